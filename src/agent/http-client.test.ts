@@ -17,6 +17,6 @@ test('an application that switches protocols fails a probe at once', async (t) =
   t.after(() => server.close());
   const { port } = server.address() as AddressInfo;
   await assert.rejects(callStatus({ port, path: '/', timeoutMs: 60_000 }), {
-    message: 'the connection was closed without an answer',
+    message: 'the connection was closed without a response',
   });
 });

@@ -40,11 +40,11 @@ export async function call(options: CallOptions): Promise<IncomingMessage> {
     const outgoing = request(requestOptions, resolve);
     outgoing.on('error', (error) =>
       reject(
-        timeout.aborted ? new CtlError('deadline_exceeded', `no answer within ${timeoutMs} ms`, {}, error) : error,
+        timeout.aborted ? new CtlError('deadline_exceeded', `no response within ${timeoutMs} ms`, {}, error) : error,
       ),
     );
     // Without an error and without a response: the status 101 (Switching Protocols) makes Node close the connection.
-    outgoing.once('close', () => reject(new CtlError('unavailable', 'the connection was closed without an answer')));
+    outgoing.once('close', () => reject(new CtlError('unavailable', 'the connection was closed without a response')));
     outgoing.end();
   });
 }

@@ -120,7 +120,7 @@ export async function planAgent(
   const [upstream] = addresses;
   const identity = identityPlan(settings, trustDomain, workload, caServer, configFolder);
   if (addresses.some(({ tls }) => tls) && identity === undefined)
-    throw new CtlError('invalid_argument', 'TLS to XDS_UPSTREAM needs certificates, for which CA_ADDR is to be given');
+    throw new CtlError('invalid_argument', 'TLS to XDS_UPSTREAM needs certificates: set CA_ADDR');
   const usesAuthority = identity !== undefined && !settings.fileMountedCerts;
   const domain = settings.trustDomain || trustDomain || DEFAULTS.trustDomain;
   const credentials = planCredentials(settings, domain, usesAuthority);
@@ -288,7 +288,7 @@ function envoyNeeds(
   { dnsAgent, dnsCapture, disableEnvoy }: AgentSettings,
 ): Pick<AgentPlan, 'runsEnvoy' | 'neededListeners' | 'listenerRequirement'> {
   if (disableEnvoy && role === 'router')
-    throw new CtlError('invalid_argument', 'a gateway is an Envoy', { field: 'DISABLE_ENVOY' });
+    throw new CtlError('invalid_argument', 'a gateway needs Envoy', { field: 'DISABLE_ENVOY' });
   const envoyAnswersDns = isEnabled(dnsCapture) && !isEnabled(dnsAgent);
   const redirected = [VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER, ...(envoyAnswersDns ? [DNS_LISTENER] : [])];
   return {
@@ -338,7 +338,7 @@ async function wholeBootstrap(
   if (settings.bootstrapOverride === '') return base;
   const override = await neededFile(settings.bootstrapOverride);
   if (isObject(override)) return mergeBootstrap(base, override);
-  throw new CtlError('invalid_argument', 'expected a piece of bootstrap', { file: settings.bootstrapOverride });
+  throw new CtlError('invalid_argument', 'expected a partial bootstrap', { file: settings.bootstrapOverride });
 }
 
 async function neededFile(path: string): Promise<JsonValue> {

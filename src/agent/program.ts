@@ -248,7 +248,7 @@ function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, time: 
     if (supervisor.pid() === undefined) return;
     const options = { port: plan.adminPort, path, method: 'POST', timeoutMs: DRAIN_CALL_TIMEOUT_MS, signal };
     const { status, text } = await callText(options, MAX_ADMIN_ANSWER);
-    if (status !== 200) throw new CtlError('unavailable', `${path} answered ${status}: ${text.trim()}`);
+    if (status !== 200) throw new CtlError('unavailable', `${path} returned HTTP ${status}: ${text.trim()}`);
   };
   // Requests that the application still sends while it ends use the outbound listeners.
   const inboundOnly = plan.role === 'sidecar';
@@ -262,7 +262,7 @@ function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, time: 
     connections: async () => {
       if (!plan.runsEnvoy) return 0;
       const { status, text } = await admin(plan, CONNECTIONS_STATS);
-      if (status !== 200) throw new CtlError('unavailable', `the statistics were answered with status ${status}`);
+      if (status !== 200) throw new CtlError('unavailable', `the request for statistics returned HTTP ${status}`);
       return connectionsIn(text, plan.ports.prometheus);
     },
     envoyEnded: supervisor.ended.catch(() => undefined),
@@ -280,16 +280,16 @@ function exitCode(end: EnvoyEnd): number {
       getScope('default').info('Envoy has quit');
       return 0;
     case 'rejected':
-      throw new CtlError('failed_precondition', `Envoy refuses its bootstrap: ${end.reason}`);
+      throw new CtlError('failed_precondition', `Envoy rejects its bootstrap: ${end.reason}`);
     case 'failed':
       throw new CtlError(
         'unavailable',
-        `Envoy has died ${end.failures} times in a row, the last time by ${end.reason}`,
+        `Envoy has exited ${end.failures} times in a row, the last time with ${end.reason}`,
       );
   }
 }
 
 async function admin(plan: AgentPlan, path: string): Promise<{ readonly status: number; readonly text: string }> {
-  if (!plan.runsEnvoy) throw new CtlError('unavailable', 'no Envoy runs');
+  if (!plan.runsEnvoy) throw new CtlError('unavailable', 'Envoy is not running');
   return callText({ port: plan.adminPort, path, timeoutMs: ADMIN_TIMEOUT_MS }, MAX_ADMIN_ANSWER);
 }

@@ -66,7 +66,7 @@ function discoveryCommand(runDiscovery: RunDiscovery): Command {
       const unserved = unservedVariables(DISCOVERY_UNSERVED, io.env);
       startLogging(settings, 'ctl-discovery');
       if (unserved.length > 0) {
-        getScope('default').warn(`this version does not act on these variables: ${unserved.join(', ')}`);
+        getScope('default').warn(`this version does not support these variables: ${unserved.join(', ')}`);
       }
       try {
         return await runDiscovery(settings, io.env);

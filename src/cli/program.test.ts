@@ -242,7 +242,7 @@ describe('request', () => {
   test('a status of 400 or more prints the answer and fails', async () => {
     const { code, stdout, stderr } = await run(recorded().program, ['request', 'GET', `${base}/missing`]);
     assert.deepEqual([code, stdout], [1, 'no such page\n']);
-    assert.match(stderr, /^ctl-discovery: GET .*\/missing was answered with status 404\n$/);
+    assert.match(stderr, /^ctl-discovery: GET .*\/missing returned HTTP 404\n$/);
   });
 
   test('a refused connection is one line', async () => {

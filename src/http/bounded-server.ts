@@ -123,7 +123,7 @@ class Answers {
 
 function refuse(response: ServerResponse): void {
   response.writeHead(503, { 'content-type': 'text/plain; charset=utf-8', 'retry-after': '1', connection: 'close' });
-  response.end('too many requests are being answered\n');
+  response.end('too many requests are in progress\n');
 }
 
 /** Connections of a server, and the requests that are answered on them. */

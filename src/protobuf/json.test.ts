@@ -218,7 +218,7 @@ test('deep nesting is refused, in both directions', () => {
 test('bytes that are not of the message are refused', () => {
   assert.throws(
     () => toProtoJson(CLUSTER, Uint8Array.of(0x0a, 0xff)),
-    /the bytes are no envoy.config.cluster.v3.Cluster/,
+    /the bytes are not a valid envoy.config.cluster.v3.Cluster/,
   );
   assert.throws(() => toProtoJson('no.such.Message', new Uint8Array()), /not compiled/);
 });

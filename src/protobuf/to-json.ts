@@ -59,7 +59,7 @@ function decode(type: protobuf.Type, bytes: Uint8Array): Decoded {
   try {
     return type.decode(bytes) as unknown as Decoded;
   } catch (cause) {
-    throw new CtlError('invalid_argument', `the bytes are no ${type.fullName.slice(1)}`, {}, cause);
+    throw new CtlError('invalid_argument', `the bytes are not a valid ${type.fullName.slice(1)}`, {}, cause);
   }
 }
 

@@ -32,13 +32,13 @@ export function withoutEffect<T extends object>(
   fields: readonly (keyof T & string)[],
 ): string | undefined {
   const given = fields.filter((field) => JSON.stringify(value[field]) !== JSON.stringify(defaults[field]));
-  return given.length === 0 ? undefined : `fields that this version does not act on: ${given.join(', ')}`;
+  return given.length === 0 ? undefined : `fields that this version does not support: ${given.join(', ')}`;
 }
 
 /** The warning about fields that are not read. */
 export function unreadFields(unknown: readonly PropertyKey[][]): string | undefined {
   if (unknown.length === 0) return undefined;
-  return `ignored fields that are not read here: ${unknown.map(fieldPath).sort().join(', ')}`;
+  return `ignored unknown fields: ${unknown.map(fieldPath).sort().join(', ')}`;
 }
 
 function step(key: PropertyKey): string | number {

@@ -73,7 +73,7 @@ test('on a document of another kind it has no effect: a stored one is in force w
     const result = parsed(...written);
     assert.ok('resource' in result);
     const field = 'metadata.annotations["istio.io/dry-run"]';
-    const message = 'expected only on an AuthorizationPolicy: other documents are always in force';
+    const message = 'expected only on an AuthorizationPolicy: documents of other kinds are always enforced';
     assert.deepEqual(result.resource.warnings, [{ field, message, line: 7 }]);
     assert.deepEqual(checkDocument(document(...written))?.errors, [{ field, message }]);
   }

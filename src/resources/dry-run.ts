@@ -37,7 +37,7 @@ export function dryRunError(
   if (value === undefined || !(MESH_KINDS as readonly Kind[]).includes(kind)) return undefined;
   const path = ['metadata', 'annotations', writtenKey(written)];
   if (kind !== 'AuthorizationPolicy') {
-    const message = 'expected only on an AuthorizationPolicy: other documents are always in force';
+    const message = 'expected only on an AuthorizationPolicy: documents of other kinds are always enforced';
     return { path, message, stored: 'in force' };
   }
   if (!VALUES.has(value)) return { path, message: `expected "true" or "false", got ${shown(value)}` };

@@ -31,10 +31,10 @@ const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
  */
 export function unappliedPatch({ applyTo, match, patch }: EnvoyConfigPatch): ValidationError | undefined {
   if (match?.context === 'WAYPOINT') {
-    return { path: ['match', 'context'], message: 'waypoints are not served: the patch is not applied' };
+    return { path: ['match', 'context'], message: 'waypoint proxies are not supported: the patch is not applied' };
   }
   const operations = OPERATIONS[applyTo];
-  const message = 'this version does not act on it: the patch is not applied';
+  const message = 'not supported in this version: the patch is not applied';
   if (operations === undefined) return { path: ['applyTo'], message };
   if (!operations.has(patch.operation)) return { path: ['patch', 'operation'], message };
   if ((patch.filterClass ?? 'UNSPECIFIED') !== 'UNSPECIFIED') return { path: ['patch', 'filterClass'], message };

@@ -46,15 +46,15 @@ describe('TLS of an ingress listener', () => {
     [`{${PORT}, tls: {mode: PASSTHROUGH}}`, 'tls.mode', /got PASSTHROUGH/],
     [`{${PORT}, tls: {mode: ISTIO_MUTUAL}}`, 'tls.mode', /got MESH_MUTUAL/],
     [`{${PORT}, tls: {mode: AUTO_PASSTHROUGH}}`, 'tls.mode', /got AUTO_PASSTHROUGH/],
-    [`{${PORT}, tls: {mode: SIMPLE, credentialName: a}}`, 'tls.credentialName', /reads no Secrets/],
-    [`{${PORT}, tls: {mode: SIMPLE, credentialNames: [a]}}`, 'tls.credentialNames', /reads no Secrets/],
+    [`{${PORT}, tls: {mode: SIMPLE, credentialName: a}}`, 'tls.credentialName', /cannot read Secrets/],
+    [`{${PORT}, tls: {mode: SIMPLE, credentialNames: [a]}}`, 'tls.credentialNames', /cannot read Secrets/],
     [
       `{${PORT}, tls: {mode: MUTUAL, ${FILES}, caCertificates: /ca, caCertCredentialName: a}}`,
       'tls.caCertCredentialName',
-      /reads no Secrets/,
+      /cannot read Secrets/,
     ],
-    [`{${PORT}, tls: {mode: SIMPLE, ${FILES}, httpsRedirect: true}}`, 'tls.httpsRedirect', /redirects no/],
-    [`{${PORT}, tls: {mode: SIMPLE, ${FILES}, subjectAltNames: [a]}}`, 'tls.subjectAltNames', /expected mode MUTUAL/],
+    [`{${PORT}, tls: {mode: SIMPLE, ${FILES}, httpsRedirect: true}}`, 'tls.httpsRedirect', /do not redirect/],
+    [`{${PORT}, tls: {mode: SIMPLE, ${FILES}, subjectAltNames: [a]}}`, 'tls.subjectAltNames', /requires mode MUTUAL/],
     [`{${PORT}, tls: {mode: MUTUAL, ${FILES}}}`, 'tls.caCertificates', /required/],
     [`{${PORT}, tls: {mode: MUTUAL, tlsCertificates: [{${FILES}}]}}`, 'tls.caCertificates', /required/],
     [`{${PORT}, tls: {mode: OPTIONAL_MUTUAL, ${FILES}}}`, 'tls.caCertificates', /required/],
@@ -87,7 +87,7 @@ describe('TLS of an ingress listener', () => {
         [`spec.ingress[1].${field}`],
       );
       assert.match(warnings[0]?.message ?? '', message);
-      assert.match(warnings[0]?.message ?? '', /; callers outside of the mesh are refused at port 8443$/);
+      assert.match(warnings[0]?.message ?? '', /; clients outside the mesh are denied at port 8443$/);
       const [first, second] = content.ingress ?? [];
       assert.equal(first?.tls, undefined);
       assert.deepEqual(Object.keys(second?.tls ?? {}), ['closed']);

@@ -33,7 +33,7 @@ export function withClosedListeners(content: SidecarSpec, leftOut: LeftOut): Clo
     if (reason === undefined) return listener;
     const { path, message } = reason;
     const closed = `${fieldPath(path)}: ${message}`;
-    const effect = `callers outside of the mesh are refused at port ${listener.port.number ?? 0}`;
+    const effect = `clients outside the mesh are denied at port ${listener.port.number ?? 0}`;
     reasons.push({ path: ['ingress', index, ...path], message: `${message}; ${effect}`, stored: 'closed' });
     return { ...listener, tls: { closed } };
   });
@@ -60,7 +60,7 @@ function unservedTls({ port, tls }: SidecarIngress): ValidationError | undefined
   if (tls === undefined) return undefined;
   const { errors, found } = errorList();
   if (!['HTTPS', 'TLS'].includes(port.protocol?.toUpperCase() ?? '')) {
-    errors.add(['port', 'protocol'], 'expected HTTPS or TLS beside tls');
+    errors.add(['port', 'protocol'], 'expected HTTPS or TLS when tls is set');
   }
   checkIngressTls(tls, (path, message) => errors.add(['tls', ...path], message));
   checkServerTls(tls, errors.at('tls'));
@@ -73,12 +73,12 @@ function checkIngressTls(tls: ServerTlsSettings, add: (path: Path, message: stri
     add(['mode'], `expected SIMPLE, MUTUAL or OPTIONAL_MUTUAL${mode === undefined ? '' : `, got ${mode}`}`);
   }
   for (const field of ['credentialName', 'credentialNames', 'caCertCredentialName'] as const) {
-    if (tls[field]?.length) add([field], 'expected files: a sidecar reads no Secrets');
+    if (tls[field]?.length) add([field], 'expected files: sidecars cannot read Secrets');
   }
-  if (tls.httpsRedirect === true) add(['httpsRedirect'], 'a sidecar redirects no requests');
+  if (tls.httpsRedirect === true) add(['httpsRedirect'], 'sidecars do not redirect requests');
   if (mode === 'SIMPLE') {
     for (const field of ['subjectAltNames', 'verifyCertificateSpki', 'verifyCertificateHash'] as const) {
-      if (tls[field]?.length) add([field], 'expected mode MUTUAL beside it: SIMPLE asks clients for no certificate');
+      if (tls[field]?.length) add([field], 'requires mode MUTUAL: mode SIMPLE does not request client certificates');
     }
   } else if (!tls.caCertificates) {
     add(['caCertificates'], 'required to verify clients');

@@ -108,7 +108,7 @@ describe('documents that Istio judges otherwise', () => {
     });
   }
 
-  test('a dynamic host of a Service with a waypoint is accepted: waypoints are not served', () => {
+  test('a dynamic host of a Service with a waypoint is accepted: waypoint proxies are not supported', () => {
     const spec =
       '{hosts: ["*.a.com"], location: MESH_INTERNAL, resolution: DYNAMIC_DNS, ports: [{number: 80, name: a, protocol: HTTP}]}';
     const document = parse(mesh('ServiceEntry', spec)) as { metadata: object };

@@ -27,7 +27,7 @@ const LIMITS = {
   hostAddresses: [20_000, 'hosts times addresses'],
   hostEndpoints: [20_000, 'hosts times ports times endpoints'],
   rules: [5000, 'rules'],
-  jwtRules: [500, 'rules about tokens'],
+  jwtRules: [500, 'JWT rules'],
   regexes: [10_000, 'regular expressions'],
   /** Each Envoy keeps its programs, a step takes 16 bytes there. */
   regexSteps: [1_000_000, 'steps of regular expressions'],

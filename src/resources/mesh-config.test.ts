@@ -58,7 +58,7 @@ test('text with half a character is refused by its field', () => {
   assert.ok('problem' in parsed);
   assert.deepEqual(parsed.problem, {
     path: ['extensionProviders', 0, 'name'],
-    message: 'expected whole Unicode characters',
+    message: 'expected well-formed Unicode: surrogates must be in pairs',
   });
 });
 
@@ -81,12 +81,12 @@ test('a field that resembles a known one is refused: the default would allow wha
   }
   const both = parseMeshConfig({ trustDomain: 'td', trustdomain: 'other', mixerCheckServer: 'x' });
   assert.ok('value' in both);
-  assert.equal(both.warning, 'ignored fields that are not read here: mixerCheckServer, trustdomain');
+  assert.equal(both.warning, 'ignored unknown fields: mixerCheckServer, trustdomain');
 });
 
 test('fields without effect are named when they differ from the default, and their values are checked', () => {
   const parsed = parseMeshConfig({ enableTracing: true, proxyHttpPort: 15007, disableEnvoyListenerLog: true });
   assert.ok('value' in parsed);
-  assert.equal(parsed.warning, 'fields that this version does not act on: disableEnvoyListenerLog, proxyHttpPort');
+  assert.equal(parsed.warning, 'fields that this version does not support: disableEnvoyListenerLog, proxyHttpPort');
   assert.ok('problem' in parseMeshConfig({ disableEnvoyListenerLog: 'banana' }));
 });

@@ -15,8 +15,8 @@ export function templateError(path: string): string | undefined {
   const operators = segments.filter(isPathTemplate);
   if (first !== '') return 'expected a path that begins with "/"';
   if (segments.some((segment) => !/^(?:\{\*{1,2}\}|[^*{}]*)$/.test(segment))) {
-    return 'expected {*} and {**} as whole segments, and no other stars and braces';
+    return 'expected {*} and {**} only as whole path segments, and no other "*", "{" or "}"';
   }
-  if (operators.slice(0, -1).includes('{**}')) return 'expected nothing of {*} and {**} behind {**}';
-  return operators.length > MAX_OPERATORS ? `expected at most ${MAX_OPERATORS} segments {*}` : undefined;
+  if (operators.slice(0, -1).includes('{**}')) return 'expected no {*} or {**} after {**}';
+  return operators.length > MAX_OPERATORS ? `expected at most ${MAX_OPERATORS} {*} segments` : undefined;
 }

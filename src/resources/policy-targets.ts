@@ -23,6 +23,6 @@ export function waypointTargets(content: {
   return refs.flatMap(([path, { kind }]) =>
     kind === 'Gateway'
       ? []
-      : [{ path, message: `a ${kind} is a target of waypoints, which are not served: no effect` }],
+      : [{ path, message: `a ${kind} is a target of waypoint proxies, which are not supported: no effect` }],
   );
 }

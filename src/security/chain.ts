@@ -50,16 +50,17 @@ function checkKey({ x509: { publicKey } }: Certificate, what: string, maxRsaBits
 /** The identity in a leaf certificate. */
 function identityOf(leaf: Certificate): Identity {
   const [uri, another] = leaf.uris;
-  if (uri === undefined || another !== undefined) throw refused(`it has ${leaf.uris.length} URIs, not exactly one`);
+  if (uri === undefined || another !== undefined)
+    throw refused(`it has ${leaf.uris.length} URIs, expected exactly one`);
   const identity = parseSpiffeUri(uri);
-  if (identity === undefined) throw refused(`${JSON.stringify(uri.slice(0, 200))} is no identity of a workload`);
+  if (identity === undefined) throw refused(`${JSON.stringify(uri.slice(0, 200))} is not the identity of a workload`);
   return identity;
 }
 
 function checkLeaf(leaf: Certificate, now: number): void {
   checkNow(leaf, 'it', now);
   checkKey(leaf, 'its key', MAX_LEAF_RSA_BITS);
-  if (leaf.ca || leaf.keyUsage?.keyCertSign === true) throw refused('it is one of an authority, not of a workload');
+  if (leaf.ca || leaf.keyUsage?.keyCertSign === true) throw refused('it is a CA certificate, not that of a workload');
   if (!leaf.clientAuth) throw refused('it is not meant for clients (extended key usage)');
   if (leaf.keyUsage?.digitalSignature === false) throw refused('its key is not meant for signatures (key usage)');
   if (leaf.restricted) throw refused('it has a critical extension that is not known here');

@@ -28,7 +28,7 @@ export function trustedUrl(text: string): URL {
   if (url === undefined) throw new CtlError('invalid_argument', `${JSON.stringify(text.slice(0, 200))} is not a URL`);
   const plain = url.protocol === 'http:' && LOOPBACK.has(url.hostname);
   if (url.protocol !== 'https:' && !plain) {
-    throw new CtlError('invalid_argument', `${text.slice(0, 200)} must be an https URL: keys rest on it`);
+    throw new CtlError('invalid_argument', `${text.slice(0, 200)} must use https`);
   }
   if (url.username !== '' || url.password !== '') {
     throw new CtlError('invalid_argument', `the URL of ${url.host} may not hold a password`);
@@ -43,7 +43,7 @@ export function shownUrl(url: URL): string {
 
 function redirected(from: URL, location: string | null): URL {
   const to = location === null ? null : URL.parse(location, from.href);
-  if (to === null) throw new CtlError('unavailable', 'redirects to nowhere');
+  if (to === null) throw new CtlError('unavailable', 'redirects without a valid location');
   if (to.protocol !== 'https:' && to.protocol !== from.protocol) {
     throw new CtlError('unavailable', `redirects from ${from.protocol} to ${to.protocol}`);
   }
@@ -59,14 +59,14 @@ async function answerOf(url: URL, fetch: Fetch, init: RequestInit, redirects: nu
     await response.body?.cancel();
     if (left === 0) {
       const followed = redirects === 0 ? 'redirects are not followed' : `after ${redirects} redirects`;
-      throw new CtlError('unavailable', `answers ${response.status}, ${followed}`);
+      throw new CtlError('unavailable', `returned HTTP ${response.status}, ${followed}`);
     }
     at = redirected(at, response.headers.get('location'));
   }
 }
 
 async function boundedText(response: Response, maxBytes: number): Promise<string> {
-  const tooMuch = (): CtlError => new CtlError('unavailable', `answers more than ${maxBytes} bytes`);
+  const tooMuch = (): CtlError => new CtlError('unavailable', `returned more than ${maxBytes} bytes`);
   if (Number(response.headers.get('content-length') ?? 0) > maxBytes) {
     await response.body?.cancel();
     throw tooMuch();
@@ -80,7 +80,7 @@ async function boundedText(response: Response, maxBytes: number): Promise<string
 /** The cause of a failed fetch, whose own message is only `fetch failed`. */
 function causeOf(error: unknown, timeoutMs: number): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === 'TimeoutError') return `no answer within ${timeoutMs / 1000} s`;
+  if (error.name === 'TimeoutError') return `no response within ${timeoutMs / 1000} s`;
   if (error instanceof AggregateError) return causeOf(error.errors[0], timeoutMs);
   return error.cause instanceof Error ? error.cause.message : error.message;
 }
@@ -101,13 +101,13 @@ export async function fetchJson(
     const response = await answerOf(url, fetch, init, redirects);
     if (response.status !== 200) {
       await response.body?.cancel();
-      throw new CtlError('unavailable', `answers ${response.status}`);
+      throw new CtlError('unavailable', `returned HTTP ${response.status}`);
     }
     const text = await boundedText(response, maxBytes);
     try {
       return JSON.parse(text);
     } catch {
-      throw new CtlError('unavailable', 'does not answer JSON');
+      throw new CtlError('unavailable', 'did not return JSON');
     }
   } catch (error) {
     const reason = error instanceof CtlError ? error.message : causeOf(error, timeoutMs);

@@ -81,7 +81,7 @@ describe('the local issuer', () => {
     // The file is a real one, and reading it takes as long as it takes.
     while (problems.length === 0) await new Promise((resolve) => setImmediate(resolve));
     await advance(30_000);
-    assert.deepEqual(problems, [`${join(directory, 'jwks.json')}: is no key set`]);
+    assert.deepEqual(problems, [`${join(directory, 'jwks.json')}: is not a key set`]);
     issuer.close();
   });
 

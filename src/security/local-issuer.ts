@@ -159,7 +159,7 @@ async function readKeySet(file: string): Promise<JSONWebKeySet> {
     document = undefined;
   }
   const keys = keySetSchema.safeParse(document);
-  if (!keys.success) throw unusable(file, 'is no key set');
+  if (!keys.success) throw unusable(file, 'is not a key set');
   return keys.data;
 }
 

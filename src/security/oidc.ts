@@ -69,7 +69,8 @@ async function loadKeys({ issuer, fetch }: OidcOptions, signal: AbortSignal): Pr
   if (keysUrl.protocol !== url.protocol)
     throw new CtlError('unavailable', `${url.href}: its jwks_uri is not ${url.protocol}`);
   const keys = keySetSchema.safeParse(await fetchJson(keysUrl, fetch, signal));
-  if (!keys.success || keys.data.keys.length === 0) throw new CtlError('unavailable', `${keysUrl.href}: is no key set`);
+  if (!keys.success || keys.data.keys.length === 0)
+    throw new CtlError('unavailable', `${keysUrl.href}: is not a key set`);
   return keys.data;
 }
 

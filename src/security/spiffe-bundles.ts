@@ -24,7 +24,7 @@ const MAX_REFRESH_MS = 24 * 3_600_000;
 
 function badTuple(tuple: string, reason: string): CtlError {
   const shown = JSON.stringify(tuple.slice(0, 200));
-  const message = `${shown}: ${reason}; wanted is <trust_domain>|<endpoint_url>, several joined by ||`;
+  const message = `${shown}: ${reason}; expected <trust_domain>|<endpoint_url>, several joined by ||`;
   return new CtlError('invalid_argument', message, { field: 'SPIFFE_BUNDLE_ENDPOINTS' });
 }
 

@@ -78,7 +78,7 @@ describe('a token', () => {
     ['has just expired', { exp: IN_SECONDS }, /: it has expired$/],
     ['expired long ago', { exp: IN_SECONDS - 3600 }, /: it has expired$/],
     ['never expires', { exp: undefined }, /: it lacks "exp"$/],
-    ['is not valid yet', { nbf: IN_SECONDS + 60 }, /: its "nbf" does not hold$/],
+    ['is not valid yet', { nbf: IN_SECONDS + 60 }, /: its "nbf" is not valid$/],
     ['is for another audience', { aud: 'vault' }, /: it is meant for another audience$/],
     ['is for an audience that begins like ours', { aud: 'mesh-ca-2' }, /another audience$/],
     ['has no audience', { aud: undefined }, /another audience$/],
@@ -103,21 +103,24 @@ describe('a token', () => {
 
   it('is refused when its signature algorithm proves nothing', async () => {
     const claims = { iss: ISSUER, sub: 'system:serviceaccount:shop:web', aud: 'mesh-ca', exp: IN_SECONDS + 60 };
-    const algorithms = /its algorithm is none of RS256/;
+    const algorithms = /its algorithm is not one of RS256/;
     assert.match(await outcome(new UnsecuredJWT(claims).encode()), algorithms);
     const pem = rsaKeys.publicKey.export({ type: 'spki', format: 'pem' });
     const asSecret = await rsa.token({}, { alg: 'HS256', kid: 'rsa' }, Buffer.from(pem));
     assert.match(await outcome(asSecret), algorithms);
     assert.match(
       await outcome(await one.token({}, {}, ecKey('P-256').privateKey)),
-      /its signature is not of its issuer$/,
+      /its signature does not match the keys of its issuer$/,
     );
     const [header, payload, signature] = (await one.token()).split('.');
     const forged = Buffer.from(JSON.stringify({ ...claims, sub: 'system:serviceaccount:bank:admin' })).toString(
       'base64url',
     );
     assert.ok(header !== undefined && payload !== undefined);
-    assert.match(await outcome(`${header}.${forged}.${signature}`), /its signature is not of its issuer$/);
+    assert.match(
+      await outcome(`${header}.${forged}.${signature}`),
+      /its signature does not match the keys of its issuer$/,
+    );
   });
 
   it('is refused when it contains its own key', async () => {
@@ -152,7 +155,7 @@ describe('the keys of an issuer', () => {
     for (const issuer of [one, two]) assert.equal(await outcome(await issuer.token({}, unnamed), asked), WEB);
     assert.match(
       await outcome(await (await testIssuer('three')).token({}, unnamed), asked),
-      /its signature is not of its issuer$/,
+      /its signature does not match the keys of its issuer$/,
     );
   });
 

@@ -64,11 +64,12 @@ function reasonOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return 'it has expired';
   if (error instanceof errors.JWTClaimValidationFailed) {
     if (error.claim === 'aud') return 'it is meant for another audience';
-    return error.reason === 'missing' ? `it lacks ${quoted(error.claim)}` : `its ${quoted(error.claim)} does not hold`;
+    return error.reason === 'missing' ? `it lacks ${quoted(error.claim)}` : `its ${quoted(error.claim)} is not valid`;
   }
   if (error instanceof errors.JWKSNoMatchingKey) return 'it is not signed with a key of its issuer';
-  if (error instanceof errors.JWSSignatureVerificationFailed) return 'its signature is not of its issuer';
-  if (error instanceof errors.JOSEAlgNotAllowed) return `its algorithm is none of ${ALGORITHMS.join(', ')}`;
+  if (error instanceof errors.JWSSignatureVerificationFailed)
+    return 'its signature does not match the keys of its issuer';
+  if (error instanceof errors.JOSEAlgNotAllowed) return `its algorithm is not one of ${ALGORITHMS.join(', ')}`;
   return 'it cannot be verified';
 }
 

@@ -11,7 +11,7 @@ import { parseConfigText } from './config-text.ts';
 import { createFileValue } from './file-value.ts';
 import { createMockSource } from './mock.ts';
 
-const NOT_UTF8 = 'expected UTF-8: there are bytes that are none';
+const NOT_UTF8 = 'expected UTF-8: some bytes are not valid';
 
 test('the mock registry lists services with pods and endpoints, then is synced', async () => {
   const seen: string[] = [];

@@ -10,7 +10,7 @@ export class NotUtf8 extends Error {
   readonly line: number;
 
   constructor(line: number) {
-    super('expected UTF-8: there are bytes that are none');
+    super('expected UTF-8: some bytes are not valid');
     this.line = line;
   }
 }

@@ -152,13 +152,13 @@ const FAULTS: Readonly<Record<string, readonly [(file: string) => Promise<unknow
     async (file) => writeFile(file, (await readFile(file, 'utf8')).replace('DENY', 'ALLOW')),
     /content is not what/,
   ],
-  'readable by others': [(file) => chmod(file, 0o644), /is not its owner's alone/],
+  'readable by others': [(file) => chmod(file, 0o644), /is accessible to other users/],
   'a directory': [
     async (file) => {
       await rm(file);
       await mkdir(file);
     },
-    /is no file/,
+    /is not a regular file/,
   ],
   'a link': [
     async (file) => {
@@ -220,7 +220,7 @@ const UNUSABLE: Readonly<Record<string, readonly [(directory: string) => Promise
     /may be written by others; set its mode to 0700/,
   ],
   'a file': [(directory) => writeFile(directory, ''), /EEXIST|is no folder/],
-  'a link': [(directory) => symlink('..', directory), /is no folder/],
+  'a link': [(directory) => symlink('..', directory), /is not a directory/],
 };
 
 for (const [what, [prepare, says]] of Object.entries(UNUSABLE)) {

@@ -57,7 +57,7 @@ export function workloadFiles(input: WorkloadFilesInput): readonly WorkloadFile[
 /** systemd and shells read these alike; a line break would add a variable for a program that runs as root. */
 const WORD = /^[A-Za-z0-9._:/-]+$/;
 
-/** Throws a CtlError for a service account that is no name. */
+/** Throws a CtlError for a service account that is not a valid name. */
 function environmentOf({ namespace, spec, address, dns }: WorkloadFilesInput): string {
   const variables = {
     POD_NAMESPACE: namespace,
@@ -73,7 +73,7 @@ function environmentOf({ namespace, spec, address, dns }: WorkloadFilesInput): s
   const wrong = Object.entries(variables).find(([, value]) => !WORD.test(value));
   if (wrong !== undefined) {
     const [name, value] = wrong;
-    throw new CtlError('invalid_argument', `${name}: ${JSON.stringify(value.slice(0, 80))} is no name`);
+    throw new CtlError('invalid_argument', `${name}: ${JSON.stringify(value.slice(0, 80))} is not a valid name`);
   }
   return Object.entries(variables)
     .map(([name, value]) => `${name}=${value}\n`)

@@ -99,7 +99,7 @@ test('the address of the control plane is written to hosts where it has a name',
 
 test('a service account that would add a variable is refused', () => {
   const spec = { template: { serviceAccount: 'web\nLD_PRELOAD=/tmp/x' } };
-  assert.throws(() => workloadFiles({ ...INPUT, spec }), { code: 'invalid_argument', message: /is no name/ });
+  assert.throws(() => workloadFiles({ ...INPUT, spec }), { code: 'invalid_argument', message: /is not a valid name/ });
 });
 
 test('systemd accepts the units', {

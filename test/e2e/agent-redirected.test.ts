@@ -113,7 +113,7 @@ describe('redirected', { skip }, () => {
     const { agent, ...workload } = await world.addWorkload({ ...options, transparent: false, waitReady: false });
     if (agent === undefined) throw new Error('no agent');
     const words =
-      'Envoy has refused the listener virtualInbound, which takes redirected connections: \\S.* ' +
+      'Envoy has rejected the listener virtualInbound, which accepts redirected connections: \\S.* ' +
       '\\(interceptionMode TPROXY needs the capability NET_ADMIN for agent and Envoy\\)';
     await eventually(() => assert.match(agent.output(), new RegExp(`the proxy is not ready yet: ${words}`)), {
       timeoutMs: 40_000,

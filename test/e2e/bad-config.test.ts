@@ -271,7 +271,7 @@ test('wrong command lines end with one line and exit code 1', { timeout: 60_000 
       flags: ['--networksConfig', await file('networks', 'networks: []\n')],
       says: /networks:1: networks: mesh networks/,
     },
-    { flags: ['--configDir', await file('config', '')], says: /--configDir is no directory/ },
+    { flags: ['--configDir', await file('config', '')], says: /--configDir is not a directory/ },
   ];
   const empty = await tempDir(t);
   for (const { flags, env = {}, says } of [...rows, ...broken] as typeof rows) {

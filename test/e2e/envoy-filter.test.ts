@@ -21,7 +21,7 @@ const MANAGER = 'envoy.filters.network.http_connection_manager';
 
 interface MarkingOptions {
   readonly context?: string;
-  /** It is put behind the router, where it does not fit. */
+  /** It is inserted after the router, where it does not fit. */
   readonly isBad?: boolean;
 }
 

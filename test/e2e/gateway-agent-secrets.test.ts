@@ -103,6 +103,6 @@ test('a gateway serves the certificate that its agent reads from a scripted API 
   assert.ok(api.requests.every(({ path }) => path === '/api/v1/namespaces/edge/secrets'));
   // ctl-discovery has the names and not one of the keys.
   const { body } = await world.discovery().http('/debug/push_status');
-  assert.match(body, /credential \\"shop\/a-cert\\" is refused/);
+  assert.match(body, /credential \\"shop\/a-cert\\" is denied/);
   assert.doesNotMatch(body, /waits for/);
 });

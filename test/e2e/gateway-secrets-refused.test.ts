@@ -168,7 +168,7 @@ describe('callers other than the gateway get nothing', () => {
       const text = await findings();
       for (const index of forms.keys()) {
         for (const name of [`s${index}`, `m${index}`]) {
-          assert.match(text, new RegExp(`Gateway shop/thief, server ${name}: credential .* is refused`));
+          assert.match(text, new RegExp(`Gateway shop/thief, server ${name}: credential .* is denied`));
         }
       }
     });

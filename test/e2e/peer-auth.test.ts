@@ -447,7 +447,7 @@ describe('peer authentication', { skip }, () => {
       await answered('nobody asks secure.example over TLSv1.3 200');
       await speak({ ...simple, mode: 'MUTUAL', clientCertificate: client.certificate, privateKey: client.key });
       await answered('DNS:client.example asks secure.example over TLSv1.3 200');
-      // A server with another name gets no request.
+      // A server with another name receives no requests.
       await speak({ ...simple, subjectAltNames: ['elsewhere.example'] });
       await answered(/ 503$/);
     });

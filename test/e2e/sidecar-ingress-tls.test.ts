@@ -227,7 +227,7 @@ describe('TLS of ingress listeners', { skip }, () => {
       world.discoveryOutput(),
       /ingress\.yaml:\d+: Sidecar\/foo\/web: spec\.ingress\[0\]\.tls\.credentialName: /,
     );
-    assert.match(await world.http('/debug/push_status'), /port 8443: callers outside of the mesh are refused/);
+    assert.match(await world.http('/debug/push_status'), /port 8443: clients outside the mesh are denied/);
     await apply({ mode: 'SIMPLE', credentialName: 'secret' }, 'PERMISSIVE');
     assert.equal(await byMesh(), MESH);
     assert.equal(await inPlainText(HTTPS), 'refused');

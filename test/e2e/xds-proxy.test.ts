@@ -305,7 +305,7 @@ test('settings that cannot work end the agent with one line', async (t) => {
     [{ XDS_LOCAL: 'nowhere' }, /XDS_LOCAL: "nowhere" is neither a path nor an address/],
     [{ XDS_SAVE: 'file' }, /XDS_SAVE: a snapshot needs the xDS proxy/],
     [{ XDS_UPSTREAM: 'a:15010,b:15010' }, /XDS_UPSTREAM: several addresses need the xDS proxy/],
-    [{ XDS_LOCAL: '/proc/XDS' }, /\/proc\/XDS: XDS_LOCAL: no socket can be made here/],
+    [{ XDS_LOCAL: '/proc/XDS' }, /\/proc\/XDS: XDS_LOCAL: the socket cannot be created/],
   ];
   for (const [env, message] of cases) {
     const agent = await startAgent(t, {

@@ -93,7 +93,7 @@ const RULES: Readonly<Record<string, Readonly<Record<string, readonly Rule[]>>>>
         rule:
           '!has(self.portLevelMtls) || (has(self.selector) && has(self.selector.matchLabels) && ' +
           'size(self.selector.matchLabels) > 0)',
-        message: 'portLevelMtls: expected a selector with labels beside it: ports belong to workloads',
+        message: 'portLevelMtls: requires a selector with labels: ports belong to workloads',
       },
     ],
   },
@@ -161,7 +161,7 @@ const RULES: Readonly<Record<string, Readonly<Record<string, readonly Rule[]>>>>
     '.template': [
       {
         rule: `!has(self.address) || self.address == ''`,
-        message: 'address: expected none, each workload of the group has its own',
+        message: 'address: expected none: each workload of the group has its own',
       },
     ],
   },

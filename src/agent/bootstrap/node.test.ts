@@ -79,7 +79,7 @@ test('metadata that is not JSON is refused with the name of its variable', () =>
   assert.throws(() => nodeOf(nodeInput({ env: { MESH_METAJSON_X: '{' } })), /MESH_METAJSON_X: not JSON/);
   assert.throws(
     () => nodeOf(nodeInput({ env: { MESH_METAJSON_LABELS: '{"a":1}' } })),
-    /LABELS: expected texts by name/,
+    /LABELS: expected an object of strings/,
   );
 });
 

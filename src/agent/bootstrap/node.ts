@@ -99,7 +99,7 @@ function jsonOf(name: string, text: string): JsonValue {
 
 function labelsOf(name: string, data: JsonValue): JsonObject {
   if (isObject(data) && Object.values(data).every((value) => typeof value === 'string')) return data;
-  throw new CtlError('invalid_argument', `invalid value of variable ${name}: expected texts by name`);
+  throw new CtlError('invalid_argument', `invalid value of variable ${name}: expected an object of strings`);
 }
 
 /**

@@ -15,7 +15,7 @@ test('a server that accepts a request and never answers, or never ends its answe
     const call = { url: new URL('/token?key=s3cret', url), method: 'GET', headers: {}, timeoutMs: 30, signal } as const;
     await assert.rejects(callService(call), {
       code: 'deadline_exceeded',
-      message: `http://${url.host}/token: no answer within 30 ms`,
+      message: `http://${url.host}/token: no response within 30 ms`,
     });
   }
 });
@@ -27,7 +27,7 @@ test('a server that switches protocols fails the call at once', async (t) => {
   const { signal } = new AbortController();
   await assert.rejects(callService({ url, method: 'GET', headers: {}, timeoutMs: 60_000, signal }), {
     code: 'unavailable',
-    message: `http://${url.host}/: the connection was closed without an answer`,
+    message: `http://${url.host}/: the connection was closed without a response`,
   });
 });
 

@@ -36,7 +36,8 @@ export async function callService({ timeoutMs, signal, ...call }: ServiceCall): 
     return { status: response.statusCode ?? 0, headers: response.headers, text: await textOf(response) };
   } catch (error) {
     const at = shownUrl(call.url);
-    if (timeout.aborted) throw new CtlError('deadline_exceeded', `${at}: no answer within ${timeoutMs} ms`, {}, error);
+    if (timeout.aborted)
+      throw new CtlError('deadline_exceeded', `${at}: no response within ${timeoutMs} ms`, {}, error);
     throw new CtlError('unavailable', `${at}: ${reasonOf(error)}`, {}, error);
   }
 }
@@ -52,7 +53,7 @@ function send(call: Pick<ServiceCall, 'url' | 'method' | 'headers' | 'body'>, si
     const outgoing = request(url, options, resolve);
     outgoing.on('error', reject);
     // Without an error and without a response: the status 101 (Switching Protocols) makes Node close the connection.
-    outgoing.once('close', () => reject(new CtlError('unavailable', 'the connection was closed without an answer')));
+    outgoing.once('close', () => reject(new CtlError('unavailable', 'the connection was closed without a response')));
     outgoing.end(body);
   });
 }
@@ -60,7 +61,7 @@ function send(call: Pick<ServiceCall, 'url' | 'method' | 'headers' | 'body'>, si
 async function textOf(response: IncomingMessage): Promise<string> {
   const body = await readUpTo(MAX_ANSWER_BYTES, response);
   if (body !== undefined) return body.toString('utf8');
-  throw new CtlError('unavailable', `its answer is longer than ${MAX_ANSWER_BYTES} bytes`);
+  throw new CtlError('unavailable', `its response is longer than ${MAX_ANSWER_BYTES} bytes`);
 }
 
 /** Errors of a connection to several addresses have no message of their own. */

@@ -52,7 +52,7 @@ test('the token is renewed before it expires, and kept meanwhile when the server
   service.answer = answers('', 503);
   assert.equal(await source.token(), first);
   assert.deepEqual(log.lines, [
-    `warn the identity token is not renewed: the metadata server at ${service.url.host} answers 503`,
+    `warn the identity token is not renewed: the metadata server at ${service.url.host} returned HTTP 503`,
   ]);
   service.answer = answers(token(7200));
   assert.equal(await source.token(), token(7200));
@@ -66,18 +66,18 @@ test('an expired token is not used', async (t) => {
   await source.token();
   clock.at = NOW + 60_000;
   service.answer = answers('', 503);
-  await assert.rejects(source.token(), /answers 503/);
+  await assert.rejects(source.token(), /returned HTTP 503/);
 });
 
 const LIES: Readonly<Record<string, readonly [answer: TestService['answer'], message: RegExp]>> = {
-  'an error': [answers('no', 404), /^the metadata server at 127\.0\.0\.1:\d+ answers 404$/],
-  'a redirect': [answers('', 302, { ...HEADERS, location: 'http://127.0.0.2/' }), /answers 302$/],
+  'an error': [answers('no', 404), /^the metadata server at 127\.0\.0\.1:\d+ returned HTTP 404$/],
+  'a redirect': [answers('', 302, { ...HEADERS, location: 'http://127.0.0.2/' }), /returned HTTP 302$/],
   'an answer of a server of another kind': [answers(token(60), 200, {}), /header Metadata-Flavor is missing/],
-  'a text that is no token': [answers('<html>s3cret</html>'), /does not answer an identity token$/],
-  'a token without expiry': [answers(jwt({ aud: AUDIENCE })), /does not answer an identity token$/],
-  'a token that has expired': [answers(token(-1)), /answers a token that has expired at 2023-11-14T/],
-  'a token for another audience': [answers(token(60, { aud: 's3cret' })), /answers a token for another audience$/],
-  'an endless answer': [answers('x'.repeat(70_000)), /its answer is longer than 65536 bytes$/],
+  'a text that is no token': [answers('<html>s3cret</html>'), /did not return an identity token$/],
+  'a token without expiry': [answers(jwt({ aud: AUDIENCE })), /did not return an identity token$/],
+  'a token that has expired': [answers(token(-1)), /returned a token that expired at 2023-11-14T/],
+  'a token for another audience': [answers(token(60, { aud: 's3cret' })), /returned a token for another audience$/],
+  'an endless answer': [answers('x'.repeat(70_000)), /its response is longer than 65536 bytes$/],
   'no answer at all': [(response) => void response.destroy(), /socket hang up$/],
 };
 

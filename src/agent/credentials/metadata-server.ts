@@ -86,16 +86,16 @@ function identityToken(
   now: number,
 ): CachedToken {
   const refuse = (what: string): CtlError => new CtlError('unavailable', `the metadata server at ${url.host} ${what}`);
-  if (status !== 200) throw refuse(`answers ${status}`);
+  if (status !== 200) throw refuse(`returned HTTP ${status}`);
   if (headers['metadata-flavor'] !== FLAVOR)
     throw refuse('does not identify itself: the header Metadata-Flavor is missing');
   const token = text.trim();
   const claims = /^[\w.-]+$/.test(token) ? unverifiedClaims(token) : undefined;
   const expiresAt = unverifiedExpiry(token);
   if (claims === undefined || expiresAt === undefined || !Number.isFinite(expiresAt))
-    throw refuse('does not answer an identity token');
-  if (expiresAt <= now) throw refuse(`answers a token that has expired at ${new Date(expiresAt).toISOString()}`);
+    throw refuse('did not return an identity token');
+  if (expiresAt <= now) throw refuse(`returned a token that expired at ${new Date(expiresAt).toISOString()}`);
   const audiences = [claims.aud].flat();
-  if (!audiences.includes(audience)) throw refuse('answers a token for another audience');
+  if (!audiences.includes(audience)) throw refuse('returned a token for another audience');
   return { token, expiresAt, renewsAt: renewsAt(now, expiresAt) };
 }

@@ -49,13 +49,13 @@ export function serviceAccountToken(answer: ServiceAnswer, url: URL, now: number
 function bodyOf({ status, text }: ServiceAnswer, url: URL): Json {
   const at = shownUrl(url);
   if (status >= 300 && status < 400)
-    throw new CtlError('failed_precondition', `${at} answers ${status}: redirects are not followed`);
+    throw new CtlError('failed_precondition', `${at} returned HTTP ${status}: redirects are not followed`);
   // Later calls may succeed.
   if (status === 408 || status === 429 || status >= 500 || status < 200)
-    throw new CtlError('unavailable', `${at} answers ${status}`);
+    throw new CtlError('unavailable', `${at} returned HTTP ${status}`);
   const body = jsonOf(text);
   if (body !== undefined && 'error' in body) throw refusal(body, at);
-  if (status !== 200) throw new CtlError('failed_precondition', `${at} answers ${status} without an OAuth error`);
+  if (status !== 200) throw new CtlError('failed_precondition', `${at} returned HTTP ${status} without an OAuth error`);
   if (body === undefined) throw lie(url, 'no JSON object');
   return body;
 }
@@ -74,12 +74,12 @@ function refusal({ error, error_description: description }: Json, at: string): E
   if (code === 'temporarily_unavailable') return new CtlError('unavailable', `${at} is temporarily unavailable`);
   // These concern the agent as a client of the endpoint, not its own clients.
   if (code === 'invalid_client' || code === 'unauthorized_client')
-    return new CtlError('failed_precondition', `${at} refuses this client: ${code} (TOKEN_EXCHANGE_CLIENT_FILE)`);
-  if (code === undefined) return new CtlError('failed_precondition', `${at} answers an unknown error`);
+    return new CtlError('failed_precondition', `${at} rejects this client: ${code} (TOKEN_EXCHANGE_CLIENT_FILE)`);
+  if (code === undefined) return new CtlError('failed_precondition', `${at} returned an unknown error`);
   const text = typeof description === 'string' ? description.replace(/[^\x20-\x7e]|["\\]/g, ' ') : '';
   // RFC 8693 section 2.2.2: a subject token that is not accepted is an invalid request.
   const own = code === 'invalid_grant' ? 'invalid_request' : code;
-  return new OAuthError(own, text.slice(0, MAX_DESCRIPTION_CHARACTERS) || `the token endpoint answers ${code}`);
+  return new OAuthError(own, text.slice(0, MAX_DESCRIPTION_CHARACTERS) || `the token endpoint returned ${code}`);
 }
 
 function tokenOf(value: unknown, url: URL): string {
@@ -93,16 +93,16 @@ function tokenOf(value: unknown, url: URL): string {
 function lifetimeSeconds(value: unknown, url: URL): number | undefined {
   if (value === undefined || value === null) return undefined;
   const seconds = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
-  if (typeof seconds !== 'number' || !(seconds >= 1)) throw lie(url, 'an expires_in that is no lifetime');
+  if (typeof seconds !== 'number' || !(seconds >= 1)) throw lie(url, 'an invalid expires_in');
   return Math.min(Math.floor(seconds), MAX_LIFETIME_SECONDS);
 }
 
 function nameOf(value: unknown, byDefault: string, url: URL): string {
   if (value === undefined || value === null) return byDefault;
-  if (typeof value !== 'string' || !/^[\w:./-]{1,200}$/.test(value)) throw lie(url, 'a token of an unreadable type');
+  if (typeof value !== 'string' || !/^[\w:./-]{1,200}$/.test(value)) throw lie(url, 'a token of an invalid type');
   return value;
 }
 
 function lie(url: URL, what: string): CtlError {
-  return new CtlError('unavailable', `${shownUrl(url)} answers ${what}`);
+  return new CtlError('unavailable', `${shownUrl(url)} returned ${what}`);
 }

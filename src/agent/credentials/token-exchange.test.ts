@@ -99,7 +99,7 @@ test('the second step asks for the access token of a service account', async (t)
   assert.equal(service.received.length, 2);
   accounts.answer = json(200, { ...account, expireTime: 'tomorrow' });
   await assert.rejects(settled(manager.token({ ...REQUEST, audience: 'other' }, 'access')), {
-    message: /generateAccessToken answers a token without an expireTime in the future$/,
+    message: /generateAccessToken returned a token without an expireTime in the future$/,
   });
 });
 
@@ -127,7 +127,10 @@ test('a token is renewed in the background before it expires, and used while the
   clock.pass(3_595_000);
   service.answer = json(503, '');
   assert.equal((await settled(manager.token(REQUEST, 'access'))).token, 'renewed');
-  assert.match(log.lines[0] ?? '', /^warn tokens cannot be exchanged: http:\/\/127\.0\.0\.1:\d+\/token answers 503$/);
+  assert.match(
+    log.lines[0] ?? '',
+    /^warn tokens cannot be exchanged: http:\/\/127\.0\.0\.1:\d+\/token returned HTTP 503$/,
+  );
   const asked = service.received.length;
   await manager.token(REQUEST, 'access');
   assert.equal(service.received.length, asked, 'renewals pause after a failure');
@@ -161,37 +164,41 @@ const FAILURES: Readonly<
   'a text that is not JSON': [
     json(200, `<html>${SUBJECT}`),
     5,
-    { code: 'unavailable', message: /answers no JSON object$/ },
+    { code: 'unavailable', message: /returned no JSON object$/ },
   ],
   'no token': [
     json(200, { ...ISSUED, access_token: undefined }),
     5,
-    { code: 'unavailable', message: /answers no token$/ },
+    { code: 'unavailable', message: /returned no token$/ },
   ],
   'a token with a line break': [json(200, { ...ISSUED, access_token: `${SUBJECT}\n` }), 5, { code: 'unavailable' }],
   'a negative lifetime': [
     json(200, { ...ISSUED, expires_in: -5 }),
     5,
-    { code: 'unavailable', message: /no lifetime$/ },
+    { code: 'unavailable', message: /an invalid expires_in$/ },
   ],
   'a lifetime of text': [
     json(200, { ...ISSUED, expires_in: SUBJECT }),
     5,
-    { code: 'unavailable', message: /no lifetime$/ },
+    { code: 'unavailable', message: /an invalid expires_in$/ },
   ],
   'a redirect': [
     json(307, '', { location: 'http://127.0.0.2/' }),
     1,
-    { code: 'failed_precondition', message: /answers 307: redirects are not followed$/ },
+    { code: 'failed_precondition', message: /returned HTTP 307: redirects are not followed$/ },
   ],
-  'a page that is not there': [json(404, SUBJECT), 1, { code: 'failed_precondition', message: /answers 404 without/ }],
+  'a page that is not there': [
+    json(404, SUBJECT),
+    1,
+    { code: 'failed_precondition', message: /returned HTTP 404 without/ },
+  ],
   'an error with status 200': [json(200, { error: 'invalid_scope' }), 1, { code: 'invalid_scope' }],
   'an unknown error': [json(400, { error: SUBJECT }), 1, { code: 'failed_precondition', message: /an unknown error$/ }],
   'a refused subject': [json(400, { error: 'invalid_grant' }), 1, { code: 'invalid_request' }],
   'a refused client': [
     json(401, { error: 'invalid_client', error_description: SUBJECT }),
     1,
-    { code: 'failed_precondition', message: /refuses this client: invalid_client \(TOKEN_EXCHANGE_CLIENT_FILE\)$/ },
+    { code: 'failed_precondition', message: /rejects this client: invalid_client \(TOKEN_EXCHANGE_CLIENT_FILE\)$/ },
   ],
   'too many requests': [json(429, ''), 5, { code: 'unavailable' }],
   'an endless answer': [json(200, 'x'.repeat(70_000)), 5, { code: 'unavailable', message: /longer than 65536 bytes$/ }],

@@ -90,7 +90,7 @@ export async function startAgentDns(options: AgentDnsOptions): Promise<AgentDns>
     throw error;
   }
   const { stats, addresses } = server;
-  log.info('the DNS server listens', { addresses: addresses.join(', ') });
+  log.info('the DNS server is listening', { addresses: addresses.join(', ') });
   connection.subscribe({
     typeUrl: NAME_TABLE_TYPE,
     resourceNames: [],

@@ -32,7 +32,7 @@ export interface DrainDeps {
   readonly closeListeners: (signal: AbortSignal) => Promise<void>;
   /** The connections that Envoy still has. May fail. */
   readonly connections: (signal: AbortSignal) => Promise<number>;
-  /** Settles when no Envoy runs any more. */
+  /** Settles when Envoy has ended. */
   readonly envoyEnded: Promise<unknown>;
   /** Settles at the second signal. */
   readonly forced: Promise<unknown>;
@@ -107,7 +107,7 @@ async function untilUnused({ connections, sleep, log }: DrainDeps, over: AbortSi
     } catch (error) {
       failures++;
       if (over.aborted || failures < MAX_COUNT_FAILURES) continue;
-      log.warn('Envoy does not say whether it has connections, so it ends', { reason: messageOf(error) });
+      log.warn('Envoy does not report its connections, terminating it', { reason: messageOf(error) });
       break;
     }
   }

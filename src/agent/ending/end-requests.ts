@@ -40,10 +40,10 @@ export function watchEndRequests(): EndRequests {
     else second.resolve();
   };
   const onSignal = (signal: NodeJS.Signals): void => {
-    getScope('default').info('the agent was told to end', { signal });
+    getScope('default').info('the agent was asked to end', { signal });
     request(false);
   };
-  const onIgnored = (): void => getScope('default').info(`${IGNORED} has no meaning here, and is ignored`);
+  const onIgnored = (): void => getScope('default').info(`${IGNORED} is ignored`);
   for (const signal of ENDING) process.on(signal, onSignal);
   process.on(IGNORED, onIgnored);
   const close = (): void => {

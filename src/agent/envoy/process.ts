@@ -26,8 +26,8 @@ interface StartOptions {
 /** Descriptions of system errors. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
-  EACCES: 'it may not be run',
-  ENOEXEC: 'it is no program of this machine',
+  EACCES: 'the agent may not execute it',
+  ENOEXEC: 'it is not an executable for this machine',
 };
 
 /** Starts Envoy. Rejects with a CtlError of one line when the program cannot be started. */

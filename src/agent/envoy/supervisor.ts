@@ -25,7 +25,7 @@ export type EnvoyEnd =
 
 export interface Supervisor {
   /**
-   * Settles when no Envoy runs and none will be started. Rejects with a CtlError when the program cannot be started.
+   * Settles when Envoy has ended and is not started again. Rejects with a CtlError when the program cannot be started.
    */
   readonly ended: Promise<EnvoyEnd>;
   /** Process id of the running Envoy. */
@@ -85,7 +85,7 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
       if (failures > MAX_FAILURES) return { kind: 'failed', failures, reason };
       // With jitter: the Envoys of a host that died at one moment are not restarted at one moment.
       const wait = backoff(failures, FIRST_DELAY_MS, MAX_DELAY_MS, deps.random);
-      deps.log.warn('Envoy has died, restarting it', { reason, failures, inMs: Math.round(wait) });
+      deps.log.warn('Envoy has exited, restarting it', { reason, failures, inMs: Math.round(wait) });
       await deps.sleep(wait, retired.signal);
       if (retired.signal.aborted) return { kind: 'stopped' };
     }
@@ -107,13 +107,13 @@ interface RejectionWatch {
   see(text: string): void;
   /** Whether a line only repeats the refusal: Envoy also prints the plain text of it when it ends. */
   repeats(line: string): boolean;
-  /** Why Envoy refuses its bootstrap. */
+  /** Why Envoy rejects its bootstrap. */
   readonly reason: string | undefined;
   /** The message about an address in use, which is no refusal: the address may become free. */
   readonly busy: string | undefined;
 }
 
-/** Finds the log line with which Envoy refuses its bootstrap. */
+/** Finds the log line with which Envoy rejects its bootstrap. */
 function rejectionWatch(): RejectionWatch {
   let words: string | undefined;
   const busy = () => words !== undefined && /cannot bind|Address already in use/i.test(words);

@@ -20,11 +20,11 @@ const CODES: Readonly<Record<number, CtlErrorCode>> = {
 const LOCAL: readonly (readonly [beginning: RegExp, meaning: (rest: string, timeoutMs: number) => string])[] = [
   [/^No connection established\. Last error: /, (rest) => `cannot be reached: ${connectionProblem(rest)}`],
   [/^Name resolution failed /, () => 'cannot be reached: its name cannot be resolved'],
-  [/^Deadline exceeded after /, (_rest, timeoutMs) => `did not answer within ${timeoutMs} ms`],
-  [/^Received HTTP status code (?!200$)/, (rest) => `answered with HTTP status ${rest}`],
+  [/^Deadline exceeded after /, (_rest, timeoutMs) => `did not respond within ${timeoutMs} ms`],
+  [/^Received HTTP status code (?!200$)/, (rest) => `returned HTTP ${rest}`],
   [
     /^(Connection dropped|Stream refused by server|Received (RST_STREAM|HTTP)|Channel closed|Call cancelled$|Cancelled on client$|[rw][a-z]+ E[A-Z]+)/,
-    () => 'cannot be reached: the connection was closed before the answer was complete',
+    () => 'cannot be reached: the connection was closed before the response was complete',
   ],
 ];
 
@@ -42,7 +42,7 @@ export function callError(error: unknown, name: string, timeoutMs = 0): CtlError
     return new CtlError('unavailable', `${name} ${meaning(details.slice(found.length), timeoutMs)}`, {}, error);
   }
   const answer = shownAnswer(details) || `gRPC status ${code}`;
-  return new CtlError(CODES[code] ?? 'unavailable', `${name} answered: ${answer}`, {}, error);
+  return new CtlError(CODES[code] ?? 'unavailable', `${name} returned: ${answer}`, {}, error);
 }
 
 /** A server may answer anything: at most a few lines of it are shown, and no token that it repeats. */

@@ -46,7 +46,7 @@ for (const [what, answer, code, line] of [
     'its status',
     { ...GRPC, 'grpc-status': '7', 'grpc-message': 'not%20you%0A' },
     'permission_denied',
-    /answered: not you $/,
+    /returned: not you $/,
   ],
   [
     'a token and a long text',
@@ -56,12 +56,12 @@ for (const [what, answer, code, line] of [
       'grpc-message': `eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.s3cret is bad ${'x'.repeat(5_000)}`,
     },
     'unauthenticated',
-    /answered: <token> is bad x{900,950}$/,
+    /returned: <token> is bad x{900,950}$/,
   ],
-  ['a status without words', { ...GRPC, 'grpc-status': '5' }, 'not_found', /answered: gRPC status 5$/],
-  ['an unknown status', { ...GRPC, 'grpc-status': '99' }, 'unavailable', /answered: gRPC status 99$/],
-  ['an HTTP status', { ':status': 503 }, 'unavailable', /answered with HTTP status 503$/],
-  ['no status', GRPC, 'unavailable', /cannot be reached: the connection was closed before the answer was complete$/],
+  ['a status without words', { ...GRPC, 'grpc-status': '5' }, 'not_found', /returned: gRPC status 5$/],
+  ['an unknown status', { ...GRPC, 'grpc-status': '99' }, 'unavailable', /returned: gRPC status 99$/],
+  ['an HTTP status', { ':status': 503 }, 'unavailable', /returned HTTP 503$/],
+  ['no status', GRPC, 'unavailable', /cannot be reached: the connection was closed before the response was complete$/],
 ] as const) {
   test(`a server that answers with ${what} is named with it`, async (context) => {
     const target = await http2(context, (stream) => stream.respond(answer, { endStream: true }));
@@ -96,7 +96,7 @@ test('a server that cannot be reached is named with the reason', async (context)
     await reason({ address: { path: '/nowhere/at-all' }, tls: undefined }),
     /^\/nowhere\/at-all cannot .*ENOENT/,
   );
-  assert.match(await reason(free, 300), /^127\.0\.0\.1:\d+ did not answer within 300 ms$/);
+  assert.match(await reason(free, 300), /^127\.0\.0\.1:\d+ did not respond within 300 ms$/);
   const dropped = await listening(
     context,
     createServer((socket) => socket.destroy()),
@@ -168,6 +168,6 @@ for (const [how, tls] of [
       socket.resume();
     });
     const { address } = await listening(context, server);
-    await assert.rejects(call({ address, tls }, 50), { message: /did not answer within 50 ms$/ });
+    await assert.rejects(call({ address, tls }, 50), { message: /did not respond within 50 ms$/ });
     await closed.promise;
   });

@@ -31,7 +31,7 @@ export async function listenOnSocket(server: Server, path: string, mode = OWNER_
   } catch (error) {
     if (error instanceof CtlError) throw error;
     const reason = errnoOf(error) ?? messageOf(error);
-    throw new CtlError('unavailable', `no socket can be made here (${reason})`, { file: path }, error);
+    throw new CtlError('unavailable', `the socket cannot be created (${reason})`, { file: path }, error);
   }
 }
 
@@ -55,9 +55,9 @@ function listen(server: Server, path: string, mode: number): Promise<void> {
 /** Removes the socket if no process listens on it. */
 async function removeStale(path: string): Promise<void> {
   if (!(await lstat(path)).isSocket()) {
-    throw new CtlError('already_exists', 'there is already something that is no socket', { file: path });
+    throw new CtlError('already_exists', 'the path exists and is not a socket', { file: path });
   }
-  if (await answers(path)) throw new CtlError('already_exists', 'another process listens here', { file: path });
+  if (await answers(path)) throw new CtlError('already_exists', 'another process is listening on it', { file: path });
   await unlink(path);
 }
 

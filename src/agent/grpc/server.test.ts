@@ -88,7 +88,7 @@ test('a stream carries messages in both directions, and ends with the status of 
   const bad = stream(METHOD);
   bad.write(Buffer.from('fail'));
   const error = errorOf(await first(bad));
-  assert.deepEqual([error.code, error.message], ['not_found', `127.0.0.1:${port} answered: é \ufffd no such thing`]);
+  assert.deepEqual([error.code, error.message], ['not_found', `127.0.0.1:${port} returned: é \ufffd no such thing`]);
 });
 
 test('further streams and long messages are refused with RESOURCE_EXHAUSTED, and others go on', async (context) => {

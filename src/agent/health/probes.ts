@@ -56,7 +56,7 @@ export function parseProbe(spec: unknown, host: string): AppProbe {
   if (isObject(tcpSocket)) return { kind: 'tcp', timeoutMs, ...target(tcpSocket, host) };
   if (isObject(grpc)) {
     const { service = '' } = grpc;
-    if (typeof service !== 'string') throw refused('service must be a text');
+    if (typeof service !== 'string') throw refused('service must be a string');
     return { kind: 'grpc', timeoutMs, service, ...target(grpc, host) };
   }
   throw refused('expected httpGet, tcpSocket or grpc');
@@ -79,7 +79,7 @@ function target(spec: Fields, host: string): { host: string; port: number } {
 
 function httpTarget(spec: Fields, host: string): Omit<HttpProbe, 'kind' | 'timeoutMs'> {
   const { path: wanted = '/', scheme = 'HTTP', httpHeaders = [] } = spec;
-  if (typeof wanted !== 'string') throw refused('path must be a text');
+  if (typeof wanted !== 'string') throw refused('path must be a string');
   const tls = typeof scheme === 'string' && scheme.toUpperCase() === 'HTTPS';
   if (!tls && scheme !== '' && String(scheme).toUpperCase() !== 'HTTP') throw refused('scheme must be HTTP or HTTPS');
   if (!Array.isArray(httpHeaders)) throw refused('httpHeaders must be a list');
@@ -114,10 +114,10 @@ const PASSED_HEADERS: readonly string[] = ['user-agent', 'accept', 'accept-encod
 export async function problemOf(probed: AppProbe): Promise<string> {
   const target = `${probed.host}:${probed.port}`;
   try {
-    if (probed.kind === 'grpc') return (await isServing(probed)) ? '' : `the gRPC service of ${target} does not serve`;
-    if (probed.kind === 'tcp') return (await connects(probed)) === 200 ? '' : `${target} accepts no connection`;
+    if (probed.kind === 'grpc') return (await isServing(probed)) ? '' : `the gRPC service of ${target} is not serving`;
+    if (probed.kind === 'tcp') return (await connects(probed)) === 200 ? '' : `${target} does not accept connections`;
     const status = await answers(probed, {});
-    return status >= 200 && status < 400 ? '' : `${probed.path} of ${target} answers ${status}`;
+    return status >= 200 && status < 400 ? '' : `${probed.path} of ${target} returned HTTP ${status}`;
   } catch (error) {
     return `${target} cannot be reached: ${messageOf(error)}`;
   }

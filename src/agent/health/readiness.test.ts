@@ -94,7 +94,7 @@ test('concurrent probes cause one request', async () => {
 
 test('an Envoy that does not answer and an agent that drains are not ready', async () => {
   const silent = createReadiness({
-    admin: () => Promise.reject(new Error('no answer within 800 ms')),
+    admin: () => Promise.reject(new Error('no response within 800 ms')),
     needed: [],
     requirement: '',
     refused: () => new Map(),
@@ -102,7 +102,7 @@ test('an Envoy that does not answer and an agent that drains are not ready', asy
     awaited: () => undefined,
     now: () => 0,
   });
-  assert.equal(await silent.check(), 'Envoy does not answer: no answer within 800 ms');
+  assert.equal(await silent.check(), 'Envoy does not respond: no response within 800 ms');
   assert.equal(await silent.hasServed(), false);
   const { state, readiness } = envoy();
   state.stats = BOTH;
@@ -123,7 +123,7 @@ function dump(states: Readonly<Record<string, 'active' | 'warming'>>): string {
 test('listeners of redirected connections must exist and be warm, and the reason names refused ones', async () => {
   const { state, readiness, refused } = envoy(['virtualInbound', 'virtualOutbound']);
   state.stats = BOTH;
-  const absent = 'the listener virtualInbound, which takes redirected connections, is not there';
+  const absent = 'the listener virtualInbound, which accepts redirected connections, is missing';
   assert.equal(await readiness.check(), absent);
   state.dump = dump({ virtualInbound: 'warming' });
   assert.equal(await readiness.check(), 'the listener virtualInbound is warming');
@@ -131,7 +131,7 @@ test('listeners of redirected connections must exist and be warm, and the reason
   refused.set('virtualOutbound', 'ListenSocket: Setting socket options failed');
   assert.equal(
     await readiness.check(),
-    'Envoy has refused the listener virtualOutbound, which takes redirected connections: ' +
+    'Envoy has rejected the listener virtualOutbound, which accepts redirected connections: ' +
       'ListenSocket: Setting socket options failed (it needs NET_ADMIN)',
   );
   assert.equal(await readiness.hasServed(), false);
@@ -146,9 +146,9 @@ test('without redirection refused listeners do not affect readiness, unless none
   refused.set('[::1]_443', words);
   const stats = BOTH.replace(/lds.update_success: 1/, 'lds.update_success: 0');
   state.stats = `${stats}listener_manager.lds.update_rejected: 2\n`;
-  assert.equal(await readiness.check(), `Envoy has refused its listeners: [::1]_443: ${words}`);
+  assert.equal(await readiness.check(), `Envoy has rejected its listeners: [::1]_443: ${words}`);
   state.stats = `${BOTH}listener_manager.lds.update_rejected: 2\n`;
-  assert.equal(await readiness.check(), `Envoy has refused its listeners: [::1]_443: ${words}`);
+  assert.equal(await readiness.check(), `Envoy has rejected its listeners: [::1]_443: ${words}`);
   refused.clear();
   assert.match((await readiness.check()) ?? '', /its log, from --proxyLogLevel warning on, says why/);
   state.dump = dump({ '0.0.0.0_80': 'active' });

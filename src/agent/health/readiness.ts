@@ -72,7 +72,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
   };
   const answer = (): Promise<string | undefined> => {
     if (last === undefined || now() - last.at >= CACHE_MS) {
-      const asked = ask().catch((error: unknown) => `Envoy does not answer: ${messageOf(error)}`);
+      const asked = ask().catch((error: unknown) => `Envoy does not respond: ${messageOf(error)}`);
       last = { at: now(), answer: asked };
     }
     return last.answer;
@@ -125,17 +125,18 @@ function missingListener(
   const name = needed.find((each) => states.get(each) !== 'active');
   if (name === undefined) return undefined;
   if (states.has(name)) return { text: `the listener ${name} is warming`, refused: false };
-  const what = `the listener ${name}, which takes redirected connections`;
+  const what = `the listener ${name}, which accepts redirected connections`;
   const words = refused.get(name);
-  if (words === undefined) return { text: `${what}, is not there`, refused: false };
-  return { text: `Envoy has refused ${what}: ${words}`, refused: true };
+  if (words === undefined) return { text: `${what}, is missing`, refused: false };
+  return { text: `Envoy has rejected ${what}: ${words}`, refused: true };
 }
 
 /** The reason for an Envoy that has refused all listeners. */
 function refusal(refused: ReadonlyMap<string, string>): string {
   const [first] = refused;
-  if (first === undefined) return 'Envoy has refused its listeners; its log, from --proxyLogLevel warning on, says why';
-  return `Envoy has refused its listeners: ${first[0]}: ${first[1]}`;
+  if (first === undefined)
+    return 'Envoy has rejected its listeners; its log, from --proxyLogLevel warning on, says why';
+  return `Envoy has rejected its listeners: ${first[0]}: ${first[1]}`;
 }
 
 /** The state of each listener of which the dump has an accepted version. */

@@ -93,8 +93,10 @@ function statusHandler(deps: StatusDeps): Handler {
 /** Why a request to quit is refused; undefined when it is not. A browser sends `Origin` with every POST of a page. */
 function refusalOf(request: IncomingMessage): string | undefined {
   const foreign = notLocal(request);
-  if (foreign !== undefined) return `from this machine only: ${foreign}`;
-  return request.headers.origin === undefined ? undefined : 'not from web pages: the request has an Origin';
+  if (foreign !== undefined) return `allowed only from this machine: ${foreign}`;
+  return request.headers.origin === undefined
+    ? undefined
+    : 'not allowed from web pages: the request has an Origin header';
 }
 
 function answer(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {

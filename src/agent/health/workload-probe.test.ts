@@ -92,7 +92,7 @@ test('health is reported when it is known and when it changes, with the reason',
     { healthy: true, message: '' },
     { healthy: false, message: 'the proxy is not ready: no listeners' },
     { healthy: true, message: '' },
-    { healthy: false, message: `127.0.0.1:${port} accepts no connection` },
+    { healthy: false, message: `127.0.0.1:${port} does not accept connections` },
   ]);
 });
 

@@ -68,7 +68,7 @@ function actionOf(spec: Readonly<Record<string, unknown>>, host: string): Worklo
   const words = Array.isArray(command) ? command.filter((word) => typeof word === 'string') : [];
   const [program = '', ...args] = words;
   if (program === '' || !Array.isArray(command) || words.length !== command.length) {
-    throw new CtlError('invalid_argument', 'exec.command must be a list of texts, first the program');
+    throw new CtlError('invalid_argument', 'exec.command must be a list of strings that begins with the program');
   }
   return { kind: 'exec', command: [program, ...args], timeoutMs: probeTimeoutMs(spec) };
 }

@@ -216,7 +216,7 @@ function endsAfter({ expiresAt }: WorkloadCertificate, now: number): boolean {
 /** Adds the remedy to the error for an unusable token, when there is no valid certificate either. */
 function withAdvice(error: unknown, advice: string): unknown {
   if (!(error instanceof CtlError)) return error;
-  const message = `${error.message}, and there is no valid certificate to do without: ${advice}`;
+  const message = `${error.message}, and there is no other valid certificate: ${advice}`;
   return new CtlError(error.code, message, {}, error);
 }
 

@@ -46,7 +46,7 @@ export const CLOUD_PROTOCOL: CaProtocol = {
   chainOf(answer) {
     const { certChain } = decoded(() => google.security.meshca.v1.MeshCertificateResponse.decode(answer));
     if (certChain.length > 1) return certChain;
-    throw new CtlError('invalid_argument', "the authority's answer has no root certificate");
+    throw new CtlError('invalid_argument', "the authority's response has no root certificate");
   },
   rootsPath: undefined,
   external: true,
@@ -71,6 +71,6 @@ function decoded<M>(decode: () => M): M {
   try {
     return decode();
   } catch (error) {
-    throw new CtlError('invalid_argument', `the authority's answer is not readable: ${oneLineOf(error)}`, {}, error);
+    throw new CtlError('invalid_argument', `the authority's response cannot be read: ${oneLineOf(error)}`, {}, error);
   }
 }

@@ -65,7 +65,7 @@ export async function readText(file: string): Promise<string> {
 }
 
 function checkPlain(stats: Stats, file: string): void {
-  if (!stats.isFile()) throw new CtlError('invalid_argument', 'is no plain file', { file });
+  if (!stats.isFile()) throw new CtlError('invalid_argument', 'is not a regular file', { file });
   if (stats.size > MAX_FILE_BYTES) throw tooLarge(file);
 }
 

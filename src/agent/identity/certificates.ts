@@ -52,7 +52,7 @@ export function secretsOf(
   if (leaf === undefined) throw new CtlError('invalid_argument', 'no certificate in the chain');
   checkKey(leaf, key);
   const expiresAt = Date.parse(leaf.validTo);
-  if (expiresAt <= now) throw new CtlError('invalid_argument', `the certificate has expired at ${leaf.validTo}`);
+  if (expiresAt <= now) throw new CtlError('invalid_argument', `the certificate expired at ${leaf.validTo}`);
   chain.slice(1).forEach((issuer, index) => {
     const below = chain[index];
     if (below?.checkIssued(issuer) && below.verify(issuer.publicKey)) return;

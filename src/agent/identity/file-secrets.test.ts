@@ -135,7 +135,7 @@ test('names of other secrets are ignored, and files without certificates are ref
   assert.equal(log.lines.length, 1);
 });
 
-test('what is no plain file, or no list of revoked certificates, is not handed on, and holds nothing else up', {
+test('what is not a regular file, or no list of revoked certificates, is not handed on, and holds nothing else up', {
   timeout: 20_000,
 }, async (context) => {
   const { files, clock, log, at, served } = await setting(context);
@@ -151,7 +151,7 @@ test('what is no plain file, or no list of revoked certificates, is not handed o
   files.follow(good);
   await until(clock, () => log.lines.length === 6 && Object.keys(served()).length === 1);
   assert.deepEqual(served(), { [good]: [root.pem] });
-  assert.equal(log.lines.filter((line) => line.includes('is no plain file')).length, 5);
+  assert.equal(log.lines.filter((line) => line.includes('is not a regular file')).length, 5);
   assert.match(log.lines.join(), /no list of revoked certificates/);
   assert.doesNotMatch(log.lines.join(), /secret of somebody/);
   // None of them prevents checks of the others.

@@ -94,7 +94,7 @@ class FollowedSecrets implements GatewaySecrets {
     const { access, clock, random, log } = options;
     this.#options = options;
     this.#connection = new Connection({ access, clock, random, userAgent: 'ctl-agent' });
-    const lost = createFailureLog(log, 'the API server is not reached', 'the API server is reached again');
+    const lost = createFailureLog(log, 'the API server cannot be reached', 'the API server is reached again');
     this.#connection.observe({ lost: (reason) => lost.failed(reason), reached: () => lost.succeeded() });
     this.#limitLog = createFailureLog(log, 'not all Secrets are followed', 'Secrets are followed again');
   }

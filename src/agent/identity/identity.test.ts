@@ -183,7 +183,7 @@ test("the owner's socket replaces that of a dead process, but no live one and no
   assert.equal((await stat(join(folder, 'own'))).mode & 0o777, 0o700);
   await assert.rejects(start({}, { sdsPath: path }), {
     code: 'already_exists',
-    message: 'another process listens here',
+    message: 'another process is listening on it',
   });
   await first.close();
   await assert.rejects(stat(path), { code: 'ENOENT' });

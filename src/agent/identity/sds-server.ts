@@ -75,7 +75,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
   };
   const onStale = (): void => {
     counters.total_stale_connections++;
-    log.warn('a connection to the secrets was closed: its peer does not answer');
+    log.warn('a connection to the secrets was closed: its peer does not respond');
   };
   const server = await startGrpcServer({
     address: { path: options.path },

@@ -50,11 +50,11 @@ export async function currentToken({ file, parse, read }: TokenOptions, now: num
   const token = (await readToken(file, read)).trim();
   const unfit = (what: string): CtlError => new CtlError('unauthenticated', `the token in ${file} ${what}`);
   if (token === '') throw unfit('is empty');
-  if (token.length > MAX_TOKEN_BYTES || !/^[\x21-\x7e]+$/.test(token)) throw unfit('is no token');
+  if (token.length > MAX_TOKEN_BYTES || !/^[\x21-\x7e]+$/.test(token)) throw unfit('is malformed');
   if (!parse) return token;
   const expiry = unverifiedExpiry(token);
-  if (expiry === undefined) throw unfit('is no JWT (SKIP_PARSE_TOKEN=true sends others)');
-  if (expiry <= now) throw unfit(`has expired at ${new Date(expiry).toISOString()}`);
+  if (expiry === undefined) throw unfit('is not a JWT (SKIP_PARSE_TOKEN=true sends others)');
+  if (expiry <= now) throw unfit(`expired at ${new Date(expiry).toISOString()}`);
   return token;
 }
 
@@ -63,7 +63,7 @@ async function readToken(file: string, read: TokenOptions['read']): Promise<stri
     return await read(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new CtlError('not_found', `there is no token in ${file}`, {}, error);
+    if (code === 'ENOENT') throw new CtlError('not_found', `there is not a token in ${file}`, {}, error);
     throw new CtlError('unauthenticated', `the token in ${file} cannot be read (${code ?? String(error)})`, {}, error);
   }
 }

@@ -153,7 +153,8 @@ class Source implements SecretSource {
         succeeded();
       }
     } catch (error) {
-      if (isSilent) throw new CtlError('unavailable', `${path} did not answer within ${FIRST_ANSWER_MS} ms`, {}, error);
+      if (isSilent)
+        throw new CtlError('unavailable', `${path} did not respond within ${FIRST_ANSWER_MS} ms`, {}, error);
       throw client.errorOf(error);
     } finally {
       patience.cancel();
@@ -236,7 +237,7 @@ function decoded<T>(decode: () => T): T {
   try {
     return decode();
   } catch (error) {
-    const message = `the answer of the SPIFFE Workload API is not readable: ${messageOf(error)}`;
+    const message = `the response of the SPIFFE Workload API cannot be read: ${messageOf(error)}`;
     throw new CtlError('invalid_argument', message, {}, error);
   }
 }

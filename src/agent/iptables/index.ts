@@ -62,9 +62,7 @@ export async function meshCleanIptables(
 ): Promise<void> {
   const log = getScope('default');
   if (settings.dryRun) return print(printCleanCommands(await presentFamilies(readText)));
-  const families = await usableFamilies(runProgram, readText, (why) =>
-    log.warn('IPv6 rules are not looked at', { why }),
-  );
+  const families = await usableFamilies(runProgram, readText, (why) => log.warn('IPv6 rules are not checked', { why }));
   await cleanRedirection(runProgram, families);
   log.info('traffic is not redirected any more');
 }

@@ -132,10 +132,10 @@ async function mustBeFree(family: Family, probePort: number): Promise<void> {
 function inboundProbe(family: Family, { inboundPort, proxyUids, proxyGids }: Redirection): Probe | string {
   const what = `inbound ${family}`;
   const address = ownAddress(family);
-  if (address === undefined) return `${what}: there is no address besides the loopback one, not looked at`;
+  if (address === undefined) return `${what}: there is no address besides the loopback one, not checked`;
   const [uid = 0] = proxyUids;
   if (proxyUids.includes(process.getuid?.() ?? -1)) return { what, address, arrivesAt: inboundPort, as: undefined };
-  if (process.getuid?.() !== 0) return `${what}: only root and the proxy's user can look at this, not looked at`;
+  if (process.getuid?.() !== 0) return `${what}: only root and the proxy's user can check this, not checked`;
   return { what, address, arrivesAt: inboundPort, as: { uid, gid: proxyGids[0] ?? uid } };
 }
 
@@ -143,7 +143,7 @@ function outboundProbe(family: Family, { redirection, probePort }: ValidationOpt
   const what = `outbound ${family}`;
   const { cidrs, cidrsExcluded, outboundPortsExcluded, outboundPorts, proxyUids, proxyGids, proxyPort } = redirection;
   const isProxy = proxyUids.includes(process.getuid?.() ?? -1) || proxyGids.includes(process.getgid?.() ?? -1);
-  if (isProxy) return `${what}: the proxy's user is not redirected, not looked at`;
+  if (isProxy) return `${what}: the proxy's user is not redirected, not checked`;
   const here = (cidr: string) => isIPv6(cidr.split('/')[0] ?? '') === (family === 'ipv6');
   const first =
     cidrs === '*' || outboundPorts.includes(probePort)

@@ -36,7 +36,7 @@ type Reader<V> = (value: unknown) => V;
 
 const text: Reader<string> = (value) => {
   if (typeof value === 'string') return value;
-  throw new CtlError('invalid_argument', 'expected a text');
+  throw new CtlError('invalid_argument', 'expected a string');
 };
 
 const milliseconds: Reader<number> = (value) => {
@@ -64,11 +64,11 @@ function oneOf<const V extends string>(...values: readonly V[]): Reader<V> {
 
 const texts: Reader<readonly string[]> = (value) => {
   if (Array.isArray(value)) return value.map(text);
-  throw new CtlError('invalid_argument', 'expected a list of texts');
+  throw new CtlError('invalid_argument', 'expected a list of strings');
 };
 
 const textMap: Reader<Readonly<Record<string, string>>> = (value) => {
-  if (!isObject(value)) throw new CtlError('invalid_argument', 'expected texts by name');
+  if (!isObject(value)) throw new CtlError('invalid_argument', 'expected an object of strings');
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, text(each ?? null)]));
 };
 
@@ -176,7 +176,7 @@ export async function readDataFile(path: string): Promise<JsonValue | undefined>
   });
   if (bytes === undefined) return undefined;
   if (!isUtf8(bytes))
-    throw new CtlError('invalid_argument', 'expected UTF-8: there are bytes that are none', { file: path });
+    throw new CtlError('invalid_argument', 'expected UTF-8: some bytes are not valid', { file: path });
   return parseData(path, bytes.toString('utf8'));
 }
 
@@ -203,7 +203,7 @@ export async function loadMeshConfig(path: string, proxyConfig: string): Promise
   if (!isObject(mesh)) throw new CtlError('invalid_argument', 'expected a mesh configuration', { file: path });
   const trustDomain = mesh.trustDomain ?? '';
   if (typeof trustDomain !== 'string')
-    throw new CtlError('invalid_argument', 'expected a text', { file: path, field: 'trustDomain' });
+    throw new CtlError('invalid_argument', 'expected a string', { file: path, field: 'trustDomain' });
   const below = readProxyConfig(mesh.defaultConfig, path);
   const own = proxyConfig === '' ? undefined : await parseData('PROXY_CONFIG', proxyConfig);
   const above = readProxyConfig(own, 'PROXY_CONFIG');

@@ -86,9 +86,9 @@ async function start(options: StsOptions, host: string, port: number): Promise<S
 
 async function serve(request: IncomingMessage, response: ServerResponse, options: StsOptions): Promise<void> {
   const foreign = notLocal(request);
-  if (foreign !== undefined) return text(response, 403, `from this machine only: ${foreign}\n`);
+  if (foreign !== undefined) return text(response, 403, `allowed only from this machine: ${foreign}\n`);
   // Browsers send it with each request that a page's script makes, and its programs need no token of the workload.
-  if (request.headers.origin !== undefined) return text(response, 403, 'not from web pages\n');
+  if (request.headers.origin !== undefined) return text(response, 403, 'not allowed from web pages\n');
   const [path] = (request.url ?? '/').split('?');
   const { method = 'GET' } = request;
   switch (path) {

@@ -83,7 +83,7 @@ test('a file that is cut off, changed, foreign or of another proxy is refused wi
   await refused(/incomplete or damaged/);
   for (const foreign of ['', 'hello', '{"version_info": "1"}']) {
     await writeFile(path, foreign);
-    await refused(/no snapshot of this program/);
+    await refused(/not a snapshot of this program/);
   }
 });
 
@@ -99,7 +99,7 @@ test('a file that another user can write, or a link, is refused', async (t) => {
 test('without a file there is no snapshot; a folder is no file', async (t) => {
   const folder = await tempDir(t);
   assert.equal(await read(join(folder, 'none')), undefined);
-  await assert.rejects(read(folder), { message: /no file/ });
+  await assert.rejects(read(folder), { message: /not a regular file/ });
 });
 
 test('a write that fails leaves the earlier file', async (t) => {

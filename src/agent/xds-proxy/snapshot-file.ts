@@ -120,7 +120,7 @@ export async function readSnapshot(
   const bytes = await readBounded(path);
   if (bytes === undefined) return undefined;
   const refused = (reason: string): CtlError => new CtlError('failed_precondition', reason, { file: path });
-  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw refused('this is no snapshot of this program');
+  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw refused('it is not a snapshot of this program');
   const end = bytes.length - DIGEST_BYTES;
   const digest = createHash('sha256')
     .update(bytes.subarray(0, Math.max(end, 0)))
@@ -148,7 +148,7 @@ async function readBounded(path: string): Promise<Buffer | undefined> {
     const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     try {
       const found = await file.stat();
-      if (!found.isFile()) throw new CtlError('failed_precondition', 'this is no file', { file: path });
+      if (!found.isFile()) throw new CtlError('failed_precondition', 'it is not a regular file', { file: path });
       const isOwn = found.uid === process.getuid?.() || found.uid === 0;
       if (!isOwn || (found.mode & OTHERS_WRITE) !== 0)
         throw new CtlError('failed_precondition', 'another user can write the snapshot', { file: path });

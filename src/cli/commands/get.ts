@@ -69,8 +69,7 @@ async function configuration(url: URL, headers: Readonly<Record<string, string>>
     );
   });
   if (answer.status === 400) throw usageError(answer.body.trim());
-  if (answer.status !== 200)
-    throw unavailable(`${url.host} answers with status ${answer.status}: ${answer.body.trim()}`);
+  if (answer.status !== 200) throw unavailable(`${url.host} returned HTTP ${answer.status}: ${answer.body.trim()}`);
   return JSON.parse(answer.body) as Configuration;
 }
 

@@ -47,7 +47,7 @@ async function readText(response: IncomingMessage): Promise<string> {
 }
 
 function reason(error: Error, signal: AbortSignal, timeoutMs: number): string {
-  if (signal.aborted) return `no answer within ${timeoutMs} ms`;
+  if (signal.aborted) return `no response within ${timeoutMs} ms`;
   // When all addresses of a name fail, their errors are in one error without a message.
   if (error instanceof AggregateError) {
     return error.errors.map((each) => (each instanceof Error ? each.message : String(each))).join(', ');

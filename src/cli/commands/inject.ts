@@ -101,7 +101,7 @@ function decoded(bytes: Buffer, file: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
-    throw new CtlError('invalid_argument', 'expected UTF-8: there are bytes that are none', { file }, error);
+    throw new CtlError('invalid_argument', 'expected UTF-8: some bytes are not valid', { file }, error);
   }
 }
 

@@ -36,7 +36,7 @@ export function proxyCommand(runAgent: RunAgent = loadAndRun): Command {
       const unserved = unservedVariables(AGENT_UNSERVED, io.env);
       startLogging(settings, 'ctl-agent');
       if (unserved.length > 0) {
-        getScope('default').warn(`this version does not act on these variables: ${unserved.join(', ')}`);
+        getScope('default').warn(`this version does not support these variables: ${unserved.join(', ')}`);
       }
       try {
         return await runAgent(role, settings, io.env);

@@ -40,7 +40,7 @@ export function requestCommand(flags: FlagTable, summary: string, { baseFor, hea
         throw unavailable(`cannot ${call.method} ${url}: ${messageOf(error)}`);
       });
       io.stdout.write(answer.body === '' || answer.body.endsWith('\n') ? answer.body : `${answer.body}\n`);
-      if (answer.status >= 400) throw unavailable(`${call.method} ${url} was answered with status ${answer.status}`);
+      if (answer.status >= 400) throw unavailable(`${call.method} ${url} returned HTTP ${answer.status}`);
       return 0;
     },
   });

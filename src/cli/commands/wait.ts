@@ -59,7 +59,7 @@ export function waitCommand(): Command {
 }
 
 /**
- * Calls the URL every period until it answers with status 200: at once for the first time, for the last time before the
+ * Calls the URL every period until it returns HTTP 200: at once for the first time, for the last time before the
  * timeout. Rejects with a `CtlError` with the last reason when the timeout has passed.
  */
 export async function waitUntilReady(

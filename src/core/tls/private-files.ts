@@ -13,7 +13,7 @@ const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 export async function preparePrivateFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const info = await lstat(folder);
-  if (!info.isDirectory()) throw new CtlError('failed_precondition', 'is no folder');
+  if (!info.isDirectory()) throw new CtlError('failed_precondition', 'is not a directory');
   if (info.uid !== process.getuid?.()) throw new CtlError('failed_precondition', 'belongs to another user');
   if ((info.mode & 0o022) !== 0)
     throw new CtlError('failed_precondition', 'may be written by others; set its mode to 0700');
@@ -25,9 +25,9 @@ export function readPrivateFile(path: string, maxBytes: number): string {
   const descriptor = openSync(path, FLAGS);
   try {
     const info = fstatSync(descriptor);
-    if (!info.isFile()) throw new CtlError('invalid_argument', 'is no file');
+    if (!info.isFile()) throw new CtlError('invalid_argument', 'is not a regular file');
     if (info.uid !== process.getuid?.() || (info.mode & 0o077) !== 0)
-      throw new CtlError('failed_precondition', "is not its owner's alone");
+      throw new CtlError('failed_precondition', 'is accessible to other users');
     if (info.size > maxBytes)
       throw new CtlError('resource_exhausted', `has ${info.size} bytes, more than ${maxBytes} bytes`);
     return readFileSync(descriptor, 'utf8');

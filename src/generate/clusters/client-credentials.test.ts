@@ -125,7 +125,7 @@ describe('an unavailable credential gives a cluster without endpoints, never wea
       { mode: 'MUTUAL', credentialName: 'default/c' },
       [secret('c', ALL), secret('c', ALL, 'default')],
       GATEWAY,
-      /"default\/c" is refused/,
+      /"default\/c" is denied/,
     ],
     [
       'nothing is proved',

@@ -186,7 +186,7 @@ function serviceClusters(inputs: ClusterInputs): UnitOutput {
     for (const subset of [undefined, ...(rule?.subsets ?? [])]) {
       const name = clusterName('outbound', port.port, subset?.name ?? '', host);
       if (resources.has(name)) {
-        const message = `${name} is defined more than once; the first definition holds`;
+        const message = `${name} is defined more than once; the first definition applies`;
         findings.push({ metric: 'ctl_duplicate_proxy_clusters', type: 'cds', unit: host, message });
         continue;
       }

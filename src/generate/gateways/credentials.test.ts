@@ -172,7 +172,7 @@ describe('names of credentials', () => {
         const { secrets, chains, findings } = output(mesh(gateway(https('a', tls)), ...all));
         assert.equal(secrets.size, 0);
         assert.deepEqual(chains, []);
-        assert.match(findings.join(), /^Gateway edge\/gw, server a: credential .* is refused: .*$/);
+        assert.match(findings.join(), /^Gateway edge\/gw, server a: credential .* is denied: .*$/);
       }
     });
   }

@@ -34,8 +34,8 @@ test('the first chain keeps a match, the later one keeps the rest, and the loss 
   const chains = [chain('a', ['a.com']), chain('b', ['a.com', 'b.com']), chain('c', ['b.com'])];
   assert.deepEqual(matchesOf(chains), ['a: anywhere a.com', 'b: anywhere b.com']);
   assert.deepEqual(mergeChains(chains).conflicts, [
-    "b: connections that it would take are a's already",
-    "c: connections that it would take are b's already",
+    'b: connections that match it already belong to a',
+    'c: connections that match it already belong to b',
   ]);
 });
 

@@ -39,7 +39,7 @@ export function mergeChains(chains: readonly L4Chain[]): MergedChains {
       merged.push({ ...matchOf(remaining, names), filters });
       matchesServerNames ||= !names.includes(ANY);
     }
-    for (const other of lost) conflicts.push(`${owner}: connections that it would take are ${other}'s already`);
+    for (const other of lost) conflicts.push(`${owner}: connections that match it already belong to ${other}`);
   }
   return { chains: merged, conflicts, takesAll: owners.has(matchKey(ANY, ANY)), matchesServerNames };
 }

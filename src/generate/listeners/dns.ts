@@ -78,7 +78,7 @@ function finding(message: string): GenerationFinding {
 }
 
 function tooMany(count: number): GenerationFinding {
-  const message = `Envoy answers ${MAX_NAMES} of ${count} names, the resolvers of the machine get the others`;
+  const message = `Envoy resolves ${MAX_NAMES} of ${count} names, and the resolvers of the machine the others`;
   return finding(`${message}; an agent with DNS_AGENT answers all`);
 }
 

@@ -18,7 +18,7 @@ export function withoutExcludedRanges(
     const ranges = chain.ranges.filter((range) => {
       const owner = ownerOfRange(range, entries, sniff);
       if (owner !== undefined)
-        conflicts.push(`${chain.owner}: port ${port} of ${range} is HTTP of ${owner.hostname} already`);
+        conflicts.push(`${chain.owner}: port ${port} of ${range} already serves HTTP of ${owner.hostname}`);
       return owner === undefined;
     });
     return ranges.length === 0 && chain.ranges.length > 0 ? [] : [{ ...chain, ranges }];

@@ -273,7 +273,10 @@ describe('peer authentication', () => {
       '9000 tls → BlackHoleCluster',
       'rest tls → BlackHoleCluster',
     ]);
-    assert.match(findings[0]?.message ?? '', /^port 8080, port 9000, ports of no service: nobody is let in/);
+    assert.match(
+      findings[0]?.message ?? '',
+      /^port 8080, port 9000, ports of no service: workloads in namespace \S+ deny all clients/,
+    );
   });
 
   test('without the TLS inspector: only mutual TLS where it is required, only plain text elsewhere', () => {

@@ -90,17 +90,17 @@ function findingsOf(
     .map((message) => finding('ctl_conflict_inbound_listener', message));
   for (const { port, tls } of ports) {
     if (tls !== undefined && accessTo(view, port) === 'STRICT') {
-      const why = 'PeerAuthentication demands mutual TLS of the mesh';
+      const why = 'PeerAuthentication requires mutual TLS of the mesh';
       found.push(finding('ctl_conflict_inbound_listener', `port ${port}: tls of the Sidecar has no effect: ${why}`));
     } else if (tls?.closed !== undefined) {
-      const message = `port ${port}: callers outside of the mesh are refused: Sidecar: ${tls.closed}`;
+      const message = `port ${port}: clients outside the mesh are denied: Sidecar: ${tls.closed}`;
       found.push(finding('ctl_refused_inbound_ports', message));
     }
   }
   for (const message of policyProblems(snapshot, view)) found.push(finding('ctl_policy_problems', message));
   if (refused.length > 0) {
-    const why = `mutual TLS is demanded, and its proxy cannot get certificates (node metadata ${SDS_CLUSTER_METADATA})`;
-    const message = `${refused.join(', ')}: nobody is let in to a workload of namespace ${view.namespace}: ${why}`;
+    const why = `mutual TLS is required, and its proxy cannot get certificates (node metadata ${SDS_CLUSTER_METADATA})`;
+    const message = `${refused.join(', ')}: workloads in namespace ${view.namespace} deny all clients: ${why}`;
     found.push(finding('ctl_refused_inbound_ports', message));
   }
   return found;

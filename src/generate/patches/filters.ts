@@ -105,5 +105,8 @@ function checkOrder(filters: readonly ManagerFilter[], patches: readonly Patch[]
   if (behind === undefined) return;
   const culprits = patches.filter(({ name }) => name === behind.name);
   const labels = labelsOf(culprits.length > 0 ? culprits : patches);
-  throw misfit(labels, `the HTTP filter ${behind.name} is put behind ${ROUTER_FILTER}, which must be the last`);
+  throw misfit(
+    labels,
+    `the HTTP filter ${behind.name} is inserted after ${ROUTER_FILTER}, which must be the last filter`,
+  );
 }

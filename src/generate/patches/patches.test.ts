@@ -57,7 +57,7 @@ test('an HTTP filter behind the router is a failure of its listener, and other l
     match: { listener: { portNumber: 80, filterChain: { filter: { name: MANAGER } } } },
     patch: { operation: 'ADD', value: lua },
   });
-  const message = `${LABEL}: the HTTP filter lua is put behind envoy.filters.http.router, which must be the last`;
+  const message = `${LABEL}: the HTTP filter lua is inserted after envoy.filters.http.router, which must be the last filter`;
   assert.deepEqual(failures(result), [`lds 80: ${message}`]);
   assert.deepEqual([...(result.units.lds?.keys() ?? [])], ['80', '81', 'virtual']);
 });

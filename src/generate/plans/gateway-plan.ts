@@ -75,10 +75,11 @@ function makePlan(snapshot: MeshReader, view: GatewayView): GatewayPlan {
     if (current === undefined) {
       bySocket.set(socket, { plan: { port, bind, bindPort, family }, servers: [server] });
     } else if (current.plan.port !== port) {
-      const message = `${server.label}: port ${port} is served at ${bindPort}, which port ${current.plan.port} is too`;
+      const message = `${server.label}: port ${port} uses port ${bindPort}, as does port ${current.plan.port}`;
       report(port, 'ctl_invalid_out_listeners', message);
     } else if (current.plan.family !== family) {
-      const message = `${server.label}: port ${port} is ${current.plan.family} of ${current.servers[0]?.label} already`;
+      const first = `${current.plan.family} of ${current.servers[0]?.label}`;
+      const message = `${server.label}: port ${port} already serves ${first}`;
       report(port, conflictMetric(current.plan.family, family), message);
     } else {
       current.servers.push(server);

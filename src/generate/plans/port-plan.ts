@@ -220,7 +220,7 @@ class PortBuilder {
     if (range === undefined) return false;
     const owner = ownerOfRange(range, entries, this.#input.sniff);
     if (owner === undefined || owner === service) return false;
-    const message = `${service.hostname}: port ${this.#port} of ${range} is HTTP of ${owner.hostname} already`;
+    const message = `${service.hostname}: port ${this.#port} of ${range} already serves HTTP of ${owner.hostname}`;
     this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_http', message });
     return true;
   }
@@ -230,12 +230,12 @@ class PortBuilder {
     if (this.#input.sniff) return false;
     const where = `${hostname}: port ${this.#port} at ${draft.bind}`;
     if (kind === 'http' && draft.tcp.length > 0) {
-      const message = `${where} is TCP of ${draft.first} already`;
+      const message = `${where} already serves TCP of ${draft.first}`;
       this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_http_over_current_tcp', message });
       return true;
     }
     if (kind === 'tcp' && draft.http !== undefined) {
-      const message = `${where} is HTTP of ${draft.first} already`;
+      const message = `${where} already serves HTTP of ${draft.first}`;
       this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_http', message });
       return true;
     }

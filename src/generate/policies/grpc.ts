@@ -1,7 +1,8 @@
 /**
- * The policies of gRPC servers that speak xDS themselves, as RBAC filters: refused is first what some policy forbids,
- * then what no ALLOW policy allows. Such servers verify no tokens and call no external authorizers. What they cannot
- * decide, they refuse. Source: https://github.com/grpc/proposal/blob/master/A41-xds-rbac.md
+ * The policies of gRPC servers that speak xDS themselves, as RBAC filters. They deny requests that a DENY policy
+ * matches, and then requests that no ALLOW policy matches. Such servers verify no tokens and call no external
+ * authorizers. Requests that they cannot decide are denied.
+ * Source: https://github.com/grpc/proposal/blob/master/A41-xds-rbac.md
  */
 import { anyWorkload, trustDomainsOf } from '../common/index.ts';
 import type { MeshReader } from '../reads/index.ts';

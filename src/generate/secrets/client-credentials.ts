@@ -75,7 +75,7 @@ function missingOf(
 ): string | undefined {
   if (!view.clientCredentials)
     return `no Secrets for a proxy that has not proved to be a gateway of namespace ${view.namespace}`;
-  if (mutual && name.endsWith(AUTHORITIES_SUFFIX)) return `credential ${name} is refused: it names authorities`;
+  if (mutual && name.endsWith(AUTHORITIES_SUFFIX)) return `credential ${name} is denied: it names authorities`;
   if (mutual && findKeyPair(name, snapshot, view.namespace)?.usable !== true) {
     return `waits for a key pair in Secret ${view.namespace}/${name}`;
   }

@@ -114,10 +114,10 @@ export function parseCredentialName(written: string, namespace: string): string 
   const name = path.slice(slash + 1);
   if (slash >= 0 && path.slice(0, slash) !== namespace) {
     return {
-      refused: `credential ${shown} is refused: a gateway gets Secrets of its own namespace ${namespace} alone`,
+      refused: `credential ${shown} is denied: gateways get only Secrets of their own namespace, ${namespace}`,
     };
   }
-  if (!isDnsSubdomain(name)) return { refused: `credential ${shown} is refused: expected the name of a Secret` };
+  if (!isDnsSubdomain(name)) return { refused: `credential ${shown} is denied: expected the name of a Secret` };
   return name;
 }
 
@@ -131,7 +131,7 @@ function unauthorised(gateway: string, view: GatewayView): string | undefined {
 /** The SDS name of such a key pair would be that of the authorities of another credential. */
 function misnamed({ name }: SecretName): string | undefined {
   if (!name.endsWith(AUTHORITIES_SUFFIX)) return undefined;
-  return `credential ${name} is refused: names that end in ${AUTHORITIES_SUFFIX} are those of clients' authorities`;
+  return `credential ${name} is denied: names that end in ${AUTHORITIES_SUFFIX} are those of clients' authorities`;
 }
 
 function keyPairProblem({ namespace, name }: SecretName, snapshot: MeshReader): string | undefined {

@@ -80,7 +80,7 @@ describe('EnvoyFilters whose edit does not fit', () => {
     await mesh.settled();
     assert.match(
       mesh.failures.join('\n'),
-      /lua-mark-2 is put behind .*; the former version of EnvoyFilter\/shop\/mark applies/,
+      /lua-mark-2 is inserted after .*; the former version of EnvoyFilter\/shop\/mark applies/,
     );
     mesh.change([policy('/secret')]);
     await mesh.settled();

@@ -50,14 +50,14 @@ export function ignoredDocument(apiVersion: string, kind: string, origin: Resour
 function concernOf(apiVersion: string, kind: string): string | undefined {
   const slash = apiVersion.indexOf('/');
   const group = slash < 0 ? '' : apiVersion.slice(0, slash);
-  if (kindOf(apiVersion, kind) !== undefined) return 'CTL_ENABLED_SERVICE_APIS=true is needed to serve it';
-  if (group === GATEWAY_API) return 'this kind is not served';
+  if (kindOf(apiVersion, kind) !== undefined) return 'requires CTL_ENABLED_SERVICE_APIS=true';
+  if (group === GATEWAY_API) return 'this kind is not supported';
   if (INGRESS_GROUPS.has(group) && kind === 'Ingress') return 'expected apiVersion networking.k8s.io/v1 for Ingress';
   const served = servedKind(group, kind);
   if (served !== undefined) return `expected apiVersion ${apiVersionsOf(served)[0]} for ${kind}`;
   if (['mesh.io', 'istio.io'].some((own) => group === own || group.endsWith(`.${own}`)))
-    return 'this kind of a mesh is not served';
-  return group === '' && !OTHER_CORE_KINDS.has(kind) ? 'there is no such kind' : undefined;
+    return 'this kind is not supported';
+  return group === '' && !OTHER_CORE_KINDS.has(kind) ? 'unknown kind' : undefined;
 }
 
 /**

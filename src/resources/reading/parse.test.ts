@@ -100,15 +100,15 @@ test('a kind that is not read has a reason when it looks as if it were meant for
     ['v1', 'PersistentVolumeClaim', undefined],
     ['serving.knative.dev/v1', 'Service', undefined],
     ['networking.k8s.io/v1', 'NetworkPolicy', undefined],
-    ['v1', 'Servce', /no such kind/],
+    ['v1', 'Servce', /unknown kind/],
     ['v2', 'Service', /expected apiVersion v1 for Service/],
     ['discovery.k8s.io/v2', 'EndpointSlice', /expected apiVersion discovery.k8s.io\/v1/],
     ['networkin.istio.io/v1', 'VirtualService', /expected apiVersion networking.mesh.io\/v1alpha3/],
-    ['telemetry.istio.io/v1', 'Telemetry', /not served/],
-    ['install.mesh.io/v1', 'Operator', /not served/],
+    ['telemetry.istio.io/v1', 'Telemetry', /not supported/],
+    ['install.mesh.io/v1', 'Operator', /not supported/],
     ['notistio.io/v1', 'Operator', undefined],
     ['extensions/v1beta1', 'Ingress', /expected apiVersion networking.k8s.io\/v1/],
-    ['gateway.networking.k8s.io/v1', 'UDPRoute', /not served/],
+    ['gateway.networking.k8s.io/v1', 'UDPRoute', /not supported/],
   ];
   for (const [apiVersion, kind, concern] of rows) {
     const parsed = parseResource({ apiVersion, kind }, ORIGIN, () => undefined);
@@ -166,7 +166,7 @@ test('half of a surrogate pair is refused by its field, in every kind', () => {
     ['apiVersion: v1\nkind: Pod\nmetadata: {name: x, labels: {a: "\\ud800 "}}\nspec: {}', 'metadata.labels.a'],
   ] as const) {
     const { field: found, message, key } = problemOf(yaml);
-    assert.equal(message, 'expected whole Unicode characters');
+    assert.equal(message, 'expected well-formed Unicode: surrogates must be in pairs');
     assert.ok(found.includes(field), found);
     assert.ok(key);
   }

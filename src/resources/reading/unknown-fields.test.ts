@@ -178,7 +178,7 @@ test('a setting that is checked and not acted on causes a warning, too', () => {
     assert.ok('resource' in result, JSON.stringify(result));
     return result.resource.warnings?.map(({ field, message }) => `${field}: ${message}`);
   };
-  const ignored = 'this version does not act on it: the document is not applied';
+  const ignored = 'not supported in this version: the document is not applied';
   assert.deepEqual(warningsOf('DestinationRule', '{host: a, workloadSelector: {matchLabels: {app: a}}}'), [
     `spec.workloadSelector: ${ignored}`,
   ]);

@@ -8,7 +8,7 @@ import type { ValidationError } from './issues.ts';
 export function brokenText(document: unknown): ValidationError | undefined {
   // Nearly all documents are well formed: only ill-formed ones are searched for the position.
   if (isWhole(document)) return undefined;
-  return { path: pathToBroken(document) ?? [], message: 'expected whole Unicode characters' };
+  return { path: pathToBroken(document) ?? [], message: 'expected well-formed Unicode: surrogates must be in pairs' };
 }
 
 function isWhole(value: unknown): boolean {

@@ -37,7 +37,7 @@ export function validateAuthorizationPolicy(spec: AuthorizationPolicySpec, error
 
 function checkRule(rule: AuthorizationRule, errors: ValidationErrors): void {
   for (const field of ['from', 'to'] as const) {
-    if (rule[field]?.length === 0) errors.add([field], 'expected at least one item, or none of it at all');
+    if (rule[field]?.length === 0) errors.add([field], 'expected at least one item; omit the field to match any');
   }
   each(errors.at('from'), rule.from, ({ source }, at) => checkSource(source, at.at('source')));
   each(errors.at('to'), rule.to, ({ operation }, at) => checkOperation(operation, at.at('operation')));
@@ -46,7 +46,7 @@ function checkRule(rule: AuthorizationRule, errors: ValidationErrors): void {
 
 /** External authorizers are called before tokens are verified. */
 function checkKnownBeforeTokens({ from, when }: AuthorizationRule, errors: ValidationErrors): void {
-  const message = 'not known yet when an authorizer is asked (action CUSTOM): tokens are looked at afterwards';
+  const message = 'not supported with action CUSTOM: tokens are verified after external authorizers are called';
   each(errors.at('from'), from, ({ source }, at) => {
     for (const field of ['requestPrincipals', 'notRequestPrincipals'] as const) {
       if (source[field] !== undefined) at.add(['source', field], message);
@@ -67,7 +67,7 @@ function checkValues(items: readonly string[] | undefined, errors: ValidationErr
   checkFilled(items, errors);
   each(errors, items, (item, at) => {
     if (item.length > 1 && item.startsWith('*') && item.endsWith('*')) {
-      at.add([], `expected a star at one end only (the other would be a letter), got ${shown(item)}`);
+      at.add([], `expected "*" at one end only (at the other end it would match literally), got ${shown(item)}`);
     }
   });
 }
@@ -98,7 +98,7 @@ function checkAccountsAlone(source: AuthorizationSource, errors: ValidationError
   const accounts = (['serviceAccounts', 'notServiceAccounts'] as const).find(given);
   const others = (['principals', 'notPrincipals', 'namespaces', 'notNamespaces'] as const).find(given);
   if (accounts === undefined || others === undefined) return;
-  errors.addForAuthor([accounts], `expected no ${others} beside it, write "<namespace>/<account>"`);
+  errors.addForAuthor([accounts], `expected no ${others} together with it: write "<namespace>/<account>"`);
 }
 
 function checkOperation(operation: AuthorizationOperation, errors: ValidationErrors): void {

@@ -157,7 +157,7 @@ export function checkConnectionPool(pool: ConnectionPool, errors: ValidationErro
   }
   checkNotNegative(errors.at('http', 'idleTimeout'), http?.idleTimeout);
   if (http?.useClientProtocol === true && http.h2UpgradePolicy === 'UPGRADE') {
-    errors.add(['http', 'useClientProtocol'], 'expected no useClientProtocol beside h2UpgradePolicy UPGRADE');
+    errors.add(['http', 'useClientProtocol'], 'expected no useClientProtocol with h2UpgradePolicy UPGRADE');
   }
 }
 
@@ -179,7 +179,7 @@ function checkOutliers(outliers: OutlierDetection, errors: ValidationErrors): vo
   checkPercent(errors.at('minHealthPercent'), outliers.minHealthPercent);
   checkNotNegative(errors.at('consecutiveErrors'), outliers.consecutiveErrors);
   if (outliers.consecutiveLocalOriginFailures !== undefined && outliers.splitExternalLocalOriginErrors !== true) {
-    errors.add(['consecutiveLocalOriginFailures'], 'expected splitExternalLocalOriginErrors: true beside it');
+    errors.add(['consecutiveLocalOriginFailures'], 'requires splitExternalLocalOriginErrors: true');
   }
 }
 
@@ -198,7 +198,7 @@ function checkNothingVerified(tls: ClientTlsSettings, errors: ValidationErrors):
   const fields = tls.mode === 'MUTUAL' ? VERIFYING : ([...VERIFYING, 'credentialName'] as const);
   for (const field of fields) {
     if (tls[field]?.length)
-      errors.addForAuthor([field], 'expected none beside insecureSkipVerify: nothing is verified');
+      errors.addForAuthor([field], 'expected none with insecureSkipVerify: certificates are not verified');
   }
 }
 

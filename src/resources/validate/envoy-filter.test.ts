@@ -45,12 +45,9 @@ test('a value that is not a piece of the patched message is refused with the pat
     [patch('HTTP_FILTER', 'ADD', {}), `${VALUE}.name: required for operation ADD`],
     [
       patch('CLUSTER', 'ADD', { name: 'outbound|80||web' }),
-      `${VALUE}.name: expected a name that generated ones do not have`,
+      `${VALUE}.name: expected a name that no generated resource has`,
     ],
-    [
-      patch('LISTENER', 'ADD', { name: '0.0.0.0_80' }),
-      `${VALUE}.name: expected a name that generated ones do not have`,
-    ],
+    [patch('LISTENER', 'ADD', { name: '0.0.0.0_80' }), `${VALUE}.name: expected a name that no generated resource has`],
   ];
   for (const [configPatch, expected] of rows) assert.deepEqual(problems(configPatch), [expected]);
 });
@@ -68,7 +65,7 @@ test('a value that Envoy could not read, or that takes too much memory, is refus
 test('a name that only resembles those of generated listeners can be added', () => {
   for (const name of ['cafe_8080', 'added_1']) assert.deepEqual(problems(patch('LISTENER', 'ADD', { name })), []);
   for (const name of ['::_80', 'fd00::1_80', '10.0.0.1_80'])
-    assert.match(problems(patch('LISTENER', 'ADD', { name })).join(), /generated ones do not have/);
+    assert.match(problems(patch('LISTENER', 'ADD', { name })).join(), /no generated resource has/);
 });
 
 test('a wrong value that contains a secret is not quoted', () => {
@@ -77,7 +74,7 @@ test('a wrong value that contains a secret is not quoted', () => {
 });
 
 test('patches that are applied have no warning; others have one that names the unsupported field', () => {
-  const unapplied = 'this version does not act on it: the patch is not applied';
+  const unapplied = 'not supported in this version: the patch is not applied';
   const at = (field: string) => [`warning spec.configPatches[0].${field}: ${unapplied}`];
   assert.deepEqual(problems(patch('CLUSTER', 'MERGE', { name: 'a' })), []);
   assert.deepEqual(problems(patch('BOOTSTRAP', 'MERGE', {})), at('applyTo'));

@@ -52,7 +52,7 @@ function checkPatch(patch: EnvoyConfigPatch, errors: ValidationErrors): void {
   if (operation !== 'REMOVE' && value === undefined)
     errors.add(['patch', 'value'], `required for operation ${operation}`);
   if (operation === 'REPLACE' && !FILTERS.has(applyTo) && applyTo !== 'CLUSTER') {
-    errors.add(['patch', 'operation'], `expected another operation than REPLACE for ${applyTo}`);
+    errors.add(['patch', 'operation'], `expected an operation other than REPLACE for ${applyTo}`);
   }
   const wanted = OBJECT_MATCH[applyTo];
   for (const field of ['listener', 'routeConfiguration', 'cluster'] as const) {
@@ -78,12 +78,12 @@ function checkFilterMatch({ applyTo, match }: EnvoyConfigPatch, errors: Validati
   if (filter === undefined) return;
   const { name, subFilter } = filter;
   if (!name) {
-    if (subFilter !== undefined) errors.add(['name'], 'required beside subFilter');
+    if (subFilter !== undefined) errors.add(['name'], 'required when subFilter is set');
     else errors.addForAuthor(['name'], 'required, expected the name of a filter');
   } else if (subFilter !== undefined) {
     if (applyTo !== 'HTTP_FILTER') errors.addForAuthor(['subFilter'], 'expected only with applyTo HTTP_FILTER');
     else if (!MANAGER.test(name)) {
-      errors.addForAuthor(['name'], 'expected envoy.filters.network.http_connection_manager beside subFilter');
+      errors.addForAuthor(['name'], 'expected envoy.filters.network.http_connection_manager when subFilter is set');
     }
     if (!subFilter.name) errors.addForAuthor(['subFilter', 'name'], 'required, expected the name of an HTTP filter');
   }
@@ -125,7 +125,7 @@ function checkValue({ applyTo, patch: { operation } }: EnvoyConfigPatch, value: 
   if (NAMED.has(applyTo) && (typeof name !== 'string' || name === '')) {
     errors.add(['name'], `required for operation ${operation}`);
   } else if (operation === 'ADD' && GENERATED_NAMES[applyTo]?.test(String(name)) === true) {
-    errors.add(['name'], 'expected a name that generated ones do not have');
+    errors.add(['name'], 'expected a name that no generated resource has');
   }
 }
 

@@ -98,7 +98,7 @@ function checkProtocolTls(server: GatewayServer, errors: ValidationErrors): void
     if (tls === undefined) errors.add(['tls'], `required for protocol ${protocol}`);
   } else if (tls !== undefined && HTTP_PROTOCOLS.has(protocol)) {
     const settings = Object.keys(tls).filter((field) => field !== 'httpsRedirect');
-    if (settings.length > 0) errors.add(['tls'], `expected nothing but httpsRedirect with protocol ${protocol}`);
+    if (settings.length > 0) errors.add(['tls'], `expected only httpsRedirect with protocol ${protocol}`);
   }
 }
 
@@ -114,7 +114,7 @@ export function checkServerTls(tls: ServerTlsSettings, errors: ValidationErrors)
   if (mode !== undefined && OWN_CERTIFICATE.has(mode) && !names) {
     if (!tls.serverCertificate)
       errors.add(['credentialName'], `required for mode ${mode} (or serverCertificate and privateKey)`);
-    else if (!tls.privateKey) errors.add(['privateKey'], `required for mode ${mode} beside serverCertificate`);
+    else if (!tls.privateKey) errors.add(['privateKey'], `required for mode ${mode} when serverCertificate is set`);
     if (mode === 'MUTUAL' && !tls.caCertificates && !tls.caCertCredentialName) {
       errors.add(['caCertificates'], 'required for mode MUTUAL');
     }
@@ -145,7 +145,7 @@ function checkTlsVersions(
   else
     errors.add(
       ['maxProtocolVersion'],
-      `expected at least ${least}, which is the lowest version unless minProtocolVersion says another, ` +
+      `expected at least ${least}, which is the lowest version unless minProtocolVersion is set, ` +
         `got ${shown(max)}`,
     );
 }

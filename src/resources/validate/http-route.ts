@@ -90,7 +90,7 @@ function checkAction(route: HttpRoute, errors: ValidationErrors): void {
     for (const field of ['fault', 'rewrite'] as const) {
       const sendsFault = field === 'fault' && route.directResponse !== undefined;
       if (route[field] !== undefined && !sendsFault)
-        errors.add([field], `expected no ${field} beside ${actions.join(', ')}`);
+        errors.add([field], `expected no ${field} together with ${actions.join(', ')}`);
     }
   }
   const status = route.directResponse?.status;
@@ -174,7 +174,7 @@ function checkRetries(retries: HttpRetries, errors: ValidationErrors): void {
   const { attempts = 0, perTryTimeout, retryOn, backoff } = retries;
   if (attempts < 0) errors.add(['attempts'], `expected a number from 0, got ${attempts}`);
   if (attempts === 0 && (perTryTimeout !== undefined || retryOn !== undefined || backoff !== undefined)) {
-    errors.add(['attempts'], 'expected a number above 0 beside perTryTimeout, retryOn or backoff');
+    errors.add(['attempts'], 'expected a number above 0 when perTryTimeout, retryOn or backoff is set');
   }
   checkDuration(errors.at('perTryTimeout'), perTryTimeout === 0 ? undefined : perTryTimeout);
   checkDuration(errors.at('backoff'), backoff);

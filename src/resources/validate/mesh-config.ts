@@ -30,7 +30,7 @@ export function meshConfigErrors(mesh: MeshConfig): readonly ValidationError[] {
   checkPort(errors.at('proxyListenPort'), mesh.proxyListenPort);
   checkPort(errors.at('proxyInboundListenPort'), mesh.proxyInboundListenPort);
   if (mesh.proxyListenPort === mesh.proxyInboundListenPort) {
-    errors.add(['proxyInboundListenPort'], `expected another port than proxyListenPort, got ${mesh.proxyListenPort}`);
+    errors.add(['proxyInboundListenPort'], `expected a port other than proxyListenPort, got ${mesh.proxyListenPort}`);
   }
   for (const [index, name] of mesh.trustedConfigNamespaces.entries()) {
     if (name === '*' || isDnsLabel(name)) continue;

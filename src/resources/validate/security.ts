@@ -14,7 +14,7 @@ export function validatePeerAuthentication(spec: PeerAuthenticationSpec, errors:
   const { portLevelMtls } = spec;
   if (portLevelMtls === undefined) return;
   if (Object.keys(spec.selector?.matchLabels ?? {}).length === 0) {
-    errors.add(['portLevelMtls'], 'expected a selector with labels beside it: ports belong to workloads');
+    errors.add(['portLevelMtls'], 'requires a selector with labels: ports belong to workloads');
   }
   if (Object.keys(portLevelMtls).length === 0) errors.add(['portLevelMtls'], 'expected at least one port');
   for (const port of Object.keys(portLevelMtls)) {
@@ -33,7 +33,7 @@ export function validateRequestAuthentication(spec: RequestAuthenticationSpec, e
 export function checkJwtRule(rule: JwtRule, errors: ValidationErrors): void {
   if (rule.issuer === '') errors.add(['issuer'], 'expected an issuer that is not empty');
   if (rule.issuer === undefined && !rule.jwksUri) {
-    errors.add(['issuer'], 'required without jwksUri, whose keys may be those of any issuer');
+    errors.add(['issuer'], 'required when jwksUri is not set');
   }
   checkFilled(rule.audiences, errors.at('audiences'));
   if (rule.jwksUri !== undefined && !isHttpUrl(rule.jwksUri)) {
@@ -68,5 +68,5 @@ const NO_OUTPUT = /^(:.*|host|authorization|connection|content-length|te|transfe
 
 function checkOutputHeader(errors: ValidationErrors, name: string): void {
   checkHeaderName(errors, name);
-  if (NO_OUTPUT.test(name)) errors.add([], `expected a header of its own, got ${shown(name)}`);
+  if (NO_OUTPUT.test(name)) errors.add([], `expected a header that requests can do without, got ${shown(name)}`);
 }

@@ -65,7 +65,7 @@ function checkAddresses(spec: ServiceEntrySpec, errors: ValidationErrors): void 
   each(errors, spec.addresses, (address, at) => {
     if (!isCidr(address)) at.add([], `expected an IP address or CIDR, got ${shown(address)}`);
     else if (address.includes('/') && resolution !== 'NONE' && resolution !== 'STATIC') {
-      at.add([], `expected an IP address (CIDRs go with resolution NONE or STATIC), got ${shown(address)}`);
+      at.add([], `expected an IP address (CIDRs require resolution NONE or STATIC), got ${shown(address)}`);
     }
   });
 }

@@ -61,7 +61,7 @@ function checkEgress(listener: SidecarEgress, errors: ValidationErrors): void {
     if (!isSocket) checkPort(errors.at('port', 'number'), port.number);
     checkOptionalProtocol(errors.at('port', 'protocol'), port.protocol);
   } else if (bind) {
-    errors.add(['port'], 'required beside bind');
+    errors.add(['port'], 'required when bind is set');
   }
   if (bind && !isSocket && !isIpAddress(bind))
     errors.add(['bind'], `expected an IP address or unix:///PATH, got ${shown(bind)}`);
@@ -112,7 +112,7 @@ function checkEgressProxy(spec: SidecarSpec, errors: ValidationErrors): void {
   checkDestination(proxy, errors.at('egressProxy'));
   if (proxy.port === undefined) errors.add(['egressProxy', 'port'], "required, expected the proxy's port");
   const mode = spec.outboundTrafficPolicy?.mode;
-  if (mode === 'REGISTRY_ONLY') errors.add(['egressProxy'], 'expected mode ALLOW_ANY beside it');
+  if (mode === 'REGISTRY_ONLY') errors.add(['egressProxy'], 'requires mode ALLOW_ANY');
   else if (mode === undefined) {
     errors.addForAuthor(['mode'], 'required, expected ALLOW_ANY beside egressProxy (the default is REGISTRY_ONLY)');
   }

@@ -142,7 +142,7 @@ export function checkHeaderName(errors: ValidationErrors, name: string): void {
 /** Text for a header, such as a path or host after a rewrite: Envoy refuses characters that would end the header. */
 export function checkHeaderText(errors: ValidationErrors, text: string | undefined): void {
   if (text === undefined) return;
-  if (/[\0\r\n]/.test(text)) errors.add([], `expected text on one line, got ${shown(text)}`);
+  if (/[\0\r\n]/.test(text)) errors.add([], `expected a string on one line, got ${shown(text)}`);
 }
 
 /**
@@ -190,7 +190,7 @@ export function checkExportTo(errors: ValidationErrors, exportTo: readonly strin
     }
   });
   const entries = exportTo ?? [];
-  if (new Set(entries).size !== entries.length) errors.add([], 'expected each namespace once');
+  if (new Set(entries).size !== entries.length) errors.add([], 'expected no namespace twice');
   if (entries.length > 1 && (entries.includes('*') || entries.includes('~'))) {
     errors.add([], `expected ${entries.includes('*') ? '"*"' : '"~"'} alone, or namespaces without it`);
   }

@@ -11,7 +11,7 @@ export function validateWorkloadGroup(spec: WorkloadGroupSpec, errors: Validatio
   const { metadata, template, probe } = spec;
   checkLabels(errors.at('metadata', 'labels'), metadata?.labels);
   if (template.address) {
-    errors.add(['template', 'address'], 'expected none, each workload of the group has its own');
+    errors.add(['template', 'address'], 'expected none: each workload of the group has its own');
   }
   checkPlacement(template, errors.at('template'));
   if (probe !== undefined) checkProbe(probe, errors.at('probe'));
@@ -33,7 +33,7 @@ function checkProbe(probe: ReadinessProbe, errors: ValidationErrors): void {
       if (!/^[-A-Za-z0-9]+$/.test(name)) {
         at.addForAuthor(['name'], `expected a header name of letters, digits and -, got ${shown(name)}`);
       }
-      if (value !== undefined && /[\0\r\n]/.test(value)) at.addForAuthor(['value'], 'expected text on one line');
+      if (value !== undefined && /[\0\r\n]/.test(value)) at.addForAuthor(['value'], 'expected a string on one line');
     });
     if (!/^https?$/i.test(scheme)) errors.add(['httpGet', 'scheme'], `expected HTTP or HTTPS, got ${shown(scheme)}`);
   }

@@ -23,7 +23,7 @@ const split = (first: string, second: string) =>
 const entry = (fields: string) => `{hosts: [a.b], resolution: DNS, ${fields}}`;
 const server = (port: string) => `{servers: [{hosts: ['*'], port: {${port}}, tls: {mode: PASSTHROUGH}}]}`;
 
-const ALL_WORKLOADS = /^spec\.workloadSelector: it has no labels: the document is for all workloads$/;
+const ALL_WORKLOADS = /^spec\.workloadSelector: it has no labels: the document applies to all workloads$/;
 
 const likely: readonly [what: string, kind: string, spec: string, expected: RegExp][] = [
   [
@@ -42,19 +42,19 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     'a match that an earlier route has',
     'VirtualService',
     routes(`{match: [{uri: {exact: /a}}], ${to}}`, `{match: [{name: b, uri: {exact: /a}}], ${to}}`),
-    /^spec\.http\[1\]\.match\[0\]: never reached: the same as http\[0\]\.match\[0\]$/,
+    /^spec\.http\[1\]\.match\[0\]: never reached: it duplicates http\[0\]\.match\[0\]$/,
   ],
   [
     'one of several destinations without a weight',
     'VirtualService',
     routes(split(', weight: 1', '')),
-    /^spec\.http\[0\]\.route\[1\]: gets no request/,
+    /^spec\.http\[0\]\.route\[1\]: receives no requests/,
   ],
   [
     'an attempt as long as the whole request',
     'VirtualService',
     routes(`{timeout: 1s, retries: {attempts: 2, perTryTimeout: 1s}, ${to}}`),
-    /^spec\.http\[0\]\.retries\.perTryTimeout: no time is left/,
+    /^spec\.http\[0\]\.retries\.perTryTimeout: expected less/,
   ],
   ['a selector without labels', 'DestinationRule', '{host: a.b, workloadSelector: {}}', ALL_WORKLOADS],
   ['a selector without labels', 'EnvoyFilter', '{workloadSelector: {}}', ALL_WORKLOADS],
@@ -81,31 +81,31 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     'a patch for waypoints',
     'EnvoyFilter',
     '{configPatches: [{applyTo: CLUSTER, match: {context: WAYPOINT, waypoint: {}}, patch: {operation: REMOVE}}]}',
-    /^spec\.configPatches\[0\]\.match\.context: waypoints are not served/,
+    /^spec\.configPatches\[0\]\.match\.context: waypoint proxies are not supported/,
   ],
   [
     'a patch for the service of a waypoint',
     'EnvoyFilter',
     '{targetRefs: [{kind: Service, name: a}]}',
-    /^spec\.targetRefs\[0\]: a Service is a target of waypoints/,
+    /^spec\.targetRefs\[0\]: a Service is a target of waypoint proxies/,
   ],
   [
     'a cluster at a place among others',
     'EnvoyFilter',
     '{configPatches: [{applyTo: CLUSTER, patch: {operation: INSERT_FIRST, value: {name: a}}}]}',
-    /^spec\.configPatches\[0\]\.patch\.operation: this version does not act on it/,
+    /^spec\.configPatches\[0\]\.patch\.operation: not supported in this version/,
   ],
   [
     'dynamic names',
     'ServiceEntry',
     "{hosts: ['*.a.b'], resolution: DYNAMIC_DNS, ports: [{number: 80, name: http, protocol: HTTP}]}",
-    /^spec\.resolution: this version does not act on it/,
+    /^spec\.resolution: not supported in this version/,
   ],
   [
     'a proxy for unknown traffic',
     'Sidecar',
     '{outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: a.b, port: {number: 80}}}}',
-    /^spec\.outboundTrafficPolicy\.egressProxy: this version does not act on it/,
+    /^spec\.outboundTrafficPolicy\.egressProxy: not supported in this version/,
   ],
   [
     'plain HTTP on the port of HTTPS',
@@ -123,7 +123,7 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     'connections to an external host without addresses',
     'ServiceEntry',
     entry('ports: [{number: 5432, name: db, protocol: TCP}]'),
-    /^spec\.ports\[0\]: without addresses, TCP connections to port 5432 of any address belong to it$/,
+    /^spec\.ports\[0\]: without addresses, it matches TCP connections to port 5432 of any address$/,
   ],
   [
     'a subset without labels',

@@ -14,7 +14,12 @@ const FINDERS: Finders = {
     ...subsets.flatMap(({ name, labels = {}, trafficPolicy }, index) =>
       Object.keys(labels).length > 0 || trafficPolicy !== undefined
         ? []
-        : [{ path: ['subsets', index], message: `subset ${shown(name)} has no labels: it is the whole service` }],
+        : [
+            {
+              path: ['subsets', index],
+              message: `subset ${shown(name)} has no labels: it selects all endpoints of the service`,
+            },
+          ],
     ),
     ...emptySelector(workloadSelector),
   ],
@@ -23,16 +28,16 @@ const FINDERS: Finders = {
     servers.flatMap(({ port }, index) => {
       const path = ['servers', index, 'port', 'protocol'];
       if (port.number === 443 && isPlainHttp(port.protocol))
-        return [{ path, message: `${port.protocol} on port 443 is plain text: clients expect HTTPS there` }];
+        return [{ path, message: `${port.protocol} on port 443 is plain text: clients expect HTTPS on this port` }];
       if (port.number === 80 && port.protocol === 'HTTPS')
-        return [{ path, message: 'HTTPS on port 80: clients send plain text there' }];
+        return [{ path, message: 'HTTPS on port 80: clients send plain text to this port' }];
       return [];
     }),
   ServiceEntry: ({ addresses = [], ports = [], endpoints = [], location, resolution, workloadSelector }) => [
     ...emptySelector(workloadSelector),
     ...(resolution !== 'STATIC' || endpoints.length > 0 || workloadSelector !== undefined
       ? []
-      : [{ path: ['endpoints'], message: 'resolution STATIC without endpoints: requests get HTTP 503' }]),
+      : [{ path: ['endpoints'], message: 'resolution STATIC without endpoints: requests fail with HTTP 503' }]),
     ...(addresses.length > 0 || location === 'MESH_INTERNAL'
       ? []
       : ports.flatMap(({ protocol, number }, index) =>
@@ -40,7 +45,7 @@ const FINDERS: Finders = {
             ? [
                 {
                   path: ['ports', index],
-                  message: `without addresses, ${protocol} connections to port ${number} of any address belong to it`,
+                  message: `without addresses, it matches ${protocol} connections to port ${number} of any address`,
                 },
               ]
             : [],
@@ -59,7 +64,7 @@ export function likelyMistakes(resource: AnyResource): readonly ValidationError[
 
 function emptySelector(selector: { readonly labels: Readonly<Record<string, string>> } | undefined): ValidationError[] {
   if (selector === undefined || Object.keys(selector.labels).length > 0) return [];
-  return [{ path: ['workloadSelector'], message: 'it has no labels: the document is for all workloads' }];
+  return [{ path: ['workloadSelector'], message: 'it has no labels: the document applies to all workloads' }];
 }
 
 function isPlainHttp(protocol: string | undefined): boolean {
@@ -86,7 +91,7 @@ function neverReached(routes: readonly HttpRoute[]): ValidationError[] {
       const text = JSON.stringify(condition);
       const earlier = first.get(text);
       if (earlier === undefined) first.set(text, `http[${index}].match[${at}]`);
-      else found.push({ path: ['http', index, 'match', at], message: `never reached: the same as ${earlier}` });
+      else found.push({ path: ['http', index, 'match', at], message: `never reached: it duplicates ${earlier}` });
     });
   });
   return found;
@@ -104,7 +109,12 @@ function unweighted(routes: readonly HttpRoute[]): ValidationError[] {
       ? []
       : route.flatMap(({ weight }, at) =>
           weight === undefined
-            ? [{ path: ['http', index, 'route', at], message: 'gets no request: it has no weight, and others do' }]
+            ? [
+                {
+                  path: ['http', index, 'route', at],
+                  message: 'receives no requests: it has no weight, and other destinations do',
+                },
+              ]
             : [],
         ),
   );
@@ -115,7 +125,7 @@ function tooShort(routes: readonly HttpRoute[]): ValidationError[] {
   return routes.flatMap(({ timeout, retries }, index) => {
     const { attempts = 0, perTryTimeout } = retries ?? {};
     if (!timeout || perTryTimeout === undefined || attempts < 1 || perTryTimeout < timeout) return [];
-    const message = 'no time is left for another attempt: it is not shorter than the timeout of the route';
+    const message = 'expected less than the timeout of the route: no time is left for a retry';
     return [{ path: ['http', index, 'retries', 'perTryTimeout'], message }];
   });
 }

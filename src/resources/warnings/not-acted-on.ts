@@ -17,7 +17,7 @@ const FINDERS: Finders = {
   DestinationRule: ({ workloadSelector }) =>
     Object.keys(workloadSelector?.labels ?? {}).length === 0
       ? []
-      : [{ path: ['workloadSelector'], message: 'this version does not act on it: the document is not applied' }],
+      : [{ path: ['workloadSelector'], message: 'not supported in this version: the document is not applied' }],
   EnvoyFilter: ({ configPatches = [], targetRefs }) => [
     ...waypointTargets({ targetRefs }),
     ...configPatches.flatMap((patch, index) => {
@@ -28,12 +28,12 @@ const FINDERS: Finders = {
   Gateway: ({ servers = [] }) =>
     servers.flatMap(({ port, tls }, index) =>
       tls?.httpsRedirect === true && isTls(port.protocol)
-        ? [{ path: ['servers', index, 'tls', 'httpsRedirect'], message: 'no effect: requests arrive by TLS already' }]
+        ? [{ path: ['servers', index, 'tls', 'httpsRedirect'], message: 'no effect: requests already arrive over TLS' }]
         : [],
     ),
   ServiceEntry: ({ resolution }) =>
     resolution === 'DYNAMIC_DNS'
-      ? [{ path: ['resolution'], message: 'this version does not act on it: hosts with a wildcard have no endpoints' }]
+      ? [{ path: ['resolution'], message: 'not supported in this version: hosts with a wildcard have no endpoints' }]
       : [],
   Sidecar: ({ outboundTrafficPolicy }) =>
     outboundTrafficPolicy?.egressProxy === undefined
@@ -41,7 +41,7 @@ const FINDERS: Finders = {
       : [
           {
             path: ['outboundTrafficPolicy', 'egressProxy'],
-            message: 'this version does not act on it: unknown traffic goes to its own destination',
+            message: 'not supported in this version: unknown traffic goes to its own destination',
           },
         ],
   VirtualService: ({ http = [] }) =>
@@ -51,7 +51,7 @@ const FINDERS: Finders = {
         : [
             {
               path: ['http', index, 'delegate'],
-              message: 'this version does not act on it: the document is not applied',
+              message: 'not supported in this version: the document is not applied',
             },
           ],
     ),

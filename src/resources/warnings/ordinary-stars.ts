@@ -9,7 +9,7 @@ import type { ValidationError } from '../reading/issues.ts';
 import type { AuthorizationPolicySpec } from '../schema/security.ts';
 
 /** Values of conditions may be secrets, so that none is quoted. */
-const MESSAGE = 'a star in the middle is no wildcard: it is compared as an ordinary character';
+const MESSAGE = '"*" in the middle is not a wildcard: it matches literally';
 
 /** Paths start at the content. */
 export function ordinaryStars({ rules = [] }: AuthorizationPolicySpec): readonly ValidationError[] {

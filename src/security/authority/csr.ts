@@ -70,7 +70,7 @@ export function readCsr(pem: string): SubjectKey {
   if (wanted !== kind) throw refused('the certificate request is signed with another kind of key than its own');
   const publicKey = sliceDer(der, [0, 2]);
   if (!signatureHolds(hash, sliceDer(der, [0]), publicKey, readBits(signature)))
-    throw refused('the signature of the certificate request does not hold');
+    throw refused('the signature of the certificate request is not valid');
   return { algorithm: kind === EC ? 'ec' : 'rsa', publicKey, keyBits: bits };
 }
 

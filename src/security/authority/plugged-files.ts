@@ -134,7 +134,7 @@ function checkKey(directory: string, text: string, signing: Found): KeyObject {
   }
   const { modulusLength = MIN_RSA_BITS } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_RSA_BITS)
-    throw problemIn(directory, NAMES.key, `has ${modulusLength} bits; ${MIN_RSA_BITS} are the least`);
+    throw problemIn(directory, NAMES.key, `has ${modulusLength} bits; expected ${MIN_RSA_BITS} or more`);
   return key;
 }
 

@@ -110,7 +110,7 @@ class Pool implements SigningPool {
         this.#dispatch();
         return;
       }
-      const waiting = `${this.#waitingCount()} certificate requests wait`;
+      const waiting = `${this.#waitingCount()} certificate requests are waiting`;
       const message = `${waiting}, among them the share of this identity; try again later`;
       reject(new CtlError('resource_exhausted', message));
     });

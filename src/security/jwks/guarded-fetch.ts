@@ -32,7 +32,7 @@ const WITHOUT_BODY = new Set([204, 205, 304]);
 function refused(host: string, addresses: readonly string[]): CtlError {
   if (addresses.length === 0) return new CtlError('unavailable', `${host} has no address`);
   const shown = addresses.slice(0, 3).join(', ');
-  return new CtlError('permission_denied', `${host} has the address ${shown}, which must not be connected to`);
+  return new CtlError('permission_denied', `${host} has the address ${shown}, to which connections are not allowed`);
 }
 
 /** The allowed addresses of a name. Rejects when there are none. */

@@ -78,11 +78,11 @@ describe('a key server', () => {
   });
 
   for (const [what, listener, reason] of [
-    ['an error', (_, response) => response.writeHead(503).end(), /: answers 503$/],
-    ['nothing', (_, response) => response.writeHead(204).end(), /: answers 204$/],
-    ['HTML', (_, response) => response.end('<html>'), /: does not answer JSON$/],
-    ['no key set', (_, response) => response.end('{}'), /: does not answer a JSON Web Key Set$/],
-    ['a redirect to nowhere', (_, response) => response.writeHead(302).end(), /: redirects to nowhere$/],
+    ['an error', (_, response) => response.writeHead(503).end(), /: returned HTTP 503$/],
+    ['nothing', (_, response) => response.writeHead(204).end(), /: returned HTTP 204$/],
+    ['HTML', (_, response) => response.end('<html>'), /: did not return JSON$/],
+    ['no key set', (_, response) => response.end('{}'), /: did not return a JSON Web Key Set$/],
+    ['a redirect to nowhere', (_, response) => response.writeHead(302).end(), /: redirects without a valid location$/],
     ['no HTTP', (_, response) => response.socket?.end('HELLO'), /Parse Error/],
   ] as readonly (readonly [string, RequestListener, RegExp])[]) {
     it(`that answers ${what} is said so`, async (t) => {
@@ -93,7 +93,7 @@ describe('a key server', () => {
   it('that hangs is abandoned after the time limit', async (t) => {
     const gone = closed();
     const server = await serve(t, (_, response) => response.on('close', gone.resolve));
-    assert.match(await refused(load(server, { timeoutMs: 50 })), /: no answer within 0\.05 s$/);
+    assert.match(await refused(load(server, { timeoutMs: 50 })), /: no response within 0\.05 s$/);
     await gone.promise;
   });
 
@@ -107,7 +107,7 @@ describe('a key server', () => {
         gone.resolve();
       });
     });
-    assert.match(await refused(load(server, { timeoutMs: 100 })), /: no answer within 0\.1 s$/);
+    assert.match(await refused(load(server, { timeoutMs: 100 })), /: no response within 0\.1 s$/);
     await gone.promise;
   });
 
@@ -115,7 +115,7 @@ describe('a key server', () => {
     const server = await serve(t, (_, response) => {
       setTimeout(() => response.writeHead(302, { location: '/on' }).end(), 60);
     });
-    assert.match(await refused(load(server, { timeoutMs: 100 })), /: no answer within 0\.1 s$/);
+    assert.match(await refused(load(server, { timeoutMs: 100 })), /: no response within 0\.1 s$/);
   });
 
   it('is abandoned when its keys are no longer wanted', async (t) => {
@@ -139,7 +139,7 @@ describe('a key server', () => {
       response.writeHead(200, { 'content-length': TEN_MEGABYTES }).write('{');
       response.on('close', gone.resolve);
     });
-    assert.match(await refused(load(server)), /: answers more than 1048576 bytes$/);
+    assert.match(await refused(load(server)), /: returned more than 1048576 bytes$/);
     await gone.promise;
   });
 
@@ -158,7 +158,7 @@ describe('a key server', () => {
       response.on('drain', write).on('close', gone.resolve);
       write();
     });
-    assert.match(await refused(load(server)), /: answers more than 1048576 bytes$/);
+    assert.match(await refused(load(server)), /: returned more than 1048576 bytes$/);
     await gone.promise;
     // Bytes in the socket buffers of the system come on top.
     assert.ok(written < TEN_MEGABYTES, `${written} bytes were written`);
@@ -181,20 +181,23 @@ describe('a key server', () => {
       hops++;
       response.writeHead(302, { location: '/' }).end();
     });
-    assert.match(await refused(load(server)), /: answers 302, after 3 redirects$/);
+    assert.match(await refused(load(server)), /: returned HTTP 302, after 3 redirects$/);
     assert.equal(hops, 4);
   });
 
   for (const [location, reason] of [
     [
       'http://169.254.169.254/latest/meta-data/',
-      /169\.254\.169\.254 has the address 169\.254\.169\.254, which must not be connected to$/,
+      /169\.254\.169\.254 has the address 169\.254\.169\.254, to which connections are not allowed$/,
     ],
-    ['http://[fd00:ec2::254]/', /fd00:ec2::254, which must not be connected to$/],
-    ['http://[::ffff:169.254.169.254]/', /has the address ::ffff:a9fe:a9fe, which must not be connected to/],
-    ['http://0xa9fea9fe/', /has the address 169\.254\.169\.254, which must not be connected to/],
-    ['http://2852039166/', /has the address 169\.254\.169\.254, which must not be connected to/],
-    ['http://metadata.test/', /metadata\.test has the address 169\.254\.169\.254, which must not be connected to/],
+    ['http://[fd00:ec2::254]/', /fd00:ec2::254, to which connections are not allowed$/],
+    ['http://[::ffff:169.254.169.254]/', /has the address ::ffff:a9fe:a9fe, to which connections are not allowed/],
+    ['http://0xa9fea9fe/', /has the address 169\.254\.169\.254, to which connections are not allowed/],
+    ['http://2852039166/', /has the address 169\.254\.169\.254, to which connections are not allowed/],
+    [
+      'http://metadata.test/',
+      /metadata\.test has the address 169\.254\.169\.254, to which connections are not allowed/,
+    ],
     ['file:///etc/passwd', /redirects from http: to file:$/],
     ['data:application/json,{}', /redirects from http: to data:$/],
   ] as const) {
@@ -219,7 +222,7 @@ describe('a key server', () => {
     const message = await refused(load(`http://keys.test:${port}/`, { lookup }));
     assert.equal(
       message,
-      `http://keys.test:${port}/: keys.test has the address 169.254.169.254, which must not be connected to`,
+      `http://keys.test:${port}/: keys.test has the address 169.254.169.254, to which connections are not allowed`,
     );
   });
 
@@ -249,7 +252,10 @@ describe('a key server', () => {
       response.writeHead(403).end();
     });
     const { host } = new URL(server);
-    assert.equal(await refused(load(`http://me:secret@${host}/keys?token=secret`)), `http://${host}/keys: answers 403`);
+    assert.equal(
+      await refused(load(`http://me:secret@${host}/keys?token=secret`)),
+      `http://${host}/keys: returned HTTP 403`,
+    );
     assert.equal(seen, `Basic ${btoa('me:secret')}`);
   });
 
@@ -319,7 +325,7 @@ describe('an issuer without jwksUri', () => {
 
   it('may not have them at a forbidden address', async (t) => {
     const self = await issuer(t, (at) => ({ issuer: at, jwks_uri: 'http://169.254.169.254/keys' }));
-    assert.match(await refused(load(`oidc:${self}`)), /which must not be connected to$/);
+    assert.match(await refused(load(`oidc:${self}`)), /to which connections are not allowed$/);
     const other = await issuer(t, (at) => ({ issuer: at, jwks_uri: 'file:///etc/passwd' }));
     assert.match(await refused(load(`oidc:${other}`)), /"file:\/\/\/etc\/passwd" is not an http or https URL$/);
   });

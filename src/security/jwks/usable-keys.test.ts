@@ -75,16 +75,16 @@ describe('the usable keys of a key set', () => {
   for (const [what, key] of LEFT_OUT) {
     it(`leave out ${what}, and nothing else`, () => {
       assert.deepEqual(usable(key, { ...EC, kid: 'good' }), [{ ...EC, kid: 'good', use: 'sig' }]);
-      assert.throws(() => usableKeys({ keys: [key] }), /^CtlError: answers a key set of which no key can be used; /);
+      assert.throws(() => usableKeys({ keys: [key] }), /^CtlError: returned a key set without a usable key; /);
     });
   }
 
   for (const [what, document, expected] of [
-    ['without keys', { keys: [] }, /answers a key set without keys/],
-    ['that is none', { jwks: [] }, /does not answer a JSON Web Key Set/],
-    ['that is a list', [EC], /does not answer a JSON Web Key Set/],
-    ['that is null', null, /does not answer a JSON Web Key Set/],
-    ['whose keys are no list', { keys: { 0: EC } }, /does not answer a JSON Web Key Set/],
+    ['without keys', { keys: [] }, /returned a key set without keys/],
+    ['that is none', { jwks: [] }, /did not return a JSON Web Key Set/],
+    ['that is a list', [EC], /did not return a JSON Web Key Set/],
+    ['that is null', null, /did not return a JSON Web Key Set/],
+    ['whose keys are no list', { keys: { 0: EC } }, /did not return a JSON Web Key Set/],
   ] as const) {
     it(`are not those of a set ${what}`, () => assert.throws(() => usableKeys(document), expected));
   }
@@ -93,13 +93,13 @@ describe('the usable keys of a key set', () => {
     const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const long = { ...jwkOf(publicKey), n: Buffer.alloc(2048, 0xff).toString('base64url') };
     assert.equal(usable(...Array(100).fill(RSA)).length, 100);
-    assert.throws(() => usableKeys({ keys: Array(50).fill(long) }), /answers more than 65536 bytes of keys/);
+    assert.throws(() => usableKeys({ keys: Array(50).fill(long) }), /returned more than 65536 bytes of keys/);
   });
 
   it('are looked for among the first hundred', () => {
     const odd = Array.from({ length: 100 }, () => ({ kty: 'oct', k: 'AAAA' }));
     assert.deepEqual(usable(...odd.slice(1), EC), [{ ...EC, use: 'sig' }]);
-    assert.throws(() => usableKeys({ keys: [...odd, EC] }), /no key can be used/);
+    assert.throws(() => usableKeys({ keys: [...odd, EC] }), /without a usable key/);
   });
 
   const member = fc.oneof(

@@ -83,15 +83,15 @@ function usableKey(key: unknown): JsonWebKey | undefined {
 /** The JSON text of the key set with its usable keys, in order. Throws CtlError unavailable when there are none. */
 export function usableKeys(document: unknown): string {
   const keys = isObject(document) ? document.keys : undefined;
-  if (!Array.isArray(keys)) throw new CtlError('unavailable', 'does not answer a JSON Web Key Set');
-  if (keys.length === 0) throw new CtlError('unavailable', 'answers a key set without keys');
+  if (!Array.isArray(keys)) throw new CtlError('unavailable', 'did not return a JSON Web Key Set');
+  if (keys.length === 0) throw new CtlError('unavailable', 'returned a key set without keys');
   const usable = keys
     .slice(0, MAX_KEYS)
     .map(usableKey)
     .filter((key) => key !== undefined);
   const text = JSON.stringify({ keys: usable });
-  if (text.length > MAX_LENGTH) throw new CtlError('unavailable', `answers more than ${MAX_LENGTH} bytes of keys`);
+  if (text.length > MAX_LENGTH) throw new CtlError('unavailable', `returned more than ${MAX_LENGTH} bytes of keys`);
   if (usable.length > 0) return text;
-  const wanted = 'wanted are public keys of the kinds RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519';
-  throw new CtlError('unavailable', `answers a key set of which no key can be used; ${wanted}`);
+  const wanted = 'expected public keys of type RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519';
+  throw new CtlError('unavailable', `returned a key set without a usable key; ${wanted}`);
 }

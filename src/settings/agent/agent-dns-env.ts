@@ -8,8 +8,8 @@ export const agentDnsCaptureEnv = {
     type: 'string',
     default: '',
     meaning:
-      'When set, outgoing DNS packets on port 53 are captured and redirected to the agent on :15053. `false` does ' +
-      'not set it.',
+      'When set, outgoing DNS packets on port 53 are captured and redirected to the agent on :15053. `false` counts ' +
+      'as unset.',
   },
   DNS_ADDR: { setting: 'dnsAddress', type: 'string', default: ':15053', meaning: 'DNS listen address.' },
   MESH_META_DNS_CAPTURE: {
@@ -17,8 +17,8 @@ export const agentDnsCaptureEnv = {
     type: 'string',
     default: '',
     meaning:
-      'When set, outgoing DNS packets on port 53 are captured and redirected to the proxy on :15013. `false` does ' +
-      'not set it.',
+      'When set, outgoing DNS packets on port 53 are captured and redirected to the proxy on :15013. `false` counts ' +
+      'as unset.',
   },
 } as const satisfies EnvTable;
 

@@ -67,7 +67,7 @@ export const agentEnv = {
     setting: 'bootstrapOverride',
     type: 'string',
     default: '',
-    meaning: 'File with a piece of bootstrap, YAML or JSON, that is merged into it.',
+    meaning: 'File with a partial bootstrap, YAML or JSON, that is merged into the bootstrap.',
   },
   MESH_NAMESPACE: {
     setting: 'meshNamespace',
@@ -103,7 +103,7 @@ export const agentEnv = {
     setting: 'grpcBootstrap',
     type: 'string',
     default: '',
-    meaning: 'File for the bootstrap of gRPC applications that speak xDS themselves; needs XDS_LOCAL.',
+    meaning: 'File for the bootstrap of gRPC applications that are xDS clients themselves; needs XDS_LOCAL.',
   },
   MESH_GPRC_MAXRECVMSGSIZE: {
     setting: 'maxReceiveBytes',
@@ -163,7 +163,7 @@ export const agentEnv = {
     setting: 'disableEnvoy',
     type: 'boolean',
     default: false,
-    meaning: 'Runs no Envoy, for gRPC applications that speak xDS themselves.',
+    meaning: 'Does not run Envoy; for gRPC applications that are xDS clients themselves.',
   },
   ENVOY_PATH: {
     setting: 'envoyPath',
@@ -189,7 +189,7 @@ export const agentEnv = {
     setting: 'deltaXds',
     type: 'boolean',
     default: true,
-    meaning: 'Envoy asks for changes only; false asks for the State of the World.',
+    meaning: 'Envoy uses Delta xDS; false: State of the World.',
   },
   SERVICE_ACCOUNT: {
     setting: 'serviceAccount',

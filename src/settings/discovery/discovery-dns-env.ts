@@ -7,7 +7,7 @@ export const discoveryDnsEnv = {
     type: 'string',
     default: '',
     meaning:
-      'When set, the names of the mesh are served to agents by DNS over TLS on DNS_ADDR. `false` does not set it.',
+      'When set, the names of the mesh are served to agents by DNS over TLS on DNS_ADDR. `false` counts as unset.',
   },
   DNS_ADDR: {
     setting: 'dnsAddress',

@@ -37,13 +37,13 @@ export const discoveryRequestFlags = { ...calledAddresses, ...discoveryCommonFla
 /** Flags of `ctl-discovery get`. */
 export const discoveryGetFlags = {
   httpAddr: calledAddresses.httpAddr,
-  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace; without it all namespaces.' },
+  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace; all namespaces when unset.' },
   output: {
     type: 'string',
     short: 'o',
     default: '',
     values: ['yaml', 'json'],
-    meaning: 'Output format: yaml or json; without it a table. Durations are milliseconds.',
+    meaning: 'Output format: yaml or json; a table when unset. Durations are milliseconds.',
   },
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
@@ -68,7 +68,7 @@ export const discoveryIssueTokenFlags = {
 
 /** Flags of `ctl-discovery issue-workload`. */
 export const discoveryIssueWorkloadFlags = {
-  address: { type: 'string', default: '', meaning: 'IP address of the machine; without it the first that it has.' },
+  address: { type: 'string', default: '', meaning: 'IP address of the machine; its first address when unset.' },
   audience: discoveryIssueTokenFlags.audience,
   'discovery-address': {
     type: 'string',
@@ -111,26 +111,26 @@ export const discoveryInjectFlags = {
     type: 'stringArray',
     short: 'f',
     default: [],
-    meaning: 'File with documents of Kubernetes, YAML or JSON; - is the standard input. May be repeated.',
+    meaning: 'File with Kubernetes manifests, YAML or JSON; - is the standard input. May be repeated.',
   },
   injectConfigFile: {
     type: 'string',
     default: '',
-    meaning: 'File with policy, selectors and templates; without it the built-in ones.',
+    meaning: 'File with policy, selectors and templates; the built-in ones when unset.',
   },
   meshConfigFile: {
     type: 'string',
     default: '',
-    meaning: 'Mesh configuration file; without it the default mesh.',
+    meaning: 'Mesh configuration file; the default mesh when unset.',
   },
   namespace: { type: 'string', short: 'n', default: 'default', meaning: 'Namespace of documents that have none.' },
-  output: { type: 'string', short: 'o', default: '', meaning: 'File for the result; without it the standard output.' },
+  output: { type: 'string', short: 'o', default: '', meaning: 'File for the result; the standard output when unset.' },
   revision: {
     type: 'string',
     default: '',
-    meaning: 'Revision of the control plane that the proxies use; without it that of the REVISION variable.',
+    meaning: 'Revision of the control plane that the proxies use; the REVISION variable when unset.',
   },
-  valuesFile: { type: 'string', default: '', meaning: 'File with the values of templates; without it the defaults.' },
+  valuesFile: { type: 'string', default: '', meaning: 'File with the values of templates; the defaults when unset.' },
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 

@@ -28,7 +28,7 @@ export const discoveryIdentityEnv = {
     setting: 'debugTokenFile',
     type: 'string',
     default: '',
-    meaning: 'File with the bearer token that the commands request and get send; without it they send none.',
+    meaning: 'File with the bearer token that the commands request and get send; they send none when unset.',
   },
   TOKEN_ISSUER: {
     setting: 'tokenIssuer',

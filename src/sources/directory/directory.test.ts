@@ -52,7 +52,7 @@ test('a file in place of the directory is reported, and what the directory gave 
   await is({ one: 80 });
   await rm(dir, { recursive: true });
   await writeFile(dir, service('two'));
-  await until('a warning', () => warnings.some((warning) => warning.includes('is no directory')));
+  await until('a warning', () => warnings.some((warning) => warning.includes('is not a directory')));
   assert.deepEqual([...state.keys()], ['one']);
   await unlink(dir);
   await mkdir(dir);
@@ -117,7 +117,7 @@ test('a file that is not UTF-8 is refused with its line and keeps its resources;
   await is({ a: 80 });
   await writeFile(join(dir, 'a.yaml'), Buffer.from(`${service('a', 81)}# M\xfcnchen\n`, 'latin1'));
   await until('a problem', () => problems.size === 1);
-  assert.deepEqual([...problems], [[join(dir, 'a.yaml'), 'expected UTF-8: there are bytes that are none']]);
+  assert.deepEqual([...problems], [[join(dir, 'a.yaml'), 'expected UTF-8: some bytes are not valid']]);
   await is({ a: 80 });
   await writeFile(join(dir, 'a.yaml'), `${service('a', 82)}# \ufffd\n`);
   await is({ a: 82 });
@@ -142,7 +142,7 @@ const UNREADABLE_AT_START: Readonly<Record<string, { make: (dir: string) => Prom
       await rm(dir, { recursive: true });
       await writeFile(dir, 'x');
     },
-    says: /config: the directory of --configDir is no directory$/,
+    says: /config: the directory of --configDir is not a directory$/,
   },
   'a file is larger than what is read': {
     make: (dir) => writeFile(join(dir, 'large.yaml'), Buffer.alloc(16 * 1024 * 1024 + 1)),

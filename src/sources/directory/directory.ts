@@ -67,7 +67,7 @@ const TURN_MS = 50;
 function stateOf(error: unknown): string {
   const code = errnoOf(error);
   if (code === 'ENOENT') return 'does not exist';
-  return code === 'ENOTDIR' ? 'is no directory' : `cannot be listed (${code ?? String(error)})`;
+  return code === 'ENOTDIR' ? 'is not a directory' : `cannot be listed (${code ?? String(error)})`;
 }
 
 /**
@@ -287,8 +287,8 @@ class DirectorySource implements Source {
       return undefined;
     }
     if (!this.#settling.acceptsRoot(scan, this.#reader.fileCount)) {
-      const reason = `config directory ${this.#root} is another one than before, and empty`;
-      this.#health.bad(reason, 'what was there stays in force until there is a file in it');
+      const reason = `config directory ${this.#root} was replaced by an empty directory`;
+      this.#health.bad(reason, 'its last content stays in force until a file is in it');
       return undefined;
     }
     return this.#noteUnreadable(scan) ? scan : undefined;

@@ -65,7 +65,7 @@ class NotADirectory extends Error {
   readonly code: 'ENOENT' | 'ENOTDIR';
 
   constructor(path: string, code: 'ENOENT' | 'ENOTDIR') {
-    super(`${path} is no directory`);
+    super(`${path} is not a directory`);
     this.code = code;
   }
 }

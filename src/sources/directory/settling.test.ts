@@ -125,8 +125,8 @@ test('an empty directory in place of the one that was read deletes nothing until
   await until('it is gone', () => !source.health().ok);
   await mkdir(dir);
   await until('it is back, empty', () => warnings.length === 2);
-  const reason = `config directory ${dir} is another one than before, and empty`;
-  assert.equal(warnings[1], `${reason}; what was there stays in force until there is a file in it`);
+  const reason = `config directory ${dir} was replaced by an empty directory`;
+  assert.equal(warnings[1], `${reason}; its last content stays in force until a file is in it`);
   assert.equal(state.size, 2);
   assert.partialDeepStrictEqual(source.health(), { ok: false, reason });
   await writeFile(join(dir, 'a.yaml'), service('a', 81));

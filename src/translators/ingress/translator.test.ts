@@ -272,9 +272,9 @@ test('a backend that cannot be served is answered with 503, not by the backend o
   ]);
   const field = 'Ingress/shop/i spec.rules[0].http.paths';
   assert.deepEqual(mesh.warnings, [
-    `${field}[1].backend: expected service: requests are answered with 503`,
-    `${field}[2].backend.service.name: expected the name of a Service: requests are answered with 503`,
-    `${field}[3].backend.service.port: expected number or name: requests are answered with 503`,
+    `${field}[1].backend: expected service: requests receive HTTP 503`,
+    `${field}[2].backend.service.name: expected the name of a Service: requests receive HTTP 503`,
+    `${field}[3].backend.service.port: expected number or name: requests receive HTTP 503`,
   ]);
 });
 

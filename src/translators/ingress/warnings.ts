@@ -51,10 +51,10 @@ function checkBackend(backend: IngressBackend | undefined, path: Path, warn: War
   if (backend === undefined) return;
   const { service } = backend;
   if (service === undefined) {
-    warn(path, 'expected service: requests are answered with 503');
+    warn(path, 'expected service: requests receive HTTP 503');
   } else if (!isDnsLabel(service.name)) {
-    warn([...path, 'service', 'name'], 'expected the name of a Service: requests are answered with 503');
+    warn([...path, 'service', 'name'], 'expected the name of a Service: requests receive HTTP 503');
   } else if (service.port?.number === undefined && service.port?.name === undefined) {
-    warn([...path, 'service', 'port'], 'expected number or name: requests are answered with 503');
+    warn([...path, 'service', 'port'], 'expected number or name: requests receive HTTP 503');
   }
 }

@@ -79,7 +79,7 @@ function checkNames(
   const check = (names: readonly string[], known: readonly string[], field: string): void => {
     for (const [index, name] of names.entries()) {
       if (known.includes(name)) continue;
-      const message = `there is no template ${JSON.stringify(name)}${didYouMean(name, known)}`;
+      const message = `unknown template ${JSON.stringify(name)}${didYouMean(name, known)}`;
       throw new CtlError('invalid_argument', message, { file, field: `${field}[${index}]` });
     }
   };

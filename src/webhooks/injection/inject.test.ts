@@ -236,7 +236,7 @@ injectedAnnotations: { from: config }
     const pod = webPod({ metadata: { annotations: { 'inject.mesh.io/templates': 'sidecars' } } });
     assert.equal(
       refusal(() => createInjector(SETTINGS).inject(pod, 'shop')),
-      'metadata.annotations[inject.mesh.io/templates]: there is no template "sidecars", did you mean sidecar?',
+      'metadata.annotations[inject.mesh.io/templates]: unknown template "sidecars", did you mean sidecar?',
     );
   });
 
@@ -256,13 +256,13 @@ injectedAnnotations: { from: config }
   test('mistakes in config and values name origin, line and field', () => {
     const mistake = (text: string, values?: string) => refusal(() => createInjector(withConfig(text, values)));
     assert.equal(mistake('policy: on'), 'config.yaml:1: policy: expected one of enabled, disabled, got "on"');
-    assert.equal(mistake('# c\ndefaultTemplates: [a]'), 'config.yaml: defaultTemplates[0]: there is no template "a"');
+    assert.equal(mistake('# c\ndefaultTemplates: [a]'), 'config.yaml: defaultTemplates[0]: unknown template "a"');
     assert.equal(mistake('aliases: { sidecar: [gateway] }'), 'config.yaml: aliases.sidecar: is the name of a template');
     assert.match(
       mistake('neverInjectSelector:\n- {}'),
       /^config\.yaml:2: neverInjectSelector\[0\]: expected matchLabels/,
     );
-    assert.match(mistake('{}', 'global:\n  tag: 1.20'), /^values\.yaml:2: global\.tag: expected a text/);
+    assert.match(mistake('{}', 'global:\n  tag: 1.20'), /^values\.yaml:2: global\.tag: expected a string/);
     assert.match(mistake('{}', 'global: [}'), /^values\.yaml:1: expected YAML/);
   });
 });
@@ -323,7 +323,7 @@ test('what is legal and likely wrong is a warning', () => {
   assert.deepEqual(result.warnings, [
     'spec.containers[app]: runs as user 1337, whose traffic bypasses the proxy',
     'spec.containers[istio-proxy]: the sidecar of this mesh is named mesh-proxy',
-    'spec.containers[mesh-proxy]: the Job ends only when the application ends the proxy by POST ' +
+    'spec.containers[mesh-proxy]: the Job ends only when the application ends the proxy with POST ' +
       'http://localhost:15020/quitquitquit, or with nativeSidecar',
   ]);
 });

@@ -69,7 +69,7 @@ function reservedVariables({ proxyConfig }: PodOptions): readonly string[] {
   const all = Object.keys(recordOf(proxyConfig?.config.proxyMetadata));
   const names = all.filter((name) => TEMPLATE_VARIABLES.has(meshVariable(name)));
   const field = `metadata.annotations[${ANNOTATIONS.proxyConfig.name}]`;
-  return names.map((name) => `${field}: proxyMetadata.${name}: without effect, because injection sets this variable`);
+  return names.map((name) => `${field}: proxyMetadata.${name}: no effect, because injection sets this variable`);
 }
 
 /** A Pod that has the proxy among its init containers wants it there. Beside an init container it needs another one. */
@@ -94,7 +94,7 @@ function chosenTemplates(names: readonly string[], { templates, aliases }: Injec
     const template = templates.get(name);
     if (template !== undefined) return template;
     const known = [...templates.keys(), ...aliases.keys()];
-    throw new CtlError('invalid_argument', `there is no template ${JSON.stringify(name)}${didYouMean(name, known)}`, {
+    throw new CtlError('invalid_argument', `unknown template ${JSON.stringify(name)}${didYouMean(name, known)}`, {
       field: `metadata.annotations[${ANNOTATIONS.templates.name}]`,
     });
   });
@@ -147,9 +147,13 @@ function inListsOf(overlay: PodRecord, pod: PodRecord): PodRecord {
   const wrong = initContainers.findIndex(({ name }) => refused.has(textOf(name)));
   if (wrong >= 0) {
     const field = `spec.initContainers[${wrong}].name`;
-    throw new CtlError('invalid_argument', 'expected this container of the templates in spec.containers only', {
-      field,
-    });
+    throw new CtlError(
+      'invalid_argument',
+      'expected this container, which the templates define, only in spec.containers',
+      {
+        field,
+      },
+    );
   }
   if (moved.length === 0) return pod;
   const kept = containers.filter(({ name }) => !asInit.has(textOf(name)));

@@ -63,7 +63,7 @@ test('a probe of the agent itself stays', () => {
   );
   assert.ok(result.kind === 'injected');
   assert.deepEqual(result.warnings, [
-    'spec.containers[app].readinessProbe.httpGet: the agent does not have the original probe, and answers 404',
+    'spec.containers[app].readinessProbe.httpGet: the agent does not have the original probe, and returns HTTP 404',
   ]);
   assert.doesNotMatch(JSON.stringify(result.pod), /MESH_ORCH_APP_PROBERS/);
 });
@@ -96,11 +96,11 @@ test('labels of istio.io take precedence over those of the templates, as those o
 test('a status port where Envoy listens is refused', () => {
   assert.match(
     refusal({ 'status.sidecar.mesh.io/port': '15090' }),
-    /^metadata\.annotations\[status\.sidecar\.mesh\.io\/port\]: expected another status port than 15090, /,
+    /^metadata\.annotations\[status\.sidecar\.mesh\.io\/port\]: expected a status port other than 15090, /,
   );
   assert.match(
     refusal({ 'proxy.mesh.io/config': 'statusPort: 15001' }),
-    /^metadata\.annotations\[proxy\.mesh\.io\/config\]: expected another status port than 15001, /,
+    /^metadata\.annotations\[proxy\.mesh\.io\/config\]: expected a status port other than 15001, /,
   );
 });
 
@@ -153,7 +153,7 @@ test('fields of probes that are null are left out, because the agent does not re
 test('variables of the proxy configuration that injection sets cause a warning', () => {
   const config = '{"proxyMetadata": {"POD_NAME": "x", "MINE": "y"}}';
   assert.deepEqual(warningsOf({ 'proxy.mesh.io/config': config }), [
-    'metadata.annotations[proxy.mesh.io/config]: proxyMetadata.POD_NAME: without effect, because injection sets this variable',
+    'metadata.annotations[proxy.mesh.io/config]: proxyMetadata.POD_NAME: no effect, because injection sets this variable',
   ]);
 });
 

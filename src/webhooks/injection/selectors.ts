@@ -10,7 +10,7 @@ const requirement = z
   })
   .refine(({ operator, values }) => /^(Not)?In$/.test(operator) === values.length > 0, {
     path: ['values'],
-    message: 'expected values with the operators In and NotIn, and none with others',
+    message: 'expected values for the operators In and NotIn, and no values for others',
   });
 
 /** A selector without any requirement would select every Pod, which is what the policy is for. */
@@ -20,7 +20,7 @@ export const labelSelector = z
     matchExpressions: z.array(requirement).default([]),
   })
   .refine(({ matchLabels, matchExpressions }) => Object.keys(matchLabels).length + matchExpressions.length > 0, {
-    message: 'expected matchLabels or matchExpressions: policy is for all Pods',
+    message: 'expected matchLabels or matchExpressions: the policy field covers all Pods',
   });
 
 export type Selector = z.output<typeof labelSelector>;

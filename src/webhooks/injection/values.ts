@@ -14,7 +14,7 @@ const resources = z.looseObject({ requests: quantities.optional(), limits: quant
 const seconds = (least: number) => z.int().min(least, `expected a whole number from ${least}`);
 const port = z.int().min(0, 'expected a port').max(65_535, 'expected a port');
 /** YAML reads a tag such as 1.20 as a number, which loses the zero. */
-const tag = z.string('expected a text (put it in quotes)');
+const tag = z.string('expected a string (put it in quotes)');
 
 /** A comma-separated list, as in the annotation of the same name. */
 const list = (read: Reader<readonly string[]>) =>
@@ -60,7 +60,7 @@ const proxy = z.looseObject({
   readinessPeriodSeconds: seconds(1).default(15),
   readinessFailureThreshold: seconds(1).default(4),
   statusPort: port
-    .refine((value) => !ENVOY_PORTS.includes(value), 'expected another port than those of Envoy')
+    .refine((value) => !ENVOY_PORTS.includes(value), 'expected a port other than those of Envoy')
     .default(AGENT_STATUS_PORT),
 });
 

@@ -84,7 +84,8 @@ export function readBody(request: IncomingMessage, quota: BodyQuota, caller: Cal
     }
     request.on('data', take);
     request.once('close', () => {
-      if (!request.complete) fail(new CtlError('unavailable', 'the client ended before its body'));
+      if (!request.complete)
+        fail(new CtlError('unavailable', 'the client closed the connection before the end of the body'));
     });
     request.once('end', () => {
       // Buffer.concat may give a part of a larger buffer, all of which would be copied to the worker.

@@ -113,7 +113,7 @@ class Pool implements AdmissionPool {
       const lane = { rank: rankNumber(caller.rank), caller: caller.address, group: namespaceIn(body) };
       const estimate = LEAST_ESTIMATE_MS + body.length / ESTIMATED_BYTES_PER_MS;
       if (line.queue.push(lane, { review, resolve, reject }, estimate)) this.#dispatch(line);
-      else reject(new CtlError('resource_exhausted', `${line.queue.size} reviews wait; try again later`));
+      else reject(new CtlError('resource_exhausted', `${line.queue.size} reviews are waiting; try again later`));
     });
   }
 
@@ -150,7 +150,7 @@ class Pool implements AdmissionPool {
       const { review, reject } = taken.item;
       if (review.signal.aborted) {
         taken.served(0);
-        reject(new CtlError('unavailable', 'the client has gone'));
+        reject(new CtlError('unavailable', 'the client has disconnected'));
         continue;
       }
       line.busy = true;

@@ -71,7 +71,7 @@ export class ReviewThread {
         if (errnoOf(error) === 'ERR_WORKER_OUT_OF_MEMORY')
           throw new CtlError('internal', 'the review needs too much memory', {}, error);
         if (attempt === MAX_ATTEMPTS)
-          throw new CtlError('internal', `the worker ended ${MAX_ATTEMPTS} times in this review`, {}, error);
+          throw new CtlError('internal', `the worker ended ${MAX_ATTEMPTS} times during this review`, {}, error);
       }
     }
   }

@@ -125,7 +125,7 @@ describe('a stream that is authenticated', { timeout: 20_000 }, () => {
     await until(() => asked === 2);
     // The limit holds for a connection, too.
     const other = connected();
-    assert.equal(await open(other).outcome, 'RESOURCE_EXHAUSTED: more than 2 streams, or too many of this address');
+    assert.equal(await open(other).outcome, 'RESOURCE_EXHAUSTED: more than 2 streams, or too many from this address');
     other.close();
     answer.resolve(web());
     for (const { outcome } of two) assert.equal(await outcome, 'served');

@@ -99,7 +99,7 @@ export class Health {
     if (leave === undefined) {
       const error = new CtlError(
         'resource_exhausted',
-        'too many health watches of this connection, this address, or in all',
+        'too many health watches on this connection, from this address, or in total',
       );
       this.#options.refused(call.connection.peer, error);
       call.end(error);

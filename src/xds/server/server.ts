@@ -238,7 +238,7 @@ export class XdsServer {
     }
     const leave = this.#limiter.enter(call.connection.address);
     if (leave === undefined) {
-      const message = `more than ${maxStreams} streams, or too many of this address`;
+      const message = `more than ${maxStreams} streams, or too many from this address`;
       this.#refuse(call, new CtlError('resource_exhausted', message));
       return;
     }

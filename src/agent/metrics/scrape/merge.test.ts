@@ -100,7 +100,7 @@ describe('a scrape', () => {
     assert.match(text, /^scrape_failures_total\{type="envoy"\} 1\nscrape_failures_total\{type="application"\} 1$/m);
     assert.doesNotMatch(text, /trouble|envoy_b/);
     assert.match(text, /^envoy_a 1\n# HELP mesh_build/);
-    assert.match(warnings[1] ?? '', /^metrics of the application are missing in scrapes: answered with status 500$/);
+    assert.match(warnings[1] ?? '', /^metrics of the application are missing in scrapes: returned HTTP 500$/);
   });
 
   test('a large body is complete', async (t) => {

@@ -27,7 +27,7 @@ const TIMEOUT_MS = 9_000;
 const FORMAT_WAIT_MS = 4_000;
 
 export interface MergeDeps {
-  /** Undefined: no Envoy runs. */
+  /** Undefined: Envoy is not running. */
   readonly adminPort: number | undefined;
   /** Undefined: the application has none. */
   readonly app: AppMetrics | undefined;
@@ -173,5 +173,5 @@ class Scrape {
 function bodyOf(answer: IncomingMessage): Readable {
   if (answer.statusCode === 200) return decoded(answer);
   answer.destroy();
-  throw new CtlError('unavailable', `answered with status ${answer.statusCode}`);
+  throw new CtlError('unavailable', `returned HTTP ${answer.statusCode}`);
 }

@@ -88,7 +88,7 @@ describe('an external authorizer', () => {
       /has no extension provider a; requests that match ns\[shop\]/,
     ],
     ['that it has twice', [GRPC, HTTP], true, /several extension providers a/],
-    ['that is of another kind', ['{name: a}'], true, /no external authorizer/],
+    ['that is of another kind', ['{name: a}'], true, /not exactly one kind of external authorizer/],
     ['that is no service', [GRPC], false, /sees no service authz\.shop/],
     ['of another namespace', [GRPC.replace('service: ', 'service: other/')], true, /sees no service other\/authz/],
     ['at a port that is not', [GRPC.replace('9000', '9001')], true, /has no port 9001/],

@@ -55,7 +55,7 @@ export function authorizerOf(
   const { envoyExtAuthzGrpc: grpc, envoyExtAuthzHttp: http } = provider;
   const config = grpc ?? http;
   if (config === undefined || (grpc !== undefined && http !== undefined)) {
-    return { problem: `extension provider ${name} is no external authorizer of one kind` };
+    return { problem: `extension provider ${name} is not exactly one kind of external authorizer` };
   }
   const { host, namespace } = hostOf(config);
   const service = scope?.services.get(host);

@@ -102,7 +102,7 @@ export interface GrpcRules {
 }
 
 /**
- * The rules for a gRPC server. What CUSTOM rules match is refused, because such servers have no external authorizers;
+ * The rules for a gRPC server. Requests that match CUSTOM rules are denied: such servers have no external authorizers;
  * AUDIT rules and dry runs do nothing.
  */
 export function grpcRules(snapshot: MeshReader, policies: GuardedView['policies']): GrpcRules {
@@ -125,7 +125,9 @@ export function grpcRules(snapshot: MeshReader, policies: GuardedView['policies'
       ),
       ...inexact.map((policy) => {
         const denies = policy.content.action === 'DENY';
-        const result = denies ? 'its rules refuse more' : 'its rules with such attributes allow nobody';
+        const result = denies
+          ? 'it denies more requests than its rules name'
+          : 'its rules with such attributes allow no requests';
         return `${nameOf(policy)}: gRPC servers cannot compare some of its attributes; ${result}`;
       }),
     ],

@@ -60,6 +60,6 @@ function conditionsOf(
   ];
   if (unsupported.size === 0 || isRefused || complaint !== undefined) return conditions;
   const rules = [...unsupported].map(([index, { message }]) => `rule ${index} (${message})`).join(', ');
-  const message = `Dropped Rule: requests of these rules are answered with 500: ${rules}`;
+  const message = `Dropped Rule: requests that match these rules receive HTTP 500: ${rules}`;
   return [...conditions, condition('PartiallyInvalid', 'True', 'UnsupportedValue', message, generation)];
 }

@@ -145,6 +145,6 @@ export function servedListeners({ listeners }: GatewayPlan): readonly ServedList
 }
 
 function overlappingTls(generation: number | undefined): Condition {
-  const message = 'another listener of the port has overlapping hostnames: misdirected requests are answered with 421';
+  const message = 'another listener of the port has overlapping hostnames: misdirected requests receive HTTP 421';
   return condition('OverlappingTLSConfig', 'True', 'OverlappingHostnames', message, generation);
 }

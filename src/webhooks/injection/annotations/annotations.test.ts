@@ -129,7 +129,7 @@ for (const [name, text, why] of REFUSED)
 const WARNINGS: readonly (readonly [name: string, warning: RegExp])[] = [
   ['sidecar.istio.io/proxyCpu', /^metadata.annotations\[sidecar.istio.io\/proxyCpu\]: unknown, did you mean .*CPU\?$/],
   ['sidecar.mesh.io/somethingElseEntirely', /: unknown, and ignored$/],
-  ['traffic.sidecar.istio.io/excludeInterfaces', /: without effect in this version: /],
+  ['traffic.sidecar.istio.io/excludeInterfaces', /: no effect in this version: /],
 ];
 
 for (const [name, warning] of WARNINGS)
@@ -147,7 +147,7 @@ test('annotations of other domains, and those that injection writes, cause no wa
 
 test('a name that is read as a label only causes a warning as an annotation', () => {
   const { warnings } = read({}, { 'sidecar.mesh.io/logLevel': 'debug' });
-  assert.match(String(warnings), /^metadata.labels\[.*\]: without effect: expected as annotation$/);
+  assert.match(String(warnings), /^metadata.labels\[.*\]: no effect: expected as annotation$/);
 });
 
 test('of many unknown names ten cause a warning each, and the others one together', () => {
@@ -156,7 +156,7 @@ test('of many unknown names ten cause a warning each, and the others one togethe
   );
   const { warnings } = read(annotations);
   assert.equal(warnings.length, 11);
-  assert.equal(warnings[10], 'metadata.annotations: 19990 more names are unknown or without effect');
+  assert.equal(warnings[10], 'metadata.annotations: 19990 more names are unknown or have no effect');
 });
 
 test('every name is a name of mesh.io, and none is listed twice', () => {

@@ -85,7 +85,7 @@ const CONTAINER = {
     'sidecar.mesh.io/proxyImageType',
     imageType,
     '',
-    'Ending of the tag of the image, such as `debug` for `TAG-debug`; without effect beside `proxyImage`.',
+    'Suffix of the tag of the image, such as `debug` for `TAG-debug`; no effect when `proxyImage` is set.',
   ),
   nativeSidecar: annotation(
     'sidecar.mesh.io/nativeSidecar',
@@ -97,7 +97,7 @@ const CONTAINER = {
     'sidecar.mesh.io/proxyCPU',
     quantity,
     'global.proxy.resources',
-    'CPU request of the sidecar. With any of the four annotations of resources, those of the values do not apply.',
+    'CPU request of the sidecar. With any of the four resource annotations, the resources of the values do not apply.',
   ),
   proxyCpuLimit: annotation(
     'sidecar.mesh.io/proxyCPULimit',
@@ -134,13 +134,13 @@ const CONTAINER = {
     'sidecar.mesh.io/userVolume',
     volumes,
     '',
-    'More volumes of the Pod: JSON, a list of volumes or an object of them by name.',
+    'Additional volumes of the Pod: JSON, a list of volumes or an object of them by name.',
   ),
   userVolumeMount: annotation(
     'sidecar.mesh.io/userVolumeMount',
     volumeMounts,
     '',
-    'More volume mounts of the sidecar: JSON, a list of mounts or an object of them by name of the volume.',
+    'Additional volume mounts of the sidecar: JSON, a list of mounts or an object of them by name of the volume.',
   ),
 } as const;
 
@@ -174,7 +174,7 @@ const CONFIGURATION = {
     'sidecar.mesh.io/extraStatTags',
     statNames,
     'the proxy configuration',
-    'More tags of metrics, separated by commas.',
+    'Additional tags of metrics, separated by commas.',
   ),
   network: label(
     'topology.mesh.io/network',
@@ -214,7 +214,7 @@ const HEALTH = {
     'sidecar.mesh.io/rewriteAppHTTPProbers',
     boolean,
     'global.rewriteAppHTTPProbe',
-    'Whether the agent makes the probes of the application, so that they pass where mutual TLS is required.',
+    'Whether the agent performs the probes of the application, so that they pass where mutual TLS is required.',
   ),
   mergeMetrics: annotation(
     'prometheus.mesh.io/merge-metrics',
@@ -226,7 +226,7 @@ const HEALTH = {
     'prometheus.mesh.io/scrape',
     boolean,
     'prometheus.io/scrape',
-    'Whether the application has metrics.',
+    'Whether the application serves metrics.',
   ),
   metricsPort: annotation(
     'prometheus.mesh.io/port',
@@ -296,7 +296,7 @@ const TRAFFIC = {
     'mesh.io/reroute-virtual-interfaces',
     interfaces,
     '',
-    'As `traffic.sidecar.mesh.io/kubevirtInterfaces`. With both, this one takes precedence.',
+    'Same as `traffic.sidecar.mesh.io/kubevirtInterfaces`. When both are set, this one takes precedence.',
   ),
 } as const;
 

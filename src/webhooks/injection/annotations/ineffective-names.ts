@@ -46,13 +46,13 @@ export function ineffectiveNames({ field, on, values, specs }: NamesInput): read
   const ineffective = [...values].filter(([name]) => ofInjection(name) && !WRITTEN.has(name) && !reads(name));
   const lines = ineffective.slice(0, MAX_SHOWN).map(([name, { key }]) => `${field}[${key}]: ${problemOf(name, specs)}`);
   const more = ineffective.length - lines.length;
-  return more === 0 ? lines : [...lines, `${field}: ${more} more names are unknown or without effect`];
+  return more === 0 ? lines : [...lines, `${field}: ${more} more names are unknown or have no effect`];
 }
 
 function problemOf(name: string, specs: NamesInput['specs']): string {
   const reason = ANNOTATIONS_WITHOUT_EFFECT.get(name);
-  if (reason !== undefined) return `without effect in this version: ${reason}`;
+  if (reason !== undefined) return `no effect in this version: ${reason}`;
   const known = specs.get(name);
-  if (known !== undefined) return `without effect: expected as ${known.on}`;
+  if (known !== undefined) return `no effect: expected as ${known.on}`;
   return `unknown${didYouMean(name, specs.keys()) || ', and ignored'}`;
 }

@@ -159,7 +159,7 @@ export const image = matching(
   /^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/,
   'an image such as registry.example/ctl-agent:1.0, or auto',
 );
-export const imageType = matching(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/, 'the ending of an image tag');
+export const imageType = matching(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/, 'a suffix of an image tag');
 export const configMapName = matching({ test: isDnsSubdomain }, 'the name of a ConfigMap');
 export const networkName = matching(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, 'the name of a network');
 export const revision = matching(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/, 'the name of a revision');

@@ -33,7 +33,7 @@ export const warnOfLikelyMistakes: InjectionStep = (pod, { data, warnings, origi
   const owners = recordsOf(recordOf(original.metadata).ownerReferences);
   if (isSidecar && !data.proxy.native && owners.some(({ kind }) => kind === 'Job' || kind === 'CronJob')) {
     const port = data.proxy.statusPort || AGENT_STATUS_PORT;
-    const end = `the application ends the proxy by POST http://localhost:${port}/quitquitquit`;
+    const end = `the application ends the proxy with POST http://localhost:${port}/quitquitquit`;
     warnings.push(`spec.containers[${PROXY_CONTAINER}]: the Job ends only when ${end}, or with nativeSidecar`);
   }
   return pod;

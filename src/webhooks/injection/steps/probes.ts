@@ -159,7 +159,7 @@ function proberOf(
   if (isObject(httpGet) && httpGet.path === path && httpGet.port === rewriting.port) {
     const previous = rewriting.previous[path];
     if (isObject(previous)) rewriting.probers.set(path, previous);
-    else rewriting.warnings.push(`${field}.httpGet: the agent does not have the original probe, and answers 404`);
+    else rewriting.warnings.push(`${field}.httpGet: the agent does not have the original probe, and returns HTTP 404`);
     return undefined;
   }
   const [kind, target] = isObject(httpGet)

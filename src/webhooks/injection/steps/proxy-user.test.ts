@@ -52,7 +52,7 @@ test('a proxy that cannot be told apart from root is refused', () => {
         error.code === 'invalid_argument' &&
         error
           .oneLine()
-          .startsWith('spec.containers[mesh-proxy].securityContext: expected another user or group than 0'),
+          .startsWith('spec.containers[mesh-proxy].securityContext: expected a user or group other than 0'),
     );
 });
 
@@ -61,7 +61,7 @@ test('with TPROXY the proxy stays root, and is exempted by its group', () => {
     const pod = podWith({ runAsUser: 1234, runAsGroup: 4321, runAsNonRoot: true }, TPROXY);
     const result = injector.inject(pod, 'shop');
     assert.ok(result.kind === 'injected');
-    assert.match(result.warnings.join(), /securityContext\.runAsUser: without effect with interceptionMode TPROXY/);
+    assert.match(result.warnings.join(), /securityContext\.runAsUser: no effect with interceptionMode TPROXY/);
     const { runAsUser, runAsGroup, runAsNonRoot } = recordOf(containerOf(result.pod, 'mesh-proxy').securityContext);
     assert.deepEqual([runAsUser, runAsGroup, runAsNonRoot], [0, 4321, false]);
     assert.deepEqual(exempted(result.pod, injector === cni ? 'mesh-validation' : 'mesh-init'), ['1337', '4321']);

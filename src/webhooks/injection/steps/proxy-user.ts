@@ -50,7 +50,7 @@ export function proxyUserOf(pod: PodObject): ProxyUser {
   const user = idOf(container, pod, 'runAsUser');
   const group = idOf(container, pod, 'runAsGroup');
   if (user === ROOT && group === ROOT) {
-    const message = `expected another user or group than ${ROOT}, by which traffic of the proxy is told apart`;
+    const message = `expected a user or group other than ${ROOT}, which identifies the traffic of the proxy`;
     throw new CtlError('invalid_argument', message, { field: `spec.containers[${PROXY_CONTAINER}].securityContext` });
   }
   const known = user === ROOT ? PROXY_USER : user;
@@ -68,7 +68,7 @@ function asRoot(pod: PodObject, warnings: string[]): PodObject {
   const context = recordOf(sidecar?.container.securityContext);
   if (sidecar === undefined || context.runAsUser === ROOT) return pod;
   const field = `spec.${sidecar.list}[${PROXY_CONTAINER}].securityContext.runAsUser`;
-  warnings.push(`${field}: without effect with interceptionMode TPROXY, which needs root`);
+  warnings.push(`${field}: no effect with interceptionMode TPROXY, which needs root`);
   return withContainers(pod, sidecar.list, (container) =>
     container.name === PROXY_CONTAINER
       ? { ...container, securityContext: { ...context, runAsUser: ROOT, runAsNonRoot: false } }

@@ -84,7 +84,7 @@ export function proxyData(input: ProxyDataInput): {
 /** Annotations of the Pod, or the mesh configuration; values were checked when they were read. */
 function checkStatusPort(port: number, { statusPort, proxyConfig }: PodOptions): void {
   if (!ENVOY_PORTS.includes(port)) return;
-  const message = `expected another status port than ${port}, which is one of Envoy`;
+  const message = `expected a status port other than ${port}, which Envoy uses`;
   if (statusPort === undefined && proxyConfig?.config.statusPort === undefined) {
     throw new CtlError('failed_precondition', message, { field: 'mesh configuration defaultConfig.statusPort' });
   }
@@ -185,8 +185,8 @@ function shortGracePeriod({ config, podSpec }: ProxyDataInput): readonly string[
   if (terminationDrainDuration === undefined || typeof seconds !== 'number') return [];
   if (terminationDrainDuration < seconds * 1000) return [];
   return [
-    `spec.terminationGracePeriodSeconds: ${seconds} s end the proxy before terminationDrainDuration of its ` +
-      `configuration, ${terminationDrainDuration / 1000} s, does`,
+    `spec.terminationGracePeriodSeconds: ${seconds} s is not longer than terminationDrainDuration ` +
+      `of the proxy configuration, ${terminationDrainDuration / 1000} s`,
   ];
 }
 

@@ -58,7 +58,7 @@ function skeletonOf(document: Document, split: (scalar: string) => Text): Skelet
 
 function fieldName(key: unknown, split: (scalar: string) => Text): Text {
   const name = isScalar(key) ? key.value : key;
-  if (typeof name === 'object') throw new CtlError('invalid_argument', 'text: expected texts as names of fields');
+  if (typeof name === 'object') throw new CtlError('invalid_argument', 'text: expected strings as field names');
   return split(String(name));
 }
 

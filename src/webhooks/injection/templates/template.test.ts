@@ -96,8 +96,8 @@ test('mistakes of templates name the template and the line', () => {
   refused('a: "b\n', /^template t: rendered line \d: expected YAML: Missing closing "quote$/);
   refused('- a', /^template t: expected fields of a Pod/);
   refused('{{ values.key }}: 1\nb: 2', /^template t: b: occurs twice$/, { key: 'b' });
-  refused('a: { {{ values.key }}: 1 }', /is not a name of a field$/, { key: '__proto__' });
-  refused('a: {{ 1 | divided_by: 0 }}', /^template t: a: expected a text, number, boolean, list or object$/);
+  refused('a: { {{ values.key }}: 1 }', /is not a field name$/, { key: '__proto__' });
+  refused('a: {{ 1 | divided_by: 0 }}', /^template t: a: expected a string, number, boolean, list or object$/);
 });
 
 test('tags and filters that write without an output, read files or evaluate texts do not exist', () => {

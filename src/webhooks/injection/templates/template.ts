@@ -211,7 +211,7 @@ function fill(skeleton: Skeleton, filling: Filling): unknown {
     case 'fields':
       return fillFields(skeleton.fields, filling);
     default:
-      throw new InternalError('unknown part of a template');
+      throw new InternalError('unknown template element');
   }
 }
 
@@ -220,7 +220,7 @@ function fillFields(fields: readonly (readonly [Text, Skeleton])[], filling: Fil
   for (const [name, value] of fields) {
     const key = textOf(name, filling);
     const within = inside(filling, key);
-    if (key === '__proto__') throw wrong(within, 'is not a name of a field');
+    if (key === '__proto__') throw wrong(within, 'is not a field name');
     if (filled.has(key)) throw wrong(within, 'occurs twice');
     const content = fill(value, within);
     if (content !== undefined && content !== null) filled.set(key, content);
@@ -242,7 +242,7 @@ function data(value: unknown, filling: Filling): unknown {
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   if (Array.isArray(value)) return value;
   if (typeof value === 'object' && [Object.prototype, null].includes(Object.getPrototypeOf(value))) return value;
-  throw wrong(filling, 'expected a text, number, boolean, list or object');
+  throw wrong(filling, 'expected a string, number, boolean, list or object');
 }
 
 function textOf(text: Text, filling: Filling): string {
