@@ -32,6 +32,11 @@ export class History {
     return this.#sentNonce;
   }
 
+  /** What the proxy wrote with its last NACK; '' when it has sent none. */
+  get lastError(): string {
+    return this.#lastNack?.message ?? '';
+  }
+
   sent(nonce: string, snapshot: number): void {
     this.#sentNonce = nonce;
     this.#sentSnapshot = snapshot;

@@ -1,7 +1,9 @@
 /** Which resources a proxy has acknowledged, as those who follow its stream see them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Content } from '../testing/content.ts';
 import { DeltaPeer, filled, SotwPeer } from '../testing/machine.ts';
+import { Subscription } from './subscription.ts';
 
 const REJECTED = 'Error adding/updating listener(s) new: cannot bind';
 
@@ -31,3 +33,43 @@ for (const [variant, open] of [
     peer.ack();
     assert.deepEqual(states(), { http: 'acknowledged', new: 'acknowledged' });
   });
+
+test('the error of a proxy is taken once for all listeners that it rejects', (t) => {
+  const content = filled();
+  const peer = new DeltaPeer(content);
+  const names = ['one', 'two', 'three'];
+  for (const name of names) content.set('lds', name, '1');
+  peer.ask('lds');
+  peer.push();
+  const error = `Error adding/updating listener(s) ${names.map((name) => `${name}: cannot bind`).join(', ')}`;
+  peer.nack(error);
+  const status = t.mock.method(Subscription.prototype, 'status');
+  const states = peer.machine.states('lds', content.parts);
+  assert.deepEqual(
+    names.map((name) => states?.get(name)),
+    names.map(() => ({ rejected: error })),
+  );
+  assert.equal(new Set(names.map((name) => states?.get(name))).size, 1);
+  assert.equal(status.mock.callCount(), 0);
+});
+
+test('what an overwhelmed proxy is being sent once more is outstanding', () => {
+  const content = new Content();
+  const names = Array.from({ length: 64 }, (_, index) => `l${String(index).padStart(2, '0')}`);
+  content.setAll(
+    'lds',
+    names.map((name) => [name, '1']),
+  );
+  const peer = new DeltaPeer(content);
+  const states = () => [...(peer.machine.states('lds', content.parts)?.values() ?? [])];
+  peer.ask('lds');
+  while (peer.push().length > 0) peer.nack('no good');
+  assert.ok(states().some((state) => typeof state === 'object'));
+  content.set('lds', 'l00', '2');
+  peer.push();
+  peer.ack();
+  assert.ok(states().every((state) => state === 'outstanding'));
+  assert.equal(peer.push().length, 1);
+  peer.ack();
+  assert.ok(states().every((state) => state === 'acknowledged'));
+});

@@ -15,9 +15,9 @@ export function resourceStates(
 ): ReadonlyMap<string, ResourceState> | undefined {
   const { interest, rejections } = subscription;
   if (interest === undefined) return undefined;
+  const rejected = { rejected: subscription.lastError };
   const stateOf = (name: string, version: string): ResourceState => {
-    if (rejections.quarantined.get(name) === version)
-      return { rejected: subscription.status(parts).lastNack?.message ?? '' };
+    if (rejections.quarantined.get(name) === version) return rejections.retrying ? 'outstanding' : rejected;
     // What such a proxy rejected beyond the bounds of the quarantine counts as delivered there.
     if (rejections.overwhelmed) return 'outstanding';
     return subscription.known(name)?.version === version ? 'acknowledged' : 'outstanding';

@@ -78,6 +78,11 @@ export class Subscription implements KnownProxy {
     return this.#history.lastNonce;
   }
 
+  /** What the proxy wrote with its last NACK; '' when it has sent none. */
+  get lastError(): string {
+    return this.#history.lastError;
+  }
+
   /** Nothing is outstanding and the proxy has these parts, except for quarantined resources and removals. */
   settled(parts: readonly Bundle[]): boolean {
     if (this.interest === undefined) return true;

@@ -68,6 +68,11 @@ export class Rejections {
     return this.#refused > 0;
   }
 
+  /** An overwhelmed proxy is being sent everything again. */
+  get retrying(): boolean {
+    return this.#retrying;
+  }
+
   get empty(): boolean {
     return this.quarantined.size === 0 && this.#groups.length === 0 && !this.overwhelmed;
   }
