@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
-import { GatewayProxy, gatewayNode, served } from '../testing/gateway-proxies.ts';
+import { GatewayProxy, gatewayNode, type State, served } from '../testing/gateway-proxies.ts';
 import { ConnectedProxies } from './connected-proxies.ts';
 import { MAX_ERROR, MAX_PODS } from './report.ts';
 
@@ -27,10 +27,13 @@ function start(ports: readonly number[] = [80]) {
     state.version = version;
     await Promise.resolve();
   };
-  return { clock, proxies, has, change };
+  const publish = (version: number) => {
+    state.version = version;
+  };
+  return { clock, proxies, has, change, publish };
 }
 
-function proxyAt(version: number, states: Readonly<Record<number, 'acknowledged' | 'outstanding'>>): GatewayProxy {
+function proxyAt(version: number, states: Readonly<Record<number, State>>): GatewayProxy {
   const proxy = new GatewayProxy();
   proxy.version = version;
   for (const [port, state] of Object.entries(states)) proxy.states.set(Number(port), state);
@@ -89,7 +92,7 @@ test('a listener that comes back has to be acknowledged once more', async () => 
 });
 
 test('a rejection counts until the proxy acknowledges the listener, also after it was acknowledged', async () => {
-  const { clock, proxies, has } = start([80, 1080]);
+  const { clock, proxies, has, publish } = start([80, 1080]);
   const proxy = proxyAt(1, { 80: 'acknowledged', 1080: 'acknowledged' });
   const stream = proxies.connected(gatewayNode(), proxy);
   await clock.advance(1000);
@@ -100,6 +103,8 @@ test('a rejection counts until the proxy acknowledges the listener, also after i
     acknowledged: ['digest-1080'],
     rejected: [['digest-80', `no ${'x'.repeat(MAX_ERROR - 3)}`]],
   });
+  proxy.version = 2;
+  publish(2);
   proxy.states.set(80, 'outstanding');
   await clock.advance(1000);
   assert.equal(has().rejected.length, 1);
@@ -140,6 +145,89 @@ test('a Gateway is looked at until its proxies have acknowledged everything, and
   assert.deepEqual(clock.pending(), []);
   stream?.disconnected();
   assert.equal(proxies.of('edge/web'), undefined);
+});
+
+test('a proxy that rejects a listener is looked at again once that may have changed, and not before', async () => {
+  const { clock, proxies, has, change, publish } = start([80, 81]);
+  const proxy = proxyAt(1, { 80: 'acknowledged', 81: { rejected: 'no' } });
+  const stream = proxies.connected(gatewayNode(), proxy);
+  const looksIn = async (ms: number) => {
+    const before = proxy.looks;
+    await clock.advance(ms);
+    return proxy.looks - before;
+  };
+  assert.equal(await looksIn(60_000), 1);
+  assert.deepEqual(has(), { acknowledged: ['digest-80'], rejected: [['digest-81', 'no']] });
+  stream?.rejected();
+  assert.equal(await looksIn(60_000), 1);
+  await change([80, 81], 1);
+  assert.equal(await looksIn(60_000), 1);
+
+  publish(2);
+  assert.equal(await looksIn(60_000), 0, 'it is not complete in the new version');
+  proxy.version = 2;
+  proxy.states.set(81, 'outstanding');
+  assert.ok((await looksIn(1000)) >= 3);
+  proxy.states.set(81, 'acknowledged');
+  await clock.advance(1000);
+  assert.deepEqual(has(), { acknowledged: ['digest-80', 'digest-81'], rejected: [] });
+  assert.deepEqual(clock.pending(), []);
+});
+
+test('the states of a proxy are read once for all listeners', async () => {
+  const ports = Array.from({ length: 64 }, (_, index) => 8000 + index);
+  const { clock, proxies, has } = start(ports);
+  const proxy = proxyAt(1, Object.fromEntries(ports.map((port) => [port, { rejected: 'no' }])));
+  let reads = 0;
+  const listeners = proxy.listeners.bind(proxy);
+  proxy.listeners = () => {
+    const states = new Map(listeners());
+    const entries = states[Symbol.iterator].bind(states);
+    states[Symbol.iterator] = () => {
+      reads++;
+      return entries();
+    };
+    return states;
+  };
+  proxies.connected(gatewayNode(), proxy);
+  await clock.advance(250);
+  assert.equal(has().rejected.length, ports.length);
+  assert.equal(reads, 1);
+});
+
+test('looks are made in slices, in which namespaces share the time', async () => {
+  const clock = fakeClock();
+  const proxies = new ConnectedProxies({
+    clock,
+    listenersOf: () => [served(80)],
+    version: () => 1,
+    onChanged: () => {},
+  });
+  let looks = 0;
+  const connect = (namespace: string, gateway: string) => {
+    const proxy = proxyAt(1, { 80: 'outstanding' });
+    const listeners = proxy.listeners.bind(proxy);
+    proxy.listeners = () => {
+      looks++;
+      // What one look takes.
+      clock.hang(2);
+      return listeners();
+    };
+    const labels = { 'gateway.networking.k8s.io/gateway-name': gateway };
+    const identity = { trustDomain: 'cluster.local', namespace, serviceAccount: `${gateway}-meshd` };
+    proxies.connected(gatewayNode({ namespace, labels, identity, workload: `web-1.${namespace}` }), proxy);
+    return proxy;
+  };
+  for (let index = 0; index < 500; index++) connect('shop', `web${index}`);
+  clock.pass(250);
+  assert.ok(looks <= 3, `${looks} looks in the first slice`);
+  const honest = connect('edge', 'web');
+  const before = looks;
+  while (honest.looks === 0) {
+    clock.pass(50);
+    assert.ok(looks < before + 20, 'the other namespace waits for all of the first');
+  }
+  proxies.close();
 });
 
 test('of many proxies of a Gateway the first count, and others when these end', async () => {

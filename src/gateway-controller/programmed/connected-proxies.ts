@@ -2,15 +2,18 @@
  * The proxies of Gateways that are connected to this replica, and which listeners each has acknowledged. A proxy counts
  * for the Gateway whose ServiceAccount it has proven to be.
  *
- * A Gateway is looked at while one of its proxies has not acknowledged everything; others cost nothing.
+ * A proxy is looked at while something that it should have is outstanding. One that has rejected something is looked at
+ * again once it may have something else; one that has acknowledged everything costs nothing.
  */
-import type { Clock, Timer } from '../../core/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { ServedListener } from '../../translators/index.ts';
 import type { ConnectedProxy } from '../../xds/index.ts';
 import { GATEWAY_NAME_LABEL, managedName } from '../infrastructure.ts';
 import { statusKey } from '../kind-objects.ts';
-import { type GatewayReport, MAX_ERROR, MAX_PODS, type Report } from './report.ts';
+import { LookQueue, type NextLook } from './look-queue.ts';
+import { NotedProxy, type WantedListener } from './noted-proxy.ts';
+import { type GatewayReport, MAX_PODS, type Report } from './report.ts';
 
 export interface ConnectedProxiesOptions {
   readonly clock: Clock;
@@ -22,40 +25,29 @@ export interface ConnectedProxiesOptions {
   onChanged(gateways: readonly string[]): void;
 }
 
-interface Proxy {
-  readonly pod: string;
-  readonly proxy: ConnectedProxy;
-  readonly acknowledged: Set<string>;
-  readonly rejected: Map<string, string>;
-}
-
-interface WantedListener extends ServedListener {
-  /** The snapshot version from which on proxies are sent it. */
-  readonly since: number;
-}
-
 interface Gateway {
   /** In the order in which they connected. */
-  readonly proxies: Set<Proxy>;
+  readonly proxies: Set<NotedProxy>;
   listeners: readonly WantedListener[];
 }
-
-/** Between two looks at what proxies have, ms. */
-const LOOK_MS = 250;
-/** The share of time that these may take. */
-const LOOK_SHARE = 1 / 20;
 
 export class ConnectedProxies {
   readonly #options: ConnectedProxiesOptions;
   /** By `namespace/name`; those with connected proxies. */
   readonly #gateways = new Map<string, Gateway>();
-  /** Gateways with proxies that have not acknowledged everything. */
-  readonly #unsettled = new Set<string>();
-  #timer: Timer | undefined;
+  readonly #looks: LookQueue<NotedProxy>;
+  /** Gateways whose reports have changed in this slice of looks. */
+  readonly #changed = new Set<string>();
   #closed = false;
 
   constructor(options: ConnectedProxiesOptions) {
     this.#options = options;
+    this.#looks = new LookQueue({
+      clock: options.clock,
+      version: options.version,
+      look: (proxy) => this.#look(proxy),
+      onSlice: () => this.#tellChanged(),
+    });
   }
 
   /** A stream was opened by an authorized node; undefined where it is no proxy of a Gateway. */
@@ -66,16 +58,21 @@ export class ConnectedProxies {
     const gateway = this.#gateways.get(key) ?? { proxies: new Set(), listeners: [] };
     this.#gateways.set(key, gateway);
     if (gateway.proxies.size === 0) this.#refresh(key);
-    const entry: Proxy = { pod: podOf(node), proxy, acknowledged: new Set(), rejected: new Map() };
+    const entry = new NotedProxy(key, node.namespace, podOf(node), proxy);
     gateway.proxies.add(entry);
-    this.#look(key);
+    if (isCounted(gateway, entry)) this.#looks.add(entry);
     return {
-      rejected: () => this.#look(key),
+      rejected: () => {
+        entry.outdated();
+        if (isCounted(gateway, entry)) this.#looks.add(entry);
+      },
       disconnected: () => {
+        const wasCounted = isCounted(gateway, entry);
         gateway.proxies.delete(entry);
+        this.#looks.remove(entry);
         if (gateway.proxies.size === 0) this.#gateways.delete(key);
         // Another one may count now.
-        else this.#look(key);
+        else if (wasCounted) this.#lookAtCounted(gateway);
         if (!this.#closed) this.#options.onChanged([key]);
       },
     };
@@ -98,7 +95,7 @@ export class ConnectedProxies {
 
   close(): void {
     this.#closed = true;
-    this.#timer?.cancel();
+    this.#looks.close();
   }
 
   /** A listener that has not changed stays acknowledged. */
@@ -112,38 +109,25 @@ export class ConnectedProxies {
     gateway.listeners = served.map((listener) => ({ ...listener, since: before.get(listener.digest) ?? version }));
     // A listener that comes back is acknowledged once more.
     const digests = new Set(served.map(({ digest }) => digest));
-    for (const { acknowledged, rejected } of gateway.proxies)
-      for (const known of [acknowledged, rejected])
-        for (const digest of known.keys()) if (!digests.has(digest)) known.delete(digest);
-    this.#look(key);
+    for (const proxy of gateway.proxies) proxy.keep(digests);
+    this.#lookAtCounted(gateway);
     this.#options.onChanged([key]);
   }
 
-  #look(key: string): void {
-    this.#unsettled.add(key);
-    this.#lookAfter(LOOK_MS);
+  #lookAtCounted(gateway: Gateway): void {
+    for (const proxy of counted(gateway)) this.#looks.add(proxy);
   }
 
-  #lookAfter(ms: number): void {
-    if (this.#timer !== undefined || this.#closed) return;
-    this.#timer = this.#options.clock.setTimer(ms, () => {
-      this.#timer = undefined;
-      this.#lookAtAll();
-    });
+  #look(proxy: NotedProxy): NextLook {
+    const { changed, next } = proxy.look(this.#gateways.get(proxy.gateway)?.listeners ?? [], this.#options.version());
+    if (changed) this.#changed.add(proxy.gateway);
+    return next;
   }
 
-  #lookAtAll(): void {
-    const { clock, onChanged } = this.#options;
-    const started = clock.now();
-    const changed: string[] = [];
-    for (const key of this.#unsettled) {
-      const gateway = this.#gateways.get(key);
-      const results = gateway === undefined ? [] : counted(gateway).map((each) => update(each, gateway.listeners));
-      if (results.every(({ settled }) => settled)) this.#unsettled.delete(key);
-      if (results.some((result) => result.changed)) changed.push(key);
-    }
-    if (this.#unsettled.size > 0) this.#lookAfter(Math.max(LOOK_MS, (clock.now() - started) / LOOK_SHARE));
-    if (changed.length > 0) onChanged(changed);
+  #tellChanged(): void {
+    const changed = [...this.#changed];
+    this.#changed.clear();
+    if (changed.length > 0) this.#options.onChanged(changed);
   }
 }
 
@@ -159,47 +143,15 @@ function podOf({ workload, namespace }: ProxyNode): string {
 }
 
 /** A Gateway may have any number of proxies. */
-function counted({ proxies }: Gateway): readonly Proxy[] {
+function counted({ proxies }: Gateway): readonly NotedProxy[] {
   return proxies.size <= MAX_PODS ? [...proxies] : proxies.values().take(MAX_PODS).toArray();
+}
+
+function isCounted(gateway: Gateway, proxy: NotedProxy): boolean {
+  return counted(gateway).includes(proxy);
 }
 
 function reportOf(gateway: Gateway): GatewayReport {
   const answered = counted(gateway).filter(({ acknowledged, rejected }) => acknowledged.size + rejected.size > 0);
   return new Map(answered.map((each) => [each.pod, each]));
-}
-
-/** Notes what a proxy has acknowledged and rejected by now. What it is being sent again stays as it was. */
-function update(
-  { proxy, acknowledged, rejected }: Proxy,
-  listeners: readonly WantedListener[],
-): { readonly changed: boolean; readonly settled: boolean } {
-  let changed = false;
-  const version = proxy.completeVersion();
-  const states = proxy.listeners();
-  for (const { digest, port, since } of listeners) {
-    const state = states === undefined || version < since ? 'outstanding' : stateOf(states, port);
-    if (state === 'outstanding') continue;
-    if (state === 'acknowledged') {
-      if (acknowledged.has(digest)) continue;
-      acknowledged.add(digest);
-      rejected.delete(digest);
-    } else {
-      const error = state.rejected.replace(/\s+/g, ' ').slice(0, MAX_ERROR).toWellFormed();
-      if (rejected.get(digest) === error) continue;
-      rejected.set(digest, error);
-      acknowledged.delete(digest);
-    }
-    changed = true;
-  }
-  return { changed, settled: listeners.every(({ digest }) => acknowledged.has(digest)) };
-}
-
-/** Of a port: Envoy has a listener for each address. Without one there is nothing to acknowledge. */
-function stateOf(
-  states: NonNullable<ReturnType<ConnectedProxy['listeners']>>,
-  port: number,
-): 'acknowledged' | 'outstanding' | { readonly rejected: string } {
-  const found = [...states].flatMap(([name, state]) => (name.endsWith(`_${port}`) ? state : []));
-  const rejected = found.find((state) => typeof state === 'object');
-  return rejected ?? (found.includes('outstanding') ? 'outstanding' : 'acknowledged');
 }

@@ -3,7 +3,7 @@ import type { ProxyNode } from '../../core/proxy.ts';
 import type { ServedListener } from '../../translators/index.ts';
 import type { ConnectedProxy } from '../../xds/index.ts';
 
-type State = 'acknowledged' | 'outstanding' | { readonly rejected: string };
+export type State = 'acknowledged' | 'outstanding' | { readonly rejected: string };
 
 /** What a proxy has; tests change it. */
 export class GatewayProxy implements ConnectedProxy {

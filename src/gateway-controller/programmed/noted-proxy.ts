@@ -1,0 +1,125 @@
+/** What is noted of a connected proxy of a Gateway: which of the Gateway's listeners it has acknowledged and rejected. */
+import type { ServedListener } from '../../translators/index.ts';
+import type { ConnectedProxy } from '../../xds/index.ts';
+import type { NextLook } from './look-queue.ts';
+import { MAX_ERROR, type ProxyListeners } from './report.ts';
+
+export interface WantedListener extends ServedListener {
+  /** The snapshot version from which on proxies are sent it. */
+  readonly since: number;
+}
+
+export interface Looked {
+  readonly changed: boolean;
+  readonly next: NextLook;
+}
+
+type States = NonNullable<ReturnType<ConnectedProxy['listeners']>>;
+type State = States extends ReadonlyMap<string, infer Each> ? Each : never;
+
+export class NotedProxy implements ProxyListeners {
+  /** `namespace/name`. */
+  readonly gateway: string;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly acknowledged = new Set<string>();
+  readonly rejected = new Map<string, string>();
+  readonly #proxy: ConnectedProxy;
+  /** The version at which it had answered everything, with rejections; undefined: it has to be looked at. */
+  #rejectedAt: number | undefined;
+
+  constructor(gateway: string, namespace: string, pod: string, proxy: ConnectedProxy) {
+    this.gateway = gateway;
+    this.namespace = namespace;
+    this.pod = pod;
+    this.#proxy = proxy;
+  }
+
+  /** What it has may differ from what was noted, though its version is the same. */
+  outdated(): void {
+    this.#rejectedAt = undefined;
+  }
+
+  /** Forgets all but these listeners, by their digests. */
+  keep(digests: ReadonlySet<string>): void {
+    for (const known of [this.acknowledged, this.rejected])
+      for (const digest of known.keys()) if (!digests.has(digest)) known.delete(digest);
+    this.outdated();
+  }
+
+  /**
+   * Notes what the proxy has acknowledged and rejected by now. What it is being sent again stays as it was.
+   * @param served the version of the snapshot
+   */
+  look(listeners: readonly WantedListener[], served: number): Looked {
+    const version = this.#proxy.completeVersion();
+    if (version === this.#rejectedAt) return { changed: false, next: afterRejection(version, served) };
+    this.#rejectedAt = undefined;
+    const states = this.#proxy.listeners();
+    if (states === undefined) return { changed: false, next: this.#next(listeners) };
+    const { ofPorts, outstanding } = byPort(states);
+    const shorten = shortener();
+    let changed = false;
+    for (const { digest, port, since } of listeners) {
+      // Envoy needs no listener of the port: there is nothing to acknowledge.
+      const state = version < since ? 'outstanding' : (ofPorts.get(`${port}`) ?? 'acknowledged');
+      if (state === 'acknowledged') changed = this.#acknowledge(digest) || changed;
+      else if (state !== 'outstanding') changed = this.#reject(digest, shorten(state.rejected)) || changed;
+    }
+    const answered = listeners.every(({ digest }) => this.acknowledged.has(digest) || this.rejected.has(digest));
+    if (answered && !outstanding && this.rejected.size > 0) {
+      this.#rejectedAt = version;
+      return { changed, next: afterRejection(version, served) };
+    }
+    return { changed, next: this.#next(listeners) };
+  }
+
+  #next(listeners: readonly WantedListener[]): NextLook {
+    return listeners.every(({ digest }) => this.acknowledged.has(digest)) ? 'none' : 'next-round';
+  }
+
+  #acknowledge(digest: string): boolean {
+    if (this.acknowledged.has(digest)) return false;
+    this.acknowledged.add(digest);
+    this.rejected.delete(digest);
+    return true;
+  }
+
+  #reject(digest: string, error: string): boolean {
+    if (this.rejected.get(digest) === error) return false;
+    this.rejected.set(digest, error);
+    this.acknowledged.delete(digest);
+    return true;
+  }
+}
+
+/** A proxy that may have something newer soon is looked at until it has. */
+function afterRejection(version: number, served: number): NextLook {
+  return version < served ? 'next-round' : 'new-version';
+}
+
+/** The states of the listeners of each port, of which Envoy has one for each address: a rejection counts first. */
+function byPort(states: States): { readonly ofPorts: ReadonlyMap<string, State>; readonly outstanding: boolean } {
+  const ofPorts = new Map<string, State>();
+  let outstanding = false;
+  for (const [name, state] of states) {
+    if (state === 'outstanding') outstanding = true;
+    const port = name.slice(name.lastIndexOf('_') + 1);
+    const other = ofPorts.get(port);
+    if (other === undefined || other === 'acknowledged' || typeof state === 'object') ofPorts.set(port, state);
+  }
+  return { ofPorts, outstanding };
+}
+
+/** Shortens errors, of which consecutive ones are mostly the same. */
+function shortener(): (error: string) => string {
+  let last: { readonly error: string; readonly short: string } | undefined;
+  return (error) => {
+    if (last?.error !== error) last = { error, short: shortened(error) };
+    return last.short;
+  };
+}
+
+function shortened(error: string): string {
+  return error.replace(/\s+/g, ' ').slice(0, MAX_ERROR).toWellFormed();
+}
