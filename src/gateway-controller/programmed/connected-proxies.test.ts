@@ -121,6 +121,8 @@ test('only proxies count that have proven to be those of the Gateway', async () 
     ['of another Gateway', { identity: { ...identity, serviceAccount: 'other-meshd' } }],
     ['of another namespace', { identity: { ...identity, namespace: 'shop' } }],
     ['without the label', { labels: {} }],
+    ['that is a sidecar', { type: 'sidecar' }],
+    ['without an Envoy', { proxyless: true }],
   ];
   for (const [what, changes] of others) {
     const { clock, proxies } = start();

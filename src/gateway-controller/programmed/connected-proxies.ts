@@ -131,8 +131,12 @@ export class ConnectedProxies {
   }
 }
 
-/** The Gateway that a node is a proxy of: its credential is that of the ServiceAccount made for the Gateway. */
-function gatewayOf({ labels, namespace, identity }: ProxyNode): string | undefined {
+/**
+ * The Gateway that a node is a proxy of: its credential is that of the ServiceAccount made for the Gateway. Only
+ * routers are sent its listeners: others have none to acknowledge, which would count as acknowledged.
+ */
+function gatewayOf({ type, proxyless, labels, namespace, identity }: ProxyNode): string | undefined {
+  if (type !== 'router' || proxyless === true) return undefined;
   const name = Object.hasOwn(labels, GATEWAY_NAME_LABEL) ? labels[GATEWAY_NAME_LABEL] : undefined;
   if (name === undefined || identity?.namespace !== namespace) return undefined;
   return identity.serviceAccount === managedName(name) ? name : undefined;
