@@ -5,6 +5,7 @@ import type { ProxyNode } from '../../core/proxy.ts';
 import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
 import { GatewayProxy, gatewayNode, type State, served } from '../testing/gateway-proxies.ts';
 import { ConnectedProxies } from './connected-proxies.ts';
+import { TURN_MS } from './counted-proxies.ts';
 import { MAX_ERROR, MAX_PODS } from './report.ts';
 
 function start(ports: readonly number[] = [80]) {
@@ -232,7 +233,47 @@ test('looks are made in slices, in which namespaces share the time', async () =>
   proxies.close();
 });
 
-test('of many proxies of a Gateway the first count, and others when these end', async () => {
+for (const [what, state] of [
+  ['have acknowledged nothing', 'outstanding'],
+  ['have acknowledged everything, though their Pods may never be ready', 'acknowledged'],
+  ['reject the listener', { rejected: 'no' }],
+] as const)
+  test(`proxies of a Gateway take turns when many are connected: the first ${what}`, async () => {
+    const { clock, proxies } = start();
+    for (let index = 0; index < MAX_PODS; index++)
+      proxies.connected(gatewayNode({ workload: `old-${index}.edge` }), proxyAt(1, { 80: state }));
+    proxies.connected(gatewayNode({ workload: 'web-1.edge' }), proxyAt(1, { 80: 'acknowledged' }));
+    await clock.advance(1000);
+    assert.equal(proxies.of('edge/web')?.has('web-1'), false);
+    await clock.advance(TURN_MS);
+    assert.deepEqual([...(proxies.of('edge/web')?.get('web-1')?.acknowledged ?? [])], ['digest-80']);
+    const others = state === 'outstanding' ? 0 : MAX_PODS - 1;
+    assert.equal(proxies.of('edge/web')?.size, 1 + others);
+    // One that counted before has its next turn as well.
+    const counted = () => [...(proxies.of('edge/web')?.keys() ?? [])];
+    if (others > 0) {
+      assert.ok(!counted().includes('old-0'));
+      await clock.advance(TURN_MS);
+      assert.ok(counted().includes('old-0'));
+    }
+  });
+
+for (const [what, state] of [
+  ['have acknowledged nothing', 'outstanding'],
+  ['reject the listener', { rejected: 'no' }],
+] as const)
+  test(`a proxy that has acknowledged all listeners keeps its turn where others ${what}`, async () => {
+    const { clock, proxies } = start();
+    proxies.connected(gatewayNode(), proxyAt(1, { 80: 'acknowledged' }));
+    for (let index = 0; index < 3 * MAX_PODS; index++)
+      proxies.connected(gatewayNode({ workload: `old-${index}.edge` }), proxyAt(1, { 80: state }));
+    for (let turn = 0; turn < 10; turn++) {
+      await clock.advance(TURN_MS);
+      assert.ok(proxies.of('edge/web')?.has('web-1'));
+    }
+  });
+
+test('of many proxies of a Gateway the first count, and others as soon as these end', async () => {
   const { clock, proxies } = start();
   const streams = Array.from({ length: MAX_PODS + 1 }, (_, index) =>
     proxies.connected(gatewayNode({ workload: `web-${index}.edge` }), proxyAt(1, { 80: 'acknowledged' })),

@@ -5,15 +5,16 @@
  * A proxy is looked at while something that it should have is outstanding. One that has rejected something is looked at
  * again once it may have something else; one that has acknowledged everything costs nothing.
  */
-import type { Clock } from '../../core/clock.ts';
+import type { Clock, Timer } from '../../core/clock.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { ServedListener } from '../../translators/index.ts';
 import type { ConnectedProxy } from '../../xds/index.ts';
 import { GATEWAY_NAME_LABEL, managedName } from '../infrastructure.ts';
 import { statusKey } from '../kind-objects.ts';
+import { CountedProxies, TURN_MS } from './counted-proxies.ts';
 import { LookQueue, type NextLook } from './look-queue.ts';
 import { NotedProxy, type WantedListener } from './noted-proxy.ts';
-import { type GatewayReport, MAX_PODS, type Report } from './report.ts';
+import type { GatewayReport, Report } from './report.ts';
 
 export interface ConnectedProxiesOptions {
   readonly clock: Clock;
@@ -26,8 +27,7 @@ export interface ConnectedProxiesOptions {
 }
 
 interface Gateway {
-  /** In the order in which they connected. */
-  readonly proxies: Set<NotedProxy>;
+  readonly proxies: CountedProxies;
   listeners: readonly WantedListener[];
 }
 
@@ -38,6 +38,10 @@ export class ConnectedProxies {
   readonly #looks: LookQueue<NotedProxy>;
   /** Gateways whose reports have changed in this slice of looks. */
   readonly #changed = new Set<string>();
+  /** Gateways with more proxies than count. */
+  readonly #crowded = new Set<string>();
+  /** Of the next turn; undefined while no Gateway is crowded. */
+  #turn: Timer | undefined;
   #closed = false;
 
   constructor(options: ConnectedProxiesOptions) {
@@ -55,24 +59,23 @@ export class ConnectedProxies {
     const name = gatewayOf(node);
     if (name === undefined || this.#closed) return undefined;
     const key = `${node.namespace}/${name}`;
-    const gateway = this.#gateways.get(key) ?? { proxies: new Set(), listeners: [] };
+    const gateway = this.#gateways.get(key) ?? { proxies: new CountedProxies(), listeners: [] };
     this.#gateways.set(key, gateway);
     if (gateway.proxies.size === 0) this.#refresh(key);
     const entry = new NotedProxy(key, node.namespace, podOf(node), proxy);
-    gateway.proxies.add(entry);
-    if (isCounted(gateway, entry)) this.#looks.add(entry);
+    if (gateway.proxies.add(entry)) this.#looks.add(entry);
+    if (gateway.proxies.areCrowded) this.#crowd(key);
     return {
       rejected: () => {
         entry.outdated();
-        if (isCounted(gateway, entry)) this.#looks.add(entry);
+        if (gateway.proxies.isCounted(entry)) this.#looks.add(entry);
       },
       disconnected: () => {
-        const wasCounted = isCounted(gateway, entry);
-        gateway.proxies.delete(entry);
+        const next = gateway.proxies.delete(entry);
         this.#looks.remove(entry);
         if (gateway.proxies.size === 0) this.#gateways.delete(key);
-        // Another one may count now.
-        else if (wasCounted) this.#lookAtCounted(gateway);
+        else if (next !== undefined) this.#looks.add(next);
+        if (!gateway.proxies.areCrowded) this.#crowded.delete(key);
         if (!this.#closed) this.#options.onChanged([key]);
       },
     };
@@ -96,6 +99,7 @@ export class ConnectedProxies {
   close(): void {
     this.#closed = true;
     this.#looks.close();
+    this.#turn?.cancel();
   }
 
   /** A listener that has not changed stays acknowledged. */
@@ -109,19 +113,36 @@ export class ConnectedProxies {
     gateway.listeners = served.map((listener) => ({ ...listener, since: before.get(listener.digest) ?? version }));
     // A listener that comes back is acknowledged once more.
     const digests = new Set(served.map(({ digest }) => digest));
-    for (const proxy of gateway.proxies) proxy.keep(digests);
-    this.#lookAtCounted(gateway);
+    for (const proxy of gateway.proxies.counted()) {
+      proxy.keep(digests);
+      this.#looks.add(proxy);
+    }
     this.#options.onChanged([key]);
-  }
-
-  #lookAtCounted(gateway: Gateway): void {
-    for (const proxy of counted(gateway)) this.#looks.add(proxy);
   }
 
   #look(proxy: NotedProxy): NextLook {
     const { changed, next } = proxy.look(this.#gateways.get(proxy.gateway)?.listeners ?? [], this.#options.version());
     if (changed) this.#changed.add(proxy.gateway);
     return next;
+  }
+
+  #crowd(key: string): void {
+    this.#crowded.add(key);
+    this.#turn ??= this.#options.clock.setTimer(TURN_MS, () => {
+      this.#turn = undefined;
+      this.#nextTurn();
+    });
+  }
+
+  #nextTurn(): void {
+    const changed = [...this.#crowded];
+    for (const key of changed) {
+      const turn = this.#gateways.get(key)?.proxies.nextTurn();
+      for (const proxy of turn?.ended ?? []) this.#looks.remove(proxy);
+      for (const proxy of turn?.begun ?? []) this.#looks.add(proxy);
+      this.#crowd(key);
+    }
+    if (changed.length > 0) this.#options.onChanged(changed);
   }
 
   #tellChanged(): void {
@@ -146,16 +167,6 @@ function podOf({ workload, namespace }: ProxyNode): string {
   return workload.slice(0, -namespace.length - 1);
 }
 
-/** A Gateway may have any number of proxies. */
-function counted({ proxies }: Gateway): readonly NotedProxy[] {
-  return proxies.size <= MAX_PODS ? [...proxies] : proxies.values().take(MAX_PODS).toArray();
-}
-
-function isCounted(gateway: Gateway, proxy: NotedProxy): boolean {
-  return counted(gateway).includes(proxy);
-}
-
-function reportOf(gateway: Gateway): GatewayReport {
-  const answered = counted(gateway).filter(({ acknowledged, rejected }) => acknowledged.size + rejected.size > 0);
-  return new Map(answered.map((each) => [each.pod, each]));
+function reportOf({ proxies }: Gateway): GatewayReport {
+  return new Map(proxies.counted().flatMap((proxy) => (proxy.hasAnswered ? [[proxy.pod, proxy] as const] : [])));
 }

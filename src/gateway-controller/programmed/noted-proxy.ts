@@ -35,9 +35,18 @@ export class NotedProxy implements ProxyListeners {
     this.#proxy = proxy;
   }
 
+  /** Whether it has acknowledged or rejected a listener. */
+  get hasAnswered(): boolean {
+    return this.acknowledged.size + this.rejected.size > 0;
+  }
+
   /** What it has may differ from what was noted, though its version is the same. */
   outdated(): void {
     this.#rejectedAt = undefined;
+  }
+
+  forget(): void {
+    this.keep(new Set());
   }
 
   /** Forgets all but these listeners, by their digests. */
