@@ -5,16 +5,16 @@
  * A proxy is looked at while something that it should have is outstanding. One that has rejected something is looked at
  * again once it may have something else; one that has acknowledged everything costs nothing.
  */
-import type { Clock, Timer } from '../../core/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { ServedListener } from '../../translators/index.ts';
 import type { ConnectedProxy } from '../../xds/index.ts';
 import { GATEWAY_NAME_LABEL, managedName } from '../infrastructure.ts';
 import { statusKey } from '../kind-objects.ts';
 import { CountedProxies, TURN_MS } from './counted-proxies.ts';
-import { LookQueue, type NextLook } from './look-queue.ts';
 import { NotedProxy, type WantedListener } from './noted-proxy.ts';
 import type { GatewayReport, Report } from './report.ts';
+import { type NextVisit, Rounds } from './rounds.ts';
 
 export interface ConnectedProxiesOptions {
   readonly clock: Clock;
@@ -27,44 +27,49 @@ export interface ConnectedProxiesOptions {
 }
 
 interface Gateway {
+  /** `namespace/name`. */
+  readonly key: string;
+  readonly namespace: string;
   readonly proxies: CountedProxies;
   listeners: readonly WantedListener[];
 }
+
+/** Between two looks at what proxies have, ms. */
+const LOOK_MS = 250;
 
 export class ConnectedProxies {
   readonly #options: ConnectedProxiesOptions;
   /** By `namespace/name`; those with connected proxies. */
   readonly #gateways = new Map<string, Gateway>();
-  readonly #looks: LookQueue<NotedProxy>;
-  /** Gateways whose reports have changed in this slice of looks. */
+  readonly #looks: Rounds<NotedProxy>;
+  /** Of Gateways with more proxies than count. */
+  readonly #turns: Rounds<Gateway>;
+  /** Gateways whose reports have changed in this slice. */
   readonly #changed = new Set<string>();
-  /** Gateways with more proxies than count. */
-  readonly #crowded = new Set<string>();
-  /** Of the next turn; undefined while no Gateway is crowded. */
-  #turn: Timer | undefined;
   #closed = false;
 
   constructor(options: ConnectedProxiesOptions) {
     this.#options = options;
-    this.#looks = new LookQueue({
-      clock: options.clock,
-      version: options.version,
-      look: (proxy) => this.#look(proxy),
-      onSlice: () => this.#tellChanged(),
-    });
+    const { clock, version } = options;
+    const onSlice = (): void => this.#tellChanged();
+    const visit = (proxy: NotedProxy): NextVisit => this.#look(proxy);
+    this.#looks = new Rounds({ clock, version, intervalMs: LOOK_MS, visit, onSlice });
+    const nextTurn = (gateway: Gateway): NextVisit => this.#nextTurn(gateway);
+    this.#turns = new Rounds({ clock, version, intervalMs: TURN_MS, visit: nextTurn, onSlice });
   }
 
   /** A stream was opened by an authorized node; undefined where it is no proxy of a Gateway. */
   connected(node: ProxyNode, proxy: ConnectedProxy): { rejected(): void; disconnected(): void } | undefined {
     const name = gatewayOf(node);
     if (name === undefined || this.#closed) return undefined;
-    const key = `${node.namespace}/${name}`;
-    const gateway = this.#gateways.get(key) ?? { proxies: new CountedProxies(), listeners: [] };
+    const { namespace } = node;
+    const key = `${namespace}/${name}`;
+    const gateway = this.#gateways.get(key) ?? { key, namespace, proxies: new CountedProxies(), listeners: [] };
     this.#gateways.set(key, gateway);
     if (gateway.proxies.size === 0) this.#refresh(key);
-    const entry = new NotedProxy(key, node.namespace, podOf(node), proxy);
+    const entry = new NotedProxy(key, namespace, podOf(node), proxy);
     if (gateway.proxies.add(entry)) this.#looks.add(entry);
-    if (gateway.proxies.areCrowded) this.#crowd(key);
+    if (gateway.proxies.areCrowded) this.#turns.add(gateway);
     return {
       rejected: () => {
         entry.outdated();
@@ -75,7 +80,7 @@ export class ConnectedProxies {
         this.#looks.remove(entry);
         if (gateway.proxies.size === 0) this.#gateways.delete(key);
         else if (next !== undefined) this.#looks.add(next);
-        if (!gateway.proxies.areCrowded) this.#crowded.delete(key);
+        if (!gateway.proxies.areCrowded) this.#turns.remove(gateway);
         if (!this.#closed) this.#options.onChanged([key]);
       },
     };
@@ -99,7 +104,7 @@ export class ConnectedProxies {
   close(): void {
     this.#closed = true;
     this.#looks.close();
-    this.#turn?.cancel();
+    this.#turns.close();
   }
 
   /** A listener that has not changed stays acknowledged. */
@@ -120,29 +125,18 @@ export class ConnectedProxies {
     this.#options.onChanged([key]);
   }
 
-  #look(proxy: NotedProxy): NextLook {
+  #look(proxy: NotedProxy): NextVisit {
     const { changed, next } = proxy.look(this.#gateways.get(proxy.gateway)?.listeners ?? [], this.#options.version());
     if (changed) this.#changed.add(proxy.gateway);
     return next;
   }
 
-  #crowd(key: string): void {
-    this.#crowded.add(key);
-    this.#turn ??= this.#options.clock.setTimer(TURN_MS, () => {
-      this.#turn = undefined;
-      this.#nextTurn();
-    });
-  }
-
-  #nextTurn(): void {
-    const changed = [...this.#crowded];
-    for (const key of changed) {
-      const turn = this.#gateways.get(key)?.proxies.nextTurn();
-      for (const proxy of turn?.ended ?? []) this.#looks.remove(proxy);
-      for (const proxy of turn?.begun ?? []) this.#looks.add(proxy);
-      this.#crowd(key);
-    }
-    if (changed.length > 0) this.#options.onChanged(changed);
+  #nextTurn({ key, proxies }: Gateway): NextVisit {
+    const { ended, begun } = proxies.nextTurn();
+    for (const proxy of ended) this.#looks.remove(proxy);
+    for (const proxy of begun) this.#looks.add(proxy);
+    this.#changed.add(key);
+    return 'next-round';
   }
 
   #tellChanged(): void {
@@ -168,5 +162,6 @@ function podOf({ workload, namespace }: ProxyNode): string {
 }
 
 function reportOf({ proxies }: Gateway): GatewayReport {
-  return new Map(proxies.counted().flatMap((proxy) => (proxy.hasAnswered ? [[proxy.pod, proxy] as const] : [])));
+  const answered = proxies.counted().filter(({ hasAnswered }) => hasAnswered);
+  return new Map(answered.map((proxy) => [proxy.pod, proxy]));
 }

@@ -1,8 +1,8 @@
-/** What is noted of a connected proxy of a Gateway: which of the Gateway's listeners it has acknowledged and rejected. */
+/** What is noted of a connected proxy of a Gateway: which of its listeners the proxy has acknowledged and rejected. */
 import type { ServedListener } from '../../translators/index.ts';
 import type { ConnectedProxy } from '../../xds/index.ts';
-import type { NextLook } from './look-queue.ts';
 import { MAX_ERROR, type ProxyListeners } from './report.ts';
+import type { NextVisit } from './rounds.ts';
 
 export interface WantedListener extends ServedListener {
   /** The snapshot version from which on proxies are sent it. */
@@ -11,7 +11,7 @@ export interface WantedListener extends ServedListener {
 
 export interface Looked {
   readonly changed: boolean;
-  readonly next: NextLook;
+  readonly next: NextVisit;
 }
 
 type States = NonNullable<ReturnType<ConnectedProxy['listeners']>>;
@@ -83,7 +83,7 @@ export class NotedProxy implements ProxyListeners {
     return { changed, next: this.#next(listeners) };
   }
 
-  #next(listeners: readonly WantedListener[]): NextLook {
+  #next(listeners: readonly WantedListener[]): NextVisit {
     return listeners.every(({ digest }) => this.acknowledged.has(digest)) ? 'none' : 'next-round';
   }
 
@@ -103,7 +103,7 @@ export class NotedProxy implements ProxyListeners {
 }
 
 /** A proxy that may have something newer soon is looked at until it has. */
-function afterRejection(version: number, served: number): NextLook {
+function afterRejection(version: number, served: number): NextVisit {
   return version < served ? 'next-round' : 'new-version';
 }
 

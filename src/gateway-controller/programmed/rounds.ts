@@ -1,49 +1,53 @@
 /**
- * Whose turn it is to be looked at. Looks are made in slices, which leave most of the thread's time to other work, and
- * namespaces share the time of the slices: one with many or expensive proxies delays the others by its share only.
+ * Items that are visited in rounds. Visits are made in slices, which leave most of the thread's time to other work, and
+ * namespaces share the time of the slices: one with many or expensive items delays the others by its share only.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
 import { TimeShares } from '../../core/fairness/time-shares.ts';
 
-/** When an item is looked at again: never by itself, once the version has changed, or in the next round. */
-export type NextLook = 'none' | 'new-version' | 'next-round';
+/** When an item is visited again: when it is added, also when the version has changed, or in the next round. */
+export type NextVisit = 'none' | 'new-version' | 'next-round';
 
-export interface LookQueueOptions<T> {
+export interface RoundsOptions<T> {
   readonly clock: Clock;
+  /** Between the starts of two rounds, ms. */
+  readonly intervalMs: number;
   /** The version of the snapshot that is served. */
   readonly version: () => number;
-  look(item: T): NextLook;
-  /** A slice of looks was made. */
+  visit(item: T): NextVisit;
+  /** A slice of visits was made. */
   onSlice(): void;
 }
 
-/** Between two rounds, ms. */
-const LOOK_MS = 250;
-/** After this time no further look of a slice begins, ms. */
+/** After this time no further visit of a slice begins, ms. */
 const SLICE_MS = 5;
 /** The share of time that slices may take. */
-const LOOK_SHARE = 1 / 20;
+const SLICE_SHARE = 1 / 20;
+/** Longest pause between two slices because the first took long, ms: a thread that was suspended is caught up soon. */
+const MAX_PAUSE_MS = 1_000;
 
-export class LookQueue<T extends { readonly namespace: string }> {
-  readonly #options: LookQueueOptions<T>;
+export class Rounds<T extends { readonly namespace: string }> {
+  readonly #options: RoundsOptions<T>;
   readonly #shares = new TimeShares();
   readonly #waiting = new TimeFairQueue<T>(this.#shares);
   readonly #nextRound = new Set<T>();
   readonly #untilNewVersion = new Set<T>();
   #version = Number.NaN;
+  /** When the next round may start. */
+  #roundAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
   #closed = false;
 
-  constructor(options: LookQueueOptions<T>) {
+  constructor(options: RoundsOptions<T>) {
     this.#options = options;
   }
 
-  /** Looks at the item in the next round. */
+  /** Visits the item in the next round. */
   add(item: T): void {
     this.#untilNewVersion.delete(item);
     this.#nextRound.add(item);
-    this.#sliceAfter(LOOK_MS);
+    this.#sliceAfter(this.#options.intervalMs);
   }
 
   remove(item: T): void {
@@ -68,24 +72,27 @@ export class LookQueue<T extends { readonly namespace: string }> {
   #slice(): void {
     const { clock, onSlice } = this.#options;
     const started = clock.now();
-    this.#startRound();
+    if (started >= this.#roundAt) this.#startRound(started);
     let now = started;
     while (now - started < SLICE_MS) {
       const item = this.#waiting.next();
       if (item === undefined) break;
-      this.#look(item);
+      this.#visit(item);
       const end = clock.now();
       this.#shares.charge(item.namespace, end - now);
       now = end;
     }
     onSlice();
-    const pause = (clock.now() - started) / LOOK_SHARE;
+    const end = clock.now();
+    const pause = Math.min((end - started) / SLICE_SHARE, MAX_PAUSE_MS);
     if (this.#waiting.size > 0) this.#sliceAfter(pause);
-    else if (this.#nextRound.size + this.#untilNewVersion.size > 0) this.#sliceAfter(Math.max(LOOK_MS, pause));
+    else if (this.#nextRound.size + this.#untilNewVersion.size > 0)
+      this.#sliceAfter(Math.max(this.#roundAt - end, pause));
   }
 
-  /** What waits longer than a round does not keep others from theirs. */
-  #startRound(): void {
+  /** What still waits since the round before does not keep others from theirs. */
+  #startRound(now: number): void {
+    this.#roundAt = now + this.#options.intervalMs;
     const version = this.#options.version();
     if (version !== this.#version) {
       for (const item of this.#untilNewVersion) this.#nextRound.add(item);
@@ -96,8 +103,8 @@ export class LookQueue<T extends { readonly namespace: string }> {
     this.#nextRound.clear();
   }
 
-  #look(item: T): void {
-    const next = this.#options.look(item);
+  #visit(item: T): void {
+    const next = this.#options.visit(item);
     if (next === 'next-round') this.#nextRound.add(item);
     else if (next === 'new-version') this.#untilNewVersion.add(item);
   }
