@@ -21,3 +21,18 @@ it('an item that is preferred stays so', () => {
   assert.equal(lane.size, 2);
   assert.equal(lane.take(), 'b');
 });
+
+it('items that are preferred over and over do not shut out the others', () => {
+  const lane = new Lane<string>();
+  const preferred = ['a', 'b', 'c', 'd', 'e'];
+  for (const item of preferred) lane.add(item, true);
+  for (const item of ['x', 'y']) lane.add(item);
+  const taken = Array.from({ length: 8 }, () => {
+    const { first } = lane;
+    const item = lane.take() ?? '';
+    assert.equal(item, first);
+    if (preferred.includes(item)) lane.add(item, true);
+    return item;
+  });
+  assert.equal(taken.join(' '), 'a b c x d e a y');
+});

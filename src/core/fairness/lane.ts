@@ -1,7 +1,16 @@
-/** Items that wait in the order of their arrival, those that are preferred before the others. */
+/**
+ * Items that wait in the order of their arrival, those that are preferred before the others. While both wait, one of
+ * the others follows after a few that are preferred: items that are preferred over and over do not shut them out.
+ */
+
+/** Preferred items that are taken one after the other while others wait. */
+const PREFERRED_IN_A_ROW = 3;
+
 export class Lane<T> {
   readonly #preferred = new Set<T>();
   readonly #others = new Set<T>();
+  /** Preferred items that were taken since one of the others was, or since the others began to wait. */
+  #row = 0;
 
   get size(): number {
     return this.#preferred.size + this.#others.size;
@@ -20,11 +29,24 @@ export class Lane<T> {
     return this.#preferred.delete(item) || this.#others.delete(item);
   }
 
+  /** The item that {@link take} returns next. */
+  get first(): T | undefined {
+    const [item] = this.#next;
+    return item;
+  }
+
   /** Removes and returns the first item. */
   take(): T | undefined {
-    const from = this.#preferred.size > 0 ? this.#preferred : this.#others;
+    const from = this.#next;
     const [item] = from;
-    if (item !== undefined) from.delete(item);
+    if (item === undefined) return undefined;
+    from.delete(item);
+    this.#row = from === this.#preferred && this.#others.size > 0 ? this.#row + 1 : 0;
     return item;
+  }
+
+  get #next(): Set<T> {
+    if (this.#preferred.size === 0) return this.#others;
+    return this.#others.size > 0 && this.#row >= PREFERRED_IN_A_ROW ? this.#others : this.#preferred;
   }
 }

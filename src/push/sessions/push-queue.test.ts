@@ -190,6 +190,23 @@ describe('push queue', () => {
     );
   });
 
+  it('serves new sessions while sessions of their caller that were sent a part get work over and over', () => {
+    const { queue, order, turn } = timed(() => 1);
+    const stuck = Array.from({ length: 100 }, (_, index) => target(`begun ${index}`, 'caller', true));
+    const fresh = Array.from({ length: 20 }, (_, index) => target(`new ${index}`));
+    const change = (): void => {
+      for (const session of stuck) queue.enqueue(session, pending(['eds'], 1));
+      turn();
+    };
+    change();
+    for (const session of fresh) queue.enqueue(session, pending(['eds'], 1));
+    for (let changes = 0; changes < 4; changes++) change();
+    assert.deepEqual(
+      order.filter(({ begun }) => !begun),
+      fresh,
+    );
+  });
+
   it('drops a session that is removed', async () => {
     const { queue, pushes } = harness(1);
     const gone = target('gone');

@@ -5,7 +5,8 @@
  *
  * Callers share the time of pushes (see time-shares.ts): a caller with a thousand sessions, or with expensive ones,
  * delays the sessions of another by its share and no more. The sessions of one caller are served in order of arrival,
- * those that were sent a part before the others: of a thousand proxies that connect, some are complete early.
+ * those that were sent a part before most others (see lane.ts): of a thousand proxies that connect, some are complete
+ * early.
  * After some time in a turn of the event loop the rest waits for the next turn, so that acknowledgements and other
  * requests are read in between.
  *
