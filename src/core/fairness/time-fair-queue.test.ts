@@ -97,6 +97,73 @@ describe('a queue that is fair in time', () => {
     assert.deepEqual(served.take(2), ['a3', undefined]);
   });
 
+  it('passes over callers that may not be served: they keep their places, and no debt is forgiven', () => {
+    const served = new Served();
+    served.shares.charge('h', 1000);
+    served.add('h', 1, 2);
+    const other = new TimeFairQueue<string>(served.shares);
+    assert.equal(
+      other.next(() => true),
+      undefined,
+    );
+    other.add('h', 'h0');
+    assert.equal(
+      other.next(() => false),
+      undefined,
+    );
+    assert.equal(other.size, 1);
+    served.add('a', 1, 2, 3);
+    assert.deepEqual(served.take(3), ['a1', 'a2', 'a3'], 'the caller with a debt was only looked at');
+    other.add('b', 'b1');
+    assert.equal(other.next(), 'b1');
+    other.retry();
+    assert.equal(other.next(), 'h0');
+  });
+
+  it('serves callers that were passed over before those that came later, and asks once for each until it retries', () => {
+    const { queue, shares } = new Served();
+    const blocked = Array.from({ length: 100 }, (_, index) => `blocked ${index}`);
+    for (const caller of blocked) queue.add(caller, caller);
+    let asked = 0;
+    for (let count = 0; count < 100; count++) {
+      const caller = `new ${count}`;
+      queue.add(caller, caller);
+      assert.equal(
+        queue.next((item) => {
+          asked++;
+          return !item.startsWith('blocked');
+        }),
+        caller,
+      );
+      shares.charge(caller, 5);
+    }
+    assert.equal(asked, 200);
+    queue.add('last', 'last');
+    queue.retry();
+    assert.deepEqual(
+      blocked.map(() => queue.next()),
+      blocked,
+    );
+    assert.equal(queue.next(), 'last');
+  });
+
+  it('serves a caller that has used much, although there is always a new one that waits', () => {
+    for (const quantum of [0, 8]) {
+      const shares = new TimeShares(quantum);
+      const queue = new TimeFairQueue<string>(shares);
+      shares.charge('a', 20);
+      queue.add('a', 'a');
+      queue.add('first', 'first');
+      let served = 0;
+      for (let item: string | undefined = ''; item !== 'a' && served < 1000; served++) {
+        queue.add(`new ${served}`, `new ${served}`);
+        item = queue.next();
+        shares.charge(item ?? '', 1);
+      }
+      assert.ok(served < 1000, `quantum ${quantum}`);
+    }
+  });
+
   it('loses nothing, keeps the order of each caller, and lets no caller exceed its share of time', () => {
     const caller = fc.constantFrom('a', 'b', 'c', 'd');
     const step = fc.oneof(

@@ -1,7 +1,7 @@
 /**
  * A queue that serves the caller that has used the least time (see time-shares.ts), and the items of one caller in
  * their order. Several queues of one thread may share the account of time: who has used much time by one kind of work
- * waits longer for the others.
+ * waits longer for the others. A caller that may not be served now is passed over: it keeps its place and its debt.
  */
 import { Lane } from './lane.ts';
 import { TimeShares } from './time-shares.ts';
@@ -17,6 +17,8 @@ interface CallerLane<T> {
 interface Filed<T> {
   readonly lane: CallerLane<T>;
   readonly rank: number;
+  /** The time that was charged to the caller by then, ms. */
+  readonly charged: number;
   /** Lanes of equal rank are served in this order. */
   readonly order: number;
 }
@@ -30,6 +32,8 @@ export class TimeFairQueue<T> {
   readonly #lanes = new Map<string, CallerLane<T>>();
   /** A binary heap: the lane of the next caller is the first. */
   readonly #heap: Filed<T>[] = [];
+  /** Lanes that were passed over; they keep their places. */
+  #passed: Filed<T>[] = [];
   /** The lane of the item that was taken last. */
   #served: CallerLane<T> | undefined;
   #order = 0;
@@ -53,6 +57,7 @@ export class TimeFairQueue<T> {
     if (lane === undefined) {
       lane = { caller, items: new Lane(), filed: undefined };
       this.#lanes.set(caller, lane);
+      this.#shares.arrive(caller);
     }
     if (!lane.items.add(item, preferred)) return;
     this.#size++;
@@ -67,30 +72,54 @@ export class TimeFairQueue<T> {
     if (this.#lanes.get(caller)?.items.delete(item) === true) this.#size--;
   }
 
-  /** Removes and returns the next item. What it costs has to be charged to its caller before the next call. */
-  next(): T | undefined {
+  /** Number of waiting items of a caller. */
+  sizeOf(caller: string): number {
+    return this.#lanes.get(caller)?.items.size ?? 0;
+  }
+
+  /**
+   * Removes and returns the next item. What it costs has to be charged to its caller before the next call.
+   * @param accepts whether the first item of a caller may be served now. If not, the caller is passed over, by the
+   * next calls as well, until {@link retry}: each costs little, however many callers may not be served
+   */
+  next(accepts: (item: T) => boolean = () => true): T | undefined {
     // The one that was served last is filed only now that its cost is known.
     if (this.#served !== undefined) this.#settle(this.#served);
     for (let filed = this.#unfile(); filed !== undefined; filed = this.#unfile()) {
       const { lane } = filed;
       if (lane.filed !== filed) continue;
-      lane.filed = undefined;
-      const rank = this.#shares.rankOf(lane.caller);
-      if (lane.items.size === 0) this.#lanes.delete(lane.caller);
-      // It has used time since it was filed.
-      else if (this.#heap.length > 0 && rank > filed.rank) this.#file(lane, rank);
-      else return this.#take(lane);
+      const item = lane.items.first;
+      if (item === undefined) {
+        lane.filed = undefined;
+        this.#lanes.delete(lane.caller);
+      } else if (this.#mayBeLater(filed)) this.#file(lane, this.#shares.rankOf(lane.caller));
+      else if (accepts(item)) return this.#take(lane);
+      else this.#passed.push(filed);
     }
     return undefined;
   }
 
+  /** The callers that were passed over may be served again, in the places that they had. */
+  retry(): void {
+    const passed = this.#passed;
+    this.#passed = [];
+    for (const filed of passed) if (filed.lane.filed === filed) this.#insert(filed);
+  }
+
+  /** Its caller has used time since it was filed, and another one waits. That the virtual time moved on does not count. */
+  #mayBeLater({ lane: { caller }, rank, charged }: Filed<T>): boolean {
+    if (this.#heap.length === 0 || this.#shares.chargedTo(caller) <= charged) return false;
+    return this.#shares.rankOf(caller) > rank;
+  }
+
   #take(lane: CallerLane<T>): T | undefined {
-    const item = lane.items.take();
-    if (item === undefined) return undefined;
+    lane.filed = undefined;
     this.#size--;
-    this.#shares.serve(lane.caller);
+    // A caller that was passed over has used less: the virtual time stays behind it.
+    if (this.#passed.length === 0) this.#shares.serve(lane.caller);
+    this.#shares.contend(lane.caller, this.#lanes.size);
     this.#served = lane;
-    return item;
+    return lane.items.take();
   }
 
   #settle(lane: CallerLane<T>): void {
@@ -101,8 +130,12 @@ export class TimeFairQueue<T> {
   }
 
   #file(lane: CallerLane<T>, rank: number): void {
-    const filed = { lane, rank, order: this.#order++ };
+    const filed = { lane, rank, charged: this.#shares.chargedTo(lane.caller), order: this.#order++ };
     lane.filed = filed;
+    this.#insert(filed);
+  }
+
+  #insert(filed: Filed<T>): void {
     const heap = this.#heap;
     let at = heap.length;
     heap.push(filed);

@@ -67,6 +67,17 @@ describe('the queue of documents that wait to be read', () => {
     assert.deepEqual(reader.readAll(), ['a/2@1']);
   });
 
+  it('does not forgive the time that a namespace has used while it rests', () => {
+    const reader = new Reader(() => BURST_MS);
+    for (const id of ['flood/1', 'flood/2']) reader.set(id);
+    reader.read();
+    assert.equal(reader.read(), undefined);
+    assert.deepEqual(
+      ['flood', 'shop'].map((namespace) => reader.shares.times.usedBy(namespace)),
+      [BURST_MS, 0],
+    );
+  });
+
   it('has a namespace rest whose costly documents have used its time, and others go on meanwhile', () => {
     const reader = new Reader((id) => (id.startsWith('flood/') ? BURST_MS : 1));
     for (const id of ['flood/1', 'flood/2']) reader.set(id);

@@ -18,8 +18,9 @@ export class ReadingQueue<T> {
   readonly #items = new Map<string, Waiting<T>>();
   /** Ids by namespace, in order. */
   readonly #lanes = new Map<string, Set<string>>();
-  /** Namespaces with waiting documents that do not rest, as far as is known. */
+  /** Namespaces with waiting documents. */
   readonly #turns: TimeFairQueue<string>;
+  /** Those of them that were passed over because they rest. */
   readonly #resting = new Set<string>();
 
   constructor(shares: ReadingShares) {
@@ -56,18 +57,11 @@ export class ReadingQueue<T> {
 
   /** Removes and returns the next document that may be read now. Its namespace has to be charged. */
   next(): Waiting<T> | undefined {
-    for (const namespace of this.#resting) {
-      if (this.#shares.restOf(namespace) > 0) continue;
-      this.#resting.delete(namespace);
-      this.#turns.add(namespace, namespace);
-    }
+    this.#resting.clear();
+    this.#turns.retry();
     for (;;) {
-      const namespace = this.#turns.next();
+      const namespace = this.#turns.next((each) => !this.#rests(each));
       if (namespace === undefined) return undefined;
-      if (this.#shares.restOf(namespace) > 0) {
-        this.#resting.add(namespace);
-        continue;
-      }
       const [id = ''] = this.#lanes.get(namespace) ?? [];
       const waiting = this.#items.get(id);
       if (waiting === undefined) continue;
@@ -80,8 +74,14 @@ export class ReadingQueue<T> {
   /** In how many ms {@link next} has a document, if no other begins to wait; undefined when none waits. */
   get waitMs(): number | undefined {
     if (this.#items.size === 0) return undefined;
-    if (this.#turns.size > 0) return 0;
+    if (this.#turns.size > this.#resting.size) return 0;
     return Math.min(...[...this.#resting].map((namespace) => this.#shares.restOf(namespace)));
+  }
+
+  #rests(namespace: string): boolean {
+    const rests = this.#shares.restOf(namespace) > 0;
+    if (rests) this.#resting.add(namespace);
+    return rests;
   }
 
   #remove({ id, namespace }: Waiting<T>): void {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 import { type CallerBytes, UnsentBytes } from './unsent-bytes.ts';
 
 const KIB = 1024;
@@ -193,6 +194,18 @@ describe('streams that wait because their caller has too much unsent', () => {
     for (const end of [...ends.slice(1), ...again]) end();
     for (let index = 0; index < 10; index++) turn();
     assert.deepEqual(continued, [0, 1, 2, 3]);
+  });
+
+  it('do not forgive the debt of their caller by waiting', () => {
+    const shares = new TimeShares();
+    const turns: (() => void)[] = [];
+    const unsent = new UnsentBytes({ capacityBytes: 100 * KIB, nextTurn: (run) => void turns.push(run), shares });
+    shares.charge('a', 1000);
+    const caller = unsent.enter('a');
+    fill(caller, 20 * KIB);
+    caller.wait(() => assert.fail('it may not write'), false);
+    turns.shift()?.();
+    assert.deepEqual([shares.usedBy('a'), shares.usedBy('b')], [1000, 0]);
   });
 
   it('continue first when they were sent a part of their configuration', () => {

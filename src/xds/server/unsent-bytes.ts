@@ -6,8 +6,8 @@
  * are then served when something has left. A caller may always have one response waiting, however large.
  *
  * When everything is used up, as while thousands of callers connect, all wait for what leaves: the callers that have
- * used least time are served first, and of one caller the streams that were sent a part of their configuration. If
- * little leaves, clients that do not read have used it up: some callers without waiting responses are served anyway.
+ * used least time are served first, and of one caller mostly the streams that were sent a part of their configuration.
+ * If little leaves, clients that do not read have used it up: some callers without waiting responses are served anyway.
  */
 import { Lane } from '../../core/fairness/lane.ts';
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
@@ -94,6 +94,7 @@ export class UnsentBytes {
   }
 
   leave(of: CallerBytes): void {
+    if (!of.waits) this.#waiting.remove(of.caller, of);
     if (--of.streams === 0 && of.bytes === 0) this.#callers.delete(of.caller);
   }
 
@@ -188,23 +189,20 @@ export class UnsentBytes {
   /** Continues streams of the callers whose turn it is and that may write: as many as there is room for. */
   #round(): void {
     const room = Math.min(Math.ceil((this.#capacity - this.#total) / RESPONSE_BYTES), CONTINUED_PER_TURN);
-    const mayNotWrite: CallerBytes[] = [];
-    for (let count = 0; count < room && this.#isFree; ) {
-      const of = this.#waiting.next();
-      if (of === undefined) break;
-      if (of.waits && !of.mayWrite) mayNotWrite.push(of);
-      else if (this.#serve(of)) count++;
+    this.#waiting.retry();
+    for (let count = 0; count < room && this.#isFree; count++) {
+      const of = this.#waiting.next((each) => each.mayWrite);
+      // The others are continued when something has left.
+      if (of === undefined) return;
+      this.#serve(of);
     }
-    // The others are continued when something has left.
-    if (this.#waiting.size > 0) this.#continue();
-    for (const of of mayNotWrite) this.#waiting.add(of.caller, of);
+    this.#continue();
   }
 
-  /** Continues one stream of the caller; false when none waits. */
-  #serve(of: CallerBytes): boolean {
-    const served = of.continue();
+  /** Continues one stream of the caller. */
+  #serve(of: CallerBytes): void {
+    of.continue();
     if (of.waits) this.#waiting.add(of.caller, of);
-    return served;
   }
 
   /** Whether enough leaves while everything is used up. */
@@ -220,17 +218,14 @@ export class UnsentBytes {
   }
 
   #serveAnyway(): void {
-    const haveSome: CallerBytes[] = [];
-    for (let count = 0; count < SERVED_ANYWAY; ) {
-      const of = this.#waiting.next();
+    this.#waiting.retry();
+    for (let count = 0; count < SERVED_ANYWAY; count++) {
+      const of = this.#waiting.next(({ bytes }) => bytes === 0);
       if (of === undefined) break;
-      if (of.bytes > 0) haveSome.push(of);
-      else {
-        of.servedAnyway = true;
-        if (this.#serve(of)) count++;
-      }
+      of.servedAnyway = true;
+      this.#serve(of);
     }
-    for (const of of haveSome) this.#waiting.add(of.caller, of);
+    this.#waiting.retry();
   }
 }
 
@@ -270,7 +265,7 @@ export class CallerBytes {
 
   /**
    * Calls `run` once when {@link mayWrite} has become true; it may be false again by then.
-   * @param begun the stream was sent a part of its configuration; it is continued before others of the caller
+   * @param begun the stream was sent a part of its configuration; it is continued before most others of the caller
    */
   wait(run: () => void, begun: boolean): void {
     this.#waiting.add(run, begun);
@@ -283,10 +278,8 @@ export class CallerBytes {
     this.#all.leave(this);
   }
 
-  /** Continues a stream; false when none waits. */
-  continue(): boolean {
-    const run = this.#waiting.take();
-    run?.();
-    return run !== undefined;
+  /** Continues the next stream that waits. */
+  continue(): void {
+    this.#waiting.take()?.();
   }
 }
