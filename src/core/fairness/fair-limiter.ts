@@ -28,17 +28,22 @@ export class FairLimiter {
    * @returns releases them; further calls have no effect. Undefined when this client cannot have as many
    */
   enter(client: string, units = 1): (() => void) | undefined {
-    const used = this.#ofClient.get(client) ?? 0;
-    // The result is the same as when they are taken one by one.
-    const last = units - 1;
-    if (used + last >= this.#perFree * (this.#max - this.#all - last)) return undefined;
+    if (!this.admits(client, units)) return undefined;
     this.#all += units;
-    this.#ofClient.set(client, used + units);
+    this.#ofClient.set(client, (this.#ofClient.get(client) ?? 0) + units);
     let released = false;
     return () => {
       if (!released) this.#release(client, units);
       released = true;
     };
+  }
+
+  /** Whether this client can have as many units now. */
+  admits(client: string, units = 1): boolean {
+    const used = this.#ofClient.get(client) ?? 0;
+    // The result is the same as when they are taken one by one.
+    const last = units - 1;
+    return used + last < this.#perFree * (this.#max - this.#all - last);
   }
 
   #release(client: string, units: number): void {

@@ -1,6 +1,6 @@
 /**
- * Waits until a client has sent something, before a TLS handshake begins: a client that sends nothing takes no slot,
- * and one that gives up while it waits is noticed.
+ * Waits until a client has sent its first TLS record, before a TLS handshake begins: a client that sends nothing, or a
+ * part, takes no slot, and one that gives up while it waits is noticed.
  *
  * It also saves memory. OpenSSL's input of a connection is a buffer whose size Node chooses at its first bytes and
  * keeps: 64 KiB when they come from the socket (the size of any read), 1 KiB and later 16 KiB when they were read
@@ -12,33 +12,61 @@ import { ByteAccumulator } from '../buffers/byte-accumulator.ts';
 /** More than the first flight of any TLS client: one record, which has at most 16 KiB of content. */
 const MAX_BYTES = 20 * 1024;
 
+/** A TLSPlaintext record (RFC 8446, section 5.1): type, version, length of the content, content. */
+const HEADER_BYTES = 5;
+const TYPE_HANDSHAKE = 22;
+const MAJOR_VERSION = 3;
+const MAX_CONTENT_BYTES = 2 ** 14;
+
+export interface FirstBytesListener {
+  /** The first record is complete. Called once. */
+  arrived(): void;
+  /** The client has sent something else, or too much. The socket is destroyed afterwards. */
+  invalid(): void;
+}
+
 export class FirstBytes {
   readonly #socket: Socket;
-  readonly #arrived: () => void;
+  readonly #listener: FirstBytesListener;
   readonly #bytes = new ByteAccumulator();
+  #complete = false;
 
-  /** @param arrived called once */
-  constructor(socket: Socket, arrived: () => void) {
+  constructor(socket: Socket, listener: FirstBytesListener) {
     this.#socket = socket;
-    this.#arrived = arrived;
+    this.#listener = listener;
     socket.on('readable', this.#read);
   }
 
-  get some(): boolean {
-    return this.#bytes.length > 0;
+  /** The first record has arrived. */
+  get complete(): boolean {
+    return this.#complete;
   }
 
   readonly #read = (): void => {
-    const none = !this.some;
     // At the end of the client's side, reading ends the socket.
     for (let piece = this.#socket.read(); piece !== null; piece = this.#socket.read()) this.#bytes.add(piece);
-    if (this.#bytes.length > MAX_BYTES) this.#socket.destroy();
-    else if (none && this.some) this.#arrived();
+    const recordBytes = firstRecordBytes(this.#bytes.view());
+    if (recordBytes === undefined || this.#bytes.length > MAX_BYTES) {
+      this.#listener.invalid();
+      this.#socket.destroy();
+    } else if (!this.#complete && this.#bytes.length >= recordBytes) {
+      this.#complete = true;
+      this.#listener.arrived();
+    }
   };
 
   /** Stops reading, and returns the bytes to the socket for its next reader. */
   putBack(): void {
     this.#socket.off('readable', this.#read);
-    if (this.some) this.#socket.unshift(this.#bytes.take());
+    if (this.#bytes.length > 0) this.#socket.unshift(this.#bytes.take());
   }
+}
+
+/** Length of the first record, as far as it is known; undefined when it is no record of a handshake. */
+function firstRecordBytes(bytes: Buffer): number | undefined {
+  const [type = TYPE_HANDSHAKE, major = MAJOR_VERSION] = bytes;
+  if (type !== TYPE_HANDSHAKE || major !== MAJOR_VERSION) return undefined;
+  if (bytes.length < HEADER_BYTES) return HEADER_BYTES;
+  const content = bytes.readUInt16BE(HEADER_BYTES - 2);
+  return content > 0 && content <= MAX_CONTENT_BYTES ? HEADER_BYTES + content : undefined;
 }

@@ -40,9 +40,9 @@ export class TlsListener {
   readonly #stopRenewing: () => void;
 
   constructor(options: TlsListenerOptions) {
-    const { tls, shares } = options;
+    const { tls, shares, scheduler } = options;
     this.#options = options;
-    this.#slots = new HandshakeSlots({ shares });
+    this.#slots = new HandshakeSlots({ shares, now: scheduler.now });
     const server = createServer({ ...tls.options, ...tls.context(), ALPNProtocols: ['h2'] });
     this.#server = server;
     server.on('secureConnection', (socket) => this.#finished(socket));
@@ -52,7 +52,7 @@ export class TlsListener {
     this.#stopRenewing = tls.onRenew(() => server.setSecureContext(tls.context()));
   }
 
-  /** Begins the handshake of an accepted socket when its client has sent something and its turn has come. */
+  /** Begins the handshake of an accepted socket when its client has sent its first record and its turn has come. */
   accept(socket: Socket): void {
     const { scheduler, tls } = this.#options;
     const key = keyOf(socket);
@@ -64,18 +64,24 @@ export class TlsListener {
         first.putBack();
         // Node's documented way to pass a connection to a TLS server that has not accepted it itself.
         this.#server.emit('connection', socket);
+        this.#slots.awaitClient(opening.handshake);
         return true;
       },
     };
     const opening: Opening = { handshake: { caller, begin: () => scheduler.start(task) }, reason: undefined };
-    const first = new FirstBytes(socket, () => {
-      clearTimeout(silent);
-      this.#slots.enter(opening.handshake);
+    const first = new FirstBytes(socket, {
+      arrived: () => {
+        clearTimeout(silent);
+        this.#slots.enter(opening.handshake);
+      },
+      invalid: () => {
+        opening.reason = 'handshake';
+      },
     });
     const silent = setTimeout(() => {
       // Bytes that arrived while the process was busy are read first.
       setImmediate(() => {
-        if (first.some || socket.destroyed) return;
+        if (first.complete || socket.destroyed) return;
         opening.reason = 'timeout';
         socket.destroy();
       });

@@ -24,6 +24,11 @@ export class PerAddressLimiter {
   enter(remoteAddress: string, units = 1): (() => void) | undefined {
     return this.#limiter.enter(networkOf(remoteAddress), units);
   }
+
+  /** Whether this address can have a unit now. */
+  admits(remoteAddress: string): boolean {
+    return this.#limiter.admits(networkOf(remoteAddress));
+  }
 }
 
 /**
