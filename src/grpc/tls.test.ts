@@ -1,7 +1,8 @@
 /** Encrypted listeners: handshakes that succeed, fail or never end, and renewed certificates. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type TestContext, test } from 'node:test';
+import { connect as connectPlain } from 'node:net';
+import { mock, type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { eventually } from '../../test/harness/eventually.ts';
 import { DAY_MS, ecKey, makeCa, makeLeaf, pemOf } from '../security/testing/credentials.ts';
@@ -187,6 +188,26 @@ test('handshakes that never end time out', async (t) => {
   half.send(Buffer.from([22, 3, 1, 0, 200, 1]));
   const silent = await RawClient.open(server.port);
   for (const each of [half, silent]) await each.untilEnded();
+  const { client } = await connected(server.port);
+  await client.begin();
+  await client.echo(1);
+  client.close();
+});
+
+test('connections that have sent a part of a record hold no slot', { timeout: 20_000 }, async (t) => {
+  const server = await startTls(t, 120_000);
+  // Without timers, no slot ends early.
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.after(() => mock.timers.reset());
+  const held = Array.from({ length: 200 }, (_, index) => {
+    const socket = connectPlain({ port: server.port, host: '127.0.0.1', localAddress: `127.0.1.${1 + (index % 50)}` });
+    socket.write(Buffer.from([22]));
+    return socket;
+  });
+  t.after(() => {
+    for (const socket of held) socket.destroy();
+  });
+  await Promise.all(held.map((socket) => once(socket, 'connect')));
   const { client } = await connected(server.port);
   await client.begin();
   await client.echo(1);
