@@ -28,8 +28,9 @@ export interface LeftOut {
 /** The content with TLS that can be acted on, and closed listeners in place of the others. */
 export function withClosedListeners(content: SidecarSpec, leftOut: LeftOut): ClosedListeners {
   const reasons: ValidationError[] = [];
+  const [unknown, empty] = [firstByListener(leftOut.unknown), firstByListener(leftOut.empty)];
   const ingress = content.ingress?.map((listener, index) => {
-    const reason = missingField(leftOut, index) ?? unservedTls(listener);
+    const reason = missingField(unknown.get(index), empty.get(index)) ?? unservedTls(listener);
     if (reason === undefined) return listener;
     const { path, message } = reason;
     const closed = `${fieldPath(path)}: ${message}`;
@@ -47,10 +48,15 @@ export function isIngressTls([field, , within]: Path): boolean {
   return field === 'ingress' && within === 'tls';
 }
 
+/** The first of the paths that lead into the TLS settings of a listener, by the listener's index. */
+function firstByListener(paths: readonly Path[]): ReadonlyMap<unknown, Path> {
+  const first = new Map<unknown, Path>();
+  for (const path of paths) if (isIngressTls(path) && !first.has(path[1])) first.set(path[1], path);
+  return first;
+}
+
 /** Each field of the settings may restrict who is accepted: the first one that is missing, at its path in the listener. */
-function missingField({ unknown, empty }: LeftOut, index: number): ValidationError | undefined {
-  const inListener = (path: Path) => isIngressTls(path) && path[1] === index;
-  const [misspelt, unset] = [unknown.find(inListener), empty.find(inListener)];
+function missingField(misspelt: Path | undefined, unset: Path | undefined): ValidationError | undefined {
   if (misspelt !== undefined) return { path: misspelt.slice(2), message: UNKNOWN_FIELD };
   return unset === undefined ? undefined : { path: unset.slice(2), message: EMPTY_VALUE };
 }

@@ -46,12 +46,29 @@ function without(value: unknown, under: string): unknown {
   return changed ? Object.fromEntries(kept) : value;
 }
 
-/** Paths of the nulls in a value: those that {@link withoutNulls} removes, and those in lists. */
-export function* pathsToNulls(value: unknown, under = ''): Generator<(string | number)[]> {
-  if (typeof value !== 'object' || value === null || !hasNull(value)) return;
+type Path = readonly (string | number)[];
+
+/**
+ * Path of the first null in a value that matches: one that {@link withoutNulls} removes, or one in a list. Each part of
+ * the value is visited once, and only the path that is returned is copied.
+ *
+ * @param around path of the value; the path that is returned begins with it
+ * @param matches must not keep the path
+ */
+export function firstNull(value: unknown, around: Path, matches: (path: Path) => boolean): Path | undefined {
+  return find(value, [...around], matches);
+}
+
+/** @param path of the value; after a match that of the null, otherwise as it was */
+function find(value: unknown, path: (string | number)[], matches: (path: Path) => boolean): Path | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const keepsNulls = KEEP_UNDER.has(String(path.at(-1))) && !Array.isArray(value);
   for (const [key, item] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
-    const isKept = typeof key === 'string' && KEEP_UNDER.has(under) && !FIELDS_OF_HEADERS.has(key);
-    if (item === null && !isKept) yield [key];
-    for (const below of pathsToNulls(item, String(key))) yield [key, ...below];
+    path.push(key);
+    const isKept = keepsNulls && !FIELDS_OF_HEADERS.has(String(key));
+    const found = item === null ? (!isKept && matches(path) ? path : undefined) : find(item, path, matches);
+    if (found !== undefined) return found;
+    path.pop();
   }
+  return undefined;
 }

@@ -2,11 +2,10 @@
  * Turns a document's plain data into a typed resource, or into the one problem line a person needs. All documents come
  * through here, whichever source they have.
  */
-import { z } from 'zod';
-import { isDnsLabel, isDnsSubdomain, MAX_DNS_LABEL, MAX_DNS_NAME } from '../../core/dns-names.ts';
+import type { z } from 'zod';
 import { isObject } from '../../core/objects.ts';
-import { dryRunError, meantAsDryRun } from '../dry-run.ts';
-import { isIngressTls, withClosedListeners } from '../ingress-tls.ts';
+import { dryRunError } from '../dry-run.ts';
+import { isIngressTls, type LeftOut, withClosedListeners } from '../ingress-tls.ts';
 import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabels } from '../kinds/aliases.ts';
 import { compiledSchema, REFUSED } from '../kinds/compiled-schema.ts';
 import { type ContentOf, SCHEMAS } from '../kinds/schemas.ts';
@@ -21,9 +20,7 @@ import {
   type ResourceProblem,
   type ResourceWarning,
   resourceKey,
-  SECURITY_KINDS,
   SERVICE_API_KINDS,
-  type SecurityKind,
 } from '../kinds/types.ts';
 import { DEFAULT_LIMITS, type DocumentLimits } from '../limits.ts';
 import { isSecretPath } from '../schema/secret.ts';
@@ -32,6 +29,7 @@ import { semanticErrors } from '../validate/index.ts';
 import { notActedOn } from '../warnings/not-acted-on.ts';
 import { isUnhealthy } from '../workload-health.ts';
 import { fingerprintOf } from './fingerprint.ts';
+import { guardedNull, nullsOfIngressTls } from './guarded-nulls.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import {
   fieldPath,
@@ -44,10 +42,12 @@ import {
   validationErrorsOf,
   withoutValue,
 } from './issues.ts';
-import { EMPTY_VALUE, pathsToNulls, withoutNulls } from './nulls.ts';
-import { resembles } from './resembles.ts';
-import { isSecurityKind, type SubstituteName, substitutesFor } from './substitute.ts';
-import { isGuarded, leavesAllSelected, pruned } from './unknown-fields.ts';
+import { DEFAULT_NAMESPACE, isMisspeltNamespace, keyIn, metadata, unknownMetadata } from './metadata.ts';
+import { nestedTooDeep } from './nesting.ts';
+import { EMPTY_VALUE, withoutNulls } from './nulls.ts';
+import { isMeshVersion, refusedPolicy } from './refused-policy.ts';
+import { isSecurityKind } from './substitute.ts';
+import { pruned } from './unknown-fields.ts';
 import { brokenText } from './well-formed-utf16.ts';
 
 /**
@@ -61,26 +61,6 @@ export type ParsedResource =
 const CORE: ReadonlySet<Kind> = new Set(CORE_KINDS);
 const SERVICE_API: ReadonlySet<Kind> = new Set(SERVICE_API_KINDS);
 const MESH_DOCUMENT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
-/** Namespace of a namespaced resource that names none. */
-const DEFAULT_NAMESPACE = 'default';
-
-const metadata = z.object({
-  name: z
-    .string()
-    .max(MAX_DNS_NAME, { abort: true, error: 'expected at most 253 characters' })
-    .refine(isDnsSubdomain, 'expected lower-case letters, digits, - and .'),
-  namespace: z
-    .string()
-    .max(MAX_DNS_LABEL, { abort: true, error: 'expected at most 63 characters' })
-    .refine(isDnsLabel, 'expected lower-case letters, digits and -')
-    .optional(),
-  labels: z.record(z.string(), z.string()).optional(),
-  annotations: z.record(z.string(), z.string()).optional(),
-  generation: z.int().min(0).optional(),
-  creationTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
-  deletionTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
-});
-
 interface Envelope {
   readonly kind: Kind;
   readonly meta: ResourceMeta;
@@ -119,10 +99,12 @@ export function parseResource(
 /** Reads a document; nothing is left out of the errors. */
 export function readDocument(raw: unknown, origin: ResourceOrigin, limits = DEFAULT_LIMITS): ReadDocument {
   if (!isObject(raw)) return { errors: [{ path: [], message: `expected a resource, got ${shown(raw)}` }] };
+  const kind = documentKind(raw, origin);
+  if (typeof kind !== 'string') return 'path' in kind ? { errors: [kind] } : kind;
+  const tooDeep = nestedTooDeep(raw);
+  if (tooDeep !== undefined) return refused([tooDeep], keyIn(kind, raw.metadata));
   const document = withoutNulls(raw);
   if (!isObject(document)) return { errors: [{ path: [], message: 'expected a resource' }] };
-  const kind = documentKind(document, origin);
-  if (typeof kind !== 'string') return 'path' in kind ? { errors: [kind] } : kind;
   const envelope = parseEnvelope(kind, document);
   if ('errors' in envelope) return refused(envelope.errors, keyIn(kind, document.metadata));
   const { meta } = envelope;
@@ -130,12 +112,9 @@ export function readDocument(raw: unknown, origin: ResourceOrigin, limits = DEFA
   const broken = brokenText(document);
   if (broken !== undefined) return { errors: [broken], key };
   // Nearly all documents have none.
-  const empty =
-    document === raw
-      ? undefined
-      : pathsToNulls(raw.spec).find((path) => isGuarded(kind, path) || leavesAllSelected(document.spec, path));
+  const empty = document === raw ? undefined : guardedNull(kind, raw.spec, document.spec);
   if (empty !== undefined) return { errors: [{ path: ['spec', ...empty], message: EMPTY_VALUE }], key };
-  const nulls = kind === 'Sidecar' && document !== raw ? [...pathsToNulls(raw.spec)] : [];
+  const nulls = kind === 'Sidecar' && document !== raw ? nullsOfIngressTls(raw.spec) : [];
   const content = parseContent(envelope, document, { nulls, limits });
   if ('errors' in content) return { errors: content.errors, key };
   const dryRun = dryRunError(kind, meta, content.content, annotationsIn(document));
@@ -160,60 +139,6 @@ function warningsOf(errors: readonly ValidationError[], locate: Locate): Resourc
     const line = lineOf(path, locate);
     return { field: fieldPath(path), message, ...(line === undefined ? {} : { line }) };
   });
-}
-
-/** Substitutes for a refused document, if it is, or was meant to be, of a security kind. */
-function refusedPolicy(raw: unknown): Pick<ResourceProblem, 'substitutes'> {
-  const document = withoutNulls(raw);
-  const kind = isObject(document) ? meantPolicy(document) : undefined;
-  if (kind === undefined || !isObject(document)) return {};
-  if (kind === 'AuthorizationPolicy' && meantAsDryRun(document.metadata)) return { substitutes: [] };
-  return { substitutes: substitutesFor(kind, namesIn(document.metadata), document.spec) };
-}
-
-/** Fields that identify a policy whose kind cannot be read. */
-const POLICY_FIELDS: Readonly<Record<SecurityKind, readonly string[]>> = {
-  AuthorizationPolicy: ['rules', 'action'],
-  PeerAuthentication: ['mtls', 'portLevelMtls'],
-  RequestAuthentication: ['jwtRules'],
-};
-
-/** The security kind that a document has or was meant to have. */
-function meantPolicy({ apiVersion, kind, spec }: Record<string, unknown>): SecurityKind | undefined {
-  if (typeof apiVersion === 'string' && !isMeshVersion(apiVersion)) return undefined;
-  if (isSecurityKind(kind)) return kind;
-  if (!String(apiVersion).startsWith('security.')) return undefined;
-  const named = SECURITY_KINDS.find((each) => typeof kind === 'string' && resembles(kind, each));
-  return named ?? SECURITY_KINDS.find((each) => isObject(spec) && POLICY_FIELDS[each].some((field) => field in spec));
-}
-
-/** Whether a version was meant to be one of the mesh: one of its groups, a similar one, or none. */
-function isMeshVersion(apiVersion: string): boolean {
-  const [group = '', version] = apiVersion.split('/');
-  if (version === undefined || /\.(mesh|istio)\.io$/.test(group)) return true;
-  return resembles(group, 'security.istio.io') || resembles(group, 'security.mesh.io');
-}
-
-/** Name and namespace as far as they can be read; no namespace where it cannot be determined. */
-function namesIn(written: unknown): SubstituteName {
-  const fields = isObject(written) ? written : {};
-  const name = metadata.shape.name.safeParse(fields.name);
-  const misspelt = Object.keys(fields).find((field) => isMisspeltNamespace(field, fields));
-  const place = misspelt === undefined ? (fields.namespace ?? DEFAULT_NAMESPACE) : fields[misspelt];
-  const namespace = metadata.shape.namespace.safeParse(place);
-  if (!isObject(written) || !namespace.success || namespace.data === undefined) return {};
-  return { namespace: namespace.data, ...(name.success && misspelt === undefined ? { name: name.data } : {}) };
-}
-
-/** The key of a document with errors elsewhere in its metadata; undefined when it cannot be determined. */
-function keyIn(kind: Kind, written: unknown): ResourceKey | undefined {
-  const { name, namespace } = namesIn(written);
-  if (name === undefined || namespace === undefined) return undefined;
-  return resourceKey(kind, isClusterScoped(kind) ? '' : namespace, name);
-}
-
-function isMisspeltNamespace(field: string, fields: Readonly<Record<string, unknown>>): boolean {
-  return !Object.hasOwn(fields, 'namespace') && (resembles(field, 'namespace') || field === 'ns');
 }
 
 /** The union pairs kind and content; the table of schemas, indexed by the same kind, guarantees the pairing here. */
@@ -271,26 +196,6 @@ function parseEnvelope(
   return { kind, meta, warnings, deletionTimestamp: Date.parse(deletionTimestamp) };
 }
 
-/** Fields that the orchestrator puts into metadata and that a mesh does not read (Kubernetes ObjectMeta). */
-const OTHER_METADATA: ReadonlySet<string> = new Set([
-  'clusterName',
-  'deletionGracePeriodSeconds',
-  'finalizers',
-  'generateName',
-  'initializers',
-  'managedFields',
-  'ownerReferences',
-  'resourceVersion',
-  'selfLink',
-  'uid',
-]);
-
-function unknownMetadata(fields: Record<string, unknown>): ValidationError[] {
-  return Object.keys(fields)
-    .filter((field) => !Object.hasOwn(metadata.shape, field) && !OTHER_METADATA.has(field))
-    .map((field) => ({ path: ['metadata', field], message: UNKNOWN_FIELD }));
-}
-
 /** The schema's result: for a good value at once, for a bad one with the reasons. */
 function readBy<T extends z.ZodType>(schema: T, value: unknown): z.ZodSafeParseResult<z.output<T>> {
   const data = compiledSchema(schema)(value);
@@ -302,11 +207,11 @@ type Content =
   | { readonly content: unknown; readonly warnings: readonly ValidationError[] }
   | { readonly errors: readonly ValidationError[] };
 
-/** @param nulls paths of the nulls in the content, which have been removed */
+/** @param nulls paths of nulls in TLS settings of the content, which have been removed */
 function parseContent(
   envelope: Envelope,
   document: Record<string, unknown>,
-  { nulls, limits }: { readonly nulls: readonly (string | number)[][]; readonly limits: DocumentLimits },
+  { nulls, limits }: { readonly nulls: LeftOut['empty']; readonly limits: DocumentLimits },
 ): Content {
   const { kind } = envelope;
   const core = CORE.has(kind);
@@ -332,7 +237,7 @@ function parseContent(
 }
 
 /** With the listeners closed whose TLS cannot be acted on. */
-function closed<K extends Kind>(kind: K, read: ReadResult<K>, nulls: readonly (string | number)[][]): ReadResult<K> {
+function closed<K extends Kind>(kind: K, read: ReadResult<K>, nulls: LeftOut['empty']): ReadResult<K> {
   if (kind !== 'Sidecar' || 'errors' in read) return read;
   const { warnings } = read;
   const unknown = warnings.map(({ path }) => path);

@@ -92,13 +92,25 @@ export function isGuarded(kind: Kind, path: Path): boolean {
   return SECURITY.has(kind) || (guard !== undefined && path.includes(guard));
 }
 
+/** Whether a document of a kind may have such fields. */
+export function mayBeGuarded(kind: Kind): boolean {
+  return SECURITY.has(kind) || GUARDED[kind] !== undefined;
+}
+
 /** Whether a document without the field at a path, which is in its selector, would be for all workloads. */
 export function leavesAllSelected(content: unknown, path: Path): boolean {
   const [field, within] = path;
   if (field !== 'workloadSelector' || within === undefined) return false;
   const selector = valueAt(content, ['workloadSelector']);
   const others = ['labels', 'matchLabels'].filter((name) => name !== within || path.length > 2);
-  return !others.some((name) => Object.keys(valueAt(selector, [name]) ?? {}).length > 0);
+  return !others.some((name) => hasEntries(valueAt(selector, [name])));
+}
+
+/** Without a list of the keys: it is asked for each field of a selector. */
+function hasEntries(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  for (const key in value) if (Object.hasOwn(value, key)) return true;
+  return false;
 }
 
 function mayBeLeftOut(kind: Kind, content: unknown, path: Path): boolean {

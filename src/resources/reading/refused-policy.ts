@@ -1,0 +1,46 @@
+/** Refused documents of the security kinds: which kind was meant, and what takes the place of the policy. */
+import { meantAsDryRun } from '../dry-run.ts';
+import { type ResourceProblem, SECURITY_KINDS, type SecurityKind } from '../kinds/types.ts';
+import { namesIn } from './metadata.ts';
+import { nestedTooDeep } from './nesting.ts';
+import { withoutNulls } from './nulls.ts';
+import { resembles } from './resembles.ts';
+import { isSecurityKind, substitutesFor } from './substitute.ts';
+
+/** Substitutes for a refused document, if it is, or was meant to be, of a security kind. */
+export function refusedPolicy(raw: unknown): Pick<ResourceProblem, 'substitutes'> {
+  const kind = isObject(raw) ? meantPolicy(raw) : undefined;
+  if (kind === undefined) return {};
+  // Of a document that is nested too deep, a part with nulls counts as unreadable.
+  const document = nestedTooDeep(raw) === undefined ? withoutNulls(raw) : raw;
+  if (!isObject(document)) return {};
+  if (kind === 'AuthorizationPolicy' && meantAsDryRun(document.metadata)) return { substitutes: [] };
+  return { substitutes: substitutesFor(kind, namesIn(document.metadata), document.spec) };
+}
+
+/** Fields that identify a policy whose kind cannot be read. */
+const POLICY_FIELDS: Readonly<Record<SecurityKind, readonly string[]>> = {
+  AuthorizationPolicy: ['rules', 'action'],
+  PeerAuthentication: ['mtls', 'portLevelMtls'],
+  RequestAuthentication: ['jwtRules'],
+};
+
+/** The security kind that a document has or was meant to have. */
+function meantPolicy({ apiVersion, kind, spec }: Record<string, unknown>): SecurityKind | undefined {
+  if (typeof apiVersion === 'string' && !isMeshVersion(apiVersion)) return undefined;
+  if (isSecurityKind(kind)) return kind;
+  if (!String(apiVersion).startsWith('security.')) return undefined;
+  const named = SECURITY_KINDS.find((each) => typeof kind === 'string' && resembles(kind, each));
+  return named ?? SECURITY_KINDS.find((each) => isObject(spec) && POLICY_FIELDS[each].some((field) => field in spec));
+}
+
+/** Whether a version was meant to be one of the mesh: one of its groups, a similar one, or none. */
+export function isMeshVersion(apiVersion: string): boolean {
+  const [group = '', version] = apiVersion.split('/');
+  if (version === undefined || /\.(mesh|istio)\.io$/.test(group)) return true;
+  return resembles(group, 'security.istio.io') || resembles(group, 'security.mesh.io');
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
