@@ -26,6 +26,23 @@ const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
 };
 
 /**
+ * Most bytes of a value that is merged into many resources: with ten thousand of these, it takes as much memory ten
+ * thousand times.
+ */
+export const MAX_VALUE_BYTES = 64 * 1024;
+
+/** Whether the value of a patch is merged into many resources. A cluster or listener that is added exists once. */
+export function isMergedIntoMany(applyTo: unknown, operation: unknown): boolean {
+  return operation !== 'ADD' || (applyTo !== 'CLUSTER' && applyTo !== 'LISTENER');
+}
+
+/** @param bytes size of the value, where it is known */
+export function valueTooLarge(bytes?: number): string {
+  const got = bytes === undefined ? '' : `; got ${bytes}`;
+  return `expected at most ${MAX_VALUE_BYTES} bytes, because it is merged into many resources${got}`;
+}
+
+/**
  * Why a patch is not applied: the first field that this version does not act on, with its path in the patch. Undefined
  * for a patch that is applied. A patch with a condition that cannot be checked is not applied anywhere.
  */

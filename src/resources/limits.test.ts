@@ -24,8 +24,20 @@ const server = (index: number, hosts: readonly string[]) => {
 const prefix = (index: number) => ({ uri: { prefix: `/${index}` } });
 const ofWeb = (spec: object) => document('VirtualService', { hosts: ['web'], ...spec });
 
+function withMetadata(more: object): object {
+  return { ...ofWeb({ http: [{ route }] }), metadata: { name: 'big', namespace: 'shop', ...more } };
+}
+
 /** A document that asks for so many of what a limit counts, and the field that is named. */
 const DOCUMENTS: Readonly<Partial<Record<DocumentLimit, readonly [field: string, make: (count: number) => object]>>> = {
+  labels: [
+    'metadata.labels',
+    (count) => withMetadata({ labels: Object.fromEntries(many(count, (index) => [`l${index}`, 'x'])) }),
+  ],
+  annotations: [
+    'metadata.annotations',
+    (count) => withMetadata({ annotations: Object.fromEntries(many(count, (index) => [`a${index}`, 'x'])) }),
+  ],
   configPatches: [
     'spec.configPatches',
     (count) => {

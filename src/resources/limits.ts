@@ -6,6 +6,8 @@
 
 /** The limits without a factor, with what they count. */
 const LIMITS = {
+  labels: [1000, 'labels'],
+  annotations: [10_000, 'annotations'],
   configPatches: [2000, 'patches'],
   egressListeners: [1000, 'egress listeners'],
   ingressListeners: [1000, 'ingress listeners'],

@@ -59,6 +59,13 @@ function makeReader(schema: Schema): CompiledSchema {
       const inner = compiledSchema(def.innerType);
       return (value) => (value === undefined ? def.defaultValue : (inner(value) ?? def.defaultValue));
     }
+    case 'union':
+      return unionReader(def.options.map(compiledSchema));
+    case 'null':
+      return (value) => (value === null ? null : REFUSED);
+    case 'lazy':
+      // Compiled when it is used, because the schema may be part of itself.
+      return (value) => compiledSchema((schema as z.core.$ZodLazy)._zod.innerType)(value);
     case 'pipe': {
       const first = compiledSchema(def.in);
       const second = compiledSchema(def.out);
@@ -143,6 +150,17 @@ function arrayReader(element: CompiledSchema): CompiledSchema {
       items.push(read);
     }
     return items;
+  };
+}
+
+/** The output of the first option that accepts the value. */
+function unionReader(options: readonly CompiledSchema[]): CompiledSchema {
+  return (value) => {
+    for (const option of options) {
+      const read = option(value);
+      if (read !== REFUSED) return read;
+    }
+    return REFUSED;
   };
 }
 

@@ -14,11 +14,10 @@ const SELECTOR = 'workloadSelector';
  * @param spec the same without nulls
  */
 export function guardedNull(kind: Kind, written: unknown, spec: unknown): Path | undefined {
-  if (mayBeGuarded(kind)) {
-    return firstNull(written, [], (path) => isGuarded(kind, path) || leavesAllSelected(spec, path));
-  }
+  const leavesAll = leavesAllSelected(spec);
+  if (mayBeGuarded(kind)) return firstNull(written, [], (path) => isGuarded(kind, path) || leavesAll(path));
   if (!isObject(written)) return undefined;
-  return firstNull(written[SELECTOR], [SELECTOR], (path) => leavesAllSelected(spec, path));
+  return firstNull(written[SELECTOR], [SELECTOR], leavesAll);
 }
 
 /** Path of the first null in the TLS settings of each ingress listener of a Sidecar. */

@@ -51,7 +51,7 @@ export function keyIn(kind: Kind, written: unknown): ResourceKey | undefined {
 }
 
 export function isMisspeltNamespace(field: string, fields: Readonly<Record<string, unknown>>): boolean {
-  return !Object.hasOwn(fields, 'namespace') && (resembles(field, 'namespace') || field === 'ns');
+  return (fields.namespace ?? undefined) === undefined && (resembles(field, 'namespace') || field === 'ns');
 }
 
 /** Fields that the orchestrator puts into metadata and that a mesh does not read (Kubernetes ObjectMeta). */

@@ -45,6 +45,7 @@ import {
 import { DEFAULT_NAMESPACE, isMisspeltNamespace, keyIn, metadata, unknownMetadata } from './metadata.ts';
 import { nestedTooDeep } from './nesting.ts';
 import { EMPTY_VALUE, withoutNulls } from './nulls.ts';
+import { beyondRawLimits } from './raw-limits.ts';
 import { isMeshVersion, refusedPolicy } from './refused-policy.ts';
 import { isSecurityKind } from './substitute.ts';
 import { pruned } from './unknown-fields.ts';
@@ -61,6 +62,7 @@ export type ParsedResource =
 const CORE: ReadonlySet<Kind> = new Set(CORE_KINDS);
 const SERVICE_API: ReadonlySet<Kind> = new Set(SERVICE_API_KINDS);
 const MESH_DOCUMENT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
+
 interface Envelope {
   readonly kind: Kind;
   readonly meta: ResourceMeta;
@@ -101,8 +103,9 @@ export function readDocument(raw: unknown, origin: ResourceOrigin, limits = DEFA
   if (!isObject(raw)) return { errors: [{ path: [], message: `expected a resource, got ${shown(raw)}` }] };
   const kind = documentKind(raw, origin);
   if (typeof kind !== 'string') return 'path' in kind ? { errors: [kind] } : kind;
-  const tooDeep = nestedTooDeep(raw);
-  if (tooDeep !== undefined) return refused([tooDeep], keyIn(kind, raw.metadata));
+  // Before anything that takes longer than counting.
+  const tooMuch = nestedTooDeep(raw) ?? beyondRawLimits(kind, raw, limits);
+  if (tooMuch !== undefined) return refused([tooMuch], keyIn(kind, raw.metadata));
   const document = withoutNulls(raw);
   if (!isObject(document)) return { errors: [{ path: [], message: 'expected a resource' }] };
   const envelope = parseEnvelope(kind, document);

@@ -22,6 +22,8 @@ import { resembles } from './resembles.ts';
 
 type Path = readonly (string | number)[];
 
+const SELECTOR = 'workloadSelector';
+
 const SECURITY: ReadonlySet<Kind> = new Set(SECURITY_KINDS);
 
 /** Fields that limit what a document applies to, by kind and the path of the object that has them. */
@@ -61,7 +63,9 @@ export function pruned(kind: Kind, content: unknown, schema: z.ZodType, issues: 
   let rest = content;
   let next = issues;
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const found = unknownFields(next).filter((path) => mayBeLeftOut(kind, rest, path));
+    const current = rest;
+    const leavesAll = leavesAllSelected(current);
+    const found = unknownFields(next).filter((path) => mayBeLeftOut(kind, current, path, leavesAll));
     if (found.length === 0) break;
     const copy: unknown = structuredClone(rest);
     for (const path of found) {
@@ -97,25 +101,22 @@ export function mayBeGuarded(kind: Kind): boolean {
   return SECURITY.has(kind) || GUARDED[kind] !== undefined;
 }
 
-/** Whether a document without the field at a path, which is in its selector, would be for all workloads. */
-export function leavesAllSelected(content: unknown, path: Path): boolean {
-  const [field, within] = path;
-  if (field !== 'workloadSelector' || within === undefined) return false;
-  const selector = valueAt(content, ['workloadSelector']);
-  const others = ['labels', 'matchLabels'].filter((name) => name !== within || path.length > 2);
-  return !others.some((name) => hasEntries(valueAt(selector, [name])));
+type PathTest = (path: Path) => boolean;
+
+/**
+ * Whether a document without the field at a path, which is in its selector, would be for all workloads. The labels of
+ * the content are counted once, because the test is made for each field of a selector.
+ */
+export function leavesAllSelected(content: unknown): PathTest {
+  const selector = valueAt(content, [SELECTOR]);
+  const selecting = ['labels', 'matchLabels'].filter((name) => Object.keys(valueAt(selector, [name]) ?? {}).length > 0);
+  return ([field, within, ...inside]) =>
+    field === SELECTOR && within !== undefined && !selecting.some((name) => name !== within || inside.length > 0);
 }
 
-/** Without a list of the keys: it is asked for each field of a selector. */
-function hasEntries(value: unknown): boolean {
-  if (!isRecord(value)) return false;
-  for (const key in value) if (Object.hasOwn(value, key)) return true;
-  return false;
-}
-
-function mayBeLeftOut(kind: Kind, content: unknown, path: Path): boolean {
+function mayBeLeftOut(kind: Kind, content: unknown, path: Path, leavesAll: PathTest): boolean {
   const around = path.slice(0, -1);
-  if (isGuarded(kind, around) || leavesAllSelected(content, path)) return false;
+  if (isGuarded(kind, around) || leavesAll(path)) return false;
   const object = valueAt(content, around);
   const place = around.join('/');
   const narrowing = (NARROWING[kind] ?? []).filter((each) => each.in.test(place)).flatMap(({ fields }) => fields);

@@ -1,7 +1,7 @@
 /** Validates EnvoyFilter: the match fits what is patched, and the value is a piece of that message. */
 import { CtlError } from '../../core/errors.ts';
 import { fromProtoJson } from '../../protobuf/index.ts';
-import { unappliedPatch } from '../envoy-patches.ts';
+import { isMergedIntoMany, MAX_VALUE_BYTES, unappliedPatch, valueTooLarge } from '../envoy-patches.ts';
 import { PATCHED_MESSAGES } from '../patched-messages.ts';
 import type { EnvoyConfigPatch, EnvoyFilterSpec } from '../schema/envoy-filter.ts';
 import { checkTargetRef } from './policy-values.ts';
@@ -97,24 +97,12 @@ const GENERATED_NAMES: Readonly<Partial<Record<ApplyTo, RegExp>>> = {
 /** Targets that cannot be added without a name. */
 const NAMED: ReadonlySet<ApplyTo> = new Set(['CLUSTER', 'LISTENER', 'VIRTUAL_HOST', 'NETWORK_FILTER', 'HTTP_FILTER']);
 
-/**
- * Most bytes of a value that is merged into many resources: with ten thousand of these, it takes as much memory ten
- * thousand times. A cluster or listener that is added exists once.
- */
-const MAX_VALUE_BYTES = 64 * 1024;
-
 type Value = NonNullable<EnvoyConfigPatch['patch']['value']>;
 
 function checkValue({ applyTo, patch: { operation } }: EnvoyConfigPatch, value: Value, errors: ValidationErrors): void {
-  const isOnce = operation === 'ADD' && (applyTo === 'CLUSTER' || applyTo === 'LISTENER');
   try {
     const { length } = fromProtoJson(PATCHED_MESSAGES[applyTo], value);
-    if (!isOnce && length > MAX_VALUE_BYTES) {
-      errors.add(
-        [],
-        `expected at most ${MAX_VALUE_BYTES} bytes, because it is merged into many resources; got ${length}`,
-      );
-    }
+    if (length > MAX_VALUE_BYTES && isMergedIntoMany(applyTo, operation)) errors.add([], valueTooLarge(length));
   } catch (error) {
     if (!(error instanceof CtlError)) throw error;
     errors.add(stepsOf(error.location.field ?? ''), error.message);

@@ -55,9 +55,9 @@ test('all problems of a document are in one message, with their fields', () => {
 });
 
 test('a document with thousands of problems gets a message of bounded length', () => {
-  const hosts = Array.from({ length: 5_000 }, (_, index) => `${index}..x`);
+  const hosts = Array.from({ length: 1_000 }, (_, index) => `${index}..x`);
   const { refusal } = validateRequest(request(document({ hosts, http: good.http })));
-  assert.match(refusal?.message ?? '', /; and 49\d\d more$/);
+  assert.match(refusal?.message ?? '', /; and 9\d\d more$/);
   assert.ok((refusal?.message.length ?? 0) < 8_000);
 });
 
