@@ -1,5 +1,7 @@
 /** What a mesh reads of a document's metadata (Kubernetes ObjectMeta), and which document it identifies. */
 import { z } from 'zod';
+import { isDnsLabel, isDnsSubdomain, MAX_DNS_LABEL, MAX_DNS_NAME } from '../../core/dns-names.ts';
+import { isObject } from '../../core/objects.ts';
 import { isClusterScoped } from '../kinds/aliases.ts';
 import { type Kind, type ResourceKey, resourceKey } from '../kinds/types.ts';
 import { UNKNOWN_FIELD, type ValidationError } from './issues.ts';
@@ -9,21 +11,15 @@ import type { SubstituteName } from './substitute.ts';
 /** Namespace of a namespaced resource that names none. */
 export const DEFAULT_NAMESPACE = 'default';
 
-/** A valid name of the orchestrator: RFC 1123 labels separated by dots. */
-const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
-const NAMESPACE = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
-const MAX_NAME = 253;
-const MAX_NAMESPACE = 63;
-
 export const metadata = z.object({
   name: z
     .string()
-    .max(MAX_NAME, 'expected at most 253 characters')
-    .regex(NAME, 'expected lower-case letters, digits, - and .'),
+    .max(MAX_DNS_NAME, { abort: true, error: 'expected at most 253 characters' })
+    .refine(isDnsSubdomain, 'expected lower-case letters, digits, - and .'),
   namespace: z
     .string()
-    .max(MAX_NAMESPACE, 'expected at most 63 characters')
-    .regex(NAMESPACE, 'expected lower-case letters, digits and -')
+    .max(MAX_DNS_LABEL, { abort: true, error: 'expected at most 63 characters' })
+    .refine(isDnsLabel, 'expected lower-case letters, digits and -')
     .optional(),
   labels: z.record(z.string(), z.string()).optional(),
   annotations: z.record(z.string(), z.string()).optional(),
@@ -72,8 +68,4 @@ export function unknownMetadata(fields: Record<string, unknown>): ValidationErro
   return Object.keys(fields)
     .filter((field) => !Object.hasOwn(metadata.shape, field) && !OTHER_METADATA.has(field))
     .map((field) => ({ path: ['metadata', field], message: UNKNOWN_FIELD }));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
