@@ -1,27 +1,34 @@
 /**
- * Changed files that wait to be read, by the namespace of their documents: namespaces take turns by the time that their
- * files took. A file of several namespaces counts for the first of them.
+ * Changed files that wait to be read, by the class and the namespace of their documents (`reading-queue.ts`). A file of
+ * several namespaces counts for the first of them, one of several classes for the first class.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
-import { ReadingQueue } from '../reading/reading-queue.ts';
+import { READING_CLASSES, type ReadingClass, readingClassOf } from '../reading/reading-class.ts';
+import { type ReadingPlace, ReadingQueue } from '../reading/reading-queue.ts';
 import type { ReadingShares } from '../reading/reading-shares.ts';
+import { READ_FLAGS } from './read-file.ts';
 import type { FileChange } from './reader.ts';
 
-/** Where the namespace of a new file is looked for: the beginning of its first document, bytes. */
-const SEARCHED_BYTES = 4096;
-const NAMESPACE = /\bnamespace["']?:\s*["']?([a-z0-9][-a-z0-9]{0,62})/;
+/** Where the namespace of a new file and the kinds of a changed one are looked for: its beginning, bytes. */
+const SEARCHED_BYTES = 64 * 1024;
+const NAMESPACE = /^[^#\n]*\bnamespace["']?:\s*["']?([a-z0-9][-a-z0-9]{0,62})/m;
+const KINDS = /\bkind["']?:\s*["']?([A-Za-z]{1,63})/g;
 /** Of files without any. */
 const DEFAULT_NAMESPACE = 'default';
+/** No namespace has this name: it pays for files of which no document can be identified. */
+const NO_NAMESPACE = '';
 
 export interface NextFile {
   readonly change: FileChange;
-  readonly namespace: string;
+  readonly place: ReadingPlace;
 }
 
 export interface FileBacklogOptions {
   readonly shares: ReadingShares;
   /** The namespace of a file as it was read last; undefined when it is not known. */
   readonly namespaceOf: (path: string) => string | undefined;
+  /** The kinds of the documents of a file as it was read last. */
+  readonly kindsOf: (path: string) => Iterable<string>;
 }
 
 export class FileBacklog {
@@ -35,21 +42,29 @@ export class FileBacklog {
 
   /**
    * Missing files come after the files that were found with them, which show whether they were renamed. A file that
-   * changes again while it waits keeps its place, and the time at which that was noticed first.
+   * changes again while it waits keeps its place, and the time at which that was noticed first. One with policies comes
+   * after everything that changed before it: a policy that was moved out of it is in force first.
    */
   add(changes: readonly FileChange[]): void {
     for (const change of missingLast(changes)) {
       const { path } = change;
       const before = this.#queue.get(path);
-      if (before !== undefined && change.file === undefined) this.#queue.delete(path);
+      const place = this.#placeOf(change);
+      if (change.file === undefined || place.readingClass === 'security') this.#queue.delete(path);
       const eventTime = Math.min(change.eventTime, before?.eventTime ?? change.eventTime);
-      this.#queue.set(path, this.#namespaceOf(change), { ...change, eventTime });
+      this.#queue.set(path, place, { ...change, eventTime });
     }
   }
 
   next(): NextFile | undefined {
     const waiting = this.#queue.next();
-    return waiting && { change: waiting.item, namespace: waiting.namespace };
+    return waiting && { change: waiting.item, place: waiting.place };
+  }
+
+  /** A file was read, which took this much time: its documents pay for that, whatever it seemed to have before. */
+  charge({ change: { path }, place: { readingClass } }: NextFile, milliseconds: number): void {
+    const namespace = this.#options.namespaceOf(path) ?? NO_NAMESPACE;
+    this.#options.shares.charge({ namespace, readingClass }, milliseconds);
   }
 
   /** In how many ms the next file can be read; undefined when none waits. */
@@ -59,16 +74,18 @@ export class FileBacklog {
 
   /** Whether a change of the file would have to wait for others of its namespace. */
   isDelayed(path: string): boolean {
+    if (this.#queue.get(path) !== undefined) return true;
     const namespace = this.#options.namespaceOf(path);
-    return (
-      this.#queue.get(path) !== undefined || (namespace !== undefined && this.#options.shares.restOf(namespace) > 0)
-    );
+    if (namespace === undefined || this.#options.shares.restOf(namespace) === 0) return false;
+    return firstClass(this.#options.kindsOf(path)) === 'other';
   }
 
-  #namespaceOf({ path, file }: FileChange): string {
-    const known = this.#options.namespaceOf(path);
-    if (known !== undefined) return known;
-    return (file === undefined ? undefined : namespaceIn(path)) ?? DEFAULT_NAMESPACE;
+  /** A changed file may hide what it has, and thereby change the order of reading, but not who pays. */
+  #placeOf({ path, file }: FileChange): ReadingPlace {
+    const text = file === undefined ? '' : beginningOf(path);
+    const kinds = [...this.#options.kindsOf(path), ...text.matchAll(KINDS).map(([, kind = '']) => kind)];
+    const namespace = this.#options.namespaceOf(path) ?? NAMESPACE.exec(text)?.[1] ?? DEFAULT_NAMESPACE;
+    return { namespace, readingClass: firstClass(kinds) };
   }
 }
 
@@ -76,18 +93,24 @@ export function missingLast(changes: readonly FileChange[]): readonly FileChange
   return [...changes.filter(({ file }) => file !== undefined), ...changes.filter(({ file }) => file === undefined)];
 }
 
-/** The first namespace that a file names. A wrong one changes the order of reading, and nothing else. */
-function namespaceIn(path: string): string | undefined {
+function firstClass(kinds: Iterable<string>): ReadingClass {
+  const classes = new Set<ReadingClass>();
+  for (const kind of kinds) classes.add(readingClassOf(kind));
+  return READING_CLASSES.find((each) => classes.has(each)) ?? 'other';
+}
+
+/** Empty where the file cannot be read. */
+function beginningOf(path: string): string {
   try {
-    const file = openSync(path, 'r');
+    const file = openSync(path, READ_FLAGS);
     try {
       const buffer = Buffer.alloc(SEARCHED_BYTES);
       const length = readSync(file, buffer, 0, SEARCHED_BYTES, 0);
-      return NAMESPACE.exec(buffer.toString('latin1', 0, length))?.[1];
+      return buffer.toString('latin1', 0, length);
     } finally {
       closeSync(file);
     }
   } catch {
-    return undefined;
+    return '';
   }
 }

@@ -89,7 +89,6 @@ class DirectorySource implements Source {
   readonly #reader: DirectoryReader;
   /** Once synced: changed files that are not read yet. */
   readonly #backlog: FileBacklog;
-  readonly #shares: ReadingShares;
   readonly #health: HealthLog;
   readonly #timers: Timers;
   readonly #firstRead = Promise.withResolvers<void>();
@@ -135,8 +134,11 @@ class DirectorySource implements Source {
       onScanDue: () => this.#look(),
     });
     this.#reader = new DirectoryReader({ root, log, settling: this.#settling, serviceApis, limits });
-    this.#shares = options.shares ?? new ReadingShares(clock.now);
-    this.#backlog = new FileBacklog({ shares: this.#shares, namespaceOf: (path) => this.#reader.namespaceOf(path) });
+    this.#backlog = new FileBacklog({
+      shares: options.shares ?? new ReadingShares(clock.now),
+      namespaceOf: (path) => this.#reader.namespaceOf(path),
+      kindsOf: (path) => this.#reader.kindsOf(path),
+    });
     this.#firstRead.promise.catch(() => {});
   }
 
@@ -261,10 +263,10 @@ class DirectorySource implements Source {
       if (this.#isClosed) return 'ended';
       const next = this.#backlog.next();
       if (next === undefined) break;
-      const { change, namespace } = next;
+      const { change } = next;
       const before = slicer.worked;
       first = earlier(first, await this.#reader.take(change, slicer, false));
-      this.#shares.charge(namespace, slicer.worked - before + this.#reader.indexingTimeOf(change.path));
+      this.#backlog.charge(next, slicer.worked - before + this.#reader.indexingTimeOf(change.path));
     }
     return this.#isClosed ? 'ended' : { eventTime: first };
   }

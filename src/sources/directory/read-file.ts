@@ -9,7 +9,7 @@ import { type FilePart, readDocuments, SOURCE, salvagedPieces } from './document
 /** Larger files are refused: real configuration never comes near, and reading them would block everything else. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 /** If a pipe has replaced the file since the stat, opening it must not wait for a writer. */
-const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /** A file that gives no documents. */
 export interface UnreadableFile {

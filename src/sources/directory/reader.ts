@@ -78,14 +78,25 @@ export class DirectoryReader {
 
   /** The namespace of the first document of a file, as it was read last. */
   namespaceOf(path: string): string | undefined {
+    return this.#identities(path).next().value?.namespace;
+  }
+
+  /** The kinds of the documents of a file, as it was read last. */
+  *kindsOf(path: string): Iterable<string> {
+    for (const { kind } of this.#identities(path)) yield kind;
+  }
+
+  *#identities(path: string): Generator<{ readonly kind: string; readonly namespace: string }, undefined> {
     for (const { found } of this.#known.get(path)?.parts ?? []) {
       for (const document of found) {
-        if ('resource' in document) return document.resource.meta.namespace;
-        const key = 'problem' in document ? document.problem.key : undefined;
-        if (key !== undefined) return key.split('/', 2)[1];
+        if ('resource' in document) {
+          yield { kind: document.resource.kind, namespace: document.resource.meta.namespace };
+        } else if ('problem' in document && document.problem.key !== undefined) {
+          const [kind = '', namespace = ''] = document.problem.key.split('/', 2);
+          yield { kind, namespace };
+        }
       }
     }
-    return undefined;
   }
 
   /** What the documents of a file, as it was read last, cost to index, ms. */

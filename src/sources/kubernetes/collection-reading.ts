@@ -2,11 +2,17 @@
  * The changed objects of one collection that wait to be read. An object that changes again while it waits keeps its
  * place and takes the newest version. A deletion comes after everything of the namespace that changed before it: what
  * replaces the object is in force first. What was in force stays so meanwhile.
+ *
+ * Of objects that protect workloads, each version is read, in the order of their changes: a rule that moves from one
+ * policy to another is in force at any time, in the one or the other. Only versions in a row are read as one. Order
+ * holds within a namespace and a class of kinds (`reading-class.ts`), and not beyond.
  */
 import type { ResourceKey } from '../../resources/index.ts';
 import { indexingTime } from '../reading/indexing-time.ts';
 import type { NewTask, ObjectReading } from '../reading/object-reading.ts';
+import { type ReadingClass, readingClassOf } from '../reading/reading-class.ts';
 import type { MemberChange } from './kind-feed.ts';
+import { sizeOf } from './object-quota.ts';
 import type { ReadObject, ReceivedObject } from './read-object.ts';
 
 /** A change that may have to be read. */
@@ -22,12 +28,18 @@ export interface CollectionReadingHandlers {
   onFailure(error: unknown): void;
 }
 
+/** What a change uses beside its object, bytes. */
+const CHANGE_BYTES = 512;
+
 export class CollectionReading {
   readonly #name: string;
   readonly #reading: ObjectReading;
   readonly #handlers: CollectionReadingHandlers;
   /** Ids of tasks that wait. */
   readonly #waiting = new Set<string>();
+  /** Ids of the newest versions that wait, of objects of which each version is read. */
+  readonly #newest = new Map<ResourceKey, string>();
+  #versions = 0;
   /** Read and not reported yet. */
   #read: MemberChange[] = [];
   readonly #report = (): void => this.#reportAll();
@@ -40,30 +52,51 @@ export class CollectionReading {
   }
 
   add(changes: readonly ReceivedChange[]): void {
-    this.#reading.add(changes.map((change) => this.#task(change)));
+    this.#reading.add(this.#tasks(changes));
   }
 
   /** Drops what waits. */
   clear(): void {
     for (const id of this.#waiting) this.#reading.remove(id);
     this.#waiting.clear();
+    this.#newest.clear();
     this.#read = [];
+  }
+
+  /** Each task depends on those that wait when it is added. */
+  *#tasks(changes: readonly ReceivedChange[]): Iterable<NewTask> {
+    for (const change of changes) yield this.#task(change);
   }
 
   #task(change: ReceivedChange): NewTask {
     const key = change.type === 'set' ? change.item.key : change.key;
-    const id = `${this.#name} ${key}`;
-    if (change.type === 'deleted') this.#reading.remove(id);
+    const [kind, namespace = ''] = key.split('/', 2);
+    const readingClass = readingClassOf(kind);
+    const id = this.#idOf(key, readingClass);
+    if (change.type === 'deleted' && readingClass !== 'security') this.#reading.remove(id);
     this.#waiting.add(id);
     return {
       id,
-      namespace: key.split('/', 2)[1] ?? '',
+      place: { namespace, readingClass },
+      bytes: () => bytesOf(change),
       read: () => {
         this.#waiting.delete(id);
+        if (this.#newest.get(key) === id) this.#newest.delete(key);
         return this.#take(change);
       },
       report: this.#report,
     };
+  }
+
+  /** The id under which a change replaces those of the object before it that need not be read. */
+  #idOf(key: ResourceKey, readingClass: ReadingClass): string {
+    const id = `${this.#name} ${key}`;
+    if (readingClass !== 'security') return id;
+    const before = this.#newest.get(key);
+    if (before !== undefined && this.#reading.isLast(before)) return before;
+    const version = `${id} ${this.#versions++}`;
+    this.#newest.set(key, version);
+    return version;
   }
 
   #take(change: ReceivedChange): number {
@@ -90,5 +123,15 @@ export class CollectionReading {
     } catch (error) {
       this.#handlers.onFailure(error);
     }
+  }
+}
+
+/** About what a change uses while it waits. One that is nested too deeply to be measured must not wait. */
+function bytesOf(change: ReceivedChange): number {
+  if (change.type === 'deleted' || 'event' in change.item) return CHANGE_BYTES;
+  try {
+    return CHANGE_BYTES + sizeOf(change.item.object);
+  } catch {
+    return Number.MAX_SAFE_INTEGER;
   }
 }

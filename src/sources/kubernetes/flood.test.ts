@@ -4,7 +4,18 @@ import { afterEach, describe, test } from 'node:test';
 import { systemClock } from '../../core/clock.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import type { ResourceType } from '../../kubernetes/index.ts';
-import { closeAll, follow, meshType, POLICIES, pathOf, ROUTES, route, scripted } from './testing/scripted-source.ts';
+import {
+  closeAll,
+  follow,
+  meshType,
+  POLICIES,
+  pathOf,
+  ROUTES,
+  route,
+  SERVICES,
+  scripted,
+  service,
+} from './testing/scripted-source.ts';
 
 afterEach(closeAll);
 
@@ -50,6 +61,18 @@ describe('the source of an API server, while a namespace floods it', () => {
     const last = store.get('ServiceEntry/flood/big-2');
     assert.ok(last?.kind === 'ServiceEntry' && last.content.resolution === 'NONE');
     assert.ok(sets.length <= 4, sets.join());
+  });
+
+  test('reads the policies and services of the namespace before the rest of its flood', async () => {
+    const { server, changed } = await synced(ENTRIES, POLICIES);
+    const flood = Array.from({ length: 12 }, (_, index) => `big-${index}`);
+    for (const name of flood) server.set(pathOf(ENTRIES), costly(name));
+    await waitUntil(() => changed().length > 0);
+    server.set(pathOf(POLICIES), allow('web'));
+    server.set(SERVICES, service('web', 'flood'));
+    const urgent = ['AuthorizationPolicy/flood/web', 'Service/flood/web'];
+    await waitUntil(() => urgent.every((key) => changed().includes(key)));
+    assert.ok(changed().length < flood.length, changed().join());
   });
 
   test('keeps a policy in force until the one that replaces it is', async () => {

@@ -3,8 +3,9 @@
  * do, an object is read at once.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
-import { ReadingQueue } from './reading-queue.ts';
+import { type ReadingPlace, ReadingQueue, type Waiting } from './reading-queue.ts';
 import type { ReadingShares } from './reading-shares.ts';
+import { WaitingBytes } from './waiting-bytes.ts';
 
 /** Duration of a slice, ms: the delay that other work may see. One object is the smallest slice. */
 const SLICE_MS = 10;
@@ -20,7 +21,9 @@ export interface ObjectTask {
 export interface NewTask extends ObjectTask {
   /** Unique among the objects of a source. */
   readonly id: string;
-  readonly namespace: string;
+  readonly place: ReadingPlace;
+  /** About what it uses while it waits. */
+  readonly bytes: () => number;
 }
 
 export interface ObjectReadingOptions {
@@ -35,6 +38,7 @@ export class ObjectReading {
   readonly #shares: ReadingShares;
   readonly #soon: (run: () => void) => void;
   readonly #queue: ReadingQueue<ObjectTask>;
+  readonly #bytes = new WaitingBytes();
   /** Time used since other work of the event loop ran, ms. */
   #used = 0;
   /** Whether a slice will begin after other work of the event loop. */
@@ -53,15 +57,27 @@ export class ObjectReading {
   /** Reads them in turn, as far as possible at once. A task replaces one of the same id that waits, in its place. */
   add(tasks: Iterable<NewTask>): void {
     if (this.#closed) return;
-    for (const { id, namespace, read, report } of tasks) this.#queue.set(id, namespace, { read, report });
-    if (this.#isDue) return;
-    if (this.#used < SLICE_MS) this.#slice();
-    else this.#continue();
+    const added: NewTask[] = [];
+    for (const task of tasks) {
+      this.#queue.set(task.id, task.place, task);
+      added.push(task);
+    }
+    if (!this.#isDue) {
+      if (this.#used < SLICE_MS) this.#slice();
+      else this.#continue();
+    }
+    this.#boundBytes(added);
+  }
+
+  /** Whether the task waits, and none behind it of its namespace and class. */
+  isLast(id: string): boolean {
+    return this.#queue.isLast(id);
   }
 
   /** The task does not wait any more. */
   remove(id: string): void {
     this.#queue.delete(id);
+    this.#bytes.delete(id);
   }
 
   close(): void {
@@ -80,15 +96,38 @@ export class ObjectReading {
     for (let now = started; now - started < SLICE_MS; ) {
       const next = this.#queue.next();
       if (next === undefined) break;
-      const expected = next.item.read();
-      const read = this.#clock.now();
-      this.#shares.charge(next.namespace, read - now + expected);
+      now = this.#readOne(next, now);
       reports.add(next.item.report);
-      now = read;
     }
     for (const report of reports) report();
     this.#used += Math.max(this.#clock.now() - started, Number.MIN_VALUE);
     this.#continue();
+  }
+
+  /** @returns when it was read */
+  #readOne({ id, place, item }: Waiting<ObjectTask>, began: number): number {
+    this.#bytes.delete(id);
+    const expected = item.read();
+    const read = this.#clock.now();
+    this.#shares.charge(place, read - began + expected);
+    return read;
+  }
+
+  /** Reads objects of the namespaces at once whose objects use too much memory while they wait. */
+  #boundBytes(tasks: readonly NewTask[]): void {
+    const reports = new Set<() => void>();
+    for (const task of tasks) {
+      const { id, place, bytes } = task;
+      if (this.#queue.get(id) !== task) continue;
+      this.#bytes.set(id, place.namespace, bytes());
+      while (this.#bytes.isOver(place.namespace)) {
+        const next = this.#queue.nextOf(place.namespace);
+        if (next === undefined) break;
+        this.#readOne(next, this.#clock.now());
+        reports.add(next.item.report);
+      }
+    }
+    for (const report of reports) report();
   }
 
   /** Has the rest read later. */

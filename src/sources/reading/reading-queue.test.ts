@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import type { ReadingClass } from './reading-class.ts';
 import { ReadingQueue } from './reading-queue.ts';
 import { BURST_MS, COSTLY_MS, MAX_REST_MS, ReadingShares } from './reading-shares.ts';
 
@@ -15,8 +16,8 @@ class Reader {
     this.cost = cost;
   }
 
-  set(id: string, version = 1): void {
-    this.queue.set(id, id.split('/')[0] ?? '', version);
+  set(id: string, version = 1, readingClass: ReadingClass = 'other'): void {
+    this.queue.set(id, { namespace: id.split('/')[0] ?? '', readingClass }, version);
   }
 
   /** Reads one document, and returns its id and version. */
@@ -25,7 +26,7 @@ class Reader {
     if (next === undefined) return undefined;
     const cost = this.cost(next.id);
     this.now += cost;
-    this.shares.charge(next.namespace, cost);
+    this.shares.charge(next.place, cost);
     return `${next.id}@${next.item}`;
   }
 
@@ -104,6 +105,30 @@ describe('the queue of documents that wait to be read', () => {
     assert.equal(reader.read(), 'a/1@1');
     assert.equal(reader.read(), undefined);
     assert.equal(reader.queue.waitMs, MAX_REST_MS);
+  });
+
+  it('reads policies and workloads of a namespace that rests, before its other documents', () => {
+    const reader = new Reader((id) => (id.startsWith('flood/route') ? BURST_MS : 1));
+    for (let number = 0; number < 100; number++) reader.set(`flood/route-${number}`);
+    assert.equal(reader.read(), 'flood/route-0@1');
+    assert.equal(reader.read(), undefined);
+    reader.set('flood/endpoints', 1, 'workloads');
+    reader.set('flood/deny', 1, 'security');
+    assert.equal(reader.queue.waitMs, 0);
+    assert.equal(reader.read(), 'flood/deny@1');
+    assert.equal(reader.read(), 'flood/endpoints@1');
+    assert.equal(reader.read(), undefined);
+  });
+
+  it('shares the time of policies among namespaces, and leaves other documents a part of it', () => {
+    const reader = new Reader((id) => (id.startsWith('flood/') ? BURST_MS : 1));
+    for (let number = 0; number < 50; number++) reader.set(`flood/policy-${number}`, 1, 'security');
+    reader.read();
+    reader.set('shop/deny', 1, 'security');
+    for (const name of ['a', 'b', 'c']) reader.set(`shop/${name}`);
+    const read = reader.readAll().slice(0, 6);
+    assert.ok(read.indexOf('shop/deny@1') >= 0, read.join());
+    for (const name of ['a', 'b', 'c']) assert.ok(read.includes(`shop/${name}@1`), read.join());
   });
 
   it('delays a document by at most one of a namespace that floods, whatever these cost', () => {

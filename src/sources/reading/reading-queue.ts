@@ -1,31 +1,35 @@
 /**
- * Documents that wait to be read. Namespaces take turns by the time that their documents took (`reading-shares.ts`), so
- * a namespace with many costly documents delays the next document of another one by one of them at most. Of each
- * document only the newest version waits, in the place of the version before: the queue is no longer than there are
- * documents. Within a namespace, documents are read in the order in which they began to wait.
+ * Documents that wait to be read. The class whose documents took the least time is next, and in it the namespace whose
+ * documents did (`namespace-turns.ts`). Under each id only the newest item waits, in the place of the one before.
  */
-import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
+import { NamespaceTurns } from './namespace-turns.ts';
+import { READING_CLASSES, type ReadingClass } from './reading-class.ts';
 import type { ReadingShares } from './reading-shares.ts';
+
+/** Where a document waits, and what its reading is charged to. */
+export interface ReadingPlace {
+  readonly namespace: string;
+  readonly readingClass: ReadingClass;
+}
 
 export interface Waiting<T> {
   readonly id: string;
-  readonly namespace: string;
+  readonly place: ReadingPlace;
   readonly item: T;
 }
 
 export class ReadingQueue<T> {
   readonly #shares: ReadingShares;
   readonly #items = new Map<string, Waiting<T>>();
-  /** Ids by namespace, in order. */
-  readonly #lanes = new Map<string, Set<string>>();
-  /** Namespaces with waiting documents. */
-  readonly #turns: TimeFairQueue<string>;
-  /** Those of them that were passed over because they rest. */
-  readonly #resting = new Set<string>();
+  readonly #classes: Readonly<Record<ReadingClass, NamespaceTurns>>;
 
   constructor(shares: ReadingShares) {
     this.#shares = shares;
-    this.#turns = new TimeFairQueue(shares.times);
+    this.#classes = {
+      security: new NamespaceTurns(shares, false),
+      workloads: new NamespaceTurns(shares, false),
+      other: new NamespaceTurns(shares, true),
+    };
   }
 
   get size(): number {
@@ -37,60 +41,60 @@ export class ReadingQueue<T> {
     return this.#items.get(id)?.item;
   }
 
-  set(id: string, namespace: string, item: T): void {
-    const before = this.#items.get(id);
-    if (before !== undefined && before.namespace !== namespace) this.delete(id);
-    this.#items.set(id, { id, namespace, item });
-    const lane = this.#lanes.get(namespace);
-    if (lane !== undefined) lane.add(id);
-    else {
-      this.#lanes.set(namespace, new Set([id]));
-      this.#turns.add(namespace, namespace);
-    }
+  /** Whether the document waits, and none behind it of its namespace and class. */
+  isLast(id: string): boolean {
+    const place = this.#items.get(id)?.place;
+    return place !== undefined && this.#classes[place.readingClass].isLast(id, place.namespace);
+  }
+
+  set(id: string, place: ReadingPlace, item: T): void {
+    const before = this.#items.get(id)?.place;
+    if (before?.namespace !== place.namespace || before.readingClass !== place.readingClass) this.delete(id);
+    this.#items.set(id, { id, place, item });
+    this.#classes[place.readingClass].add(id, place.namespace);
   }
 
   /** Removes a document that waits; does nothing when it does not. */
   delete(id: string): void {
-    const waiting = this.#items.get(id);
-    if (waiting !== undefined) this.#remove(waiting);
+    const place = this.#items.get(id)?.place;
+    if (place !== undefined) this.#classes[place.readingClass].delete(id, place.namespace);
+    this.#items.delete(id);
   }
 
-  /** Removes and returns the next document that may be read now. Its namespace has to be charged. */
+  /** Removes and returns the next document that may be read now. Its place has to be charged. */
   next(): Waiting<T> | undefined {
-    this.#resting.clear();
-    this.#turns.retry();
-    for (;;) {
-      const namespace = this.#turns.next((each) => !this.#rests(each));
-      if (namespace === undefined) return undefined;
-      const [id = ''] = this.#lanes.get(namespace) ?? [];
-      const waiting = this.#items.get(id);
+    const { classTimes } = this.#shares;
+    const byTime = READING_CLASSES.toSorted((a, b) => classTimes.rankOf(a) - classTimes.rankOf(b));
+    for (const readingClass of byTime) {
+      const waiting = this.#take(this.#classes[readingClass].next());
       if (waiting === undefined) continue;
-      this.#remove(waiting);
-      if (this.#lanes.has(namespace)) this.#turns.add(namespace, namespace);
+      classTimes.serve(readingClass);
       return waiting;
     }
+    return undefined;
+  }
+
+  /** Removes and returns the document of a namespace that is to be read first, also while the namespace rests. */
+  nextOf(namespace: string): Waiting<T> | undefined {
+    for (const readingClass of READING_CLASSES) {
+      const id = this.#classes[readingClass].firstOf(namespace);
+      if (id === undefined) continue;
+      this.#classes[readingClass].delete(id, namespace);
+      return this.#take(id);
+    }
+    return undefined;
   }
 
   /** In how many ms {@link next} has a document, if no other begins to wait; undefined when none waits. */
   get waitMs(): number | undefined {
-    if (this.#items.size === 0) return undefined;
-    if (this.#turns.size > this.#resting.size) return 0;
-    return Math.min(...[...this.#resting].map((namespace) => this.#shares.restOf(namespace)));
+    const waits = Object.values(this.#classes).flatMap(({ waitMs }) => waitMs ?? []);
+    return waits.length === 0 ? undefined : Math.min(...waits);
   }
 
-  #rests(namespace: string): boolean {
-    const rests = this.#shares.restOf(namespace) > 0;
-    if (rests) this.#resting.add(namespace);
-    return rests;
-  }
-
-  #remove({ id, namespace }: Waiting<T>): void {
+  #take(id: string | undefined): Waiting<T> | undefined {
+    if (id === undefined) return undefined;
+    const waiting = this.#items.get(id);
     this.#items.delete(id);
-    const lane = this.#lanes.get(namespace);
-    lane?.delete(id);
-    if (lane?.size !== 0) return;
-    this.#lanes.delete(namespace);
-    this.#turns.remove(namespace, namespace);
-    this.#resting.delete(namespace);
+    return waiting;
   }
 }

@@ -1,11 +1,12 @@
 /**
  * How much time of the main thread the documents of each namespace took to be read (parsed and validated), for the
- * queues of all sources. Two things follow from it: whose document is read next (`core/time-shares.ts`), and which
- * namespace rests. A namespace whose documents are costly may use a quarter of the thread: when it has used
+ * queues of all sources. Two things follow from it: whose document is read next (`core/fairness/time-shares.ts`), and
+ * which namespace rests. A namespace whose documents are costly may use a quarter of the thread: when it has used
  * {@link BURST_MS} at once, its next documents wait. The rest is longer than CTL_DEBOUNCE_AFTER, so that the changes of
  * other namespaces are published meanwhile.
  */
 import { TimeShares } from '../../core/fairness/time-shares.ts';
+import type { ReadingPlace } from './reading-queue.ts';
 
 /** Documents that take less, ms, make no namespace rest: many small changes are usual. */
 export const COSTLY_MS = 5;
@@ -26,8 +27,10 @@ interface Budget {
 }
 
 export class ReadingShares {
-  /** Who is next: shared by the queues of all sources. */
+  /** Which namespace is next: shared by the queues of all sources. */
   readonly times = new TimeShares();
+  /** Which class is next. */
+  readonly classTimes = new TimeShares();
   readonly #now: () => number;
   readonly #budgets = new Map<string, Budget>();
 
@@ -36,8 +39,9 @@ export class ReadingShares {
     this.#now = now;
   }
 
-  /** A document of the namespace took this much time. */
-  charge(namespace: string, milliseconds: number): void {
+  /** A document took this much time. */
+  charge({ namespace, readingClass }: ReadingPlace, milliseconds: number): void {
+    this.classTimes.charge(readingClass, milliseconds);
     this.times.charge(namespace, milliseconds);
     if (milliseconds < COSTLY_MS) return;
     const now = this.#now();
@@ -48,7 +52,7 @@ export class ReadingShares {
     if (this.#budgets.size >= SWEEP_AT) this.#sweep(now);
   }
 
-  /** For how long no document of the namespace is read, ms. */
+  /** For how long no document of the namespace is read, other than of a class that never waits for that, ms. */
   restOf(namespace: string): number {
     const budget = this.#budgets.get(namespace);
     return budget === undefined ? 0 : Math.max(0, budget.restsUntil - this.#now());
