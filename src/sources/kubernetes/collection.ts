@@ -25,6 +25,7 @@ import {
   readObject,
   unreadableObject,
 } from './read-object.ts';
+import { Relisting } from './relisting.ts';
 import type { ServedType } from './types.ts';
 
 export interface CollectionOptions {
@@ -63,6 +64,7 @@ export class Collection {
   readonly #account: QuotaAccount | undefined;
   /** Changes that are not read yet. */
   readonly #unread: CollectionReading | undefined;
+  readonly #relisting: Relisting;
   /** Whether a list arrives: its objects are read when they arrive. */
   #isListing = true;
   /** Whether what was read of an object before is what would be read of it now. */
@@ -79,6 +81,7 @@ export class Collection {
     this.#options = options;
     this.#account = options.quota?.account();
     this.#unread = options.reading && this.#readingOf(options.reading);
+    this.#relisting = new Relisting(options.clock, options.connection.random, () => void this.retype(this.#type));
     this.#following = this.#follow();
   }
 
@@ -111,6 +114,7 @@ export class Collection {
     this.#mayReuse = false;
     this.#type = type;
     const before = this.#following;
+    this.#relisting.cancel();
     this.#unread?.clear();
     await before.close();
     if (this.#following === before && !this.#closed) this.#following = this.#follow();
@@ -125,6 +129,7 @@ export class Collection {
 
   close(): Promise<void> {
     this.#closed = true;
+    this.#relisting.cancel();
     this.#unread?.clear();
     return this.#following.close();
   }
@@ -220,7 +225,7 @@ export class Collection {
       report: (changes) => this.#options.member.onChanges(changes),
       onFailure: (error) => {
         this.#options.failures.failed(this.#name, `cannot take over changes: ${messageOf(error)}; listing it again`);
-        void this.retype(this.#type);
+        this.#relisting.failed();
       },
     });
   }
@@ -232,6 +237,7 @@ export class Collection {
     this.#mayReuse = true;
     this.#account?.list(items);
     this.#options.member.onList(items);
+    this.#relisting.cancel();
     this.#hasList = true;
     this.#readable();
     this.#options.onSettled();
