@@ -10,6 +10,7 @@ import type { ResourceEvent } from '../../resources/index.ts';
 import { ReadingShares } from '../reading/reading-shares.ts';
 import { FileBacklog } from './backlog.ts';
 import { createDirectorySource } from './directory.ts';
+import { Slicer } from './slicer.ts';
 
 /** A VirtualService that takes longer to read than a turn lasts: 1,000 expressions of 1,000 steps. */
 function costly(name: string): string {
@@ -77,7 +78,7 @@ async function newFiles(context: TestContext, files: Readonly<Record<string, str
   const backlog = new FileBacklog({ shares, namespaceOf: (path) => known.get(path), kindsOf: () => [] });
   const change = (name: string) => {
     const file = { signature: name, size: 1 } as never;
-    backlog.add([{ path: join(dir, name), file, eventTime: clock.now }]);
+    return backlog.add([{ path: join(dir, name), file, eventTime: clock.now }], new Slicer(() => clock.now));
   };
   const names = () => {
     const read: string[] = [];
@@ -92,9 +93,9 @@ async function newFiles(context: TestContext, files: Readonly<Record<string, str
 
 test('a file with policies that changes while it waits is read after those that changed before', async (context) => {
   const { change, names } = await newFiles(context, { 'a.yaml': policy('a'), 'b.yaml': policy('b') });
-  change('a.yaml');
-  change('b.yaml');
-  change('a.yaml');
+  await change('a.yaml');
+  await change('b.yaml');
+  await change('a.yaml');
   assert.deepEqual(names(), ['b.yaml', 'a.yaml']);
 });
 
@@ -103,11 +104,11 @@ test('a file with policies is read while its namespace rests', async (context) =
   const route = 'kind: VirtualService\nmetadata: {name: web, namespace: shop}\n';
   const mixed = await newFiles(context, { 'route.yaml': route, 'mixed.yaml': `${route}---\n${policy('deny')}` });
   for (const each of [shares, mixed.shares]) each.charge({ namespace: 'shop', readingClass: 'other' }, 1000);
-  change('web.yaml');
-  change('deny.yaml');
+  await change('web.yaml');
+  await change('deny.yaml');
   assert.deepEqual(names(), ['deny.yaml', 'web.yaml']);
-  mixed.change('route.yaml');
-  mixed.change('mixed.yaml');
+  await mixed.change('route.yaml');
+  await mixed.change('mixed.yaml');
   assert.deepEqual(mixed.names(), ['mixed.yaml']);
 });
 
@@ -115,7 +116,7 @@ test('the namespace that a file has pays for it, not the one that it mentions', 
   const text = '# namespace: victim\nmetadata: {namespace: flood, annotations: {namespace: victim}}\n';
   const { shares, known, backlog, change } = await newFiles(context, { 'a.yaml': text, 'b.yaml': 'namespace: victim' });
   for (const [name, namespace] of [['a.yaml', 'flood'] as const, ['b.yaml', undefined] as const]) {
-    change(name);
+    await change(name);
     const next = backlog.next();
     assert.ok(next !== undefined);
     if (namespace !== undefined) known.set(next.change.path, namespace);
@@ -128,6 +129,6 @@ test('the namespace that a file has pays for it, not the one that it mentions', 
 test('a pipe in place of a file does not block', async (context) => {
   const { dir, change, names } = await newFiles(context, {});
   execFileSync('mkfifo', [join(dir, 'pipe.yaml')]);
-  change('pipe.yaml');
+  await change('pipe.yaml');
   assert.deepEqual(names(), ['pipe.yaml']);
 });

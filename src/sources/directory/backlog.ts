@@ -8,6 +8,7 @@ import { type ReadingPlace, ReadingQueue } from '../reading/reading-queue.ts';
 import type { ReadingShares } from '../reading/reading-shares.ts';
 import { READ_FLAGS } from './read-file.ts';
 import type { FileChange } from './reader.ts';
+import type { Slicer } from './slicer.ts';
 
 /** Where the namespace of a new file and the kinds of a changed one are looked for: its beginning, bytes. */
 const SEARCHED_BYTES = 64 * 1024;
@@ -34,6 +35,7 @@ export interface FileBacklogOptions {
 export class FileBacklog {
   readonly #options: FileBacklogOptions;
   readonly #queue: ReadingQueue<FileChange>;
+  readonly #buffer = Buffer.alloc(SEARCHED_BYTES);
 
   constructor(options: FileBacklogOptions) {
     this.#options = options;
@@ -45,8 +47,9 @@ export class FileBacklog {
    * changes again while it waits keeps its place, and the time at which that was noticed first. One with policies comes
    * after everything that changed before it: a policy that was moved out of it is in force first.
    */
-  add(changes: readonly FileChange[]): void {
+  async add(changes: readonly FileChange[], slicer: Slicer): Promise<void> {
     for (const change of missingLast(changes)) {
+      await slicer.pause();
       const { path } = change;
       const before = this.#queue.get(path);
       const place = this.#placeOf(change);
@@ -82,7 +85,7 @@ export class FileBacklog {
 
   /** A changed file may hide what it has, and thereby change the order of reading, but not who pays. */
   #placeOf({ path, file }: FileChange): ReadingPlace {
-    const text = file === undefined ? '' : beginningOf(path);
+    const text = file === undefined ? '' : beginningOf(path, this.#buffer);
     const kinds = [...this.#options.kindsOf(path), ...text.matchAll(KINDS).map(([, kind = '']) => kind)];
     const namespace = this.#options.namespaceOf(path) ?? NAMESPACE.exec(text)?.[1] ?? DEFAULT_NAMESPACE;
     return { namespace, readingClass: firstClass(kinds) };
@@ -100,12 +103,11 @@ function firstClass(kinds: Iterable<string>): ReadingClass {
 }
 
 /** Empty where the file cannot be read. */
-function beginningOf(path: string): string {
+function beginningOf(path: string, buffer: Buffer): string {
   try {
     const file = openSync(path, READ_FLAGS);
     try {
-      const buffer = Buffer.alloc(SEARCHED_BYTES);
-      const length = readSync(file, buffer, 0, SEARCHED_BYTES, 0);
+      const length = readSync(file, buffer, 0, buffer.length, 0);
       return buffer.toString('latin1', 0, length);
     } finally {
       closeSync(file);

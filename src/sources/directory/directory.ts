@@ -255,7 +255,7 @@ class DirectorySource implements Source {
 
   /** Takes files that wait, those of `changes` among them, namespaces in turn, for a limited time. */
   async #takeTurn(changes: readonly FileChange[]): Promise<Taken | 'ended'> {
-    this.#backlog.add(changes);
+    await this.#backlog.add(changes, new Slicer(this.#options.clock.now));
     const slicer = new Slicer(this.#options.clock.now);
     let first: number | undefined;
     while (slicer.worked < TURN_MS) {

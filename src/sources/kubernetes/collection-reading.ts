@@ -11,6 +11,7 @@ import type { ResourceKey } from '../../resources/index.ts';
 import { indexingTime } from '../reading/indexing-time.ts';
 import type { NewTask, ObjectReading } from '../reading/object-reading.ts';
 import { type ReadingClass, readingClassOf } from '../reading/reading-class.ts';
+import { NAMESPACE_BYTES } from '../reading/waiting-bytes.ts';
 import type { MemberChange } from './kind-feed.ts';
 import { sizeOf } from './object-quota.ts';
 import type { ReadObject, ReceivedObject } from './read-object.ts';
@@ -132,6 +133,6 @@ function bytesOf(change: ReceivedChange): number {
   try {
     return CHANGE_BYTES + sizeOf(change.item.object);
   } catch {
-    return Number.MAX_SAFE_INTEGER;
+    return NAMESPACE_BYTES + 1;
   }
 }

@@ -115,6 +115,7 @@ export class ObjectReading {
 
   /** Reads objects of the namespaces at once whose objects use too much memory while they wait. */
   #boundBytes(tasks: readonly NewTask[]): void {
+    const started = this.#clock.now();
     const reports = new Set<() => void>();
     for (const task of tasks) {
       const { id, place, bytes } = task;
@@ -128,6 +129,7 @@ export class ObjectReading {
       }
     }
     for (const report of reports) report();
+    this.#used += this.#clock.now() - started;
   }
 
   /** Has the rest read later. */
