@@ -67,6 +67,19 @@ test('a namespace that floods a directory delays the file of another one by one 
 const policy = (name: string, namespace = 'shop') =>
   `apiVersion: security.mesh.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ${namespace}}\n`;
 
+test('a policy is in force before the costly files of its namespace that changed with it', async (context) => {
+  const { base, dir, batches } = await follow(context);
+  const flood = Array.from({ length: 5 }, (_, index) => `a${index}`);
+  const staging = join(base, 'staging');
+  await mkdir(staging);
+  for (const name of flood) await writeFile(join(staging, `${name}.yaml`), costly(name));
+  await writeFile(join(staging, 'deny.yaml'), policy('deny', 'flood'));
+  for (const name of [...flood, 'deny']) await rename(join(staging, `${name}.yaml`), join(dir, `${name}.yaml`));
+  await waitUntil(() => batches.some((events) => namesIn(events).includes('deny')));
+  const before = batches.flatMap(namesIn);
+  assert.ok(before.indexOf('deny') <= 2, `deny came after ${before.join()}`);
+});
+
 /** A backlog of files that are all new, in a directory with these, and a clock that only the test moves. */
 async function newFiles(context: TestContext, files: Readonly<Record<string, string>>) {
   const dir = await mkdtemp(join(tmpdir(), 'meshd-backlog-'));
