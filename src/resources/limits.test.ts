@@ -205,3 +205,12 @@ test('a factor below 1 lowers limits, to 1 at least', () => {
   assert.equal(documentLimits(0.5).subsets, DEFAULT_LIMITS.subsets / 2);
   assert.equal(documentLimits(1e-9).subsets, 1);
 });
+
+test('the hosts of a VirtualService beyond the limit are not checked', () => {
+  const hosts = many(DEFAULT_LIMITS.virtualServiceHosts + 1, () => 'not a host');
+  const errors = checkDocument(document('VirtualService', { hosts, http: [{ route }] }))?.errors ?? [];
+  assert.deepEqual(
+    errors.map(({ field }) => field),
+    ['spec.hosts'],
+  );
+});

@@ -10,8 +10,8 @@ export interface ValidationErrors {
   add(path: Path, message: string): void;
   /** A mistake for which only new documents are refused: stored ones keep the meaning that they have. */
   addForAuthor(path: Path, message: string): void;
-  /** Adds an error when the document asks for more than it may. */
-  atMost(limit: DocumentLimit, count: number | undefined): void;
+  /** False when the document asks for more than it may, with an error. */
+  atMost(limit: DocumentLimit, count: number | undefined): boolean;
   /**
    * Counts what places of the document ask for together. False when that is more than it may ask for, with an error at
    * the first place beyond.
@@ -51,9 +51,11 @@ class Place implements ValidationErrors {
     this.#document.found.push({ path: [...this.#path(), ...path], message });
   }
 
-  atMost(name: DocumentLimit, count = 0): void {
+  atMost(name: DocumentLimit, count = 0): boolean {
     const limit = this.#document.limits[name];
-    if (count > limit) this.add([], beyondLimit(name, limit, count));
+    if (count <= limit) return true;
+    this.add([], beyondLimit(name, limit, count));
+    return false;
   }
 
   addForAuthor(path: Path, message: string): void {

@@ -29,6 +29,8 @@ const MESH_GATEWAY = 'mesh';
 
 export function validateVirtualService(spec: VirtualServiceSpec, errors: ValidationErrors): void {
   const hosts = spec.hosts ?? [];
+  // Each host costs time to check.
+  if (!errors.at('hosts').atMost('virtualServiceHosts', hosts.length)) return;
   if (hosts.length === 0) errors.add(['hosts'], 'required, expected at least one host: delegates are not served');
   else checkHosts(spec, hosts, errors.at('hosts'));
   checkSize(spec, hosts, errors);
@@ -44,7 +46,6 @@ export function validateVirtualService(spec: VirtualServiceSpec, errors: Validat
 }
 
 function checkSize({ http, tls, tcp }: VirtualServiceSpec, hosts: readonly string[], errors: ValidationErrors): void {
-  errors.at('hosts').atMost('virtualServiceHosts', hosts.length);
   for (const [field, routes] of Object.entries({ http, tls, tcp })) {
     const at = errors.at(field);
     const matches = sum<HttpRoute | TlsRoute | TcpRoute>(routes, ({ match }) => Math.max(1, match?.length ?? 0));
