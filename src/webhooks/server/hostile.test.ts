@@ -4,7 +4,9 @@ import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { before, type TestContext, test } from 'node:test';
 import { connect } from 'node:tls';
+import { fileURLToPath } from 'node:url';
 import { type TestCertificate, testCertificate } from '../testing/certificate.ts';
+import { GREEDY } from '../testing/greedy.ts';
 import { call, documentReview, podReview, review, startWebhooks, VALID_DOCUMENT } from '../testing/webhook-client.ts';
 import { MAX_BODY_BYTES } from './bodies.ts';
 
@@ -212,12 +214,11 @@ test('a review whose worker is killed is repeated, once', async (t) => {
   await assertServed(port);
 });
 
-test('a review that needs too much memory is refused and not repeated, and others are answered', async (t) => {
-  const { port, lines } = await startWebhooks(t, certificate, { pool: { taskTimeoutMs: 60_000, heapMb: 28 } });
-  // With the heap that the program gives its threads, no document within the limits needs too much.
-  const configPatches = Array.from({ length: 145_000 }, () => ({}));
-  const filter = { ...VALID_DOCUMENT, kind: 'EnvoyFilter', spec: { configPatches } };
-  const { status, text } = await call(port, '/validate', { body: documentReview(filter) });
+test('a review that needs too much memory (simulated) is refused and not repeated, and others are answered', async (t) => {
+  const workerFile = fileURLToPath(new URL('../testing/greedy-worker.ts', import.meta.url));
+  const { port, lines } = await startWebhooks(t, certificate, { pool: { taskTimeoutMs: 60_000, workerFile } });
+  const greedy = { ...VALID_DOCUMENT, metadata: { ...VALID_DOCUMENT.metadata, name: GREEDY } };
+  const { status, text } = await call(port, '/validate', { body: documentReview(greedy) });
   assert.deepEqual([status, text], [500, 'the review needs too much memory\n']);
   assert.equal(lines.filter((line) => line.startsWith('crash: ')).length, 1);
   await assertServed(port);

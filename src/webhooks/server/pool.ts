@@ -59,8 +59,6 @@ export interface AdmissionPoolOptions {
   /** Reviews of one webhook that wait. */
   readonly maxWaiting?: number;
   readonly taskTimeoutMs?: number;
-  /** Heap of each thread, MB. */
-  readonly heapMb?: number;
   /** Of validation. */
   readonly idleMs?: number;
   /** By which validation multiplies the limits of documents. */

@@ -18,11 +18,8 @@ const LOAD_TIMEOUT_MS = 60_000;
 /** A task that ends its thread this many times fails. */
 const MAX_ATTEMPTS = 2;
 
-/** Heap of the thread, MB: enough for the largest review many times over. */
-const HEAP_MB = 256;
-
-/** The part of it that new objects take, MB. */
-const YOUNG_HEAP_MB = 32;
+/** Memory of the thread: enough for the largest review many times over. */
+const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
 export interface ReviewThreadOptions {
   /** File of the worker's entry point. */
@@ -30,8 +27,6 @@ export interface ReviewThreadOptions {
   /** Time without tasks after which the thread ends, ms; Infinity: never. */
   readonly idleMs: number;
   readonly taskTimeoutMs?: number;
-  /** Heap of the thread, MB. */
-  readonly heapMb?: number;
   /** Called when the thread ends by an error. */
   readonly onCrash: (error: unknown) => void;
   /** Called when a thread that had loaded its code has ended, for whatever reason. */
@@ -122,14 +117,13 @@ export class ReviewThread {
 
   #started(): Piscina<AdmissionTask, AdmissionReply> {
     if (this.#pool !== undefined) return this.#pool;
-    const { heapMb = HEAP_MB } = this.#options;
     const pool = new Piscina<AdmissionTask, AdmissionReply>({
       filename: this.#options.workerFile,
       name: 'run',
       minThreads: 0,
       maxThreads: 1,
       idleTimeout: this.#options.idleMs,
-      resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: YOUNG_HEAP_MB },
+      resourceLimits: RESOURCE_LIMITS,
       trackUnmanagedFds: false,
     });
     // A worker died between tasks; without a listener that would end the process.

@@ -106,7 +106,7 @@ test('a listener that would be closed is refused, and may stay as it is where it
   const secret = { mode: 'SIMPLE', credentialName: 'c' };
   const { allowed, refusal } = validateRequest(request(sidecar(secret)));
   assert.equal(allowed, false);
-  assert.match(refusal?.message ?? '', /spec\.ingress\[0\]\.tls\.credentialName: .*refused at port 8443$/);
+  assert.match(refusal?.message ?? '', /spec\.ingress\[0\]\.tls\.credentialName: .*denied at port 8443$/);
   const fields = { operation: 'UPDATE', oldObject: sidecar(secret) } as const;
   const labelled = validateRequest(request(sidecar(secret, { team: 'a' }), fields));
   assert.match(labelled.warnings?.[0] ?? '', /^closed, as before this change: spec\.ingress/);
