@@ -3,8 +3,8 @@
  * several namespaces counts for the first of them, one of several classes for the first class.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
-import { READING_CLASSES, type ReadingClass, readingClassOf } from '../reading/reading-class.ts';
-import { type ReadingPlace, ReadingQueue } from '../reading/reading-queue.ts';
+import { READING_CLASSES, type ReadingClass, type ReadingPlace, readingClassOf } from '../reading/reading-class.ts';
+import { ReadingQueue } from '../reading/reading-queue.ts';
 import type { ReadingShares } from '../reading/reading-shares.ts';
 import { READ_FLAGS } from './read-file.ts';
 import type { FileChange } from './reader.ts';

@@ -3,7 +3,8 @@
  * do, an object is read at once.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
-import { type ReadingPlace, ReadingQueue, type Waiting } from './reading-queue.ts';
+import type { ReadingPlace } from './reading-class.ts';
+import { ReadingQueue, type Waiting } from './reading-queue.ts';
 import type { ReadingShares } from './reading-shares.ts';
 import { WaitingBytes } from './waiting-bytes.ts';
 

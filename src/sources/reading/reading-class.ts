@@ -15,6 +15,12 @@ export const READING_CLASSES = ['security', 'workloads', 'other'] as const;
 
 export type ReadingClass = (typeof READING_CLASSES)[number];
 
+/** Where a document waits, and what its reading is charged to. */
+export interface ReadingPlace {
+  readonly namespace: string;
+  readonly readingClass: ReadingClass;
+}
+
 /** Core kinds that people write at will. */
 const WRITTEN: readonly unknown[] = ['ConfigMap', 'Secret'];
 

@@ -3,14 +3,8 @@
  * documents did (`namespace-turns.ts`). Under each id only the newest item waits, in the place of the one before.
  */
 import { NamespaceTurns } from './namespace-turns.ts';
-import { READING_CLASSES, type ReadingClass } from './reading-class.ts';
+import { READING_CLASSES, type ReadingClass, type ReadingPlace } from './reading-class.ts';
 import type { ReadingShares } from './reading-shares.ts';
-
-/** Where a document waits, and what its reading is charged to. */
-export interface ReadingPlace {
-  readonly namespace: string;
-  readonly readingClass: ReadingClass;
-}
 
 export interface Waiting<T> {
   readonly id: string;

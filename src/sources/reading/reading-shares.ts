@@ -6,7 +6,7 @@
  * other namespaces are published meanwhile.
  */
 import { TimeShares } from '../../core/fairness/time-shares.ts';
-import type { ReadingPlace } from './reading-queue.ts';
+import type { ReadingPlace } from './reading-class.ts';
 
 /** Documents that take less, ms, make no namespace rest: many small changes are usual. */
 export const COSTLY_MS = 5;
