@@ -105,7 +105,7 @@ test('a gateway without Envoy is an error of one line', async () => {
   const options = { ...(await agentOptions({ DISABLE_ENVOY: 'true' })), role: 'router', waitReady: false } as const;
   const agent = await startAgent(owner, options);
   assert.equal((await agent.exited).code, 1);
-  assert.match(agent.output(), /^ctl-agent: DISABLE_ENVOY: a gateway is an Envoy\n$/);
+  assert.match(agent.output(), /^ctl-agent: DISABLE_ENVOY: a gateway needs Envoy\n$/);
 });
 
 test('a bootstrap without the xDS proxy is an error of one line', async () => {

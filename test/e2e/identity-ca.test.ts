@@ -188,7 +188,7 @@ test('invalid settings end the program with one line', async (t) => {
       { CTL_CERT_PROVIDER: 'orchestrator/example.com/serving' },
       /^ctl-discovery: CTL_CERT_PROVIDER=orchestrator\/example.com\/serving: needs an API server/m,
     ],
-    [{ TOKEN_ISSUER: 'http://issuer.example' }, /^ctl-discovery: TOKEN_ISSUER: .*must be an https URL/m],
+    [{ TOKEN_ISSUER: 'http://issuer.example' }, /^ctl-discovery: TOKEN_ISSUER: .*must use https/m],
     [
       { SPIFFE_BUNDLE_ENDPOINTS: 'other.example' },
       /^ctl-discovery: SPIFFE_BUNDLE_ENDPOINTS: "other.example": there is no trust/m,

@@ -69,7 +69,7 @@ const pair = (...workloads: readonly Workload[]) =>
 
 describe('a workload with an invalid token', { skip }, () => {
   const ROWS: readonly (readonly [string, string, TokenOptions, RegExp])[] = [
-    ['late', 'has expired', { expired: true }, /no new certificate: the token in \S+ has expired at/],
+    ['late', 'has expired', { expired: true }, /no new certificate: the token in \S+ expired at/],
     ['astray', 'is for another audience', { audience: 'elsewhere' }, /no new certificate: .*for another audience/],
     [
       'other',

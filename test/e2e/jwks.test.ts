@@ -228,7 +228,7 @@ for (const [what, listener, said] of [
   [
     'answers 10 MB',
     (_, response) => void response.end(`{"keys":[],"filler":"${'x'.repeat(TEN_MEGABYTES)}"}`),
-    /answers more than 1048576 bytes/,
+    /returned more than 1048576 bytes/,
   ],
   [
     'redirects to a link-local address',
@@ -240,7 +240,7 @@ for (const [what, listener, said] of [
   [
     'publishes a secret',
     (_, response) => void response.end('{"keys":[{"kty":"oct","k":"c2VjcmV0","alg":"HS256"}]}'),
-    /no key can be used/,
+    /without a usable key/,
   ],
 ] as readonly (readonly [string, Parameters<typeof keyServer>[1], RegExp])[]) {
   test(`a key server that ${what}: only its tokens are refused`, async (t) => {

@@ -154,7 +154,7 @@ const WRONG: readonly (readonly [what: string, kind: string, spec: object, named
     'ports of no workload',
     'PeerAuthentication',
     { portLevelMtls: { 8080: { mode: 'STRICT' } } },
-    /spec: .*portLevelMtls: expected a selector/,
+    /spec: .*portLevelMtls: requires a selector/,
   ],
   [
     'two sources of keys',

@@ -63,7 +63,7 @@ async function readToken(file: string, read: TokenOptions['read']): Promise<stri
     return await read(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new CtlError('not_found', `there is not a token in ${file}`, {}, error);
+    if (code === 'ENOENT') throw new CtlError('not_found', `there is no token in ${file}`, {}, error);
     throw new CtlError('unauthenticated', `the token in ${file} cannot be read (${code ?? String(error)})`, {}, error);
   }
 }
