@@ -200,7 +200,7 @@ test('of servers with different protocols on one port the first stays, and the o
   );
   await eventually(async (proxy) => assert.equal((await call(at(proxy, 'x'))).by, 'a'));
   const { body } = await mesh().discovery().http('/debug/push_status');
-  assert.match(body, /server https: port 7080 is http of Gateway default\/front/);
+  assert.match(body, /server https: port 7080 already serves http of Gateway default\/front/);
 });
 
 test('routes of a gateway match, weigh and rewrite like those of sidecars', async () => {
