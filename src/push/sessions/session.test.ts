@@ -58,6 +58,19 @@ describe('changes on their way to a proxy', () => {
     assert.deepEqual([some.ended, some.converged], [[7], [7]]);
   });
 
+  it('have begun to arrive when a part was sent: of a change, or of what a new proxy asks for', () => {
+    const { session } = newSession();
+    assert.equal(session.begun, false);
+    session.pushed('deferred', session.converging);
+    assert.equal(session.begun, false);
+    session.pushed('sent', session.converging);
+    assert.equal(session.begun, true, 'its next request');
+    session.changed({ eventTime: 3, version: 1, reasons: CONFIG });
+    assert.equal(session.begun, false, 'a change of which nothing was sent');
+    session.pushed('sent', session.converging);
+    assert.equal(session.begun, true);
+  });
+
   it('of several parts are one push with the earliest event time', () => {
     const proxy: ReadonlySet<PushReason> = new Set(['proxy']);
     const later = { types: new Set(['cds'] as const), eventTime: 5, reasons: CONFIG };

@@ -92,6 +92,8 @@ export class Session implements ProxySession {
   /** The bundles that `#content` was built from; empty when it has to be built again. */
   #contentOf: readonly Bundles[] = [];
   #converging: PendingConvergence | undefined;
+  /** A response was sent. */
+  #served = false;
   #postponed: PostponedPush | undefined;
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
@@ -301,9 +303,9 @@ export class Session implements ProxySession {
     this.#converging = undefined;
   }
 
-  /** True when a part of what is on its way to the proxy was sent. */
+  /** True when a part was sent of what is on its way to the proxy, or of what it asks for. */
   get begun(): boolean {
-    return this.#converging?.sent === true;
+    return this.#converging?.sent ?? this.#served;
   }
 
   /** True when no change is on the way to the proxy. */
@@ -320,6 +322,7 @@ export class Session implements ProxySession {
   /** A push has ended; `known`: the changes on their way when it began. */
   pushed(outcome: PushOutcome, known: PendingConvergence | undefined): void {
     if (outcome === 'sent') {
+      this.#served = true;
       if (this.#converging !== undefined) this.#converging.sent = true;
     } else if (outcome === 'nothing') this.#endUnlessSent(known);
   }

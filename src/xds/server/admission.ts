@@ -1,17 +1,21 @@
 /**
  * Paces the admission of new streams. After a restart thousands of proxies reconnect at once, and each costs time of
  * the main thread (parsing, views) in which nothing else is served. So a few are admitted in each turn of the event
- * loop. Callers share the turns in time (see src/core/fairness/time-shares.ts): one that reconnects over and over is
+ * loop, fewer while it is busy with those that were (see src/core/fairness/turn-pace.ts). Callers share the turns in time (see src/core/fairness/time-shares.ts): one that reconnects over and over is
  * admitted after those that do not. Streams that would wait long are refused at once: they reconnect after their
  * backoff, or to another replica.
  */
 import { CtlError } from '../../core/errors.ts';
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
 import { TimeShares } from '../../core/fairness/time-shares.ts';
+import { TurnPace } from '../../core/fairness/turn-pace.ts';
 import { PerAddressLimiter } from '../../grpc/index.ts';
 
 /** Streams admitted in a turn of the event loop: it takes about 5 ms for them. */
 const PER_TURN = 16;
+
+/** Time of a busy thread for each stream that is admitted, ms. */
+const INTERVAL_MS = 8;
 
 /** Time of the main thread that a stream takes until its first response, ms. */
 const STREAM_MS = 0.3;
@@ -35,13 +39,15 @@ export class Admission {
   readonly #limiter: PerAddressLimiter;
   readonly #shares: TimeShares;
   readonly #waiting: TimeFairQueue<() => void>;
+  readonly #pace: TurnPace;
   #scheduled = false;
 
   /** @param shares the time that callers have used, by other work as well */
-  constructor(limit = MAX_ENTERING, shares = new TimeShares()) {
+  constructor(limit = MAX_ENTERING, shares = new TimeShares(), now = () => performance.now()) {
     this.#limiter = new PerAddressLimiter(limit);
     this.#shares = shares;
     this.#waiting = new TimeFairQueue(shares);
+    this.#pace = new TurnPace({ intervalMs: INTERVAL_MS, most: PER_TURN, now, resume: () => this.#admit() });
   }
 
   of(address: string, caller: string): StreamAdmission {
@@ -61,13 +67,20 @@ export class Admission {
     });
   }
 
+  /** What the stream has sent meanwhile is read first. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      for (let count = 0; count < PER_TURN; count++) this.#waiting.next()?.();
-      if (this.#waiting.size > 0) this.#schedule();
+      this.#admit();
     });
+  }
+
+  #admit(): void {
+    while (this.#waiting.size > 0 && this.#pace.admits) {
+      this.#waiting.next()?.();
+      this.#pace.began();
+    }
   }
 }
