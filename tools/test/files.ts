@@ -53,7 +53,9 @@ export async function runTests(options: TestRun): Promise<Outcome> {
   const where = (file: string | undefined) => (file === undefined ? '' : relative(folder, file));
   const print = (line: string) => void process.stdout.write(`${line}\n`);
 
-  const events = run({ files: [...files], concurrency, timeout: timeoutMs, isolation: 'process', cwd: folder, signal });
+  // A test that fails may leave a server open, whose process would never end.
+  const isolated = { isolation: 'process', execArgv: ['--test-force-exit'] } as const;
+  const events = run({ ...isolated, files: [...files], concurrency, timeout: timeoutMs, cwd: folder, signal });
   const collect = ({ file, message }: { file: string; message: string }) => {
     outputs.set(file, `${outputs.get(file) ?? ''}${message}`.slice(-OUTPUT_LIMIT));
   };
