@@ -3,6 +3,7 @@ export { resourceMessage } from './bundles/index.ts';
 export type { EngineObserver, Publication, ReadUnits, Reason } from './engine/index.ts';
 export { Engine } from './engine/index.ts';
 export { defaultWorkers, type Generator, InlineGenerator, PoolGenerator } from './jobs/index.ts';
+export type { Push, PushReason } from './push.ts';
 export type { Session } from './sessions/index.ts';
 export type {
   Bundle,
@@ -10,11 +11,9 @@ export type {
   EncodedResource,
   FailingView,
   Parts,
-  PendingPush,
   ProxySession,
   PushEngine,
   PushOutcome,
-  PushReason,
   PushSink,
   TypeStatus,
 } from './types.ts';

@@ -4,6 +4,7 @@
  */
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../core/xds-types.ts';
+import type { Push } from './push.ts';
 
 /**
  * One resource, encoded once, shared by all proxies. `fragment` is a whole field of a DeltaDiscoveryResponse:
@@ -49,28 +50,13 @@ export interface Bundle {
 /** All parts of a proxy at one moment, by type; a new object whenever one of them is replaced. */
 export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
 
-/** Why a push happens: the label values of `ctl_push_triggers`. */
-export type PushReason = 'config' | 'endpoint' | 'service' | 'mesh' | 'proxy' | 'debug';
-
-/**
- * The merged pending push of one proxy: the newest version, and the earliest event time, which convergence counts from.
- */
-export interface PendingPush {
-  readonly types: ReadonlySet<XdsType>;
-  /** The snapshot version that the proxy has to reach. */
-  readonly version: number;
-  /** Of the earliest event that it covers, monotonic ms. */
-  readonly eventTime: number;
-  readonly reasons: ReadonlySet<PushReason>;
-}
-
 /** The stream's side of a session, which sends pushes. */
 export interface PushSink {
   /**
    * Sends what the proxy does not have of `session.content()`. The outcome frees the push slot: it is returned at once
    * when no large write is pending, otherwise when the bytes have drained to the socket. Never throws or rejects.
    */
-  push(pending: PendingPush): PushOutcome | Promise<PushOutcome>;
+  push(push: Push): PushOutcome | Promise<PushOutcome>;
 }
 
 /**

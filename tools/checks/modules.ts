@@ -114,7 +114,19 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'translator',
     'index',
   ],
-  'src/push/': ['types', 'protocol', 'bundles', 'reads', 'proxies', 'jobs', 'views', 'sessions', 'engine', 'index'],
+  'src/push/': [
+    'push',
+    'types',
+    'protocol',
+    'bundles',
+    'reads',
+    'proxies',
+    'jobs',
+    'views',
+    'sessions',
+    'engine',
+    'index',
+  ],
   // `admission` runs in a worker; `server`, on the main thread, imports no handler.
   'src/webhooks/': [
     'types',

@@ -3,7 +3,8 @@ import type { XdsType } from '../../core/xds-types.ts';
 import type { ChangeSet, MeshDelta, Snapshot } from '../../model/index.ts';
 import type { ResourceChange } from '../../resources/index.ts';
 import type { Generator } from '../jobs/index.ts';
-import type { FailingView, PushReason } from '../types.ts';
+import type { PushReason } from '../push.ts';
+import type { FailingView } from '../types.ts';
 import type { ScopeOwner } from './view-table.ts';
 
 /** What the engine reports, for metrics and logs; times in milliseconds. */

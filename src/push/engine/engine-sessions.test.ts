@@ -41,6 +41,24 @@ describe('engine: sessions', () => {
     );
   });
 
+  it('share one push for a change, also with their measurement of convergence', async () => {
+    const mesh = new Mesh(inline, SHOP);
+    const proxies = Array.from({ length: 3 }, (_, index) =>
+      mesh.connect(sidecar(`10.5.0.${index}`, 'client'), async () => 'sent'),
+    );
+    await Promise.all(proxies.map(({ session }) => session.ready));
+    await mesh.settled();
+    for (const session of mesh.engine.sessions()) session.synced(session.version());
+    mesh.change([endpoints('shop', 'web', '10.0.0.7')]);
+    await mesh.settled();
+    const pushes = new Set(proxies.map((proxy) => proxy.pushes.at(-1)));
+    assert.deepEqual(
+      [...pushes].map((push) => [...(push?.types ?? [])]),
+      [['eds']],
+    );
+    assert.deepEqual(new Set([...mesh.engine.sessions()].map(({ converging }) => converging)), pushes);
+  });
+
   it('keeps nothing of a proxy whose views cannot be determined', () => {
     const mesh = new Mesh(inline, SHOP);
     const broken = sidecar('10.5.0.1', 'client');

@@ -24,11 +24,10 @@ import type { ResourceKey } from '../../resources/index.ts';
 import { BundleTemplates, EndpointEncoder, Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
 import { placementOf, viewsOf } from '../proxies/index.ts';
+import { mergedPush, type Push, type PushReason } from '../push.ts';
 import {
-  mergedPush,
   NOTHING_SHARED,
   type PlacedSessionView,
-  type PostponedPush,
   QUANTUM_MS,
   Roster,
   Session,
@@ -36,7 +35,7 @@ import {
   SessionPushes,
   type SessionView,
 } from '../sessions/index.ts';
-import type { FailingView, ProxySession, PushEngine, PushReason, PushSink } from '../types.ts';
+import type { FailingView, ProxySession, PushEngine, PushSink } from '../types.ts';
 import type { Encoders } from '../views/index.ts';
 import type { EngineOptions, Publication } from './engine-options.ts';
 import { Retries } from './retries.ts';
@@ -51,6 +50,7 @@ interface Assignment {
 
 const NO_TYPES: ReadonlySet<XdsType> = new Set();
 const NO_REASONS: ReadonlySet<PushReason> = new Set();
+const FOR_PROXY: ReadonlySet<PushReason> = new Set(['proxy']);
 const EDS_ONLY: ReadonlySet<XdsType> = new Set(['eds']);
 
 export class Engine implements PushEngine, SessionHost {
@@ -170,7 +170,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#roster.add(session);
     this.#roster.note(session, facts);
     try {
-      this.#assign(session, found, { types: NO_TYPES, eventTime: this.now(), reasons: new Set(['proxy']) });
+      this.#assign(session, found, this.#push(FOR_PROXY));
     } catch (error) {
       session.close();
       throw error;
@@ -180,12 +180,17 @@ export class Engine implements PushEngine, SessionHost {
 
   request(session: Session, types: Iterable<XdsType>): void {
     if (!this.#roster.all.has(session)) return;
-    const reasons: ReadonlySet<PushReason> = new Set(['proxy']);
-    this.#pushes.pushRequested(session, { types: new Set(types), eventTime: this.now(), reasons });
+    this.#pushes.pushRequested(session, this.#push(FOR_PROXY, new Set(types)));
   }
 
   need(session: Session): void {
-    for (const view of session.allViews) this.#ensureGenerated(view, session, this.now(), ['proxy']);
+    const push = this.#push(FOR_PROXY);
+    for (const view of session.allViews) this.#ensureGenerated(view, session, push);
+  }
+
+  /** A push that no event of a source has caused. */
+  #push(reasons: ReadonlySet<PushReason>, types = NO_TYPES): Push {
+    return { types, version: this.version, eventTime: this.now(), reasons };
   }
 
   enter(view: PlacedSessionView, session: Session): void {
@@ -223,14 +228,13 @@ export class Engine implements PushEngine, SessionHost {
     for (const reason of reasons) this.#options.observer.triggered(reason);
     const withNewEndpoints = new Set(this.#updateEndpoints(this.#views.reads.withClustersOf(changes.endpoints)));
     const changed = this.#changedFacts(previous, changes);
-    const dirty = this.#views.reads.touchedBy(
-      { version: snapshot.version, changed, eventTime, reasons },
-      this.#views.all(),
-    );
-    for (const [view, units] of dirty) view.markDirty(units, eventTime, reasons);
+    const push: Push = { types: NO_TYPES, version: this.version, eventTime, reasons };
+    const dirty = this.#views.reads.touchedBy({ changed, push }, this.#views.all());
+    for (const [view, units] of dirty) view.markDirty(units, push);
     this.#noteForRetries(changed, changes);
     // Before views are dispatched: a view that all its sessions are leaving need not be generated.
     const moving = new Set<Session>();
+    const ofEndpoints = { ...push, types: EDS_ONLY };
     for (const session of this.#roster.displacedBy(previous, snapshot, changes)) {
       moving.add(session);
       const { value: found, facts } = recorded(() =>
@@ -239,23 +243,21 @@ export class Engine implements PushEngine, SessionHost {
       this.#roster.note(session, facts);
       // Its current views have new endpoints that it was not sent. If its next views have equal ones, the difference to
       // those does not show them.
-      const types = session.allViews.some((view) => withNewEndpoints.has(view)) ? EDS_ONLY : NO_TYPES;
-      if (found !== undefined)
-        this.#guarded(`views of ${session.node.id}`, () => this.#assign(session, found, { types, eventTime, reasons }));
+      const own = session.allViews.some((view) => withNewEndpoints.has(view)) ? ofEndpoints : push;
+      if (found !== undefined) this.#guarded(`views of ${session.node.id}`, () => this.#assign(session, found, own));
     }
     for (const view of dirty.keys()) this.#dispatch(view);
     this.#views.sweep(this.now());
     this.#options.observer.stage('views', this.now() - started);
     // Only after everything is marked dirty: a push that ends at once must not count as the last that the proxy needs.
-    const push = { types: EDS_ONLY, eventTime, reasons };
     for (const view of withNewEndpoints) {
       for (const session of view.sessions) {
         if (!session.has(view)) continue;
         // A session that leaves the view by this change is pushed with its move: its next views may have the endpoints
         // that it has now.
         if (moving.has(session) && this.#isAboutToMove(session))
-          session.postpone(mergedPush(push, session.takePostponed()));
-        else this.#pushes.pushChange(session, push);
+          session.postpone(mergedPush(ofEndpoints, session.takePostponed()));
+        else this.#pushes.pushChange(session, ofEndpoints);
       }
     }
   }
@@ -312,26 +314,21 @@ export class Engine implements PushEngine, SessionHost {
    * Moves a session to its views in the current snapshot, at once or when they are built.
    * @param change what changed in its current views and was not pushed yet
    */
-  #assign(session: Session, { views, placement }: Assignment, change: PostponedPush): void {
+  #assign(session: Session, { views, placement }: Assignment, change: Push): void {
     const wanted = views.map((view) => this.#views.take(view, placement, session.views));
     session.want(wanted);
-    for (const view of wanted) this.#ensureGenerated(view, session, change.eventTime, change.reasons);
+    for (const view of wanted) this.#ensureGenerated(view, session, change);
     if (this.#pushes.move(session, change) || session.isMoving) return;
     // It keeps its views.
     this.#pushes.pushPostponed(session);
   }
 
   /** Generates what a session needs of a view. */
-  #ensureGenerated(
-    placed: PlacedSessionView,
-    session: Session,
-    eventTime: number,
-    reasons: Iterable<PushReason>,
-  ): void {
+  #ensureGenerated(placed: PlacedSessionView, session: Session, push: Push): void {
     const { view } = placed;
-    view.request(session.types, eventTime, reasons);
-    if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, eventTime, reasons);
-    const failures = view.beginPlacement(placed, this.#snapshot, this.#encoders, eventTime, reasons);
+    view.request(session.types, push);
+    if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, push);
+    const failures = view.beginPlacement(placed, this.#snapshot, this.#encoders, push);
     for (const { message, type } of failures) this.#options.observer.failed(message, type);
     this.#dispatch(view);
     // The next attempt may be minutes away: the stream ends with the reason, and the proxy reconnects.
@@ -375,19 +372,19 @@ export class Engine implements PushEngine, SessionHost {
       this.#dispatch(view);
       return;
     }
-    const { changed, eventTime, reasons, failures } = view.commit(job, this.#snapshot, this.#encoders);
-    for (const late of this.#views.reads.commit(view, job)) view.markDirty(late.units, late.eventTime, late.reasons);
+    const { changed, push, failures } = view.commit(job, this.#snapshot, this.#encoders);
+    for (const [units, late] of this.#views.reads.commit(view, job)) view.markDirty(units, late);
     this.#views.reads.end(view);
     for (const { message, type } of failures) observer.failed(message, type);
     const failed = this.#retries.succeeded(view.key);
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
-    const nothing = { types: NO_TYPES, eventTime, reasons };
+    const nothing = { ...push, types: NO_TYPES, version: this.version };
     const pushes = new Map([...changed].map(([placed, types]) => [placed, { ...nothing, types }] as const));
     for (const session of view.sessions) {
       const placed = session.partOf(view);
-      const push = (placed && pushes.get(placed)) ?? nothing;
-      if (!this.#pushes.move(session, push)) this.#pushes.commit(session, view, push);
+      const own = (placed && pushes.get(placed)) ?? nothing;
+      if (!this.#pushes.move(session, own)) this.#pushes.commit(session, view, own);
       session.resolveNeeds();
     }
     this.#dispatch(view);
@@ -399,7 +396,7 @@ export class Engine implements PushEngine, SessionHost {
     const cause = toCtlError(error);
     if (cause.code === 'unavailable') return;
     this.#options.observer.viewFailed(this.#retries.failed(view.key, cause), view.dirtyTypes());
-    const push = { types: NO_TYPES, eventTime: this.now(), reasons: NO_REASONS };
+    const push = this.#push(NO_REASONS);
     for (const session of view.sessions) {
       const waits = session.allViews.some((placed) => placed.view === view && !placed.serves(session.types));
       if (waits) session.fail(cause);

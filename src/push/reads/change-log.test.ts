@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { ChangeLog } from './change-log.ts';
+import { ChangeLog, type LoggedChange } from './change-log.ts';
 
-const change = (version: number) => {
+const change = (version: number): LoggedChange => {
   const changed = { everything: false, meshWide: new Map(), scopes: new Map() };
-  return { version, changed, eventTime: version, reasons: new Set(['config'] as const) };
+  return { changed, push: { types: new Set(), version, eventTime: version, reasons: new Set(['config']) } };
 };
-const versions = (log: ChangeLog<string>, after: number) => log.after(after).map(({ version }) => version);
+const versions = (log: ChangeLog<string>, after: number) => log.after(after).map(({ push }) => push.version);
 
 describe('change log', () => {
   it('keeps the changes since the oldest running job was submitted', () => {
@@ -29,7 +29,10 @@ describe('change log', () => {
     for (let version = 2; version < 3000; version++) log.add(change(version));
     const kept = log.after(1);
     assert.ok(kept.length <= 1024);
-    assert.deepEqual([kept[0]?.changed.everything, kept[0]?.eventTime, kept.at(-1)?.version], [true, 2, 2999]);
+    assert.deepEqual(
+      [kept[0]?.changed.everything, kept[0]?.push.eventTime, kept.at(-1)?.push.version],
+      [true, 2, 2999],
+    );
     assert.equal(
       log.after(2990).some(({ changed }) => changed.everything),
       false,

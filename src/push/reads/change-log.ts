@@ -3,15 +3,12 @@
  * read something that changed in the meantime have to be generated again.
  */
 import type { ChangedFacts } from '../../generate/index.ts';
-import type { PushReason } from '../types.ts';
+import { mergedPush, type Push } from '../push.ts';
 
-/** What one publication changed. */
+/** What one snapshot changed, and the push of that. */
 export interface LoggedChange {
-  readonly version: number;
   readonly changed: ChangedFacts;
-  /** Monotonic ms of the first event in it. */
-  readonly eventTime: number;
-  readonly reasons: ReadonlySet<PushReason>;
+  readonly push: Push;
 }
 
 /**
@@ -41,17 +38,17 @@ export class ChangeLog<Job> {
     const [oldest, next] = this.#changes.splice(0, 2);
     if (oldest === undefined || next === undefined) return;
     const everything = { everything: true, meshWide: new Map(), scopes: new Map() };
-    this.#changes.unshift({ ...next, eventTime: oldest.eventTime, changed: everything });
+    this.#changes.unshift({ changed: everything, push: mergedPush(next.push, oldest.push) });
   }
 
   /** The changes after a version. */
   after(version: number): readonly LoggedChange[] {
-    return this.#changes.filter((change) => change.version > version);
+    return this.#changes.filter(({ push }) => push.version > version);
   }
 
   #trim(): void {
     const [oldest = Number.POSITIVE_INFINITY] = this.#begun.values();
-    const kept = this.#changes.findIndex(({ version }) => version > oldest);
+    const kept = this.#changes.findIndex(({ push }) => push.version > oldest);
     this.#changes.splice(0, kept < 0 ? this.#changes.length : kept);
   }
 }

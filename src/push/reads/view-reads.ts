@@ -21,6 +21,7 @@ import {
 } from '../../generate/index.ts';
 import type { ServiceKey } from '../../model/index.ts';
 import type { JobAnswer } from '../protocol.ts';
+import type { Push } from '../push.ts';
 import { ChangeLog, type LoggedChange } from './change-log.ts';
 import { ReadIndex } from './read-index.ts';
 import { NO_READS, type NumberedReads } from './read-numbers.ts';
@@ -37,11 +38,6 @@ export interface JobReads {
   readonly answer: JobAnswer;
   /** The sets of facts that the answer names. */
   readonly reads: NumberedReads;
-}
-
-/** Units that were touched by a change while they were being generated. */
-export interface LateUnits extends Pick<LoggedChange, 'eventTime' | 'reasons'> {
-  readonly units: UnitSelection;
 }
 
 /** True when an answer names a set of facts by a number that is not known. */
@@ -72,8 +68,11 @@ export class ViewReads<V extends Viewed> {
     this.#log.end(view);
   }
 
-  /** Records what the units of a job read; returns the units that were touched by changes after the job's snapshot. */
-  commit(view: V, { version, answer, reads }: JobReads): readonly LateUnits[] {
+  /**
+   * Records what the units of a job read.
+   * @returns the units that changes after the job's snapshot touch, with the pushes of these changes
+   */
+  commit(view: V, { version, answer, reads }: JobReads): readonly (readonly [UnitSelection, Push])[] {
     const made: Partial<Record<GeneratedType, { list: TypeReads['list']; units: Map<Unit, readonly string[]> }>> = {};
     const note = (type: GeneratedType, number: number | undefined, unit?: Unit): void => {
       if (number === undefined) return;
@@ -90,9 +89,9 @@ export class ViewReads<V extends Viewed> {
       note(type, answer.lists[type]);
       this.#dropOthers(view, type, made[type]?.units);
     }
-    return this.#log.after(version).flatMap(({ changed, eventTime, reasons }) => {
+    return this.#log.after(version).flatMap(({ changed, push }) => {
       const units = touchedUnits(made, changed, view.view);
-      return units === undefined ? [] : [{ units, eventTime, reasons }];
+      return units === undefined ? [] : [[units, push] as const];
     });
   }
 

@@ -1,5 +1,4 @@
 /** The sessions of connected proxies and the queue of pushes to them. */
-export { mergedPush, type PostponedPush } from './postponed-push.ts';
 export { QUANTUM_MS } from './push-queue.ts';
 export { Roster } from './roster.ts';
 export {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import type { PendingPush, PushOutcome } from '../types.ts';
+import type { Push } from '../push.ts';
+import type { PushOutcome } from '../types.ts';
 import { PushQueue } from './push-queue.ts';
 
 interface Target {
@@ -15,13 +16,13 @@ function target(name: string, caller = 'caller', begun = false): Target {
   return { name, caller, begun };
 }
 
-function pending(types: readonly XdsType[], version: number, eventTime = version): PendingPush {
+function pushOf(types: readonly XdsType[], version: number, eventTime = version): Push {
   return { types: new Set(types), version, eventTime, reasons: new Set(['config']) };
 }
 
 /** A queue whose pushes end when the test says so. */
 function harness(throttle: number) {
-  const pushes: { session: Target; pending: PendingPush; end: (outcome: PushOutcome) => void }[] = [];
+  const pushes: { session: Target; push: Push; end: (outcome: PushOutcome) => void }[] = [];
   const waits: number[] = [];
   let now = 0;
   const queue = new PushQueue<Target>({
@@ -29,7 +30,7 @@ function harness(throttle: number) {
     now: () => now,
     push: (session, push) =>
       new Promise((resolve) => {
-        pushes.push({ session, pending: { ...push, types: new Set(push.types) }, end: resolve });
+        pushes.push({ session, push, end: resolve });
       }),
     observer: { waited: (milliseconds) => waits.push(milliseconds) },
   });
@@ -42,22 +43,22 @@ describe('push queue', () => {
   it('merges the work of a waiting session: union of types, newest version, earliest event time', async () => {
     const { queue, pushes } = harness(1);
     const [busy, waiting] = [target('busy'), target('waiting')];
-    queue.enqueue(busy, pending(['cds'], 1));
-    queue.enqueue(waiting, pending(['eds'], 2, 20));
-    queue.enqueue(waiting, pending(['rds'], 3, 30));
+    queue.enqueue(busy, pushOf(['cds'], 1));
+    queue.enqueue(waiting, pushOf(['eds'], 2, 20));
+    queue.enqueue(waiting, pushOf(['rds'], 3, 30));
     assert.equal(pushes.length, 1);
     pushes[0]?.end('sent');
     await settle();
-    assert.deepEqual(pushes[1]?.pending.types, new Set(['eds', 'rds']));
-    assert.equal(pushes[1]?.pending.version, 3);
-    assert.equal(pushes[1]?.pending.eventTime, 20);
+    assert.deepEqual(pushes[1]?.push.types, new Set(['eds', 'rds']));
+    assert.equal(pushes[1]?.push.version, 3);
+    assert.equal(pushes[1]?.push.eventTime, 20);
   });
 
   it('serves the sessions of a caller that were sent a part before its others, and no other caller later', async () => {
     const { queue, pushes } = harness(1);
-    queue.enqueue(target('busy', 'another'), pending(['cds'], 1));
+    queue.enqueue(target('busy', 'another'), pushOf(['cds'], 1));
     for (const each of [target('new'), target('begun', 'caller', true), target('third', 'third')])
-      queue.enqueue(each, pending(['cds'], 1));
+      queue.enqueue(each, pushOf(['cds'], 1));
     for (let index = 0; index < 3; index++) {
       pushes[index]?.end('sent');
       await settle();
@@ -76,13 +77,13 @@ describe('push queue', () => {
       now: () => 0,
       push: (session, { version }) => {
         pushes.push(`${session.name} ${version}`);
-        if (version === 1) for (const each of sessions) queue.enqueue(each, pending(['cds'], 2));
+        if (version === 1) for (const each of sessions) queue.enqueue(each, pushOf(['cds'], 2));
         if (version === 3) throw new Error('a fault of the push');
         return 'sent';
       },
       observer: { waited: () => {} },
     });
-    for (const version of [1, 3, 4]) for (const session of sessions) queue.enqueue(session, pending(['cds'], version));
+    for (const version of [1, 3, 4]) for (const session of sessions) queue.enqueue(session, pushOf(['cds'], version));
     assert.deepEqual(pushes, [
       ...['first 1', 'second 2', 'first 2', 'second 1', 'first 2', 'second 2'],
       ...['first 3', 'second 3', 'first 4', 'second 4'],
@@ -93,9 +94,9 @@ describe('push queue', () => {
   it('sends a session that gets work during its push to the end of the queue', async () => {
     const { queue, pushes } = harness(1);
     const [first, second] = [target('first'), target('second')];
-    queue.enqueue(first, pending(['cds'], 1));
-    queue.enqueue(second, pending(['cds'], 1));
-    queue.enqueue(first, pending(['lds'], 2));
+    queue.enqueue(first, pushOf(['cds'], 1));
+    queue.enqueue(second, pushOf(['cds'], 1));
+    queue.enqueue(first, pushOf(['lds'], 2));
     pushes[0]?.end('sent');
     await settle();
     pushes[1]?.end('sent');
@@ -108,11 +109,11 @@ describe('push queue', () => {
 
   it('measures the time in the queue from the first enqueue', async () => {
     const { queue, pushes, waits, tick } = harness(1);
-    queue.enqueue(target('a'), pending(['cds'], 1));
+    queue.enqueue(target('a'), pushOf(['cds'], 1));
     const b = target('b');
-    queue.enqueue(b, pending(['cds'], 1));
+    queue.enqueue(b, pushOf(['cds'], 1));
     tick(30);
-    queue.enqueue(b, pending(['cds'], 2));
+    queue.enqueue(b, pushOf(['cds'], 2));
     tick(12);
     pushes[0]?.end('sent');
     await settle();
@@ -145,7 +146,7 @@ describe('push queue', () => {
 
   it('runs pushes for a part of a turn of the event loop, and the others in the next turns', () => {
     const { queue, order, turn } = timed(() => 1);
-    for (let index = 0; index < 100; index++) queue.enqueue(target(`s${index}`), pending(['cds'], 1));
+    for (let index = 0; index < 100; index++) queue.enqueue(target(`s${index}`), pushOf(['cds'], 1));
     assert.equal(order.length, 40);
     turn();
     assert.equal(order.length, 80);
@@ -167,9 +168,9 @@ describe('push queue', () => {
         const { queue, order, turn } = timed(costOf);
         for (const [index, [sessions]] of others.entries())
           for (let each = 0; each < sessions; each++)
-            queue.enqueue(target(`${index}/${each}`, `other ${index}`), pending(['cds'], 1));
+            queue.enqueue(target(`${index}/${each}`, `other ${index}`), pushOf(['cds'], 1));
         const before = order.length;
-        for (let each = 0; each < count; each++) queue.enqueue(target(`own ${each}`, 'own'), pending(['cds'], 1));
+        for (let each = 0; each < count; each++) queue.enqueue(target(`own ${each}`, 'own'), pushOf(['cds'], 1));
         while (turn());
         const used = new Map<string, number>();
         let served = 0;
@@ -195,11 +196,11 @@ describe('push queue', () => {
     const stuck = Array.from({ length: 100 }, (_, index) => target(`begun ${index}`, 'caller', true));
     const fresh = Array.from({ length: 20 }, (_, index) => target(`new ${index}`));
     const change = (): void => {
-      for (const session of stuck) queue.enqueue(session, pending(['eds'], 1));
+      for (const session of stuck) queue.enqueue(session, pushOf(['eds'], 1));
       turn();
     };
     change();
-    for (const session of fresh) queue.enqueue(session, pending(['eds'], 1));
+    for (const session of fresh) queue.enqueue(session, pushOf(['eds'], 1));
     for (let changes = 0; changes < 4; changes++) change();
     assert.deepEqual(
       order.filter(({ begun }) => !begun),
@@ -210,8 +211,8 @@ describe('push queue', () => {
   it('drops a session that is removed', async () => {
     const { queue, pushes } = harness(1);
     const gone = target('gone');
-    queue.enqueue(target('a'), pending(['cds'], 1));
-    queue.enqueue(gone, pending(['cds'], 1));
+    queue.enqueue(target('a'), pushOf(['cds'], 1));
+    queue.enqueue(gone, pushOf(['cds'], 1));
     queue.remove(gone);
     pushes[0]?.end('sent');
     await settle();
@@ -223,8 +224,8 @@ describe('push queue', () => {
     const { queue, pushes } = harness(1);
     const gone = target('gone');
     const next = target('next');
-    queue.enqueue(gone, pending(['cds'], 1));
-    queue.enqueue(next, pending(['cds'], 1));
+    queue.enqueue(gone, pushOf(['cds'], 1));
+    queue.enqueue(next, pushOf(['cds'], 1));
     queue.remove(gone);
     assert.deepEqual(
       pushes.map(({ session }) => session),
@@ -258,7 +259,7 @@ describe('push queue', () => {
           if (next.kind === 'enqueue') {
             const session = sessions[next.session];
             if (session === undefined) continue;
-            queue.enqueue(session, pending(next.types, ++version));
+            queue.enqueue(session, pushOf(next.types, ++version));
             const wanted = asked.get(session) ?? new Map<XdsType, number>();
             for (const type of next.types) wanted.set(type, version);
             asked.set(session, wanted);
@@ -284,8 +285,8 @@ describe('push queue', () => {
         assert.equal(queue.waiting, 0);
         for (const [session, wanted] of asked) {
           for (const [type, newest] of wanted) {
-            const served = pushes.filter((push) => push.session === session && push.pending.types.has(type));
-            assert.ok(served.some((push) => push.pending.version >= newest));
+            const served = pushes.filter((push) => push.session === session && push.push.types.has(type));
+            assert.ok(served.some((push) => push.push.version >= newest));
           }
         }
       }),

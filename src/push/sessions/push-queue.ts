@@ -14,8 +14,8 @@
  */
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
 import { TimeShares } from '../../core/fairness/time-shares.ts';
-import type { XdsType } from '../../core/xds-types.ts';
-import type { PendingPush, PushOutcome, PushReason } from '../types.ts';
+import { mergedPush, type Push } from '../push.ts';
+import type { PushOutcome } from '../types.ts';
 
 /**
  * Time of pushes in a turn of the event loop, ms: a changed endpoint at a thousand proxies. If every hundred of them
@@ -43,12 +43,9 @@ interface Queued {
   readonly begun: boolean;
 }
 
-interface Merged {
-  /** Never modified: a change for a thousand sessions shares one set. */
-  types: ReadonlySet<XdsType>;
-  version: number;
-  eventTime: number;
-  reasons: ReadonlySet<PushReason>;
+interface Waiting {
+  /** All that waits for the session, merged. */
+  push: Push;
   readonly enqueuedAt: number;
 }
 
@@ -56,7 +53,7 @@ export interface PushQueueOptions<S> {
   readonly throttle: number;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  readonly push: (session: S, pending: PendingPush) => PushOutcome | Promise<PushOutcome>;
+  readonly push: (session: S, push: Push) => PushOutcome | Promise<PushOutcome>;
   readonly observer: QueueObserver;
   /** The time that callers have used, by other work of the thread as well. */
   readonly shares?: TimeShares | undefined;
@@ -70,10 +67,10 @@ export class PushQueue<S extends Queued> {
   readonly #nextTurn: (run: () => void) => void;
   readonly #order: TimeFairQueue<S>;
   /** The pending pushes of the sessions in `#order`. */
-  readonly #waiting = new Map<S, Merged>();
+  readonly #waiting = new Map<S, Waiting>();
   readonly #underWay = new Set<S>();
   /** Work that arrived for a session during its push. */
-  readonly #later = new Map<S, Merged>();
+  readonly #later = new Map<S, Waiting>();
   /** Time of pushes in this turn of the event loop, ms. */
   #spentMs = 0;
   /** The next turn is planned, in which the time begins anew. */
@@ -94,35 +91,20 @@ export class PushQueue<S extends Queued> {
     return this.#underWay.size;
   }
 
-  /**
-   * Adds work for a session, merged with its pending push: the union of types, the newest version, the earliest event
-   * time.
-   */
-  enqueue(session: S, pending: PendingPush): void {
+  /** Adds a push to a session, merged with the one that waits. */
+  enqueue(session: S, push: Push): void {
     const busy = this.#underWay.has(session);
     if (!busy && this.#waiting.size === 0 && this.#mayStart) {
       this.#options.observer.waited(0);
       this.#shares.serve(session.caller);
-      this.#start(session, pending);
+      this.#start(session, push);
       if (this.#waiting.size > 0) this.#fill();
       return;
     }
     const target = busy ? this.#later : this.#waiting;
     const known = target.get(session);
-    if (known === undefined) {
-      target.set(session, {
-        types: pending.types,
-        version: pending.version,
-        eventTime: pending.eventTime,
-        reasons: pending.reasons,
-        enqueuedAt: this.#options.now(),
-      });
-    } else {
-      known.types = joined(known.types, pending.types);
-      known.reasons = joined(known.reasons, pending.reasons);
-      known.version = Math.max(known.version, pending.version);
-      known.eventTime = Math.min(known.eventTime, pending.eventTime);
-    }
+    if (known === undefined) target.set(session, { push, enqueuedAt: this.#options.now() });
+    else known.push = mergedPush(push, known.push);
     if (!busy) this.#order.add(session.caller, session, session.begun);
     this.#fill();
   }
@@ -141,18 +123,18 @@ export class PushQueue<S extends Queued> {
   #fill(): void {
     while (this.#waiting.size > 0 && this.#mayStart) {
       const session = this.#order.next();
-      const merged = session && this.#waiting.get(session);
-      if (session === undefined || merged === undefined) return;
+      const waiting = session && this.#waiting.get(session);
+      if (session === undefined || waiting === undefined) return;
       this.#waiting.delete(session);
-      this.#options.observer.waited(this.#options.now() - merged.enqueuedAt);
-      this.#start(session, merged);
+      this.#options.observer.waited(this.#options.now() - waiting.enqueuedAt);
+      this.#start(session, waiting.push);
     }
   }
 
-  #start(session: S, pending: PendingPush): void {
+  #start(session: S, push: Push): void {
     this.#underWay.add(session);
     const started = this.#options.now();
-    const outcome = this.#outcome(session, pending);
+    const outcome = this.#outcome(session, push);
     this.#spent(session.caller, this.#options.now() - started);
     if (typeof outcome === 'string') {
       this.#free(session);
@@ -178,9 +160,9 @@ export class PushQueue<S extends Queued> {
   }
 
   /** Pushes must not throw; if one does, its slot is freed. */
-  #outcome(session: S, pending: PendingPush): PushOutcome | Promise<PushOutcome> {
+  #outcome(session: S, push: Push): PushOutcome | Promise<PushOutcome> {
     try {
-      return this.#options.push(session, pending);
+      return this.#options.push(session, push);
     } catch {
       return 'closed';
     }
@@ -195,8 +177,4 @@ export class PushQueue<S extends Queued> {
     this.#waiting.set(session, later);
     this.#order.add(session.caller, session, session.begun);
   }
-}
-
-function joined<T>(known: ReadonlySet<T>, more: ReadonlySet<T>): ReadonlySet<T> {
-  return more.isSubsetOf(known) ? known : known.union(more);
 }

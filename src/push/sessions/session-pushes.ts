@@ -3,8 +3,9 @@
  * generated, and merged with a move to other views.
  */
 import type { TimeShares } from '../../core/fairness/time-shares.ts';
-import type { PendingPush, PushOutcome } from '../types.ts';
-import { changedTypes, mergedPush, type PostponedPush } from './postponed-push.ts';
+import { mergedPush, type Push } from '../push.ts';
+import type { PushOutcome } from '../types.ts';
+import { changedTypes } from './changed-types.ts';
 import { PushQueue } from './push-queue.ts';
 import type { Session, SessionView } from './session.ts';
 
@@ -27,7 +28,7 @@ export class SessionPushes {
 
   constructor({ throttle, shares, now, version, waited }: SessionPushesOptions) {
     this.#version = version;
-    this.#queue = new PushQueue({ throttle, shares, now, push, observer: { waited } });
+    this.#queue = new PushQueue({ throttle, shares, now, push: send, observer: { waited } });
   }
 
   get waiting(): number {
@@ -39,28 +40,27 @@ export class SessionPushes {
   }
 
   /** Queues a push that the proxy asked for: nothing changed. */
-  pushRequested(session: Session, asked: PostponedPush): void {
-    this.#queue.enqueue(session, this.#pending(asked));
+  pushRequested(session: Session, asked: Push): void {
+    this.#queue.enqueue(session, asked);
   }
 
   /** Queues a push of a change that the session's parts include. */
-  pushChange(session: Session, change: PostponedPush): void {
-    const pending = this.#pending(change);
-    session.changed(pending);
-    this.#queue.enqueue(session, pending);
+  pushChange(session: Session, change: Push): void {
+    session.changed(change);
+    this.#queue.enqueue(session, change);
   }
 
   /** Queues the session's postponed push. */
   pushPostponed(session: Session): void {
     const held = session.takePostponed();
-    if (held !== undefined) this.pushChange(session, held);
+    if (held !== undefined) this.pushChange(session, { ...held, version: this.#version() });
   }
 
   /**
    * Moves the session to its next views if these are built. The push covers what differs there, `change` of the current
    * views, and the postponed push. True when it moved.
    */
-  move(session: Session, change: PostponedPush): boolean {
+  move(session: Session, change: Push): boolean {
     if (!session.isMoving) return false;
     const before = session.content();
     if (!session.adopt()) return false;
@@ -73,7 +73,7 @@ export class SessionPushes {
    * Queues a push of what a view's commit changed. While another part of the same proxy is being generated, the push is
    * postponed until that part's commit: once, or during a move until the move. So a change of two parts is one push.
    */
-  commit(session: Session, committed: SessionView, change: PostponedPush): void {
+  commit(session: Session, committed: SessionView, change: Push): void {
     // A view that it moves to: pushed with the move.
     if (session.partOf(committed) === undefined) return;
     const held = session.takePostponed();
@@ -89,19 +89,15 @@ export class SessionPushes {
   }
 
   /** Queues a push; an empty one only where the session may have acknowledged everything already. */
-  #pushOrSettle(session: Session, change: PostponedPush): void {
+  #pushOrSettle(session: Session, change: Push): void {
     if (change.types.size > 0) this.pushChange(session, change);
-    else if (session.mayBeSynced) this.#queue.enqueue(session, this.#pending(change));
-  }
-
-  #pending({ types, eventTime, reasons }: PostponedPush): PendingPush {
-    return { types, eventTime, reasons, version: this.#version() };
+    else if (session.mayBeSynced) this.#queue.enqueue(session, change);
   }
 }
 
-function push(session: Session, pending: PendingPush): PushOutcome | Promise<PushOutcome> {
+function send(session: Session, push: Push): PushOutcome | Promise<PushOutcome> {
   const known = session.converging;
-  const outcome = session.sink.push(pending);
+  const outcome = session.sink.push(push);
   if (typeof outcome === 'string') {
     session.pushed(outcome, known);
     return outcome;

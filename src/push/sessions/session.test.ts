@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { Push } from '../push.ts';
 import { sidecar } from '../testing/mesh.ts';
-import type { PushReason } from '../types.ts';
-import { mergedPush } from './postponed-push.ts';
 import { NOTHING_SHARED, Session, type SessionHost } from './session.ts';
 
-const CONFIG: ReadonlySet<PushReason> = new Set(['config']);
+const changeAt = (eventTime: number, version: number): Push => {
+  return { types: new Set(), eventTime, version, reasons: new Set(['config']) };
+};
 
 /** A session without views at 10 ms, and the calls to its host. */
 function newSession() {
@@ -37,7 +38,7 @@ describe('changes on their way to a proxy', () => {
       [3, 3],
       [9, 2],
     ] as const)
-      session.changed({ eventTime, version, reasons: CONFIG });
+      session.changed(changeAt(eventTime, version));
     session.synced(2);
     assert.deepEqual(converged, []);
     session.synced(3);
@@ -46,11 +47,11 @@ describe('changes on their way to a proxy', () => {
 
   it('end when nothing had to be sent, and wait for the acknowledgement when something was', () => {
     const none = newSession();
-    none.session.changed({ eventTime: 3, version: 1, reasons: CONFIG });
+    none.session.changed(changeAt(3, 1));
     none.session.pushed('nothing', none.session.converging);
     assert.deepEqual([none.ended, none.session.converging], [[undefined], undefined]);
     const some = newSession();
-    some.session.changed({ eventTime: 3, version: 1, reasons: CONFIG });
+    some.session.changed(changeAt(3, 1));
     some.session.pushed('sent', some.session.converging);
     some.session.pushed('nothing', some.session.converging);
     assert.deepEqual(some.ended, []);
@@ -65,17 +66,9 @@ describe('changes on their way to a proxy', () => {
     assert.equal(session.begun, false);
     session.pushed('sent', session.converging);
     assert.equal(session.begun, true, 'its next request');
-    session.changed({ eventTime: 3, version: 1, reasons: CONFIG });
+    session.changed(changeAt(3, 1));
     assert.equal(session.begun, false, 'a change of which nothing was sent');
     session.pushed('sent', session.converging);
     assert.equal(session.begun, true);
-  });
-
-  it('of several parts are one push with the earliest event time', () => {
-    const proxy: ReadonlySet<PushReason> = new Set(['proxy']);
-    const later = { types: new Set(['cds'] as const), eventTime: 5, reasons: CONFIG };
-    const merged = mergedPush(later, { types: new Set(['lds'] as const), eventTime: 3, reasons: proxy });
-    assert.deepEqual(merged, { types: new Set(['cds', 'lds']), eventTime: 3, reasons: new Set(['config', 'proxy']) });
-    assert.equal(mergedPush(later, undefined), later);
   });
 });

@@ -5,9 +5,9 @@ import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import { GENERATED_FOR, type GeneratedType } from '../../generate/index.ts';
-import type { Bundle, Parts, PendingPush, ProxySession, PushOutcome, PushSink } from '../types.ts';
+import type { Push } from '../push.ts';
+import type { Bundle, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
-import type { PostponedPush } from './postponed-push.ts';
 
 /** What a session needs of the engine. */
 export interface SessionHost {
@@ -53,16 +53,6 @@ interface Need {
   readonly reject: (error: unknown) => void;
 }
 
-/** Changes on their way to the proxy, merged: the earliest event time, the newest version. */
-export interface PendingConvergence {
-  readonly eventTime: number;
-  readonly version: number;
-  /** A response was sent: convergence now waits for its acknowledgement, even when a later push sends nothing. */
-  sent: boolean;
-  /** The host was notified by {@link SessionHost.pushBegan}. */
-  readonly reported: boolean;
-}
-
 /** What identifies a session. */
 export type SessionIdentity = Pick<Session, 'node' | 'caller' | 'connectionId' | 'sink'>;
 
@@ -91,10 +81,16 @@ export class Session implements ProxySession {
   #content: Parts = NO_PARTS;
   /** The bundles that `#content` was built from; empty when it has to be built again. */
   #contentOf: readonly Bundles[] = [];
-  #converging: PendingConvergence | undefined;
-  /** A response was sent. */
+  /** The changes on their way to the proxy: the earliest event time, the newest version. */
+  #converging: Push | undefined;
+  /** A response of them was sent: convergence waits for its acknowledgement, even when a later push sends nothing. */
+  #isSent = false;
+  /** The host was notified of them by {@link SessionHost.pushBegan}. */
+  #isReported = false;
+  /** Any response was sent. */
   #served = false;
-  #postponed: PostponedPush | undefined;
+  /** A push that waits for another part of the proxy. */
+  #postponed: Push | undefined;
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
 
@@ -275,37 +271,36 @@ export class Session implements ProxySession {
     this.#host.request(this, types);
   }
 
-  /** The changes on their way to the proxy; a new object after each {@link changed}. */
-  get converging(): PendingConvergence | undefined {
+  /** The changes on their way to the proxy; another object after each {@link changed}. */
+  get converging(): Push | undefined {
     return this.#converging;
   }
 
   /** A change is on its way to the proxy. */
-  changed({ eventTime, version, reasons }: Pick<PendingPush, 'eventTime' | 'version' | 'reasons'>): void {
+  changed(push: Push): void {
     const known = this.#converging;
     // A new proxy is no change of the mesh.
-    const reported = known?.reported === true || [...reasons].some((reason) => reason !== 'proxy');
-    if (reported && known?.reported !== true) this.#host.pushBegan();
+    if (!this.#isReported && [...push.reasons].some((reason) => reason !== 'proxy')) {
+      this.#isReported = true;
+      this.#host.pushBegan();
+    }
+    const eventTime = Math.min(push.eventTime, known?.eventTime ?? push.eventTime);
     this.#converging =
-      known === undefined
-        ? { eventTime, version, sent: false, reported }
-        : {
-            eventTime: Math.min(eventTime, known.eventTime),
-            version: Math.max(version, known.version),
-            sent: known.sent,
-            reported,
-          };
+      known === undefined ? push : { ...push, eventTime, version: Math.max(push.version, known.version) };
   }
 
   /** Nothing is on its way any more; see {@link SessionHost.pushEnded}. */
   #endConverging(milliseconds: number | undefined): void {
-    if (this.#converging?.reported === true) this.#host.pushEnded(this, milliseconds);
+    const wasReported = this.#isReported;
     this.#converging = undefined;
+    this.#isSent = false;
+    this.#isReported = false;
+    if (wasReported) this.#host.pushEnded(this, milliseconds);
   }
 
   /** True when a part was sent of what is on its way to the proxy, or of what it asks for. */
   get begun(): boolean {
-    return this.#converging?.sent ?? this.#served;
+    return this.#converging === undefined ? this.#served : this.#isSent;
   }
 
   /** True when no change is on the way to the proxy. */
@@ -320,10 +315,10 @@ export class Session implements ProxySession {
   }
 
   /** A push has ended; `known`: the changes on their way when it began. */
-  pushed(outcome: PushOutcome, known: PendingConvergence | undefined): void {
+  pushed(outcome: PushOutcome, known: Push | undefined): void {
     if (outcome === 'sent') {
       this.#served = true;
-      if (this.#converging !== undefined) this.#converging.sent = true;
+      this.#isSent = this.#converging !== undefined;
     } else if (outcome === 'nothing') this.#endUnlessSent(known);
   }
 
@@ -336,8 +331,8 @@ export class Session implements ProxySession {
   }
 
   /** A push found nothing to send: the proxy needs nothing of the changes known when it began. */
-  #endUnlessSent(known: PendingConvergence | undefined): void {
-    if (known !== undefined && known === this.#converging && !known.sent) this.#endConverging(undefined);
+  #endUnlessSent(known: Push | undefined): void {
+    if (known !== undefined && known === this.#converging && !this.#isSent) this.#endConverging(undefined);
   }
 
   /** True while another view than `committed` is being generated, of those that it has and those that it moves to. */
@@ -345,11 +340,11 @@ export class Session implements ProxySession {
     return this.allViews.some(({ view }) => view !== committed && view.inFlight);
   }
 
-  postpone(push: PostponedPush): void {
+  postpone(push: Push): void {
     this.#postponed = push;
   }
 
-  takePostponed(): PostponedPush | undefined {
+  takePostponed(): Push | undefined {
     const held = this.#postponed;
     this.#postponed = undefined;
     return held;

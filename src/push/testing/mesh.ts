@@ -16,7 +16,8 @@ import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../..
 import { defaultDiscoverySettings } from '../../settings/index.ts';
 import { Engine } from '../engine/engine.ts';
 import { type GeneratedJob, type Generator, InlineGenerator, type JobSource } from '../jobs/generator.ts';
-import type { PendingPush, ProxySession, PushOutcome, PushSink } from '../types.ts';
+import type { Push } from '../push.ts';
+import type { ProxySession, PushOutcome, PushSink } from '../types.ts';
 
 export function parse(document: unknown): AnyResource {
   const parsed = parseResource(document, { source: 'test' }, () => undefined);
@@ -184,12 +185,12 @@ export class Mesh {
     answer?: (session: ProxySession) => Promise<PushOutcome>,
     caller = `of ${node.namespace}`,
   ): Connected {
-    const pushes: PendingPush[] = [];
+    const pushes: Push[] = [];
     const seen: Content[] = [];
     let session: ProxySession | undefined;
     const sink: PushSink = {
-      push: (pending) => {
-        pushes.push({ ...pending, types: new Set(pending.types) });
+      push: (push) => {
+        pushes.push(push);
         // A view that is there already: the push comes before `connect` has returned.
         if (session === undefined) return Promise.resolve('nothing');
         seen.push(content(session));
@@ -228,7 +229,7 @@ export type Content = Record<XdsType, [string, string][]>;
 
 export interface Connected {
   readonly session: ProxySession;
-  readonly pushes: PendingPush[];
+  readonly pushes: Push[];
   /** What the session should have had at each push. */
   readonly seen: Content[];
 }

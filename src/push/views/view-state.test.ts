@@ -6,6 +6,7 @@ import { EndpointEncoder } from '../bundles/endpoint-encoder.ts';
 import { Interner } from '../bundles/interner.ts';
 import { type GeneratedJob, InlineGenerator } from '../jobs/generator.ts';
 import { viewsOf } from '../proxies/proxy-views.ts';
+import type { Push, PushReason } from '../push.ts';
 import { emptySnapshot, sidecar } from '../testing/mesh.ts';
 import { ViewState } from './view-state.ts';
 
@@ -23,6 +24,10 @@ function newView() {
     return state.commit(change(await generator.submit(state)), snapshot, encoders);
   };
   return { state, commit };
+}
+
+function pushOf(eventTime: number, reason: PushReason): Push {
+  return { types: new Set(), version: 1, eventTime, reasons: new Set([reason]) };
 }
 
 describe('a view', () => {
@@ -43,30 +48,30 @@ describe('a view', () => {
 
   it('is dirty since the earliest event, in whatever order changes arrive', async () => {
     const { state, commit } = newView();
-    state.request(['cds'], 5, ['proxy']);
-    state.markDirty({ cds: 'all' }, 3, ['config']);
-    state.markDirty({ cds: 'all' }, 9, ['config']);
-    const { eventTime, reasons } = await commit();
-    assert.deepEqual([eventTime, [...reasons]], [3, ['proxy', 'config']]);
+    state.request(['cds'], pushOf(5, 'proxy'));
+    state.markDirty({ cds: 'all' }, pushOf(3, 'config'));
+    state.markDirty({ cds: 'all' }, pushOf(9, 'config'));
+    const { push } = await commit();
+    assert.deepEqual([push.eventTime, [...push.reasons]], [3, ['proxy', 'config']]);
   });
 
   it('returns the same job with newly dirty units when it is taken again', () => {
     const { state } = newView();
-    state.request(['cds'], 1, ['proxy']);
+    state.request(['cds'], pushOf(1, 'proxy'));
     assert.deepEqual(state.takeJob().units, { cds: 'all' });
-    state.request(['lds'], 2, ['proxy']);
+    state.request(['lds'], pushOf(2, 'proxy'));
     assert.deepEqual(state.takeJob().units, { cds: 'all', lds: 'all' });
   });
 
   it('keeps what was committed when a job fails, and serves nothing before the first commit', async () => {
     const { state, commit } = newView();
-    state.request(['cds'], 1, ['proxy']);
+    state.request(['cds'], pushOf(1, 'proxy'));
     state.begin();
     state.takeJob();
     state.abandon();
     assert.deepEqual([state.built, state.isDirty, state.inFlight], [false, true, false]);
     await commit();
-    state.markDirty({ cds: new Set(['x']) }, 2, ['config']);
+    state.markDirty({ cds: new Set(['x']) }, pushOf(2, 'config'));
     state.begin();
     state.takeJob();
     state.abandon();
@@ -76,17 +81,17 @@ describe('a view', () => {
 
   it('is whole at the last version without failed units', async () => {
     const { state, commit } = newView();
-    state.request(['cds'], 1, ['proxy']);
+    state.request(['cds'], pushOf(1, 'proxy'));
     await commit((job) => ({ ...job, version: 6 }));
     assert.deepEqual([state.isComplete, state.completeVersion], [true, 6]);
-    state.markDirty({ cds: new Set(['x']) }, 2, ['config']);
+    state.markDirty({ cds: new Set(['x']) }, pushOf(2, 'config'));
     const message = 'broken';
     await commit((job) => {
       const { answer } = job;
       return { ...job, version: 7, answer: { ...answer, failures: [{ type: 'cds', unit: 'x', message, reads: -1 }] } };
     });
     assert.deepEqual([state.isComplete, state.committedVersion, state.completeVersion], [false, 7, 6]);
-    state.markDirty({ cds: 'all' }, 3, ['config']);
+    state.markDirty({ cds: 'all' }, pushOf(3, 'config'));
     await commit((job) => ({ ...job, version: 8 }));
     assert.deepEqual([state.isComplete, state.completeVersion], [true, 8]);
   });

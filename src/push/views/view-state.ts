@@ -17,7 +17,7 @@ import type { Snapshot } from '../../model/index.ts';
 import { type GeneratedJob, type Lane, laneOf } from '../jobs/index.ts';
 import type { FailureAnswer, GenerateJob, JobAnswer } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';
-import type { PushReason } from '../types.ts';
+import { mergedPush, type Push } from '../push.ts';
 import { consequence, FilterVersions, nameOf } from './filter-versions.ts';
 import { applyEdits, applyUnits, jobChanges, noUnits, type UnitFailure } from './job-changes.ts';
 import { lendClusters } from './lent-clusters.ts';
@@ -28,11 +28,11 @@ import type { BuildFailure } from './view-endpoints.ts';
 
 type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
 
-/** What a view still has to generate: which units, for events since when, and why. */
+/** What a view still has to generate. */
 interface Dirty {
   readonly units: DirtyUnits;
-  eventTime: number;
-  readonly reasons: Set<PushReason>;
+  /** The push of the changes that touched them. */
+  push: Push;
 }
 
 /** What a running job was taken with. */
@@ -44,8 +44,8 @@ interface Taken<S extends Member> {
 export interface CommitResult<S extends Member> {
   /** Types whose bundle was replaced, by placement. */
   readonly changed: ChangedTypes<Placed<S>>;
-  readonly eventTime: number;
-  readonly reasons: ReadonlySet<PushReason>;
+  /** The push of the changes that the job was for. */
+  readonly push: Push;
   /** Units that could not be generated, and keep their last good version. */
   readonly failures: readonly BuildFailure[];
 }
@@ -57,6 +57,11 @@ export interface EndpointsResult<S extends Member> {
 }
 
 const NONE: ReadonlySet<Unit> = new Set();
+
+const NOTHING: Dirty = {
+  units: new Map(),
+  push: { types: new Set(), version: 0, eventTime: 0, reasons: new Set() },
+};
 
 /** The view in one of its placements. */
 type Placed<S extends Member> = PlacedView<S, ViewState<S>>;
@@ -185,11 +190,11 @@ export class ViewState<S extends Member> {
   }
 
   /** A proxy asks for these types: those that nobody asked for before become dirty. */
-  request(types: Iterable<GeneratedType>, eventTime: number, reasons: Iterable<PushReason>): void {
+  request(types: Iterable<GeneratedType>, push: Push): void {
     for (const type of types) {
       if (this.#requested.has(type)) continue;
       this.#requested.add(type);
-      this.markDirty({ [type]: 'all' }, eventTime, reasons);
+      this.markDirty({ [type]: 'all' }, push);
     }
   }
 
@@ -203,16 +208,10 @@ export class ViewState<S extends Member> {
    * the next job. Returns what could not be built. While a job runs this waits for its commit, because a job covers
    * exactly the placements that existed when it was taken.
    */
-  beginPlacement(
-    placed: Placed<S>,
-    snapshot: Snapshot,
-    encoders: Encoders,
-    eventTime: number,
-    reasons: Iterable<PushReason>,
-  ): readonly BuildFailure[] {
+  beginPlacement(placed: Placed<S>, snapshot: Snapshot, encoders: Encoders, push: Push): readonly BuildFailure[] {
     if (placed.initialized || this.inFlight || !this.built || !this.#generated.has('cds')) return [];
     if (this.#placedUnits.size > 0) {
-      this.markDirty({ cds: this.#placedUnits }, eventTime, reasons);
+      this.markDirty({ cds: this.#placedUnits }, push);
       return [];
     }
     const failures: BuildFailure[] = [];
@@ -221,11 +220,10 @@ export class ViewState<S extends Member> {
   }
 
   /** Marks units to be generated again; types that nobody asks for are skipped. */
-  markDirty(selection: UnitSelection, eventTime: number, reasons: Iterable<PushReason>): void {
+  markDirty(selection: UnitSelection, push: Push): void {
     if (!GENERATED_TYPES.some((type) => selection[type] !== undefined && this.#requested.has(type))) return;
-    this.#dirty ??= { units: new Map(), eventTime, reasons: new Set() };
-    this.#dirty.eventTime = Math.min(this.#dirty.eventTime, eventTime);
-    for (const reason of reasons) this.#dirty.reasons.add(reason);
+    this.#dirty ??= { units: new Map(), push };
+    if (this.#dirty.push !== push) this.#dirty.push = mergedPush(push, this.#dirty.push);
     for (const type of GENERATED_TYPES) {
       const units = selection[type];
       if (units !== undefined && this.#requested.has(type)) add(this.#dirty.units, type, units);
@@ -268,7 +266,7 @@ export class ViewState<S extends Member> {
   #returnJob(): void {
     const dirty = this.#taken?.dirty;
     this.#taken = undefined;
-    if (dirty !== undefined) this.markDirty(Object.fromEntries(dirty.units), dirty.eventTime, dirty.reasons);
+    if (dirty !== undefined) this.markDirty(Object.fromEntries(dirty.units), dirty.push);
   }
 
   /** The job failed: the view keeps its bundles, and the job's units are dirty again. */
@@ -329,11 +327,10 @@ export class ViewState<S extends Member> {
     this.lastJobFailed = false;
     this.committedVersion = job.version;
     this.#taken = undefined;
-    const { eventTime = 0, reasons = new Set<PushReason>() } = dirty ?? {};
+    const { push } = dirty ?? NOTHING;
     // Placements that were added while the job ran.
-    for (const each of this.#placed.values())
-      lines.push(...this.beginPlacement(each, snapshot, encoders, eventTime, reasons));
-    return { changed, failures: lines, eventTime, reasons };
+    for (const each of this.#placed.values()) lines.push(...this.beginPlacement(each, snapshot, encoders, push));
+    return { changed, failures: lines, push };
   }
 
   #has(type: GeneratedType, unit: Unit): boolean {

@@ -6,14 +6,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { XDS, type XdsType, xdsTypeOfUrl } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
-import type {
-  ConnectionStatus,
-  PendingPush,
-  ProxySession,
-  PushEngine,
-  PushOutcome,
-  PushSink,
-} from '../../push/index.ts';
+import type { ConnectionStatus, ProxySession, Push, PushEngine, PushOutcome, PushSink } from '../../push/index.ts';
 import type { Caller } from '../../security/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import { parseNode } from '../request/index.ts';
@@ -268,7 +261,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
    * A response waits until the bytes of the one before have left: what changes meanwhile is sent with it. It takes no
    * slot of the queue for that.
    */
-  push(_pending: PendingPush): PushOutcome | Promise<PushOutcome> {
+  push(_push: Push): PushOutcome | Promise<PushOutcome> {
     const session = this.#session;
     if (this.#closed || this.#draining) return 'closed';
     if (session === undefined || !this.#ready) return 'nothing';

@@ -2,7 +2,8 @@
 
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { XdsType } from '../../core/xds-types.ts';
-import type { PendingPush, ProxySession, PushEngine, PushSink } from '../../push/types.ts';
+import type { Push } from '../../push/push.ts';
+import type { ProxySession, PushEngine, PushSink } from '../../push/types.ts';
 import type { XdsObserver } from '../server/observer.ts';
 import type { Content } from './content.ts';
 
@@ -34,7 +35,7 @@ export class FakeEngine implements PushEngine {
     let pushing = false;
     let again = false;
     let closed = false;
-    const pending: PendingPush = { types: new Set<XdsType>(), version: 0, eventTime: 0, reasons: new Set() };
+    const pending: Push = { types: new Set<XdsType>(), version: 0, eventTime: 0, reasons: new Set() };
     const push = (): void => {
       if (pushing) again = true;
       if (pushing || closed) return;
