@@ -110,9 +110,7 @@ class World {
   }
 
   change(edits: readonly Edit[], networks: MeshNetworks = this.#model.snapshot.networks): void {
-    const resources = merged(edits, this.#resources);
-    const { snapshot, changes, delta } = this.#model.apply({ changes: resources, networks });
-    this.engine.publish({ snapshot, changes, delta, resources, eventTime: 0, reasons: new Set(['config']) });
+    this.engine.publish(this.#model.apply({ changes: merged(edits, this.#resources), networks, eventTime: 0 }));
   }
 
   /** Connects the proxy, or disconnects it when it is connected. */
@@ -141,7 +139,8 @@ class World {
   /** The content that a new engine gives, with all endpoints encoded separately. */
   async fresh(index: number): Promise<Content> {
     const model = emptyModel(this.#model.snapshot.networks);
-    model.apply({ changes: [...this.#resources].map(([key, after]) => ({ key, before: undefined, after })) });
+    const changes = [...this.#resources].map(([key, after]) => ({ key, before: undefined, after }));
+    model.apply({ changes, eventTime: 0 });
     const world = new World(model);
     world.toggle(index);
     const session = world.proxies.get(index)?.session;

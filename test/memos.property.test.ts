@@ -31,7 +31,7 @@ test('a mesh without memos generates the same bytes as one with memos', () => {
       const resources = new Map<ResourceKey, AnyResource>();
       for (const { edits, mesh } of [{ edits: base, mesh: null }, ...steps]) {
         const changes = merged(edits, resources);
-        for (const model of [on, off]) model.apply({ changes, ...(mesh !== null && { mesh }) });
+        for (const model of [on, off]) model.apply({ changes, ...(mesh !== null && { mesh }), eventTime: 0 });
         const jobs = jobsOf(on.snapshot);
         assert.deepEqual(jobsOf(off.snapshot), jobs);
         // Scopes are acquired in one of them only: that makes no difference either.

@@ -80,7 +80,7 @@ async function snapshotOf(size: WorldSize): Promise<Snapshot> {
     });
     await source.synced;
     const model = Model.empty(modelSettings(settings, mesh), mesh, defaultMeshNetworks());
-    return model.apply({ changes: store.take().changes }).snapshot;
+    return model.apply(store.take()).snapshot;
   } finally {
     await scope.close();
   }

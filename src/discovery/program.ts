@@ -13,12 +13,12 @@ import { buildInfo } from '../core/build-info.ts';
 import { systemClock } from '../core/clock.ts';
 import type { DebugSource, SourceStatus } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
-import { Model } from '../model/index.ts';
+import { Model, type ModelChange } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
-import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publication } from '../push/index.ts';
-import type { ResourceKey } from '../resources/index.ts';
+import { Engine, type Generator, InlineGenerator, type PoolGenerator } from '../push/index.ts';
+import { type MeshUpdate, mergedUpdate, type ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
-import { createDebouncer, type Debouncer, type Store, type TakenChanges } from '../store/index.ts';
+import { createDebouncer, type Debouncer, type Store } from '../store/index.ts';
 import type { WorkloadConnected, XdsServer } from '../xds/index.ts';
 import { type Cluster, openCluster } from './clusters/cluster.ts';
 import { type FollowedMeshFiles, followMeshFiles, type MeshFiles } from './config/mesh-files.ts';
@@ -34,7 +34,7 @@ import { type GaugeSource, sampleGauges } from './pipeline/gauges.ts';
 import { type Intake, openIntake } from './pipeline/intake.ts';
 import { debounceHooks, engineObserver, publishProblems, refusalLog } from './pipeline/observers.ts';
 import { publicationLog } from './pipeline/publications.ts';
-import { type MeshUpdate, mergedUpdate, Publisher } from './pipeline/publisher.ts';
+import { Publisher } from './pipeline/publisher.ts';
 import { PushLog } from './pipeline/push-log.ts';
 import { createTranslation, type Translation } from './pipeline/translation.ts';
 import { callerRanks } from './process/caller-ranks.ts';
@@ -175,7 +175,7 @@ export class DiscoveryProgram {
   }
 
   /** Changes of the store, with those of documents that are derived from them. */
-  #take(store: Store, filter?: (key: ResourceKey) => boolean): TakenChanges {
+  #take(store: Store, filter?: (key: ResourceKey) => boolean): MeshUpdate {
     return this.#translation.apply(store.take(filter));
   }
 
@@ -207,7 +207,7 @@ export class DiscoveryProgram {
   }
 
   /** Snapshot → engine, which pushes to each proxy what changed for it. */
-  #published(publication: Publication, milliseconds: number): void {
+  #published(publication: ModelChange, milliseconds: number): void {
     const { snapshot, resources } = publication;
     this.#publications.published(publication, milliseconds);
     this.#keySets?.published(publication);
@@ -286,8 +286,8 @@ export class DiscoveryProgram {
       else this.#publishMesh(this.#pipeline, update);
     };
     const files = followMeshFiles(this.#settings, cluster?.client.connection, {
-      onMesh: (mesh, eventTime) => onUpdate({ mesh, eventTime }),
-      onNetworks: (networks, eventTime) => onUpdate({ networks, eventTime }),
+      onMesh: (mesh, eventTime) => onUpdate({ changes: [], mesh, eventTime }),
+      onNetworks: (networks, eventTime) => onUpdate({ changes: [], networks, eventTime }),
     });
     this.#files = files;
     this.#closers.add(() => files.close());

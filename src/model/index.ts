@@ -9,7 +9,7 @@ export { isEmptySelector, labelsMatch } from './common/labels.ts';
 export { addressBytes, addressId, networkOfRegistry } from './common/networks.ts';
 export { compareCreated, compareMeta, compareText } from './common/order.ts';
 export { parseProtocol } from './common/protocol.ts';
-export { MeshModel, Model, type ModelStep, type ModelUpdate } from './model.ts';
+export { MeshModel, Model, type ModelChange } from './model.ts';
 export { modeOfPort } from './policies/peer-authentication.ts';
 export { destinationHosts, gatewayName } from './rules/virtual-services.ts';
 export { defaultScopeId } from './scopes/scope-plan.ts';

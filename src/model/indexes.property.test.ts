@@ -40,7 +40,7 @@ function next(
   const resources = new Map<ResourceKey, AnyResource | undefined>();
   const configs = new Map<ResourceKey, AnyResource | undefined>();
   for (const [key, resource] of changes) (isConfigKind(kindOfKey(key)) ? configs : resources).set(key, resource);
-  const { state, derived } = updateRegistry(registry, { resources });
+  const { state, derived } = updateRegistry(registry, resources, {});
   const step = updateMesh(mesh, scopeIndex, { version: mesh.version + 1, ...derived, configs });
   return { registry: state, mesh: step.state, scopeIndex: step.scopeIndex };
 }

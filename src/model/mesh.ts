@@ -4,10 +4,10 @@
  * equal states, however they are merged.
  */
 import { PMap } from '../core/pmap.ts';
-import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
+import { keyOf, type Resource, type ResourceChange, type ResourceKey } from '../resources/index.ts';
 import { deepEqual } from './common/equal.ts';
 import { compareMeta } from './common/order.ts';
-import { type Changed, ofKind, storeResources, tableOf } from './common/tables.ts';
+import { ofKind, storeResources, tableOf } from './common/tables.ts';
 import { indexHosts, withHostConflicts } from './host-index.ts';
 import type { ServiceChange } from './registry/services.ts';
 import { changedConfigs } from './rules/configs.ts';
@@ -90,7 +90,7 @@ function changedServices(before: MeshState, services: MeshDelta['services']): Ma
 /** Virtual services, destination rules, Sidecars and Gateways. */
 function updateConfiguration(
   state: MeshState,
-  changed: readonly Changed[],
+  changed: readonly ResourceChange[],
   everything: boolean,
 ): { state: MeshState; inputs: Pick<ScopeInputs, 'virtualServices' | 'rules' | 'sidecars'> } {
   const virtual = updateVirtualServices(
@@ -128,7 +128,7 @@ function updateConfiguration(
 /** The new resources of a kind (undefined: gone): the changed ones, or with `everything` all. */
 function changedOf<K extends ConfigKind>(
   state: MeshState,
-  changed: readonly Changed[],
+  changed: readonly ResourceChange[],
   kind: K,
   everything: boolean,
 ): Map<ResourceKey, Resource<K> | undefined> {
@@ -136,7 +136,12 @@ function changedOf<K extends ConfigKind>(
   return now;
 }
 
-function sidesOf<K extends ConfigKind>(state: MeshState, changed: readonly Changed[], kind: K, everything: boolean) {
+function sidesOf<K extends ConfigKind>(
+  state: MeshState,
+  changed: readonly ResourceChange[],
+  kind: K,
+  everything: boolean,
+) {
   const sides = new Map<ResourceKey, { before: Resource<K> | undefined; after: Resource<K> | undefined }>();
   for (const { key, before, after } of changed) {
     if ((after ?? before)?.kind === kind) sides.set(key, { before: ofKind(before, kind), after: ofKind(after, kind) });
@@ -148,7 +153,7 @@ function sidesOf<K extends ConfigKind>(state: MeshState, changed: readonly Chang
   return sides;
 }
 
-function updateSidecars(state: MeshState, changed: readonly Changed[]): MeshState['sidecars'] {
+function updateSidecars(state: MeshState, changed: readonly ResourceChange[]): MeshState['sidecars'] {
   const namespaces = new Set<string>();
   for (const { before, after } of changed) {
     const sidecar = after ?? before;

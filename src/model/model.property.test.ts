@@ -81,7 +81,7 @@ test('scopes that are released and acquired again equal those that were kept', (
         }
         const kept = new Map([...held].map((id) => [id, before.scopeById(id)]));
         assert.equal(model.scopes, [...kept.values()].filter((scope) => scope !== undefined).length);
-        const { snapshot: after, changes } = model.apply({ changes: changesOf(batch) });
+        const { snapshot: after, changes } = model.apply({ changes: changesOf(batch), eventTime: 0 });
         for (const id of changes.scopes.keys()) assert.ok(held.has(id), `${id} was kept up though nobody holds it`);
         for (const [id, scope] of kept) assertExactScope(id, scope, after.scopeById(id), changes);
       }
@@ -160,7 +160,7 @@ test('a change set has exactly the differences, and equal values stay the same o
         for (const id of ids(before)) if (!held.has(id)) model.acquire(id);
         for (const id of ids(before)) held.add(id);
         const kept = new Map([...held].map((id) => [id, before.scopeById(id)]));
-        const { snapshot: after, changes } = model.apply({ changes: changesOf(batch) });
+        const { snapshot: after, changes } = model.apply({ changes: changesOf(batch), eventTime: 0 });
         assertExactMaps('service', before.services, after.services, changes.services);
         assertExactMaps('peers', before.peers, after.peers, changes.peers);
         assertExactMaps('endpoints', before.endpoints, after.endpoints, changes.endpoints);

@@ -8,11 +8,12 @@ import { modelOf } from './testing/steps.ts';
 const sidecar = (path: string) => resource('Sidecar', path, { egress: [{ hosts: ['*/*'] }] });
 
 function set(model: Model, ...resources: readonly ReturnType<typeof resource>[]) {
-  return model.apply({ changes: resources.map((after) => ({ key: keyOf(after), before: undefined, after })) }).changes;
+  const changes = resources.map((after) => ({ key: keyOf(after), before: undefined, after }));
+  return model.apply({ changes, eventTime: 0 }).changes;
 }
 
 function remove(model: Model, key: string) {
-  return model.apply({ changes: [{ key, before: undefined, after: undefined }] }).changes;
+  return model.apply({ changes: [{ key, before: undefined, after: undefined }], eventTime: 0 }).changes;
 }
 
 test('reading a snapshot does not change the results of later steps', () => {
@@ -62,7 +63,7 @@ test('a changed mesh configuration changes everything in every acquired scope', 
   const model = modelOf(meshOf([service('a/web')]));
   model.acquire('b/');
   const mesh = { ...model.snapshot.mesh, defaultServiceExportTo: ['.'] };
-  assert.equal(model.apply({ changes: [], mesh }).changes.scopes.get('b/')?.everything, true);
+  assert.equal(model.apply({ changes: [], mesh, eventTime: 0 }).changes.scopes.get('b/')?.everything, true);
   assert.equal(model.scopes, 1);
   assert.deepEqual([...(set(model, service('b/new')).scopes.get('b/')?.hosts ?? [])], [fqdn('new.b')]);
 });

@@ -3,7 +3,14 @@
  * be read, but their changes are not reported. The main thread has a `Model`, a worker a `MeshModel`.
  */
 import { Memos } from '../core/memo.ts';
-import type { AnyResource, MeshConfig, MeshNetworks, ResourceChange, ResourceKey } from '../resources/index.ts';
+import type {
+  AnyResource,
+  MeshConfig,
+  MeshNetworks,
+  MeshUpdate,
+  ResourceChange,
+  ResourceKey,
+} from '../resources/index.ts';
 import { kindOfKey } from './common/tables.ts';
 import { updateMesh } from './mesh.ts';
 import { updatePolicies } from './policies/workload-policies.ts';
@@ -22,20 +29,16 @@ import {
   type Snapshot,
 } from './types/types.ts';
 
-export interface ModelUpdate {
-  /** Several changes of one key apply in order; the value before is always that of the current snapshot. */
-  readonly changes: Iterable<ResourceChange>;
-  readonly mesh?: MeshConfig;
-  readonly networks?: MeshNetworks;
-  /** Version of the next snapshot; absent: the next number. */
-  readonly version?: number;
-}
-
-export interface ModelStep {
+/** What the model made of an update: the next snapshot, and how it differs from the one before. */
+export interface ModelChange {
   readonly snapshot: Snapshot;
   readonly changes: ChangeSet;
-  /** The update for the workers. */
+  /** The same, as an update for the workers' mesh copies. */
   readonly delta: MeshDelta;
+  /** The resource changes behind it. */
+  readonly resources: readonly ResourceChange[];
+  /** Of the earliest event behind it, monotonic ms. */
+  readonly eventTime: number;
 }
 
 export interface ModelOptions {
@@ -179,16 +182,19 @@ export class Model extends ScopedModel<Snapshot> {
 
   /**
    * Makes the next snapshot and reports what differs. The cost follows the size of the change; equal values stay the
-   * same objects. When it throws, nothing has changed.
+   * same objects. The value before a change is always that of the current snapshot. When it throws, nothing has
+   * changed.
+   *
+   * @param version of the next snapshot
    */
-  apply({ changes, mesh, networks, version }: ModelUpdate): ModelStep {
+  apply(update: MeshUpdate, version = this.#states.mesh.version + 1): ModelChange {
     const before = this.#states;
     const resources = new Map<ResourceKey, AnyResource | undefined>();
     const configs = new Map<ResourceKey, AnyResource | undefined>();
-    for (const { key, after } of changes)
+    for (const { key, after } of update.changes)
       (isConfigKind(after?.kind ?? kindOfKey(key)) ? configs : resources).set(key, after);
-    const registry = updateRegistry(before.registry, { resources, mesh, networks });
-    const delta: MeshDelta = { version: version ?? before.mesh.version + 1, ...registry.derived, configs };
+    const registry = updateRegistry(before.registry, resources, update);
+    const delta: MeshDelta = { version, ...registry.derived, configs };
     const step = updateMesh(before.mesh, this.current.scopes.scopeIndex, delta);
     const policies = updatePolicies(registry.state, step.changes.configs);
     const states = { registry: { ...registry.state, policies: policies.policies }, mesh: step.state };
@@ -197,6 +203,8 @@ export class Model extends ScopedModel<Snapshot> {
     return {
       snapshot: this.current.snapshot,
       delta,
+      resources: update.changes,
+      eventTime: update.eventTime,
       changes: {
         ...step.changes,
         ...registry.changes,

@@ -176,6 +176,7 @@ test('a change recomputes only the scopes that depend on it', () => {
   const redefined = service('b/web', { ports: [{ name: 'http', port: 81 }] });
   const { changes, snapshot } = model.apply({
     changes: [{ key: keyOf(redefined), before: undefined, after: redefined }],
+    eventTime: 0,
   });
   assert.deepEqual([...changes.scopes.keys()], ['b/s']);
   assert.equal(snapshot.scopeOf('a', {}), scope);

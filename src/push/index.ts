@@ -1,6 +1,6 @@
 /** Push: views, bundles, generation in workers, the push queue. */
 export { resourceMessage } from './bundles/index.ts';
-export type { EngineObserver, Publication, ReadUnits, Reason } from './engine/index.ts';
+export type { EngineObserver, ReadUnits, Reason } from './engine/index.ts';
 export { Engine } from './engine/index.ts';
 export { defaultWorkers, type Generator, InlineGenerator, PoolGenerator } from './jobs/index.ts';
 export type { Push, PushReason } from './push.ts';

@@ -129,6 +129,7 @@ export {
   parseMeshNetworks,
   parseProxyConfig,
 } from './mesh-config.ts';
+export { type MeshUpdate, mergedUpdate, NO_EVENT } from './mesh-update.ts';
 export { PATCHED_MESSAGES } from './patched-messages.ts';
 export { isPathTemplate } from './path-templates.ts';
 export { GATEWAY_GROUP } from './policy-targets.ts';

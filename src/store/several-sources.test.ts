@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ResourceKey } from '../resources/kinds/types.ts';
 import { RefusedPolicies } from './refused-policies.ts';
-import type { TakenChanges } from './store.ts';
 import { problem, resource } from './testing/documents.ts';
 import { Memory } from './testing/memory.ts';
 import { openWorld as open, SOURCES, said } from './testing/world.ts';
@@ -283,7 +282,7 @@ test('the time of a change is that of its earliest event, in whatever order the 
     clock.at = time;
     happen();
   };
-  const taken = (filter?: (key: ResourceKey) => boolean): TakenChanges['eventTime'] => store.take(filter).eventTime;
+  const taken = (filter?: (key: ResourceKey) => boolean): number => store.take(filter).eventTime;
   const [a, b] = ['a', 'b'].map((name) => (version: number) => resource('VirtualService', name, version));
   assert.ok(a !== undefined && b !== undefined);
   at(30, () => api.set(a(1)));

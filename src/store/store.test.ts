@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseResource } from '../resources/index.ts';
+import { NO_EVENT, parseResource } from '../resources/index.ts';
 import type { AnyResource, ResourceEvent } from '../resources/kinds/types.ts';
 import { createStore } from './store.ts';
 
@@ -48,7 +48,7 @@ test('changes are merged: the first `before`, the last `after`, the earliest tim
   );
   store.apply('first', [set(service('a', 9)), set(service('a', 3)), remove('b'), set(service('b', 1))]);
   assert.equal(store.hasPending(), false);
-  assert.deepEqual(store.take(), { changes: [], eventTime: undefined });
+  assert.deepEqual(store.take(), { changes: [], eventTime: NO_EVENT });
 });
 
 test('a set that changes nothing is no change', () => {

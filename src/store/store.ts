@@ -9,6 +9,8 @@ import {
   type AnyResource,
   isClusterScoped,
   keyOf,
+  type MeshUpdate,
+  NO_EVENT,
   type ResourceChange,
   type ResourceEvent,
   type ResourceKey,
@@ -64,16 +66,6 @@ export interface AppliedSummary {
   readonly newProblems: number;
 }
 
-/** The changes that {@link Store.take} removes, for the next snapshot. */
-export interface TakenChanges {
-  readonly changes: readonly ResourceChange[];
-  /**
-   * Event time of the earliest event behind the changes, monotonic ms; `undefined` when there are none. Convergence is
-   * counted from here.
-   */
-  readonly eventTime: number | undefined;
-}
-
 export interface Store {
   /** Applies changes of a source. Throws InternalError for an unknown source. */
   apply(source: string, events: readonly ResourceEvent[]): AppliedSummary;
@@ -89,8 +81,11 @@ export interface Store {
    * its refused documents.
    */
   remove(source: string, eventTime: number): AppliedSummary;
-  /** Removes and returns pending changes (all, or those whose key passes), in key order. */
-  take(filter?: (key: ResourceKey) => boolean): TakenChanges;
+  /**
+   * Removes and returns pending changes (all, or those whose key passes), in key order. Several changes of a key are
+   * one, from the first `before` to the last `after`.
+   */
+  take(filter?: (key: ResourceKey) => boolean): MeshUpdate;
   /** Whether a `take()` would return anything. */
   hasPending(): boolean;
   /** The resource in force. */
@@ -163,13 +158,13 @@ class DocumentStore implements Store {
     return summary;
   }
 
-  take(filter?: (key: ResourceKey) => boolean): TakenChanges {
+  take(filter?: (key: ResourceKey) => boolean): MeshUpdate {
     const keys = [...this.#pending.keys()].filter((key) => filter === undefined || filter(key)).sort();
-    let eventTime: number | undefined;
+    let eventTime = NO_EVENT;
     const changes = keys.map((key): ResourceChange => {
       const first = this.#pending.get(key);
       this.#pending.delete(key);
-      if (first !== undefined) eventTime = Math.min(first.eventTime, eventTime ?? first.eventTime);
+      eventTime = Math.min(first?.eventTime ?? NO_EVENT, eventTime);
       return { key, before: first?.before, after: this.get(key) };
     });
     return { changes, eventTime };

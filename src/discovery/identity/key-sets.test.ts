@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { PMap } from '../../core/pmap.ts';
+import type { ModelChange } from '../../model/index.ts';
 import { createMetrics } from '../../observe/index.ts';
-import type { Publication } from '../../push/index.ts';
 import { parseResource } from '../../resources/index.ts';
 import { keySetKey } from '../../resources/key-sets.ts';
 import type { JwtRule } from '../../resources/kinds/schemas.ts';
@@ -29,7 +29,7 @@ function policy(...jwtRules: readonly JwtRule[]): Resource<'RequestAuthenticatio
 function publicationOf(...policies: readonly Resource<'RequestAuthentication'>[]) {
   const table = PMap.from(policies.map((each) => [keyOf(each), each] as const));
   const resources = (kind: string) => (kind === 'RequestAuthentication' ? table : PMap.empty());
-  const snapshot = { resources } as unknown as Publication['snapshot'];
+  const snapshot = { resources } as unknown as ModelChange['snapshot'];
   return {
     snapshot,
     resources: [{ key: 'RequestAuthentication/shop/policy' }] as unknown as readonly ResourceChange[],

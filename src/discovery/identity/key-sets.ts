@@ -8,9 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../core/clock.ts';
 import { wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../logging/index.ts';
-import type { Snapshot } from '../../model/index.ts';
+import type { ModelChange, Snapshot } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
-import type { Publication } from '../../push/index.ts';
 import { keySetKey, keySetReference, makeKeySet, type ResourceEvent } from '../../resources/index.ts';
 import { createKeySetResolver, guardedFetch } from '../../security/index.ts';
 import { countedFetch } from '../process/outgoing.ts';
@@ -29,7 +28,7 @@ export interface KeySetOptions {
 
 export interface KeySets {
   /** Called with each publication: a changed RequestAuthentication changes the fetched key sets. */
-  published(publication: Pick<Publication, 'snapshot' | 'resources'>): void;
+  published(publication: Pick<ModelChange, 'snapshot' | 'resources'>): void;
   /** Resolves when every key set has been tried once, or after a limit. */
   first(): Promise<void>;
   close(): void;

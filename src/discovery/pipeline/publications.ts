@@ -1,13 +1,12 @@
 /** Logs and metrics about published snapshots. */
 
-import type { SnapshotFindings } from '../../model/index.ts';
+import type { ModelChange, SnapshotFindings } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
-import type { Publication } from '../../push/index.ts';
 import { ignoredEndpointsLog, logNameConflicts } from './observers.ts';
 
 export interface PublicationLog {
   /** @param milliseconds how long it took to build the snapshot */
-  published(publication: Publication, milliseconds: number): void;
+  published(change: ModelChange, milliseconds: number): void;
 }
 
 /** @param now monotonic milliseconds */

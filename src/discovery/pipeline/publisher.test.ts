@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Model } from '../../model/index.ts';
-import type { Publication } from '../../push/index.ts';
-import { endpoints, meshResource, parse, service, virtualService } from '../../push/testing/mesh.ts';
+import { Model, type ModelChange } from '../../model/index.ts';
+import { endpoints, meshResource, service, virtualService } from '../../push/testing/mesh.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../../resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
+import { mergedUpdate, NO_EVENT } from '../../resources/mesh-update.ts';
 import { defaultDiscoverySettings } from '../../settings/index.ts';
 import { modelSettings } from '../config/model-settings.ts';
-import { mergedUpdate, type PublishedModel, Publisher, type PublishProblem } from './publisher.ts';
+import { type PublishedModel, Publisher, type PublishProblem } from './publisher.ts';
 
 function set(after: AnyResource): ResourceChange {
   return { key: keyOf(after), before: undefined, after };
 }
 
 class Bench {
-  readonly publications: Publication[] = [];
+  readonly publications: ModelChange[] = [];
   readonly faults: PublishProblem[] = [];
   readonly poison = new Set<string>();
   meshBroken = false;
@@ -41,7 +41,7 @@ class Bench {
       fork: () => this.#poisoned(model.fork()),
       apply: (update) => {
         this.attempts++;
-        const bad = [...update.changes].find(({ key }) => this.poison.has(key));
+        const bad = update.changes.find(({ key }) => this.poison.has(key));
         if (bad !== undefined) throw new Error(`cannot take ${bad.key}`);
         if (this.meshBroken && update.mesh !== undefined) throw new Error('cannot take the mesh configuration');
         return model.apply(update);
@@ -56,16 +56,12 @@ class Bench {
   get services(): string[] {
     return [...this.publisher.snapshot.services.keys()].sort();
   }
-
-  get reasons(): string[][] {
-    return this.publications.map(({ reasons }) => [...reasons]);
-  }
 }
 
 const many = Array.from({ length: 40 }, (_, index) => service('shop', `s${index}`));
 
 describe('publisher', () => {
-  it('publishes the next snapshot with its changes, event time and reasons', () => {
+  it('publishes the next snapshot with its changes and event time', () => {
     const bench = new Bench();
     bench.publish(5, service('shop', 'web'));
     bench.publish(7, endpoints('shop', 'web', '10.0.0.1'));
@@ -78,7 +74,6 @@ describe('publisher', () => {
         [8, 4],
       ],
     );
-    assert.deepEqual(bench.reasons, [['service'], ['endpoint'], ['config']]);
     assert.equal(bench.publications.at(-1)?.snapshot, bench.publisher.snapshot);
   });
 
@@ -87,48 +82,30 @@ describe('publisher', () => {
     const mesh = { ...defaultMeshConfig(), rootNamespace: 'other' };
     const changes = [set(service('shop', 'web'))];
     bench.now = 50;
-    bench.publisher.publish({ changes, eventTime: 5 }, { mesh, eventTime: 3 });
-    bench.publisher.publish({ changes: [set(service('shop', 'api'))], eventTime: 5 }, { mesh, eventTime: 7 });
-    bench.publisher.publish({ changes: [], eventTime: undefined }, { mesh, eventTime: 9 });
-    bench.publisher.publish({ changes: [set(service('shop', 'db'))], eventTime: undefined });
+    bench.publisher.publish({ changes, eventTime: 5 }, { changes: [], mesh, eventTime: 3 });
+    bench.publisher.publish(
+      { changes: [set(service('shop', 'api'))], eventTime: 5 },
+      { changes: [], mesh, eventTime: 7 },
+    );
+    bench.publisher.publish({ changes: [], eventTime: NO_EVENT }, { changes: [], mesh, eventTime: 9 });
+    bench.publisher.publish({ changes: [set(service('shop', 'db'))], eventTime: NO_EVENT });
     assert.deepEqual(
       bench.publications.map(({ eventTime }) => eventTime),
       [3, 5, 9, 50],
     );
     const networks = defaultMeshNetworks();
-    assert.deepEqual(mergedUpdate({ mesh, eventTime: 3 }, { networks, eventTime: 4 }), {
+    assert.deepEqual(mergedUpdate({ changes, mesh, eventTime: 3 }, { changes: [], networks, eventTime: 4 }), {
+      changes,
       mesh,
       networks,
       eventTime: 3,
     });
   });
 
-  it('publishes nothing without changes, and changes that generation does not read without a reason', () => {
+  it('publishes nothing without changes', () => {
     const bench = new Bench();
     bench.publish(1);
     assert.equal(bench.publications.length, 0);
-    bench.publish(1, endpoints('shop', 'nobody', '10.0.0.1'));
-    assert.deepEqual(bench.reasons, [[]]);
-  });
-
-  it('has a reason for changed labels of a workload, which may be a gateway', () => {
-    const bench = new Bench();
-    bench.publish(1, service('shop', 'web'));
-    const metadata = { name: 'edge-1', namespace: 'shop', labels: { app: 'edge' } };
-    const status = { phase: 'Running', podIP: '10.0.0.9' };
-    bench.publish(2, parse({ apiVersion: 'v1', kind: 'Pod', metadata, spec: { serviceAccountName: 'edge' }, status }));
-    assert.deepEqual(bench.reasons, [['service'], ['proxy']]);
-  });
-
-  it('has the mesh configuration as reason, and keeps the snapshot when it is the same', () => {
-    const bench = new Bench();
-    bench.publisher.publish(
-      { changes: [], eventTime: 1 },
-      { mesh: { ...defaultMeshConfig(), rootNamespace: 'other' } },
-    );
-    assert.deepEqual(bench.reasons, [['mesh']]);
-    bench.publisher.publish({ changes: [], eventTime: 2 }, { networks: defaultMeshNetworks() });
-    assert.deepEqual(bench.reasons, [['mesh'], []]);
   });
 });
 
@@ -191,7 +168,10 @@ describe('publisher: changes that the model cannot apply', () => {
     const bench = new Bench();
     bench.meshBroken = true;
     const mesh = { ...defaultMeshConfig(), rootNamespace: 'elsewhere' };
-    bench.publisher.publish({ changes: [set(service('shop', 'web'))], eventTime: 1 }, { mesh });
+    bench.publisher.publish(
+      { changes: [set(service('shop', 'web'))], eventTime: 1 },
+      { changes: [], mesh, eventTime: NO_EVENT },
+    );
     assert.equal(bench.services.length, 1);
     assert.deepEqual(
       bench.faults.map(({ key }) => key),

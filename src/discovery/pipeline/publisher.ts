@@ -5,26 +5,14 @@
  * is set aside without delaying the others. Each later publication tries it again, until it is applied or replaced.
  */
 import { toError } from '../../core/errors.ts';
-import type { ChangeSet, Model, ModelStep, ModelUpdate, Snapshot } from '../../model/index.ts';
-import type { Publication, PushReason } from '../../push/index.ts';
-import type { MeshConfig, MeshNetworks, ResourceChange, ResourceKey } from '../../resources/index.ts';
-import type { TakenChanges } from '../../store/index.ts';
-
-/** The changed mesh files. */
-interface MeshChange {
-  readonly mesh?: MeshConfig;
-  readonly networks?: MeshNetworks;
-}
-
-/** Changed files, and when the first change was noticed, monotonic ms. */
-export interface MeshUpdate extends MeshChange {
-  readonly eventTime: number;
-}
-
-/** Two updates as one: with the later values and the earlier time. */
-export function mergedUpdate(first: MeshUpdate | undefined, then: MeshUpdate): MeshUpdate {
-  return first === undefined ? then : { ...first, ...then, eventTime: Math.min(first.eventTime, then.eventTime) };
-}
+import type { Model, ModelChange, Snapshot } from '../../model/index.ts';
+import {
+  type MeshUpdate,
+  mergedUpdate,
+  NO_EVENT,
+  type ResourceChange,
+  type ResourceKey,
+} from '../../resources/index.ts';
 
 /** A change that the model cannot apply. The version before stays in force. */
 export interface PublishProblem {
@@ -35,7 +23,7 @@ export interface PublishProblem {
 
 /** The part of the model that the publisher uses. */
 export interface PublishedModel extends Pick<Model, 'snapshot'> {
-  apply(update: ModelUpdate): ModelStep;
+  apply(update: MeshUpdate): ModelChange;
   /** A copy of the model, to find out which change it cannot apply. */
   fork(): PublishedModel;
 }
@@ -44,54 +32,31 @@ export interface PublisherOptions {
   readonly model: PublishedModel;
   readonly now: () => number;
   /** Called with each new snapshot and the time it took to build, milliseconds. */
-  readonly onPublication: (publication: Publication, milliseconds: number) => void;
+  readonly onPublication: (change: ModelChange, milliseconds: number) => void;
   /** Called once for each change that is set aside. */
   readonly onProblem: (fault: PublishProblem) => void;
 }
 
-const NO_REASONS: ReadonlySet<PushReason> = new Set();
-
 /** Attempts to find the changes that cannot be applied. After that the undecided ones are set aside together. */
 const MAX_ATTEMPTS = 256;
 
-interface Change extends ResourceChange {
-  readonly eventTime: number;
+const NOTHING: MeshUpdate = { changes: [], eventTime: NO_EVENT };
+
+function isEmpty({ changes, ...files }: MeshUpdate): boolean {
+  return changes.length === 0 && !hasFiles(files);
 }
 
-function isPresent({ mesh, networks }: MeshChange): boolean {
+function hasFiles({ mesh, networks }: Pick<MeshUpdate, 'mesh' | 'networks'>): boolean {
   return mesh !== undefined || networks !== undefined;
-}
-
-/** True when the settings that decide views and generation are equal. */
-function isEmpty(changes: ChangeSet): boolean {
-  return (
-    !changes.everything &&
-    changes.services.size === 0 &&
-    changes.endpoints.size === 0 &&
-    changes.addresses.size === 0 &&
-    changes.workloads.size === 0 &&
-    changes.configs.size === 0 &&
-    changes.scopes.size === 0
-  );
-}
-
-/** The reasons of a push: the labels of `ctl_push_triggers`. */
-function reasonsOf(changes: ChangeSet): ReadonlySet<PushReason> {
-  const reasons = new Set<PushReason>();
-  if (changes.everything) reasons.add('mesh');
-  if (changes.services.size > 0) reasons.add('service');
-  if (changes.configs.size > 0) reasons.add('config');
-  if (changes.endpoints.size > 0 && reasons.size === 0) reasons.add('endpoint');
-  if (reasons.size === 0) reasons.add('proxy');
-  return reasons;
 }
 
 /** Applies changes to the model and publishes its snapshots. */
 export class Publisher {
   readonly #options: PublisherOptions;
-  /** Changes that could not be applied. */
-  #aside = new Map<ResourceKey, Change>();
-  #meshAside: MeshChange = {};
+  /** What could not be applied. */
+  #aside = NOTHING;
+  /** Event times of the changes in it. */
+  #asideTimes: ReadonlyMap<ResourceKey, number> = new Map();
 
   constructor(options: PublisherOptions) {
     this.#options = options;
@@ -102,80 +67,86 @@ export class Publisher {
   }
 
   /** Publishes changed resources, changed mesh files, or both. Does nothing without a change. */
-  publish(taken: TakenChanges, { eventTime: ofMesh, ...mesh }: Partial<MeshUpdate> = {}): void {
-    if (taken.changes.length === 0 && !isPresent(mesh)) return;
+  publish(resources: MeshUpdate, files = NOTHING): void {
+    const update = mergedUpdate(resources, files);
+    if (isEmpty(update)) return;
     const started = this.#options.now();
-    const { eventTime: ofResources = started } = taken;
-    const ofBatch = Math.min(ofResources, ofMesh ?? ofResources);
-    const waiting = new Map(this.#aside);
-    for (const change of taken.changes) {
-      waiting.delete(change.key);
-      waiting.set(change.key, { ...change, eventTime: ofBatch });
-    }
-    const step = this.#step([...waiting.values()], { ...this.#meshAside, ...mesh });
-    if (step === undefined) return;
-    const { snapshot, changes, delta, resources } = step;
-    // Published even without a reason to push, because the replicas must have the version of the snapshot.
-    const reasons = isEmpty(changes) ? NO_REASONS : reasonsOf(changes);
-    const eventTime = resources.reduce((oldest, change) => Math.min(oldest, change.eventTime), ofBatch);
-    const publication = { snapshot, changes, delta, resources, eventTime, reasons };
-    this.#options.onPublication(publication, this.#options.now() - started);
+    const eventTime = update.eventTime === NO_EVENT ? started : update.eventTime;
+    const change = this.#apply(this.#withAside({ ...update, eventTime }));
+    if (change !== undefined) this.#options.onPublication(change, this.#options.now() - started);
   }
 
-  /** The next snapshot with all changes, or with those that can be applied; undefined without any. */
-  #step(waiting: readonly Change[], mesh: MeshChange): (ModelStep & { resources: readonly Change[] }) | undefined {
-    const all = this.#attempt(waiting, mesh);
-    if (!(all instanceof Error)) {
-      this.#aside = new Map();
-      this.#meshAside = {};
-      return { ...all, resources: waiting };
+  /** The update, with what was set aside and is not replaced by it. */
+  #withAside(update: MeshUpdate): MeshUpdate {
+    if (isEmpty(this.#aside)) return update;
+    const replaced = new Set(update.changes.map(({ key }) => key));
+    const kept = this.#aside.changes.filter(({ key }) => !replaced.has(key));
+    this.#asideTimes = new Map([...this.#asideTimes].filter(([key]) => !replaced.has(key)));
+    return { ...this.#aside, ...update, changes: [...kept, ...update.changes] };
+  }
+
+  /** The change of the model by the whole update, or by what can be applied of it; undefined where nothing can. */
+  #apply(update: MeshUpdate): ModelChange | undefined {
+    const whole = this.#attempt(update);
+    if (!(whole instanceof Error)) {
+      this.#aside = NOTHING;
+      this.#asideTimes = new Map();
+      return whole;
     }
-    const failing = this.#failing(waiting);
-    const good = waiting.filter(({ key }) => !failing.has(key));
-    const withMesh = this.#attempt(good, mesh);
-    const step = withMesh instanceof Error ? this.#attempt(good, {}) : withMesh;
+    const failing = this.#failing(update);
+    const { eventTime } = update;
+    const changes = update.changes.filter(({ key }) => !failing.has(key));
+    const withFiles = this.#attempt({ ...update, changes });
+    const change = withFiles instanceof Error ? this.#attempt({ changes, eventTime }) : withFiles;
     // Each change can be applied alone, but not all together.
-    if (step instanceof Error) for (const { key } of good) failing.set(key, step.message);
-    if (withMesh instanceof Error) this.#setMeshAside(mesh, withMesh);
-    else this.#meshAside = {};
-    this.#setAside(waiting, failing);
-    const something = good.length > 0 || (!(withMesh instanceof Error) && isPresent(mesh));
-    return step instanceof Error || !something ? undefined : { ...step, resources: good };
+    if (change instanceof Error) for (const { key } of changes) failing.set(key, change.message);
+    this.#setAside(update, failing, withFiles instanceof Error ? withFiles : undefined);
+    const something = changes.length > 0 || (!(withFiles instanceof Error) && hasFiles(update));
+    return change instanceof Error || !something ? undefined : change;
   }
 
-  #setAside(waiting: readonly Change[], failing: ReadonlyMap<ResourceKey, string>): void {
-    const known = this.#aside;
-    this.#aside = new Map(waiting.filter(({ key }) => failing.has(key)).map((change) => [change.key, change]));
-    for (const [key, change] of this.#aside) {
-      if (known.get(key) !== change) this.#options.onProblem({ key, message: failing.get(key) ?? '' });
+  /** @param ofFiles why the mesh files cannot be applied; undefined: they were */
+  #setAside(
+    { changes, eventTime, ...files }: MeshUpdate,
+    failing: ReadonlyMap<ResourceKey, string>,
+    ofFiles: Error | undefined,
+  ): void {
+    const { changes: known, mesh, networks } = this.#aside;
+    const left = changes.filter(({ key }) => failing.has(key));
+    this.#aside = { ...(ofFiles && files), changes: left, eventTime: NO_EVENT };
+    this.#asideTimes = new Map(left.map(({ key }) => [key, this.#asideTimes.get(key) ?? eventTime]));
+    const reported = new Set(known);
+    for (const change of left) {
+      const { key } = change;
+      if (!reported.has(change)) this.#options.onProblem({ key, message: failing.get(key) ?? '' });
     }
+    const isKnown = files.mesh === mesh && files.networks === networks;
+    if (ofFiles !== undefined && hasFiles(files) && !isKnown)
+      this.#options.onProblem({ key: 'mesh configuration', message: ofFiles.message });
   }
 
-  #setMeshAside(mesh: MeshChange, { message }: Error): void {
-    const known = mesh.mesh === this.#meshAside.mesh && mesh.networks === this.#meshAside.networks;
-    this.#meshAside = mesh;
-    if (!known && isPresent(mesh)) this.#options.onProblem({ key: 'mesh configuration', message });
-  }
-
-  #attempt(
-    changes: readonly ResourceChange[],
-    mesh: MeshChange,
-    model: PublishedModel = this.#options.model,
-  ): ModelStep | Error {
+  #attempt(update: MeshUpdate, model: PublishedModel = this.#options.model): ModelChange | Error {
     try {
-      return model.apply({ changes, ...mesh });
+      return model.apply({ ...update, eventTime: this.#eventTime(update) });
     } catch (error) {
       return toError(error);
     }
   }
 
+  /** Changes that were set aside have their own times. */
+  #eventTime({ changes, eventTime }: MeshUpdate): number {
+    if (this.#asideTimes.size === 0) return eventTime;
+    return changes.reduce((oldest, { key }) => Math.min(oldest, this.#asideTimes.get(key) ?? oldest), eventTime);
+  }
+
   /** The changes that cannot be applied, and why. Halves the batch, so that one among many is found in few attempts. */
-  #failing(changes: readonly Change[]): Map<ResourceKey, string> {
+  #failing({ changes, eventTime }: MeshUpdate): Map<ResourceKey, string> {
     const found = new Map<ResourceKey, string>();
-    const parts: (readonly Change[])[] = [changes];
+    const parts: (readonly ResourceChange[])[] = [changes];
     for (let attempts = 0; parts.length > 0; attempts++) {
       const part = parts.pop() ?? [];
-      const failure = part.length === 0 ? undefined : this.#attempt(part, {}, this.#options.model.fork());
+      const failure =
+        part.length === 0 ? undefined : this.#attempt({ changes: part, eventTime }, this.#options.model.fork());
       if (!(failure instanceof Error)) continue;
       if (part.length === 1 || attempts >= MAX_ATTEMPTS) {
         for (const { key } of part) found.set(key, failure.message);

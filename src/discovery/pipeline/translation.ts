@@ -7,6 +7,7 @@ import {
   INGRESS_KINDS,
   type Kind,
   type MeshConfig,
+  type MeshUpdate,
   type ObjectAccess,
   type Resource,
   type ResourceKey,
@@ -15,15 +16,14 @@ import {
   SERVICE_API_KINDS,
 } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
-import type { TakenChanges } from '../../store/index.ts';
 import { GatewayApiTranslator, IngressTranslator, type Translator, UnservedTargets } from '../../translators/index.ts';
 import { gatewayControllerName } from '../config/gateway-controller-name.ts';
 import { revisionName } from '../process/revision.ts';
 import { warningLog } from './document-log.ts';
 
 export interface Translation {
-  /** The changes to publish for these changes of the store. */
-  apply(taken: TakenChanges): TakenChanges;
+  /** What to publish for these changes of the store. */
+  apply(update: MeshUpdate): MeshUpdate;
   /** The mesh configuration in force from the next {@link apply} on. */
   configure(mesh: MeshConfig): void;
   /** Whether an Ingress is of the mesh, as the classes and the mesh configuration are now. */
@@ -91,12 +91,12 @@ export function createTranslation(
     onStatuses(of, next) {
       notify[of] = next;
     },
-    apply(taken) {
-      const derived = translators.flatMap((translator) => translator.apply(taken.changes));
+    apply(update) {
+      const derived = translators.flatMap((translator) => translator.apply(update.changes));
       notifyOfStatuses();
-      targets.apply(taken.changes);
-      const own = taken.changes.filter(({ key }) => !TRANSLATED.has(key.slice(0, key.indexOf('/'))));
-      return { changes: [...own, ...derived], eventTime: taken.eventTime };
+      targets.apply(update.changes);
+      const own = update.changes.filter(({ key }) => !TRANSLATED.has(key.slice(0, key.indexOf('/'))));
+      return { ...update, changes: [...own, ...derived] };
     },
     warningsOf: (key) => targets.warningsOf(key),
     configure: (mesh) => ingress.configure(mesh),

@@ -7,8 +7,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { tempDir } from '../../../test/harness/files.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { getScope } from '../../logging/index.ts';
+import type { ModelChange } from '../../model/index.ts';
 import { meshOf, resource, service } from '../../model/testing/build.ts';
-import type { Publication } from '../../push/index.ts';
 import { inline, Mesh, sidecar } from '../../push/testing/mesh.ts';
 import type { AnyResource, ResourceEvent } from '../../resources/index.ts';
 import { defaultDiscoverySettings } from '../../settings/index.ts';
@@ -40,7 +40,7 @@ async function start(workloadEntryGraceMs: number, stateDir?: string) {
     const changes = resources.map((after) => {
       return { key: `${after.kind}/${after.meta.namespace}/${after.meta.name}`, before: undefined, after };
     });
-    const publication: Pick<Publication, 'snapshot' | 'resources'> = {
+    const publication: Pick<ModelChange, 'snapshot' | 'resources'> = {
       snapshot: meshOf(resources),
       resources: changes,
     };

@@ -6,7 +6,7 @@
 import { messageOf } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { getScope } from '../../logging/index.ts';
-import type { Publication } from '../../push/index.ts';
+import type { ModelChange } from '../../model/index.ts';
 import type { WorkloadStream } from '../../xds/index.ts';
 import type { RegisteringNode, RegisteringStream, RegistrationOptions } from './entries.ts';
 import type { WorkloadRegistry } from './registry.ts';
@@ -22,7 +22,7 @@ type ConnectedNode = Omit<RegisteringNode, 'workloadGroup'> & Pick<ProxyNode, 'w
 export class WorkloadRegistration {
   readonly #options: RegistrationOptions;
   readonly #streams = new Set<RegisteringStream>();
-  #snapshot: Publication['snapshot'] | undefined;
+  #snapshot: ModelChange['snapshot'] | undefined;
   #registry: WorkloadRegistry | undefined;
   #loading: Promise<void> | undefined;
   #closed = false;
@@ -54,7 +54,7 @@ export class WorkloadRegistration {
   }
 
   /** There is a new snapshot. */
-  published({ snapshot, resources }: Pick<Publication, 'snapshot' | 'resources'>): void {
+  published({ snapshot, resources }: Pick<ModelChange, 'snapshot' | 'resources'>): void {
     this.#snapshot = snapshot;
     if (this.#registry !== undefined) this.#registry.published(resources);
     else if (snapshot.resources('WorkloadGroup').size > 0 && !this.#closed) this.#loading ??= this.#load();

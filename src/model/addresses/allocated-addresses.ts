@@ -12,12 +12,12 @@
  * this address: otherwise a younger ServiceEntry of any namespace could take it away with a suitable host name.
  */
 import { PMap } from '../../core/pmap.ts';
-import { type AnyResource, keyOf, type Resource } from '../../resources/index.ts';
+import { type AnyResource, keyOf, type Resource, type ResourceChange } from '../../resources/index.ts';
 import { GroupEdits, type Groups, membersOf } from '../common/groups.ts';
 import { canonicalHost, isWildcardHost } from '../common/hosts.ts';
 import { canonicalBytes } from '../common/networks.ts';
 import { compareCreated, compareText, lowerBound } from '../common/order.ts';
-import { type Changed, ofKind } from '../common/tables.ts';
+import { ofKind } from '../common/tables.ts';
 import { entryPorts, entryResolution } from '../services/definitions.ts';
 import type { NameConflict, Service } from '../types/types.ts';
 import { type AddressIndexes, addressOwner } from './address-owners.ts';
@@ -91,7 +91,7 @@ function hostsWanting(resource: AnyResource | undefined): readonly string[] {
  */
 export function nextAllocatedAddresses(
   before: AllocatedAddresses,
-  changed: readonly Changed[],
+  changed: readonly ResourceChange[],
   entries: PMap<Resource<'ServiceEntry'>>,
   sequence = SEQUENCE,
 ): AllocatedAddresses {

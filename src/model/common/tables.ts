@@ -1,6 +1,6 @@
 /** Tables of resources by kind, and how a change updates them. */
 import { PMap } from '../../core/pmap.ts';
-import type { AnyResource, Kind, Resource, ResourceKey } from '../../resources/index.ts';
+import type { AnyResource, Kind, Resource, ResourceChange, ResourceKey } from '../../resources/index.ts';
 
 export type ResourceTables<K extends Kind = Kind> = Readonly<Record<K, PMap<AnyResource>>>;
 
@@ -13,13 +13,6 @@ export function tableOf<K extends Kind>(tables: ResourceTables<K>, kind: K): PMa
   return tables[kind] as unknown as PMap<Resource<K>>;
 }
 
-/** A resource whose fingerprint changed. */
-export interface Changed {
-  readonly key: ResourceKey;
-  readonly before: AnyResource | undefined;
-  readonly after: AnyResource | undefined;
-}
-
 /** The resource of a change if it is of this kind. */
 export function ofKind<K extends Kind>(resource: AnyResource | undefined, kind: K): Resource<K> | undefined {
   return resource?.kind === kind ? (resource as unknown as Resource<K>) : undefined;
@@ -29,12 +22,12 @@ export function kindOfKey(key: ResourceKey): string {
   return key.slice(0, key.indexOf('/'));
 }
 
-/** Puts resources into their tables; returns those that differ. */
+/** Puts resources into their tables; returns those whose fingerprints differ. */
 export function storeResources<K extends Kind>(
   tables: ResourceTables<K>,
   changes: Iterable<readonly [ResourceKey, AnyResource | undefined]>,
-): { readonly tables: ResourceTables<K>; readonly changed: readonly Changed[] } {
-  const changed: Changed[] = [];
+): { readonly tables: ResourceTables<K>; readonly changed: readonly ResourceChange[] } {
+  const changed: ResourceChange[] = [];
   const edits = new Map<K, [ResourceKey, AnyResource | undefined][]>();
   for (const [key, after] of changes) {
     const kind = after?.kind ?? kindOfKey(key);

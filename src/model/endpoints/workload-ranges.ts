@@ -5,13 +5,12 @@
  * blocks that contain them in a larger one, which also do not change with every Pod.
  */
 import { PMap } from '../../core/pmap.ts';
-import type { AnyResource, Resource } from '../../resources/index.ts';
+import type { AnyResource, Resource, ResourceChange } from '../../resources/index.ts';
 import { isApiServerKey } from '../addresses/address-owners.ts';
 import { type Counts, NO_COUNTS, nextCounts } from '../common/counts.ts';
 import { deepEqual } from '../common/equal.ts';
 import { canonicalBytes } from '../common/networks.ts';
 import { compareText } from '../common/order.ts';
-import type { Changed } from '../common/tables.ts';
 import { isFinished, podAddresses } from '../workloads/workloads.ts';
 import { bareAddresses, type EndpointsDocument } from './endpoint-documents.ts';
 
@@ -54,7 +53,7 @@ interface Move {
 }
 
 /** The ranges after these resources changed. */
-export function nextWorkloadRanges(before: WorkloadRanges, changed: readonly Changed[]): WorkloadRanges {
+export function nextWorkloadRanges(before: WorkloadRanges, changed: readonly ResourceChange[]): WorkloadRanges {
   const moves = changed.flatMap(({ key, before: was, after: is }): Move[] => {
     const move = { before: workloadAddresses(key, was), after: workloadAddresses(key, is) };
     return deepEqual(move.before, move.after) ? [] : [move];

@@ -6,11 +6,11 @@
  * of its level, and over narrower ones where the policy's selector is unknown.
  */
 import { PMap } from '../../core/pmap.ts';
-import type { Resource } from '../../resources/index.ts';
+import type { Resource, ResourceChange } from '../../resources/index.ts';
 import { deepEqual } from '../common/equal.ts';
 import { isEmptySelector, type Labels, labelsMatch } from '../common/labels.ts';
 import { compareMeta } from '../common/order.ts';
-import { type Changed, ofKind, type ResourceTables, tableOf } from '../common/tables.ts';
+import { ofKind, type ResourceTables, tableOf } from '../common/tables.ts';
 import type {
   ModelSettings,
   MutualTlsMode,
@@ -69,7 +69,7 @@ interface PolicySources {
 /** The policies after a change of resources (`state` has the new ones already), and where they differ. */
 export function updatePeerPolicies(
   state: PolicySources,
-  changed: readonly Changed[],
+  changed: readonly ResourceChange[],
 ): { policies: PeerPolicies; change: PolicyChange; selections: readonly WorkloadSelection[] } {
   const touched = new Set<string>();
   for (const { before, after } of changed) {
@@ -110,7 +110,7 @@ export function updatePeerPolicies(
 
 /** The workloads that changed policies select, before and after, where that makes a difference. */
 function selectionsOf(
-  changed: readonly Changed[],
+  changed: readonly ResourceChange[],
   change: PolicyChange,
   rootNamespace: string,
 ): readonly WorkloadSelection[] {

@@ -3,11 +3,11 @@
  * in steps that each process only what the step before found changed. What generation reads of the result is the input
  * of the mesh stage (`mesh.ts`).
  */
-import type { AnyResource, MeshConfig, MeshNetworks, Resource, ResourceKey } from '../../resources/index.ts';
+import type { AnyResource, MeshUpdate, Resource, ResourceChange, ResourceKey } from '../../resources/index.ts';
 import { deepEqual } from '../common/equal.ts';
 import { membersOf } from '../common/groups.ts';
 import { addressId, networkFinder } from '../common/networks.ts';
-import { type Changed, ofKind, storeResources, tableOf } from '../common/tables.ts';
+import { ofKind, storeResources, tableOf } from '../common/tables.ts';
 import { updatePeerPolicies } from '../policies/peer-authentication.ts';
 import { changedConfigs } from '../rules/configs.ts';
 import { newConflicts } from '../rules/conflicts.ts';
@@ -21,28 +21,23 @@ import { type ServiceChanges, updateServices } from './services.ts';
 import type { State } from './state.ts';
 import { dirtyServices, guardedServices, indexWorkloads } from './workload-indexes.ts';
 
-export interface RegistryUpdate {
-  /** The new resources by key; undefined: gone. Without the kinds that generation reads directly. */
-  readonly resources: ReadonlyMap<ResourceKey, AnyResource | undefined>;
-  readonly mesh?: MeshConfig | undefined;
-  readonly networks?: MeshNetworks | undefined;
-}
-
 /** The changes of the input of the mesh stage. */
-export type DerivedChanges = Omit<MeshDelta, 'version' | 'configs'>;
+type DerivedChanges = Omit<MeshDelta, 'version' | 'configs'>;
 
 export type RegistryChanges = Pick<
   ChangeSet,
   'endpoints' | 'addresses' | 'peerAuthentication' | 'workloads' | 'configs' | 'nameConflicts'
 >;
 
+/** @param resources the new ones by key; undefined: gone. Without the kinds that generation reads directly */
 export function updateRegistry(
   before: State,
-  update: RegistryUpdate,
+  resources: ReadonlyMap<ResourceKey, AnyResource | undefined>,
+  configuration: Pick<MeshUpdate, 'mesh' | 'networks'>,
 ): { readonly state: State; readonly derived: DerivedChanges; readonly changes: RegistryChanges } {
-  const { state: configured, changed: config } = configure(before, update);
+  const { state: configured, changed: config } = configure(before, configuration);
   const everything = config.mesh !== undefined || config.networks !== undefined;
-  const { tables, changed } = storeResources(configured.resources, update.resources);
+  const { tables, changed } = storeResources(configured.resources, resources);
   const stored = { ...configured, resources: tables };
   const peerPolicies = updatePeerPolicies(stored, changed);
   const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed, stored.settings);
@@ -95,7 +90,7 @@ function joinedParts(a: AffectedParts | undefined, b: AffectedParts): AffectedPa
 /** Sets the mesh configuration and networks where they differ. */
 function configure(
   before: State,
-  { mesh, networks }: RegistryUpdate,
+  { mesh, networks }: Pick<MeshUpdate, 'mesh' | 'networks'>,
 ): { state: State; changed: Pick<MeshDelta, 'mesh' | 'networks'> } {
   const changed = {
     ...(mesh !== undefined && !deepEqual(mesh, before.mesh) && { mesh }),
@@ -110,7 +105,7 @@ function configure(
 function updateUnserved(
   before: State,
   state: State,
-  changed: readonly Changed[],
+  changed: readonly ResourceChange[],
   addresses: ReadonlySet<string>,
 ): State['unservedPods'] {
   const table = tableOf(state.resources, 'Pod');

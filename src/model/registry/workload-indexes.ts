@@ -2,13 +2,13 @@
  * The first step of a change: indexes of pods, workload entries, slices and definers, and which services have to be
  * recomputed because something that they depend on changed.
  */
-import type { AnyResource, Resource, ResourceKey } from '../../resources/index.ts';
+import type { AnyResource, Resource, ResourceChange, ResourceKey } from '../../resources/index.ts';
 import { isApiServerKey } from '../addresses/address-owners.ts';
 import { changedAllocations, nextAllocatedAddresses } from '../addresses/allocated-addresses.ts';
 import { GroupEdits, membersOf } from '../common/groups.ts';
 import { type Labels, labelsMatch } from '../common/labels.ts';
 import { addressId } from '../common/networks.ts';
-import { type Changed, ofKind, tableOf } from '../common/tables.ts';
+import { ofKind, tableOf } from '../common/tables.ts';
 import { bareAddresses, type EndpointsDocument } from '../endpoints/endpoint-documents.ts';
 import { selectionId, workloadSelectorOf } from '../endpoints/endpoints.ts';
 import { nextWorkloadRanges, nodeAddresses } from '../endpoints/workload-ranges.ts';
@@ -83,7 +83,7 @@ function asDocument(
 }
 
 /** `state` with updated indexes of workloads and definers (its resources are the new ones already). */
-export function indexWorkloads(state: State, changed: readonly Changed[]): State {
+export function indexWorkloads(state: State, changed: readonly ResourceChange[]): State {
   const podsByIp = new GroupEdits();
   const podsByNamespace = new GroupEdits();
   const entriesByNamespace = new GroupEdits();
@@ -209,7 +209,7 @@ class DirtyServices {
 export function dirtyServices(
   before: State,
   state: State,
-  changed: readonly Changed[],
+  changed: readonly ResourceChange[],
 ): Map<ServiceKey, AffectedParts> {
   const dirty = new DirtyServices(state);
   for (const read of changedAllocations(before.allocatedAddresses, state.allocatedAddresses)) dirty.addReaders(read);
@@ -225,7 +225,11 @@ export function dirtyServices(
 }
 
 /** The virtual IPs that Services of a cluster had or have, and those of other clusters have as well or had. */
-function addressesWithOtherClusters(before: State, after: State, changed: readonly Changed[]): readonly string[] {
+function addressesWithOtherClusters(
+  before: State,
+  after: State,
+  changed: readonly ResourceChange[],
+): readonly string[] {
   const [{ clusters: was }, { clusters: is }] = [before.remoteVirtualIps, after.remoteVirtualIps];
   const addresses = was === is ? [] : is.changedKeys(was);
   if (is.size === 0) return addresses;

@@ -1,11 +1,10 @@
 /** Configuration that generation reads directly: which of it differs in what generation reads. */
-import { type AnyResource, isDryRun } from '../../resources/index.ts';
+import { type AnyResource, isDryRun, type ResourceChange } from '../../resources/index.ts';
 import { deepEqual } from '../common/equal.ts';
-import type { Changed } from '../common/tables.ts';
 import type { ChangeSet } from '../types/types.ts';
 
 /** The resources that differ in what generation reads. */
-export function changedConfigs(changed: readonly Changed[]): ChangeSet['configs'] {
+export function changedConfigs(changed: readonly ResourceChange[]): ChangeSet['configs'] {
   const differing = changed.filter(({ before, after }) => !deepEqual(readPart(before), readPart(after)));
   return new Map(differing.map(({ key, before, after }) => [key, { before, after }]));
 }

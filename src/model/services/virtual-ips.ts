@@ -1,10 +1,10 @@
 /** The virtual IPs (cluster IPs) of orchestrator Services, and an index of those that other clusters have. */
 import { PMap } from '../../core/pmap.ts';
-import type { AnyResource, Resource } from '../../resources/index.ts';
+import type { AnyResource, Resource, ResourceChange } from '../../resources/index.ts';
 import { NO_COUNTS, nextCounts } from '../common/counts.ts';
 import { GroupEdits, type Groups, membersOf } from '../common/groups.ts';
 import { addressId } from '../common/networks.ts';
-import { type Changed, ofKind } from '../common/tables.ts';
+import { ofKind } from '../common/tables.ts';
 
 /** The cluster IPs of an orchestrator Service, as written. */
 export function clusterIps({ content }: Resource<'Service'>): readonly string[] {
@@ -34,7 +34,7 @@ export interface RemoteVirtualIps {
 
 export const NO_REMOTE_VIRTUAL_IPS: RemoteVirtualIps = { counts: PMap.empty(), clusters: PMap.empty() };
 
-export function nextRemoteVirtualIps(index: RemoteVirtualIps, changed: readonly Changed[]): RemoteVirtualIps {
+export function nextRemoteVirtualIps(index: RemoteVirtualIps, changed: readonly ResourceChange[]): RemoteVirtualIps {
   const moves: { before: ReadonlyMap<string, number>; after: ReadonlyMap<string, number> }[] = [];
   for (const { before, after } of changed) {
     const [was, is] = [remoteIpsOf(before), remoteIpsOf(after)];

@@ -15,7 +15,7 @@ import {
   type MeshConfig,
   type MeshNetworks,
 } from '../../resources/mesh-config.ts';
-import type { ModelStep } from '../model.ts';
+import type { ModelChange } from '../model.ts';
 import type { ModelSettings, Snapshot } from '../types/types.ts';
 import { DEFAULT_SETTINGS } from './settings.ts';
 import { applyChanges, createModel } from './steps.ts';
@@ -61,7 +61,7 @@ export function step(
   snapshot: Snapshot,
   sets: readonly AnyResource[],
   deletes: readonly ResourceKey[] = [],
-): ModelStep {
+): ModelChange {
   const changes: ResourceChange[] = sets.map((after) => ({ key: keyOf(after), before: undefined, after }));
   for (const key of deletes) changes.push({ key, before: undefined, after: undefined });
   return applyChanges(snapshot, { changes });

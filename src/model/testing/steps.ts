@@ -5,7 +5,8 @@
 
 import { ALL_KINDS, type AnyResource, keyOf } from '../../resources/kinds/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
-import { Model, type ModelOptions, type ModelStep, type ModelUpdate } from '../model.ts';
+import type { MeshUpdate } from '../../resources/mesh-update.ts';
+import { Model, type ModelChange, type ModelOptions } from '../model.ts';
 import { defaultScopeId } from '../scopes/scope-plan.ts';
 import type { ModelSettings, Snapshot } from '../types/types.ts';
 
@@ -31,10 +32,14 @@ export function createModel(
 }
 
 /** @param scopes that somebody has besides those of the namespaces that resources are of */
-export function applyChanges(previous: Snapshot, update: ModelUpdate, scopes: Iterable<string> = []): ModelStep {
+export function applyChanges(
+  previous: Snapshot,
+  { version, ...update }: Omit<MeshUpdate, 'eventTime'> & { readonly version?: number },
+  scopes: Iterable<string> = [],
+): ModelChange {
   const model = modelOf(previous);
   for (const id of new Set([...scopesOf(previous), ...scopes])) model.acquire(id);
-  const step = model.apply(update);
+  const step = model.apply({ ...update, eventTime: 0 }, version);
   models.set(step.snapshot, model);
   return step;
 }

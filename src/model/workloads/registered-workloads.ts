@@ -5,10 +5,10 @@
  */
 import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
-import type { AnyResource } from '../../resources/index.ts';
+import type { AnyResource, ResourceChange } from '../../resources/index.ts';
 import { GroupEdits, type Groups } from '../common/groups.ts';
 import { type Labels, labelsMatch } from '../common/labels.ts';
-import { type Changed, ofKind } from '../common/tables.ts';
+import { ofKind } from '../common/tables.ts';
 import type { ModelSettings } from '../types/settings.ts';
 import { entryLabels, isFinished } from './workloads.ts';
 
@@ -68,7 +68,7 @@ interface Edit {
  */
 export function updateRegistered(
   before: RegisteredWorkloads,
-  changed: readonly Changed[],
+  changed: readonly ResourceChange[],
   settings: ClusterSettings,
 ): { readonly registered: RegisteredWorkloads; readonly namespaces: ReadonlySet<string> } {
   const edits = new Edits(settings);

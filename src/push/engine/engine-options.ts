@@ -1,7 +1,6 @@
-/** The options of the push engine, its input, and what it reports. */
+/** The options of the push engine, and what it reports. */
 import type { XdsType } from '../../core/xds-types.ts';
-import type { ChangeSet, MeshDelta, Snapshot } from '../../model/index.ts';
-import type { ResourceChange } from '../../resources/index.ts';
+import type { Snapshot } from '../../model/index.ts';
 import type { Generator } from '../jobs/index.ts';
 import type { PushReason } from '../push.ts';
 import type { FailingView } from '../types.ts';
@@ -41,17 +40,4 @@ export interface EngineOptions {
   /** 0 ≤ x < 1; spreads retries. */
   readonly random: () => number;
   readonly observer: EngineObserver;
-}
-
-/** A snapshot and what changed since the one before. */
-export interface Publication {
-  readonly snapshot: Snapshot;
-  readonly changes: ChangeSet;
-  /** The same, as an update for the workers' mesh copies. */
-  readonly delta: MeshDelta;
-  /** The resource changes behind it. */
-  readonly resources: readonly ResourceChange[];
-  /** Of the earliest event in it, monotonic ms. */
-  readonly eventTime: number;
-  readonly reasons: ReadonlySet<PushReason>;
 }

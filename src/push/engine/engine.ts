@@ -19,7 +19,7 @@ import {
   scopeIdOfView,
   type View,
 } from '../../generate/index.ts';
-import type { ChangeSet, Snapshot } from '../../model/index.ts';
+import type { ChangeSet, ModelChange, Snapshot } from '../../model/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
 import { BundleTemplates, EndpointEncoder, Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
@@ -37,7 +37,8 @@ import {
 } from '../sessions/index.ts';
 import type { FailingView, ProxySession, PushEngine, PushSink } from '../types.ts';
 import type { Encoders } from '../views/index.ts';
-import type { EngineOptions, Publication } from './engine-options.ts';
+import type { EngineOptions } from './engine-options.ts';
+import { pushReasons } from './push-reasons.ts';
 import { Retries } from './retries.ts';
 import { isWanted, ViewTable } from './view-table.ts';
 import { type ReadUnits, type Reason, readersOfDocument, reasonsFor } from './why.ts';
@@ -219,12 +220,12 @@ export class Engine implements PushEngine, SessionHost {
    * Takes over the next snapshot. Endpoint changes are queued when this returns, the rest when it is generated. Never
    * throws for the content of a snapshot: what fails for one view or proxy leaves that one as it is.
    */
-  publish(publication: Publication): void {
-    const { snapshot, changes, eventTime, reasons } = publication;
+  publish({ snapshot, changes, delta, eventTime }: ModelChange): void {
+    const reasons = pushReasons(changes);
     const started = this.now();
     const previous = this.#snapshot;
     this.#snapshot = snapshot;
-    this.#options.generator.advance(snapshot, publication.delta);
+    this.#options.generator.advance(snapshot, delta);
     for (const reason of reasons) this.#options.observer.triggered(reason);
     const withNewEndpoints = new Set(this.#updateEndpoints(this.#views.reads.withClustersOf(changes.endpoints)));
     const changed = this.#changedFacts(previous, changes);

@@ -106,7 +106,7 @@ export class Mesh {
   readonly #resources = new Map<string, AnyResource>();
 
   constructor(makeGenerator: (snapshot: Snapshot) => Generator, resources: readonly AnyResource[] = []) {
-    this.model.apply({ changes: this.#changes(resources) });
+    this.model.apply({ changes: this.#changes(resources), eventTime: 0 });
     this.generator = makeGenerator(this.snapshot);
     this.engine = new Engine({
       snapshot: this.snapshot,
@@ -166,17 +166,9 @@ export class Mesh {
   }
 
   change(resources: readonly AnyResource[], deletes: readonly string[] = []): ChangeSet {
-    const taken = this.#changes(resources, deletes);
-    const { snapshot, changes, delta } = this.model.apply({ changes: taken });
-    this.engine.publish({
-      snapshot: this.distorted(snapshot),
-      changes,
-      delta,
-      resources: taken,
-      eventTime: performance.now(),
-      reasons: new Set(['config']),
-    });
-    return changes;
+    const change = this.model.apply({ changes: this.#changes(resources, deletes), eventTime: performance.now() });
+    this.engine.publish({ ...change, snapshot: this.distorted(change.snapshot) });
+    return change.changes;
   }
 
   /** A proxy that acknowledges all pushes, unless `answer` decides their outcomes. */

@@ -163,7 +163,7 @@ export interface Substitute {
   readonly selectorKnown: boolean;
 }
 
-/** One changed resource between two snapshots, merged: first `before`, last `after`; never both absent. */
+/** A resource that changed, in force or of a state of the model. A resource that did not exist is undefined. */
 export interface ResourceChange {
   readonly key: ResourceKey;
   readonly before: AnyResource | undefined;

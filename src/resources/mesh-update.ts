@@ -1,0 +1,22 @@
+/** What is published together: changed resources, and changed configuration of the mesh. */
+import type { ResourceChange } from './kinds/types.ts';
+import type { MeshConfig, MeshNetworks } from './mesh-config.ts';
+
+export interface MeshUpdate {
+  /** Several changes of one key apply in order. */
+  readonly changes: readonly ResourceChange[];
+  readonly mesh?: MeshConfig;
+  readonly networks?: MeshNetworks;
+  /** Event time of the earliest event behind it, monotonic ms; {@link NO_EVENT} where there is none. */
+  readonly eventTime: number;
+}
+
+/** Later than every event. */
+export const NO_EVENT = Number.POSITIVE_INFINITY;
+
+/** Two updates as one: with the later values and the earlier time. */
+export function mergedUpdate(first: MeshUpdate | undefined, then: MeshUpdate): MeshUpdate {
+  if (first === undefined) return then;
+  const changes = [...first.changes, ...then.changes];
+  return { ...first, ...then, changes, eventTime: Math.min(first.eventTime, then.eventTime) };
+}
