@@ -95,6 +95,7 @@ export {
   CLUSTER_KINDS,
   CORE_KINDS,
   type CoreKind,
+  eventId,
   INGRESS_KINDS,
   type Kind,
   keyOf,

@@ -8,9 +8,8 @@ import type { Clock, Timer } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import type { Log } from '../core/log.ts';
-import type { ResourceEvent } from '../resources/index.ts';
+import { eventId, type ResourceEvent } from '../resources/index.ts';
 import type { Source, SourceSink } from './source.ts';
-import { idOfEvent } from './staged-sink.ts';
 
 /** Between two moments at which collected changes are passed on, ms: several times CTL_DEBOUNCE_AFTER. */
 export const PACE_MS = 1000;
@@ -75,7 +74,7 @@ class PacedSink implements SourceSink {
       this.#logDelay();
       this.#wait();
     }
-    for (const event of events) this.#collected.set(idOfEvent(event), event);
+    for (const event of events) this.#collected.set(eventId(event), event);
     this.#options.onDelayed(events.length);
   }
 

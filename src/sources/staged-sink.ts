@@ -3,7 +3,13 @@
  * it comes. A source that replaces another one starts with it, so that the one before is in force meanwhile. Keeps the
  * newest state only: its size is that of the source's resources.
  */
-import { keyOf, type ResourceEvent, type ResourceKey, type ResourceList } from '../resources/index.ts';
+import {
+  eventId,
+  type ListedEvent,
+  type ResourceEvent,
+  type ResourceKey,
+  type ResourceList,
+} from '../resources/index.ts';
 import type { SourceSink } from './source.ts';
 
 export interface StagedSink extends SourceSink {
@@ -14,7 +20,6 @@ export interface StagedSink extends SourceSink {
   release(sink: SourceSink, eventTime: number): void;
 }
 
-type Listed = ResourceList['events'][number];
 type Scope = Pick<ResourceList, 'kinds' | 'namespace'>;
 
 export function createStagedSink(): StagedSink {
@@ -25,7 +30,7 @@ export function createStagedSink(): StagedSink {
   let released: SourceSink | undefined;
 
   const put = (event: ResourceEvent): void => {
-    const id = idOfEvent(event);
+    const id = eventId(event);
     const isGone = event.type === 'delete' || event.type === 'resolved';
     // The list that is passed on later does not have it: that deletes it.
     if (isGone && [...scopes.values()].some((scope) => isIn(scope, event))) items.delete(id);
@@ -56,7 +61,7 @@ export function createStagedSink(): StagedSink {
       released = sink;
       const left = new Set(items.values());
       for (const scope of scopes.values()) {
-        const events = [...left].filter((event): event is Listed => isListed(event) && isIn(scope, event));
+        const events = [...left].filter((event): event is ListedEvent => isListed(event) && isIn(scope, event));
         for (const event of events) left.delete(event);
         sink.replace({ ...scope, events, eventTime });
       }
@@ -71,17 +76,10 @@ function isListed({ type }: ResourceEvent): boolean {
   return type === 'set' || type === 'invalid';
 }
 
-/** Of two events with one id the newer one counts. */
-export function idOfEvent(event: ResourceEvent): string {
-  if (event.type === 'set') return keyOf(event.resource);
-  if (event.type === 'delete') return event.key;
-  return event.type === 'invalid' ? event.problem.id : event.id;
-}
-
 /** The key that decides whether an event is within a list; undefined where it is not known. */
 function keyOfEvent(event: ResourceEvent): ResourceKey | undefined {
   if (event.type === 'invalid') return event.problem.key;
-  return event.type === 'resolved' ? undefined : idOfEvent(event);
+  return event.type === 'resolved' ? undefined : eventId(event);
 }
 
 function isIn({ kinds, namespace }: Scope, event: ResourceEvent): boolean {

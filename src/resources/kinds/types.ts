@@ -109,6 +109,13 @@ export type ResourceEvent =
   | { readonly type: 'delete'; readonly key: ResourceKey; readonly eventTime: number }
   | { readonly type: 'resolved'; readonly id: string; readonly eventTime: number };
 
+/** Of two events with one id the newer one counts: a resource's key, else the id of the problem. */
+export function eventId(event: ResourceEvent): string {
+  if (event.type === 'set') return keyOf(event.resource);
+  if (event.type === 'delete') return event.key;
+  return event.type === 'invalid' ? event.problem.id : event.id;
+}
+
 /** An item of a source's list: a resource, or a document that is refused. */
 export type ListedEvent =
   | { readonly type: 'set'; readonly resource: AnyResource; readonly eventTime: number }

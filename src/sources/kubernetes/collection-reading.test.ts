@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { KubernetesObject } from '../../kubernetes/index.ts';
 import { ReadingLoop } from '../testing/reading-loop.ts';
-import { CollectionReading, type ReceivedChange } from './collection-reading.ts';
+import { CollectionReading } from './collection-reading.ts';
+import type { ReceivedObject } from './read-object.ts';
 
 const MIB = 1024 * 1024;
 
@@ -14,18 +15,17 @@ function collections() {
   const collection = (name: string, cost: number) =>
     new CollectionReading(name, loop.reading, {
       read: (received) => {
-        assert.ok('object' in received);
         loop.spend(cost);
         const origin = { source: 'test', resourceVersion: received.object.metadata.resourceVersion ?? '' };
         const problem = { id: received.key, key: received.key, origin, field: '', message: '' };
-        return { key: received.key, event: { type: 'invalid', problem, eventTime: 0 } };
+        return { type: 'invalid', problem, eventTime: 0 };
       },
       report: (changes) => {
         for (const change of changes) {
-          if (change.type === 'deleted') reported.push({ at: loop.now, change: `-${change.key}` });
-          else if (change.item.event.type === 'invalid') {
-            const { resourceVersion } = change.item.event.problem.origin;
-            reported.push({ at: loop.now, change: `${change.item.key}@${resourceVersion}` });
+          if (change.type === 'delete') reported.push({ at: loop.now, change: `-${change.key}` });
+          else if (change.type === 'invalid') {
+            const { id, origin } = change.problem;
+            reported.push({ at: loop.now, change: `${id}@${origin.resourceVersion}` });
           }
         }
       },
@@ -34,14 +34,14 @@ function collections() {
   return { loop, reported, changes: () => reported.map(({ change }) => change), collection };
 }
 
-function set(kind: string, namespace: string, name: string, version: number, more: object = {}): ReceivedChange {
+function set(kind: string, namespace: string, name: string, version: number, more: object = {}): ReceivedObject {
   const object: KubernetesObject = {
     apiVersion: 'v1',
     kind,
     metadata: { name, namespace, resourceVersion: String(version) },
     ...more,
   };
-  return { type: 'set', item: { key: `${kind}/${namespace}/${name}` as never, object, eventTime: 0 } };
+  return { key: `${kind}/${namespace}/${name}`, object, eventTime: 0 };
 }
 
 const POLICY = 'AuthorizationPolicy';
@@ -58,7 +58,7 @@ describe('changed objects that wait', () => {
     policies.add([policy('a', 1), policy('a', 2)]);
     policies.add([policy('b', 1), policy('a', 3)]);
     policies.add([policy('c', 1)]);
-    policies.add([{ type: 'deleted', key: `${POLICY}/shop/b` as never }]);
+    policies.add([{ type: 'delete', key: `${POLICY}/shop/b`, eventTime: 0 }]);
     policies.add([policy('c', 2), policy('c', 3), policy('b', 4)]);
     policies.add([policy('b', 5)]);
     loop.finish();

@@ -7,24 +7,21 @@
  * policy to another is in force at any time, in the one or the other. Only versions in a row are read as one. Order
  * holds within a namespace and a class of kinds (`reading-class.ts`), and not beyond.
  */
-import type { ResourceKey } from '../../resources/index.ts';
+import { eventId, type ListedEvent, type ResourceEvent, type ResourceKey } from '../../resources/index.ts';
 import { indexingTime } from '../reading/indexing-time.ts';
 import type { NewTask, ObjectReading } from '../reading/object-reading.ts';
 import { type ReadingClass, readingClassOf } from '../reading/reading-class.ts';
 import { NAMESPACE_BYTES } from '../reading/waiting-bytes.ts';
-import type { MemberChange } from './kind-feed.ts';
 import { sizeOf } from './object-quota.ts';
-import type { ReadObject, ReceivedObject } from './read-object.ts';
+import type { ReceivedObject } from './read-object.ts';
 
-/** A change that may have to be read. */
-export type ReceivedChange =
-  | { readonly type: 'set'; readonly item: ReadObject | ReceivedObject }
-  | { readonly type: 'deleted'; readonly key: ResourceKey };
+/** A change, or an object that has to be read for it. */
+type Change = ResourceEvent | ReceivedObject;
 
 export interface CollectionReadingHandlers {
-  read(received: ReadObject | ReceivedObject): ReadObject;
+  read(received: ReceivedObject): ListedEvent;
   /** Changes that were read, in order. */
-  report(changes: readonly MemberChange[]): void;
+  report(events: readonly ResourceEvent[]): void;
   /** Changes were lost, because they could not be read or reported. */
   onFailure(error: unknown): void;
 }
@@ -42,7 +39,7 @@ export class CollectionReading {
   readonly #newest = new Map<ResourceKey, string>();
   #versions = 0;
   /** Read and not reported yet. */
-  #read: MemberChange[] = [];
+  #read: ResourceEvent[] = [];
   readonly #report = (): void => this.#reportAll();
 
   /** @param name unique among the collections of the source */
@@ -52,7 +49,7 @@ export class CollectionReading {
     this.#handlers = handlers;
   }
 
-  add(changes: readonly ReceivedChange[]): void {
+  add(changes: readonly Change[]): void {
     this.#reading.add(this.#tasks(changes));
   }
 
@@ -65,16 +62,16 @@ export class CollectionReading {
   }
 
   /** Each task depends on those that wait when it is added. */
-  *#tasks(changes: readonly ReceivedChange[]): Iterable<NewTask> {
+  *#tasks(changes: readonly Change[]): Iterable<NewTask> {
     for (const change of changes) yield this.#task(change);
   }
 
-  #task(change: ReceivedChange): NewTask {
-    const key = change.type === 'set' ? change.item.key : change.key;
+  #task(change: Change): NewTask {
+    const key = 'object' in change ? change.key : eventId(change);
     const [kind, namespace = ''] = key.split('/', 2);
     const readingClass = readingClassOf(kind);
     const id = this.#idOf(key, readingClass);
-    if (change.type === 'deleted' && readingClass !== 'security') this.#reading.remove(id);
+    if ('type' in change && change.type === 'delete' && readingClass !== 'security') this.#reading.remove(id);
     this.#waiting.add(id);
     return {
       id,
@@ -100,15 +97,11 @@ export class CollectionReading {
     return version;
   }
 
-  #take(change: ReceivedChange): number {
-    if (change.type === 'deleted') {
-      this.#read.push(change);
-      return 0;
-    }
+  #take(change: Change): number {
     try {
-      const item = this.#handlers.read(change.item);
-      this.#read.push({ type: 'set', item });
-      return item.event.type === 'set' ? indexingTime(item.event) : 0;
+      const event = 'object' in change ? this.#handlers.read(change) : change;
+      this.#read.push(event);
+      return event.type === 'set' ? indexingTime(event) : 0;
     } catch (error) {
       this.#handlers.onFailure(error);
       return 0;
@@ -116,11 +109,11 @@ export class CollectionReading {
   }
 
   #reportAll(): void {
-    const changes = this.#read;
+    const events = this.#read;
     this.#read = [];
-    if (changes.length === 0) return;
+    if (events.length === 0) return;
     try {
-      this.#handlers.report(changes);
+      this.#handlers.report(events);
     } catch (error) {
       this.#handlers.onFailure(error);
     }
@@ -128,10 +121,10 @@ export class CollectionReading {
 }
 
 /** About what a change uses while it waits. One that is nested too deeply to be measured must not wait. */
-function bytesOf(change: ReceivedChange): number {
-  if (change.type === 'deleted' || 'event' in change.item) return CHANGE_BYTES;
+function bytesOf(change: Change): number {
+  if (!('object' in change)) return CHANGE_BYTES;
   try {
-    return CHANGE_BYTES + sizeOf(change.item.object);
+    return CHANGE_BYTES + sizeOf(change.object);
   } catch {
     return NAMESPACE_BYTES + 1;
   }

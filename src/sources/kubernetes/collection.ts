@@ -11,20 +11,21 @@ import {
   isLost,
   type KubernetesObject,
 } from '../../kubernetes/index.ts';
-import { type DocumentLimits, isSecurityKind, type ObjectAccess, writtenKind } from '../../resources/index.ts';
+import {
+  type DocumentLimits,
+  eventId,
+  isSecurityKind,
+  type ListedEvent,
+  type ObjectAccess,
+  type ResourceEvent,
+  writtenKind,
+} from '../../resources/index.ts';
 import type { ObjectReading } from '../reading/object-reading.ts';
 import { CollectionReading } from './collection-reading.ts';
 import type { FailureReport } from './failures.ts';
-import type { FeedMember, MemberChange } from './kind-feed.ts';
+import type { FeedMember } from './kind-feed.ts';
 import type { ObjectQuota, QuotaAccount } from './object-quota.ts';
-import {
-  isSameObject,
-  keyOfObject,
-  type ReadObject,
-  type ReceivedObject,
-  readObject,
-  unreadableObject,
-} from './read-object.ts';
+import { isSameObject, keyOfObject, type ReceivedObject, readObject, unreadableObject } from './read-object.ts';
 import { Relisting } from './relisting.ts';
 import type { ServedType } from './types.ts';
 
@@ -146,7 +147,7 @@ export class Collection {
     const { connection, namespace, objectName, watchSeconds, pause, retain, failures } = this.#options;
     const type = this.#type;
     failures.forget(this.#name);
-    return followCollection<ReadObject | ReceivedObject>(
+    return followCollection<ListedEvent | ReceivedObject>(
       {
         connection,
         type: { ...type, kind: writtenKind(type.kind) },
@@ -163,18 +164,15 @@ export class Collection {
         },
         convert: (object) => this.#received(type, object),
         convertUnreadable: (object, error) => this.#received(type, object, error),
-        onList: (received) => this.#listed(received.map((each) => this.#read(each))),
+        onList: (received) => this.#listed(received.map((each) => ('object' in each ? this.#read(each) : each))),
         onChanges: (changes) => {
-          const members = changes.map((change) => {
-            if (change.type === 'deleted')
-              return { type: 'deleted', key: keyOfObject(type.kind, change.object) } as const;
-            return { type: 'set', item: change.item } as const;
+          const eventTime = this.#options.clock.now();
+          const received = changes.map((change): ResourceEvent | ReceivedObject => {
+            if (change.type === 'set') return change.item;
+            return { type: 'delete', key: keyOfObject(type.kind, change.object), eventTime };
           });
-          if (this.#unread !== undefined) this.#unread.add(members);
-          else
-            this.#changed(
-              members.map((each) => (each.type === 'set' ? { ...each, item: this.#read(each.item) } : each)),
-            );
+          if (this.#unread !== undefined) this.#unread.add(received);
+          else this.#changed(received.map((each) => ('object' in each ? this.#read(each) : each)));
         },
         onFailure: (error, verb, isForbidden) => this.#failed(error, verb, isForbidden),
         onRecovered: () => {
@@ -192,7 +190,7 @@ export class Collection {
    *
    * @throws CtlError where the object does not fit into the quota
    */
-  #received({ kind }: ServedType, object: KubernetesObject, error?: CtlError): ReadObject | ReceivedObject {
+  #received({ kind }: ServedType, object: KubernetesObject, error?: CtlError): ListedEvent | ReceivedObject {
     const received = {
       key: keyOfObject(kind, object),
       object,
@@ -209,9 +207,7 @@ export class Collection {
     return read;
   }
 
-  #read(received: ReadObject | ReceivedObject): ReadObject {
-    if ('event' in received) return received;
-    const { object, error, eventTime } = received;
+  #read({ object, error, eventTime }: ReceivedObject): ListedEvent {
     const { source, limits } = this.#options;
     const { kind } = this.#type;
     return error === undefined
@@ -222,7 +218,7 @@ export class Collection {
   #readingOf(reading: ObjectReading): CollectionReading {
     return new CollectionReading(this.#name, reading, {
       read: (received) => this.#read(received),
-      report: (changes) => this.#options.member.onChanges(changes),
+      report: (events) => this.#options.member.onChanges(events),
       onFailure: (error) => {
         this.#options.failures.failed(this.#name, `cannot take over changes: ${messageOf(error)}; listing it again`);
         this.#relisting.failed();
@@ -230,25 +226,25 @@ export class Collection {
     });
   }
 
-  #listed(items: readonly ReadObject[]): void {
+  #listed(events: readonly ListedEvent[]): void {
     // The list is newer than what waits.
     this.#unread?.clear();
     this.#isListing = false;
     this.#mayReuse = true;
-    this.#account?.list(items);
-    this.#options.member.onList(items);
+    this.#account?.list(events);
+    this.#options.member.onList(events);
     this.#relisting.cancel();
     this.#hasList = true;
     this.#readable();
     this.#options.onSettled();
   }
 
-  #changed(changes: readonly MemberChange[]): void {
-    for (const change of changes) {
-      if (change.type === 'set') this.#account?.set(change.item);
-      else this.#account?.delete(change.key);
+  #changed(events: readonly ResourceEvent[]): void {
+    for (const event of events) {
+      if (event.type === 'set' || event.type === 'invalid') this.#account?.set(event);
+      else this.#account?.delete(eventId(event));
     }
-    this.#options.member.onChanges(changes);
+    this.#options.member.onChanges(events);
   }
 
   #readable(): void {

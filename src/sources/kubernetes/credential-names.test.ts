@@ -20,7 +20,7 @@ function named(credentials: Readonly<Record<string, readonly string[]>>): Creden
       metadata: { name: 'edge', namespace, uid: 'u', resourceVersion: '1' },
       spec: { selector: { app: 'edge' }, servers },
     };
-    assert.ok(names.apply([readObject('kubernetes', 'Gateway', gateway, 0).event]));
+    assert.ok(names.apply([readObject('kubernetes', 'Gateway', gateway, 0)]));
   }
   return names;
 }
@@ -65,7 +65,7 @@ test('a Gateway of the Gateway API names Secrets and ConfigMaps of the core grou
   };
   const metadata = { name: 'edge', namespace: 'edge', uid: 'u', resourceVersion: '1' };
   const object = { apiVersion: 'gateway.networking.k8s.io/v1', kind: 'Gateway', metadata, spec };
-  const { event } = readObject('kubernetes', 'KubernetesGateway', object, 0);
+  const event = readObject('kubernetes', 'KubernetesGateway', object, 0);
   const [secrets, configMaps] = [new CredentialNames(), new CredentialNames(CONFIG_MAPS_IN)];
   for (const names of [secrets, configMaps]) assert.ok(names.apply([event]));
   assert.deepEqual(secrets.choose(9, NONE), ['a', 'b']);
@@ -85,13 +85,13 @@ test('an Ingress names Secrets while it is of the mesh', () => {
   });
   for (const ingressClassName of ['mesh', 'other']) {
     const ingress = object('Ingress', ingressClassName, { ingressClassName, tls: [{ secretName: ingressClassName }] });
-    assert.ok(names.apply([readObject('kubernetes', 'Ingress', ingress, 0).event]));
+    assert.ok(names.apply([readObject('kubernetes', 'Ingress', ingress, 0)]));
   }
   assert.deepEqual(names.choose(9, NONE), ['mesh', 'mesh-cacert']);
   assert.equal(names.count, 2);
   served.add('other');
   const ingressClass = object('IngressClass', 'other', { controller: 'mesh.io/ingress-controller' });
-  assert.ok(names.apply([readObject('kubernetes', 'IngressClass', ingressClass, 0).event]), 'a class decides');
+  assert.ok(names.apply([readObject('kubernetes', 'IngressClass', ingressClass, 0)]), 'a class decides');
   assert.deepEqual(names.choose(9, NONE), ['mesh', 'mesh-cacert', 'other', 'other-cacert']);
 });
 
@@ -100,7 +100,7 @@ test('a Gateway of the Gateway API names Secrets and ConfigMaps while its class 
     const namespaced = kind === 'KubernetesGateway';
     const metadata = { name, uid: 'u', resourceVersion: '1', ...(namespaced && { namespace: 'edge' }) };
     const object = { apiVersion: 'gateway.networking.k8s.io/v1', kind: namespaced ? 'Gateway' : kind, metadata, spec };
-    return readObject('kubernetes', kind, object, 0).event;
+    return readObject('kubernetes', kind, object, 0);
   };
   const gateway = (gatewayClassName: string) =>
     event('KubernetesGateway', gatewayClassName, {

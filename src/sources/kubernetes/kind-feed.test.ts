@@ -1,7 +1,7 @@
 /** What is reported of a kind that several collections hold. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type ResourceEvent, type ResourceList, resourceKey } from '../../resources/index.ts';
+import { eventId, type ResourceEvent, type ResourceList, resourceKey } from '../../resources/index.ts';
 import { KindFeed } from './kind-feed.ts';
 import { readObject } from './read-object.ts';
 
@@ -24,7 +24,7 @@ function feedOf(...names: readonly string[]) {
     source: 'kubernetes',
     kind: 'Secret',
     isShared: true,
-    now: () => 0,
+    now: () => 9,
     sink: {
       apply: (events) => {
         if (refusing) throw new Error('refused');
@@ -36,17 +36,11 @@ function feedOf(...names: readonly string[]) {
   });
   const members = new Map(names.map((name) => [name, feed.add(name, 0)]));
   const member = (name: string) => members.get(name) ?? feed.add(name, 0);
-  const keys = () => changes.splice(0).map((event) => ('key' in event ? `-${event.key}` : eventKey(event)));
+  const keys = () => changes.splice(0).map((event) => ('key' in event ? `-${event.key}` : eventId(event)));
   const refuse = (yes: boolean): void => {
     refusing = yes;
   };
-  return { lists, keys, member, refuse };
-}
-
-function eventKey(event: ResourceEvent): string {
-  if (event.type !== 'set') return event.type;
-  const { kind, meta } = event.resource;
-  return resourceKey(kind, meta.namespace, meta.name);
+  return { lists, changes, keys, member, refuse };
 }
 
 describe('a feed of a kind that several collections hold', () => {
@@ -68,11 +62,19 @@ describe('a feed of a kind that several collections hold', () => {
     assert.deepEqual([lists.length, keys()], [1, ['Secret/shop/d']]);
   });
 
+  test('reports a deletion with the time at which it was received', () => {
+    const { changes, member } = feedOf('a', 'b');
+    for (const name of ['a', 'b']) member(name).onList([secret(name)]);
+    changes.length = 0;
+    member('a').onChanges([{ type: 'delete', key: KEY, eventTime: 4 }]);
+    assert.deepEqual(changes, [{ type: 'delete', key: KEY, eventTime: 4 }]);
+  });
+
   test('reports the whole kind again after changes that were not taken', () => {
     const { lists, member, refuse } = feedOf('a', 'b');
     for (const name of ['a', 'b']) member(name).onList([secret(name)]);
     refuse(true);
-    assert.throws(() => member('a').onChanges([{ type: 'deleted', key: KEY }]), /refused/);
+    assert.throws(() => member('a').onChanges([{ type: 'delete', key: KEY, eventTime: 0 }]), /refused/);
     refuse(false);
     member('b').onList([secret('b')]);
     assert.deepEqual(

@@ -5,21 +5,22 @@
  * collections have been listed, for what is missing from it is deleted; after that, each collection's own differences
  * are, so that the list of one of 2,000 Secrets costs no more than that Secret.
  */
-import type { Kind, ListedEvent, ResourceEvent, ResourceKey, ResourceProblem } from '../../resources/index.ts';
+import {
+  eventId,
+  type Kind,
+  type ListedEvent,
+  type ResourceEvent,
+  type ResourceKey,
+  type ResourceProblem,
+} from '../../resources/index.ts';
 import type { SourceSink } from '../source.ts';
-import type { ReadObject } from './read-object.ts';
-
-/** A change of a collection. */
-export type MemberChange =
-  | { readonly type: 'set'; readonly item: ReadObject }
-  | { readonly type: 'deleted'; readonly key: ResourceKey };
 
 /** A collection of the kind. */
 export interface FeedMember {
-  onList(items: readonly ReadObject[]): void;
-  onChanges(changes: readonly MemberChange[]): void;
+  onList(events: readonly ListedEvent[]): void;
+  onChanges(events: readonly ResourceEvent[]): void;
   /** What was reported of an object; undefined where that is not kept. */
-  known(key: ResourceKey): ReadObject | undefined;
+  known(key: ResourceKey): ListedEvent | undefined;
   /** The collection cannot be read at all: the lists of others do not wait for it. */
   skip(): void;
   /** The collection does not exist any more: its documents are gone. */
@@ -64,47 +65,41 @@ export class KindFeed {
     const member: Member = { name, rank, state: 'unread', items: new Map() };
     this.#members = [...this.#members, member].sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1));
     return {
-      onList: (items) => this.#onList(member, items),
-      onChanges: (changes) => this.#onChanges(member, changes),
-      known: (key) => {
-        const event = member.items.get(key);
-        return event && { key, event };
-      },
+      onList: (events) => this.#onList(member, events),
+      onChanges: (events) => this.#onChanges(member, events),
+      known: (key) => member.items.get(key),
       skip: () => this.#skip(member),
       remove: () => this.#remove(member),
     };
   }
 
-  #onList(member: Member, items: readonly ReadObject[]): void {
+  #onList(member: Member, events: readonly ListedEvent[]): void {
     member.state = 'listed';
     if (!this.#options.isShared) {
-      this.#replace(items.map(({ event }) => event));
+      this.#replace(events);
       return;
     }
     const before = [...member.items.keys()];
     member.items.clear();
-    for (const { key, event } of items) member.items.set(key, event);
+    for (const event of events) member.items.set(eventId(event), event);
     this.#report(new Set([...before, ...member.items.keys()]));
   }
 
-  #onChanges(member: Member, changes: readonly MemberChange[]): void {
-    const eventTime = this.#options.now();
+  #onChanges(member: Member, events: readonly ResourceEvent[]): void {
     if (!this.#options.isShared) {
-      this.#options.sink.apply(
-        changes.map((change) =>
-          change.type === 'set' ? change.item.event : { type: 'delete', key: change.key, eventTime },
-        ),
-      );
+      this.#options.sink.apply(events);
       return;
     }
     const keys = new Set<ResourceKey>();
-    for (const change of changes) {
-      const key = change.type === 'set' ? change.item.key : change.key;
+    let eventTime = this.#options.now();
+    for (const event of events) {
+      const key = eventId(event);
       keys.add(key);
-      if (change.type === 'set') member.items.set(key, change.item.event);
+      eventTime = Math.min(eventTime, event.eventTime);
+      if (event.type === 'set' || event.type === 'invalid') member.items.set(key, event);
       else member.items.delete(key);
     }
-    this.#apply(keys);
+    this.#apply(keys, eventTime);
   }
 
   #skip(member: Member): void {
@@ -143,8 +138,7 @@ export class KindFeed {
   }
 
   /** Reports what is in force now under each of the keys. */
-  #apply(keys: ReadonlySet<ResourceKey>): void {
-    const eventTime = this.#options.now();
+  #apply(keys: ReadonlySet<ResourceKey>, eventTime = this.#options.now()): void {
     const events = [...keys].flatMap((key): ResourceEvent[] => {
       const [first, second] = this.#documents(key);
       if (first === undefined) return [...this.#resolved(key, eventTime), { type: 'delete', key, eventTime }];

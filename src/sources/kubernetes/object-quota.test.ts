@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ListedEvent } from '../../resources/index.ts';
 import { resource } from '../../store/testing/documents.ts';
 import { ObjectQuota, sizeOf } from './object-quota.ts';
-import type { ReadObject } from './read-object.ts';
 
-const object = (name: string): ReadObject => ({
-  key: `Service/ns/${name}`,
-  event: { type: 'set', resource: resource('Service', name, 1), eventTime: 1 },
-});
-const SIZE = sizeOf(object('a').event);
+const object = (name: string): ListedEvent => {
+  return { type: 'set', resource: resource('Service', name, 1), eventTime: 1 };
+};
+const SIZE = sizeOf(object('a'));
 
 test('the size of data follows its texts, fields and items', () => {
   assert.equal(sizeOf('x'.repeat(1000)) - sizeOf(''), 1000);

@@ -3,8 +3,7 @@
  * another cluster is not: it could send objects without end, and take the memory of all proxies' control plane.
  */
 import { CtlError } from '../../core/errors.ts';
-import type { ResourceKey } from '../../resources/index.ts';
-import type { ReadObject } from './read-object.ts';
+import { eventId, type ListedEvent, type ResourceKey } from '../../resources/index.ts';
 
 /** Of a value besides its characters, bytes: about what V8 uses for one. */
 const VALUE_BYTES = 16;
@@ -47,7 +46,7 @@ export class QuotaAccount {
   #reported = new Map<ResourceKey, number>();
   #reportedBytes = 0;
   /** Sizes of the objects that were received since the last report. */
-  #received = new Map<ReadObject, number>();
+  #received = new Map<ListedEvent, number>();
   #receivedBytes = 0;
   #isListing = false;
   #counted = 0;
@@ -63,14 +62,14 @@ export class QuotaAccount {
   }
 
   /** @throws CtlError where the object does not fit */
-  receive(object: ReadObject): void {
-    const size = sizeOf(object.event);
+  receive(object: ListedEvent): void {
+    const size = sizeOf(object);
     this.#received.set(object, size);
     this.#receivedBytes += size;
     this.#count();
   }
 
-  list(objects: readonly ReadObject[]): void {
+  list(objects: readonly ListedEvent[]): void {
     this.#reported = new Map();
     this.#reportedBytes = 0;
     for (const object of objects) this.#set(object);
@@ -78,7 +77,7 @@ export class QuotaAccount {
     this.#forget();
   }
 
-  set(object: ReadObject): void {
+  set(object: ListedEvent): void {
     this.#set(object);
     this.#receivedBytes -= this.#received.get(object) ?? 0;
     this.#received.delete(object);
@@ -90,10 +89,11 @@ export class QuotaAccount {
     this.#count();
   }
 
-  #set(object: ReadObject): void {
+  #set(object: ListedEvent): void {
     const size = this.#received.get(object) ?? 0;
-    this.#remove(object.key);
-    this.#reported.set(object.key, size);
+    const key = eventId(object);
+    this.#remove(key);
+    this.#reported.set(key, size);
     this.#reportedBytes += size;
   }
 

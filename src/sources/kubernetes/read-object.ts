@@ -18,13 +18,7 @@ export function keyOfObject(kind: Kind, { metadata }: KubernetesObject): Resourc
   return resourceKey(kind, isClusterScoped(kind) ? '' : (metadata.namespace ?? ''), metadata.name);
 }
 
-/** An object and its key. */
-export interface ReadObject {
-  readonly key: ResourceKey;
-  readonly event: ListedEvent;
-}
-
-/** An object as it was received. */
+/** An object as it was received, before it is read. */
 export interface ReceivedObject {
   readonly key: ResourceKey;
   readonly object: KubernetesObject;
@@ -35,7 +29,7 @@ export interface ReceivedObject {
 }
 
 /** Whether what was read before is this version of the object. */
-export function isSameObject({ event }: ReadObject, { metadata }: KubernetesObject): boolean {
+export function isSameObject(event: ListedEvent, { metadata }: KubernetesObject): boolean {
   const { uid, resourceVersion } = event.type === 'set' ? event.resource.origin : event.problem.origin;
   return resourceVersion !== undefined && resourceVersion === metadata.resourceVersion && uid === metadata.uid;
 }
@@ -47,14 +41,14 @@ export function readObject(
   object: KubernetesObject,
   eventTime: number,
   limits: DocumentLimits = documentLimits(1),
-): ReadObject {
+): ListedEvent {
   const origin = originOf(source, object);
-  const key = keyOfObject(kind, object);
   const parsed = parse(object, origin, limits);
-  if ('resource' in parsed) return { key, event: { type: 'set', resource: parsed.resource, eventTime } };
+  if ('resource' in parsed) return { type: 'set', resource: parsed.resource, eventTime };
+  const key = keyOfObject(kind, object);
   // The API server has checked the name, whatever else is wrong: a problem of this key and no other.
   const problem = 'problem' in parsed ? parsed.problem : { origin, field: '', message: `expected ${kind}` };
-  return { key, event: { type: 'invalid', problem: { ...problem, id: key, key }, eventTime } };
+  return { type: 'invalid', problem: { ...problem, id: key, key }, eventTime };
 }
 
 /**
@@ -68,10 +62,10 @@ export function unreadableObject(
   object: KubernetesObject,
   message: string,
   eventTime: number,
-): ReadObject {
+): ListedEvent {
   const key = keyOfObject(kind, object);
   const problem = { id: key, key, origin: originOf(source, object), field: '', message };
-  return { key, event: { type: 'invalid', problem, eventTime } };
+  return { type: 'invalid', problem, eventTime };
 }
 
 function originOf(source: string, { metadata }: KubernetesObject): ResourceOrigin {
