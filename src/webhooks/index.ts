@@ -9,10 +9,9 @@ export {
   type WebhookObserver,
   type WebhookServer,
 } from './server/index.ts';
-export type { ReviewOutcome, Webhook } from './tasks.ts';
+export type { Webhook } from './tasks.ts';
 export type {
   AdmissionAnswer,
-  AdmissionOutcome,
   AdmissionRequest,
   ConfigText,
   Injected,

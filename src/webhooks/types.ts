@@ -34,11 +34,11 @@ export interface AdmissionAnswer {
   /** Empty or undefined: the object stays as it is. */
   readonly patch?: readonly JsonPatchOperation[];
   readonly warnings?: readonly string[];
-  readonly outcome: AdmissionOutcome;
+  /** For the metrics `sidecar_injection_*_total` and `cfg_validation_*`. */
+  readonly outcome: 'injected' | 'skipped' | 'injection-failed' | 'valid' | 'invalid';
+  /** Why a Pod is left as it is, for the log. */
+  readonly reason?: string;
 }
-
-/** For the metrics `sidecar_injection_*_total` and `cfg_validation_*`. */
-export type AdmissionOutcome = 'injected' | 'skipped' | 'injection-failed' | 'valid' | 'invalid';
 
 /** RFC 6902. */
 export type JsonPatchOperation =
@@ -89,6 +89,7 @@ export interface InjectionParameters {
 /** A Pod as the API has it; nothing of it has been checked. */
 export type PodObject = Readonly<Record<string, unknown>>;
 
+/** What injection made of a Pod. */
 export type Injected =
   | { readonly kind: 'injected'; readonly pod: PodObject; readonly warnings: readonly string[] }
   /** One line that names the annotation, label, selector or policy that decided. */

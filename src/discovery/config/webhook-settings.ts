@@ -3,27 +3,21 @@ import { buildInfo } from '../../core/build-info.ts';
 import type { MeshConfig, ProxyConfig } from '../../resources/index.ts';
 import { ROOT_CONFIG_MAP } from '../../security/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
-import type { ConfigText, InjectionSettings } from '../../webhooks/index.ts';
+import type { InjectionSettings } from '../../webhooks/index.ts';
 import { revisionSuffix } from '../process/revision.ts';
 import { modelSettings } from './model-settings.ts';
 
 const SECURE_PORT = 15_012;
 
-/** What the user has written about injection; undefined: nothing. */
-export interface InjectionTexts {
-  readonly config: ConfigText | undefined;
-  readonly values: ConfigText | undefined;
-}
-
+/** @param texts what the user has written about injection */
 export function injectionSettings(
   settings: DiscoverySettings,
   mesh: MeshConfig,
-  { config, values }: InjectionTexts,
+  texts: Pick<InjectionSettings, 'config' | 'values'>,
 ): InjectionSettings {
   const { gatewayImage, namespace, domain, revision, clusterID, jwtPolicy } = settings;
   return {
-    config,
-    values,
+    ...texts,
     proxyConfig: writtenProxyConfig(mesh.defaultConfig),
     enablePrometheusMerge: mesh.enablePrometheusMerge,
     discoveryAddress: `meshd${revisionSuffix(revision)}.${namespace}.svc:${SECURE_PORT}`,

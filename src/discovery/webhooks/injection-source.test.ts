@@ -56,7 +56,7 @@ async function follow(
           createInjector(settings);
           return undefined;
         } catch (error) {
-          return { message: toCtlError(error).oneLine() };
+          return toCtlError(error).oneLine();
         }
       },
       use: (settings) => {

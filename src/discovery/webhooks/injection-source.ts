@@ -15,9 +15,9 @@ import type { SourceStatus } from '../../debug/index.ts';
 import type { Connection } from '../../kubernetes/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
-import type { AdmissionPool, ConfigText } from '../../webhooks/index.ts';
+import type { AdmissionPool, ConfigText, InjectionSettings } from '../../webhooks/index.ts';
 import { type Followed, followValue, openConfigMap } from '../config/followed-value.ts';
-import { type InjectionTexts, injectionSettings } from '../config/webhook-settings.ts';
+import { injectionSettings } from '../config/webhook-settings.ts';
 
 /** Directory of the files `config` and `values`. */
 export const INJECTION_DIRECTORY = './var/lib/mesh/inject';
@@ -44,11 +44,11 @@ export class InjectionSource {
   readonly #options: InjectionSourceOptions;
   /** For messages. */
   readonly #title: string;
-  readonly #followed: Readonly<Record<keyof InjectionTexts, Followed<ConfigText | undefined>>>;
+  readonly #followed: Readonly<Record<'config' | 'values', Followed<ConfigText | undefined>>>;
   readonly #map: ReturnType<typeof openConfigMap>;
   readonly #closing = new AbortController();
   #mesh: MeshConfig;
-  #texts: InjectionTexts = { config: undefined, values: undefined };
+  #texts: Pick<InjectionSettings, 'config' | 'values'> = { config: undefined, values: undefined };
   #isRead = false;
   /** JSON of the settings that were checked last, or are being checked. */
   #candidate: string | undefined;
@@ -147,7 +147,7 @@ export class InjectionSource {
       try {
         const problem = await pool.check(candidate);
         if (this.#candidate !== text || signal.aborted) return;
-        if (problem !== undefined) return this.#refuse(problem.message);
+        if (problem !== undefined) return this.#refuse(problem);
         break;
       } catch (error) {
         if (this.#candidate !== text || signal.aborted) return;

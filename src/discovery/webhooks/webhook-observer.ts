@@ -22,9 +22,9 @@ export function webhookObserver(metrics: Metrics): WebhookObserver {
     requested({ kind }) {
       if (kind === 'inject') metrics.sidecar_injection_requests_total.inc();
     },
-    answered(_webhook, { outcome, subject, reason }) {
+    answered(_webhook, { outcome, group, resource, subject, reason }) {
       const shown = reason.replaceAll('\n', ' ').slice(0, MAX_LOGGED);
-      switch (outcome.kind) {
+      switch (outcome) {
         case 'injected':
           metrics.sidecar_injection_success_total.inc();
           injection.debug(`injected ${subject}`);
@@ -38,10 +38,10 @@ export function webhookObserver(metrics: Metrics): WebhookObserver {
           failedInjection('injection', `refused ${subject}: ${shown}`);
           return;
         case 'valid':
-          metrics.cfg_validation_passed.inc({ group: outcome.group, resource: outcome.resource });
+          metrics.cfg_validation_passed.inc({ group, resource });
           return;
         case 'invalid':
-          metrics.cfg_validation_failed.inc({ group: outcome.group, resource: outcome.resource });
+          metrics.cfg_validation_failed.inc({ group, resource });
           refusedDocument(
             'validation',
             shown.startsWith(`${subject}: `) ? `refused ${shown}` : `refused ${subject}: ${shown}`,

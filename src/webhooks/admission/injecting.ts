@@ -8,31 +8,25 @@ export interface Injecting {
   readonly diff: (from: unknown, to: unknown) => readonly JsonPatchOperation[];
 }
 
-/** The answer, and why a Pod is left as it is. */
-export interface ReviewResult {
-  readonly answer: AdmissionAnswer;
-  readonly reason?: string;
-}
-
-function skipped(reason: string): ReviewResult {
-  return { answer: { allowed: true, outcome: 'skipped' }, reason };
+function skipped(reason: string): AdmissionAnswer {
+  return { allowed: true, outcome: 'skipped', reason };
 }
 
 /** A refusal for a mistake of the Pod's author; for an internal error the caller gets no details but one line. */
-function refused(error: unknown): ReviewResult {
+function refused(error: unknown): AdmissionAnswer {
   const message = oneLineOf(error);
   const wrong = error instanceof CtlError && error.code !== 'internal';
   const refusal = wrong
     ? { code: 400, reason: 'BadRequest', message: `sidecar injection: ${message}` }
     : { code: 500, reason: 'InternalError', message: `sidecar injection failed: ${message}` };
-  return { answer: { allowed: false, refusal, outcome: 'injection-failed' } };
+  return { allowed: false, refusal, outcome: 'injection-failed' };
 }
 
 export function answerInjection(
   { kind, operation, subResource, namespace, object }: AdmissionRequest,
   parameters: InjectionParameters,
   { injector, diff }: Injecting,
-): ReviewResult {
+): AdmissionAnswer {
   if (kind.group !== '' || kind.kind !== 'Pod') return skipped('only Pods are injected');
   if (operation !== 'CREATE' || subResource !== '') return skipped('only Pods that are created are injected');
   if (!isObject(object))
@@ -42,7 +36,7 @@ export function answerInjection(
     const injected = injector.inject(pod, namespace, parameters);
     if (injected.kind === 'skipped') return skipped(injected.reason);
     const { pod: changed, warnings } = injected;
-    return { answer: { allowed: true, patch: diff(object, changed), warnings, outcome: 'injected' } };
+    return { allowed: true, patch: diff(object, changed), warnings, outcome: 'injected' };
   } catch (error) {
     return refused(error);
   }

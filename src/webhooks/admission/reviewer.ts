@@ -5,16 +5,9 @@
  *   body ──bounded JSON──▶ AdmissionReview ──▶ injection or validation ──▶ AdmissionReview with the response
  */
 import { CtlError, oneLineOf, toCtlError } from '../../core/errors.ts';
-import type {
-  AdmissionReply,
-  AdmissionTask,
-  NumberedSettings,
-  ReviewOutcome,
-  SettingsProblem,
-  Webhook,
-} from '../tasks.ts';
+import type { AdmissionReply, AdmissionTask, NumberedSettings, Webhook } from '../tasks.ts';
 import type { AdmissionAnswer, AdmissionRequest, InjectionSettings, Injector, JsonPatchOperation } from '../types.ts';
-import { answerInjection, type ReviewResult } from './injecting.ts';
+import { answerInjection } from './injecting.ts';
 import { findPrototypeKey, removePrototypeKeys } from './json.ts';
 import { MAX_POD_VALUES, MAX_VALUES, type Review, readReview, writeReview } from './review.ts';
 
@@ -50,16 +43,16 @@ export class Reviewer {
     try {
       return this.#review(task);
     } catch (error) {
-      return { kind: 'failed', message: oneLineOf(error) };
+      return { kind: 'failed', code: 'internal', message: oneLineOf(error) };
     }
   }
 
   /** What is wrong with settings. Those that are usable have answered a review afterwards, so that no Pod waits. */
-  #problemOf({ number, settings }: Required<NumberedSettings>): SettingsProblem | undefined {
+  #problemOf({ number, settings }: NumberedSettings): string | undefined {
     try {
       this.#checked = { number, injector: this.#handlers.createInjector(settings) };
     } catch (error) {
-      return { message: toCtlError(error).oneLine() };
+      return toCtlError(error).oneLine();
     }
     const review = { kind: 'review', webhook: { kind: 'inject', parameters: {} }, body: SAMPLE_REVIEW } as const;
     this.#decide(review, this.#checked.injector);
@@ -76,43 +69,42 @@ export class Reviewer {
     { webhook, body, limitFactor }: Pick<ReviewTask, 'webhook' | 'body' | 'limitFactor'>,
     injector: Injector,
   ): AdmissionReply {
-    const { diff, validate } = this.#handlers;
-    const decide = (request: AdmissionRequest): ReviewResult =>
+    const { diff, validate, isKnownKind } = this.#handlers;
+    const decide = (request: AdmissionRequest): AdmissionAnswer =>
       webhook.kind === 'validate'
-        ? { answer: validate(request, limitFactor) }
+        ? validate(request, limitFactor)
         : answerInjection(request, webhook.parameters, { injector, diff });
     let review: Review;
     try {
       review = readReview(body, webhook.kind === 'validate' ? MAX_VALUES : MAX_POD_VALUES);
     } catch (error) {
-      if (error instanceof CtlError) return { kind: 'unreadable', message: error.oneLine() };
+      if (error instanceof CtlError) return { kind: 'failed', code: 'invalid_argument', message: error.oneLine() };
       throw error;
     }
     const { request } = review;
-    const { answer, reason } = refusedKey(request, webhook) ?? decide(request);
+    const answer = refusedKey(request, webhook) ?? decide(request);
+    const { group, kind } = request.kind;
+    const known = isKnownKind(group, kind);
     return {
       kind: 'answered',
       body: writeReview(review, answer),
-      outcome: this.#outcomeOf(request, answer),
+      outcome: answer.outcome,
+      group: known ? group : 'other',
+      resource: known ? kind : 'other',
       subject: subjectOf(request),
-      reason: reason ?? answer.refusal?.message ?? '',
+      reason: answer.reason ?? answer.refusal?.message ?? '',
     };
   }
 
   /** Undefined: this worker does not have the settings. */
-  #injector({ number, settings }: NumberedSettings): Injector | undefined {
+  #injector(settings: NumberedSettings | number): Injector | undefined {
+    const number = typeof settings === 'number' ? settings : settings.number;
     if (this.#checked?.number === number) this.#compiled = this.#checked;
     if (this.#compiled?.number === number) return this.#compiled.injector;
-    if (settings === undefined) return undefined;
-    const injector = this.#handlers.createInjector(settings);
+    if (typeof settings === 'number') return undefined;
+    const injector = this.#handlers.createInjector(settings.settings);
     this.#compiled = { number, injector };
     return injector;
-  }
-
-  #outcomeOf({ kind: { group, kind } }: AdmissionRequest, { outcome }: AdmissionAnswer): ReviewOutcome {
-    if (outcome !== 'valid' && outcome !== 'invalid') return { kind: outcome };
-    const known = this.#handlers.isKnownKind(group, kind);
-    return { kind: outcome, group: known ? group : 'other', resource: known ? kind : 'other' };
   }
 }
 
@@ -148,13 +140,16 @@ const UNUSABLE: Injector = {
  * The refusal of an object with a key `__proto__`, which no kind has. Undefined for all others. What was stored before
  * is not refused: it loses the key here, and can be replaced and deleted.
  */
-function refusedKey({ operation, object, oldObject }: AdmissionRequest, { kind }: Webhook): ReviewResult | undefined {
+function refusedKey(
+  { operation, object, oldObject }: AdmissionRequest,
+  { kind }: Webhook,
+): AdmissionAnswer | undefined {
   removePrototypeKeys(oldObject);
   const path = operation === 'DELETE' ? undefined : findPrototypeKey(object);
   if (path === undefined) return undefined;
   const message = `${path === '' ? 'the object' : path}: unknown key "__proto__"`;
   const outcome = kind === 'inject' ? 'injection-failed' : 'invalid';
-  return { answer: { allowed: false, refusal: { code: 422, reason: 'Invalid', message }, outcome } };
+  return { allowed: false, refusal: { code: 422, reason: 'Invalid', message }, outcome };
 }
 
 /** What is reviewed, for the log. */

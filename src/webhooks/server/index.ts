@@ -1,6 +1,6 @@
 /** The HTTPS server of webhooks, and the pool that answers its requests. Imports no code that decides about reviews. */
 export type { CallerRank } from './callers.ts';
-export { type AdmissionPool, type AdmissionPoolOptions, createAdmissionPool, type ReviewReply } from './pool.ts';
+export { type AdmissionPool, type AdmissionPoolOptions, createAdmissionPool } from './pool.ts';
 export {
   type ServerCertificateSource,
   startWebhookServer,

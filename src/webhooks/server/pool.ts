@@ -7,7 +7,7 @@
  * wait 10 s. That of validation ends when nothing is asked for a while, for its memory.
  */
 import { CtlError } from '../../core/errors.ts';
-import type { AdmissionReply, AdmissionTask, NumberedSettings, SettingsProblem, Webhook } from '../tasks.ts';
+import type { AdmissionTask, NumberedSettings, ReviewAnswer, Webhook } from '../tasks.ts';
 import type { InjectionSettings } from '../types.ts';
 import { type Caller, namespaceIn, RANK_SHARES, rankNumber } from './callers.ts';
 import { AdmissionReviewQueue, type Taken } from './review-queue.ts';
@@ -31,19 +31,18 @@ export interface Review {
   readonly signal: AbortSignal;
 }
 
-export type ReviewReply = Extract<AdmissionReply, { kind: 'answered' | 'unreadable' | 'failed' }>;
-
 export interface AdmissionPool {
   /**
-   * Rejects with CtlError: resource_exhausted when too many reviews wait, deadline_exceeded when the worker hangs,
-   * internal when it ended each time, unavailable when the pool is closed or the signal aborts.
+   * Rejects with CtlError: invalid_argument when the body is no review, resource_exhausted when too many reviews wait,
+   * deadline_exceeded when the worker hangs, internal when the review failed or the worker ended each time, unavailable
+   * when the pool is closed or the signal aborts.
    */
-  review(review: Review): Promise<ReviewReply>;
+  review(review: Review): Promise<ReviewAnswer>;
   /**
-   * Whether settings are usable: undefined, or the problem. Starts the thread of injection, which afterwards answers
+   * Whether settings are usable: undefined, or the problem in one line. Starts the thread of injection, which afterwards answers
    * reviews with these settings without delay. Rejects with CtlError like `review`.
    */
-  check(settings: InjectionSettings): Promise<SettingsProblem | undefined>;
+  check(settings: InjectionSettings): Promise<string | undefined>;
   /** The settings for all later reviews; undefined: injection refuses Pods. */
   use(settings: InjectionSettings | undefined): void;
   /** The worker threads, for tests that terminate one. */
@@ -67,7 +66,7 @@ export interface AdmissionPoolOptions {
 
 interface Waiting {
   readonly review: Review;
-  readonly resolve: (reply: ReviewReply) => void;
+  readonly resolve: (answer: ReviewAnswer) => void;
   readonly reject: (error: CtlError) => void;
 }
 
@@ -86,9 +85,9 @@ class Line {
 class Pool implements AdmissionPool {
   readonly #lines: Readonly<Record<Webhook['kind'], Line>>;
   readonly #limitFactor: number;
-  #settings: Required<NumberedSettings> | undefined;
+  #settings: NumberedSettings | undefined;
   /** The settings that were checked last. */
-  #checked: Required<NumberedSettings> | undefined;
+  #checked: NumberedSettings | undefined;
   #numbers = 0;
   /** Number of the settings that the thread of injection was sent last; it may have died since. */
   #sent: number | undefined;
@@ -103,7 +102,7 @@ class Pool implements AdmissionPool {
     this.#lines = { inject: new Line(injection, maxWaiting), validate: new Line(validation, maxWaiting) };
   }
 
-  review(review: Review): Promise<ReviewReply> {
+  review(review: Review): Promise<ReviewAnswer> {
     if (this.#closed) return Promise.reject(closedError());
     const { caller, webhook, body } = review;
     const line = this.#lines[webhook.kind];
@@ -115,10 +114,10 @@ class Pool implements AdmissionPool {
     });
   }
 
-  async check(settings: InjectionSettings): Promise<SettingsProblem | undefined> {
+  async check(settings: InjectionSettings): Promise<string | undefined> {
     const injection = { number: ++this.#numbers, settings };
     const reply = await this.#lines.inject.thread.run(() => ({ kind: 'check', injection }));
-    if (reply.kind !== 'checked') return { message: 'the settings could not be checked' };
+    if (reply.kind !== 'checked') return 'the settings could not be checked';
     if (reply.problem === undefined) this.#checked = injection;
     return reply.problem;
   }
@@ -173,7 +172,8 @@ class Pool implements AdmissionPool {
         this.#sent = undefined;
         reply = await thread.run(task);
       }
-      if (reply.kind === 'answered' || reply.kind === 'unreadable' || reply.kind === 'failed') resolve(reply);
+      if (reply.kind === 'answered') resolve(reply);
+      else if (reply.kind === 'failed') reject(new CtlError(reply.code, reply.message));
       else reject(new CtlError('internal', `unexpected reply ${reply.kind} to a review`));
     } catch (error) {
       reject(error instanceof CtlError ? error : new CtlError('internal', 'the review failed', {}, error));
@@ -197,10 +197,10 @@ class Pool implements AdmissionPool {
     }
   }
 
-  #numbered(webhook: Webhook): NumberedSettings | undefined {
+  #numbered(webhook: Webhook): NumberedSettings | number | undefined {
     const current = this.#settings;
     if (webhook.kind !== 'inject' || current === undefined) return undefined;
-    if (this.#sent === current.number) return { number: current.number };
+    if (this.#sent === current.number) return current.number;
     this.#sent = current.number;
     return current;
   }

@@ -12,11 +12,11 @@ import { CtlError, toCtlError } from '../../core/errors.ts';
 import { listen } from '../../core/network/listen.ts';
 import { networkOf } from '../../grpc/index.ts';
 import { createBoundedTlsServer, goneSignal } from '../../http/index.ts';
-import type { Webhook } from '../tasks.ts';
+import type { ReviewAnswer, Webhook } from '../tasks.ts';
 import { BodyQuota, readBody, TooLarge } from './bodies.ts';
 import type { Caller, CallerRank } from './callers.ts';
 import { webhookAt } from './paths.ts';
-import type { AdmissionPool, ReviewReply } from './pool.ts';
+import type { AdmissionPool } from './pool.ts';
 
 /** The time that requests in progress have when the server is closed, ms: the API server's default timeout. */
 const CLOSE_TIMEOUT_MS = 10_000;
@@ -39,7 +39,7 @@ export interface ServerCertificateSource {
 export interface WebhookObserver {
   /** A request for a webhook was received. */
   requested(webhook: Webhook): void;
-  answered(webhook: Webhook, reply: Extract<ReviewReply, { kind: 'answered' }>): void;
+  answered(webhook: Webhook, answer: ReviewAnswer): void;
   /** A request was not answered with a review. `webhook` is undefined for unknown paths. */
   failed(webhook: Webhook | undefined, status: number, message: string, peer: string): void;
 }
@@ -128,11 +128,9 @@ async function serve(
     if (path === '/ready') return sendText(response, reason === undefined ? 200 : 503, readyText(reason));
     webhook = checked(path, request);
     observer.requested(webhook);
-    const reply = await reviewed(options.pool, quota, caller, webhook, request, response);
-    if (reply.kind === 'answered') {
-      observer.answered(webhook, reply);
-      send(response, 200, 'application/json', reply.body);
-    } else throw new Refusal(reply.kind === 'unreadable' ? 400 : 500, reply.message);
+    const answer = await reviewed(options.pool, quota, caller, webhook, request, response);
+    observer.answered(webhook, answer);
+    send(response, 200, 'application/json', answer.body);
   } catch (error) {
     if (response.closed) return;
     const { status, message, headers } = refusalOf(error);
@@ -167,7 +165,7 @@ async function reviewed(
   webhook: Webhook,
   request: IncomingMessage,
   response: ServerResponse,
-): Promise<ReviewReply> {
+): Promise<ReviewAnswer> {
   const signal = goneSignal(response);
   const { bytes, release } = await readBody(request, quota, caller);
   try {
