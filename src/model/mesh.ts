@@ -19,12 +19,12 @@ import type { ScopeIndex } from './scopes/scope-index.ts';
 import { rebuildScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scopes/scope-update.ts';
 import type { ChangeSet, ConfigKind, MeshDelta, ServiceKey } from './types/types.ts';
 
-export type MeshChanges = Pick<
+type MeshChanges = Pick<
   ChangeSet,
   'fromVersion' | 'toVersion' | 'everything' | 'services' | 'configs' | 'nameConflicts' | 'scopes' | 'workloadRanges'
 >;
 
-export interface MeshStep {
+interface MeshStep {
   readonly state: MeshState;
   readonly scopeIndex: ScopeIndex;
   readonly changes: MeshChanges;

@@ -24,7 +24,7 @@ import { dirtyServices, guardedServices, indexWorkloads } from './workload-index
 /** The changes of the input of the mesh stage. */
 type DerivedChanges = Omit<MeshDelta, 'version' | 'configs'>;
 
-export type RegistryChanges = Pick<
+type RegistryChanges = Pick<
   ChangeSet,
   'endpoints' | 'addresses' | 'peerAuthentication' | 'workloads' | 'configs' | 'nameConflicts'
 >;

@@ -39,8 +39,8 @@ export interface AdmissionPool {
    */
   review(review: Review): Promise<ReviewAnswer>;
   /**
-   * Whether settings are usable: undefined, or the problem in one line. Starts the thread of injection, which afterwards answers
-   * reviews with these settings without delay. Rejects with CtlError like `review`.
+   * Whether settings are usable: undefined, or the problem in one line. Starts the thread of injection, which afterwards
+   * answers reviews with these settings without delay. Rejects with CtlError like `review`.
    */
   check(settings: InjectionSettings): Promise<string | undefined>;
   /** The settings for all later reviews; undefined: injection refuses Pods. */
