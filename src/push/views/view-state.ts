@@ -58,10 +58,7 @@ export interface EndpointsResult<S extends Member> {
 
 const NONE: ReadonlySet<Unit> = new Set();
 
-const NOTHING: Dirty = {
-  units: new Map(),
-  push: { types: new Set(), version: 0, eventTime: 0, reasons: new Set() },
-};
+const NO_PUSH: Push = { types: new Set(), version: 0, eventTime: 0, reasons: new Set() };
 
 /** The view in one of its placements. */
 type Placed<S extends Member> = PlacedView<S, ViewState<S>>;
@@ -327,7 +324,7 @@ export class ViewState<S extends Member> {
     this.lastJobFailed = false;
     this.committedVersion = job.version;
     this.#taken = undefined;
-    const { push } = dirty ?? NOTHING;
+    const push = dirty?.push ?? NO_PUSH;
     // Placements that were added while the job ran.
     for (const each of this.#placed.values()) lines.push(...this.beginPlacement(each, snapshot, encoders, push));
     return { changed, failures: lines, push };
