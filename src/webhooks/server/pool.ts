@@ -39,7 +39,7 @@ export interface AdmissionPool {
    */
   review(review: Review): Promise<ReviewAnswer>;
   /**
-   * Whether settings are usable: undefined, or the problem in one line. Starts the thread of injection, which afterwards
+   * Whether settings are usable: undefined, or the problem in one line. Starts the thread of injection, which then
    * answers reviews with these settings without delay. Rejects with CtlError like `review`.
    */
   check(settings: InjectionSettings): Promise<string | undefined>;
