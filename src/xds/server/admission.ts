@@ -1,9 +1,9 @@
 /**
  * Paces the admission of new streams. After a restart thousands of proxies reconnect at once, and each costs time of
  * the main thread (parsing, views) in which nothing else is served. So a few are admitted in each turn of the event
- * loop, fewer while it is busy with those that were (see src/core/fairness/turn-pace.ts). Callers share the turns in time (see src/core/fairness/time-shares.ts): one that reconnects over and over is
- * admitted after those that do not. Streams that would wait long are refused at once: they reconnect after their
- * backoff, or to another replica.
+ * loop, fewer while it is busy with those that were (see src/core/fairness/turn-pace.ts). Callers share the turns in
+ * time (see src/core/fairness/time-shares.ts): one that reconnects over and over is admitted after those that do not.
+ * Streams that would wait long are refused at once: they reconnect after their backoff, or to another replica.
  */
 import { CtlError } from '../../core/errors.ts';
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
