@@ -53,6 +53,7 @@ function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', quer
   const snapshot = snapshotOf([...new Follower(store).inForce().values()]);
   const source: DebugSource = {
     snapshot: () => snapshot,
+    leadership: () => [],
     sources: () => sources.map((each) => ({ id: each.id, cluster: each.cluster, synced: true, health: each.health() })),
     documents: (key) => store.documents(key),
     warningsOf: (key) => [{ field: 'spec', message: `about ${key}` }],

@@ -45,6 +45,7 @@ let connections: ConnectionStatus[] = [];
 const source: DebugSource = {
   snapshot: () => mesh.snapshot,
   connections: () => connections,
+  leadership: () => [],
   parts: (id, type) => sessions.find(({ connectionId }) => connectionId === id)?.parts(type) ?? [],
   reasonsFor(id, name) {
     const session = [...mesh.engine.sessions()].find(({ connectionId }) => connectionId === id);

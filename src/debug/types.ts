@@ -35,8 +35,8 @@ export interface LeaderStatus {
 export interface DebugSource {
   /** In configured order. Where several have a document of one key, the document of the first is in force. */
   sources(): readonly SourceStatus[];
-  /** Absent when no cluster is read. */
-  leadership?(): readonly LeaderStatus[];
+  /** Empty when no cluster is read. */
+  leadership(): readonly LeaderStatus[];
   /** All documents of a key, first the one in force. */
   documents(key: ResourceKey): readonly SourceDocument[];
   /** The warnings about a document in force that depend on other documents. */

@@ -63,7 +63,7 @@ export class Viewed {
 
   /** Empty for a viewer of one namespace, because names of replicas are names of Pods in another. */
   leadership(): readonly LeaderStatus[] {
-    return this.seesAll ? (this.#source.leadership?.() ?? []) : [];
+    return this.seesAll ? this.#source.leadership() : [];
   }
 
   /** All documents of a key, first the one in force. */

@@ -1,8 +1,9 @@
 /** `ctl-discovery discovery`: runs the service until a signal stops it. */
 
+import { Closers } from '../core/process/closers.ts';
 import { getScope } from '../logging/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
-import { DiscoveryProgram } from './program.ts';
+import { startProgram } from './program.ts';
 
 /** Resolves with the name of the first signal. The second signal ends the process at once. */
 function stopSignal(): Promise<string> {
@@ -20,14 +21,15 @@ function stopSignal(): Promise<string> {
 
 /** Resolves with exit code 0 after an orderly stop. Rejects with CtlError when the service cannot start. */
 export async function runDiscovery(settings: DiscoverySettings, env: Environment): Promise<number> {
-  const program = new DiscoveryProgram(settings, env);
+  const log = getScope('default');
+  const closers = new Closers(log);
   const stopped = stopSignal();
   try {
-    const started = program.start();
+    const started = startProgram(settings, env, closers);
     const signal = await Promise.race([stopped, started.then(() => stopped)]);
-    getScope('default').info(`${signal}: stopping`);
+    log.info(`${signal}: stopping`);
     return 0;
   } finally {
-    await program.stop();
+    await closers.close();
   }
 }

@@ -81,6 +81,16 @@ interface Problem {
   readonly problem: string;
 }
 
+export type Remotes = Pick<RemoteClusters, 'start' | 'clients' | 'refused' | 'close'>;
+
+/** No other cluster is read. */
+export const NO_REMOTES: Remotes = {
+  start: async () => {},
+  clients: () => [],
+  refused: () => [],
+  close: async () => {},
+};
+
 export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
   readonly #secrets: RemoteSecrets;

@@ -9,6 +9,7 @@ import { Connection } from '../../kubernetes/index.ts';
 import { ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
 import { getScope } from '../../logging/index.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
+import type { MeshUpdate } from '../../resources/mesh-update.ts';
 import { type DiscoverySettings, defaultDiscoverySettings } from '../../settings/index.ts';
 import { followMeshFiles } from './mesh-files.ts';
 
@@ -19,7 +20,8 @@ test('a changed mesh configuration is applied, with a warning for fields that ne
   const warn = context.mock.method(getScope('model'), 'warn', () => {});
   const changed = Promise.withResolvers<MeshConfig>();
   const settings = defaultDiscoverySettings({ meshConfig: path, networksConfig: join(dir, 'networks') });
-  const files = followMeshFiles(settings, undefined, { onMesh: changed.resolve, onNetworks: () => {} });
+  const files = followMeshFiles(settings, undefined);
+  files.follow(({ mesh }) => mesh && changed.resolve(mesh));
   context.after(async () => {
     await files.close();
     await rm(dir, { recursive: true });
@@ -39,8 +41,8 @@ const configMap = (data: Readonly<Record<string, string>>, name = 'meshd') => ({
   data,
 });
 
-/** Follows the files of an empty directory and the ConfigMap of a scripted API server. */
-async function followed(context: TestContext, server: ScriptedApiServer, changes: Partial<DiscoverySettings> = {}) {
+/** Reads the files of an empty directory and the ConfigMap of a scripted API server. */
+async function opened(context: TestContext, server: ScriptedApiServer, changes: Partial<DiscoverySettings> = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'meshd-mesh-'));
   const connection = new Connection({
     access: server.access(),
@@ -52,13 +54,9 @@ async function followed(context: TestContext, server: ScriptedApiServer, changes
   for (const level of ['info', 'warn', 'error'] as const) {
     context.mock.method(getScope('model'), level, (line: string) => void lines.push(line));
   }
-  const values: (MeshConfig | MeshNetworks)[] = [];
   const [meshConfig, networksConfig] = [join(dir, 'mesh'), join(dir, 'networks')];
   const settings = defaultDiscoverySettings({ meshConfig, networksConfig, namespace: 'mesh-system', ...changes });
-  const files = followMeshFiles(settings, connection, {
-    onMesh: (mesh) => values.push(mesh),
-    onNetworks: (networks) => values.push(networks),
-  });
+  const files = followMeshFiles(settings, connection);
   context.after(async () => {
     await files.close();
     connection.close();
@@ -69,7 +67,14 @@ async function followed(context: TestContext, server: ScriptedApiServer, changes
     isKnown = true;
   };
   files.first.then(noteKnown, noteKnown);
-  return { files, lines, values, meshConfig, isKnown: () => isKnown };
+  return { files, lines, meshConfig, isKnown: () => isKnown };
+}
+
+async function followed(...[context, server, changes]: Parameters<typeof opened>) {
+  const values: (MeshConfig | MeshNetworks)[] = [];
+  const reading = await opened(context, server, changes);
+  reading.files.follow(({ mesh, networks }) => values.push(...[mesh ?? [], networks ?? []].flat()));
+  return { ...reading, values };
 }
 
 async function scripted(context: TestContext): Promise<ScriptedApiServer> {
@@ -117,6 +122,31 @@ test('without the ConfigMap the default is in force, and the ConfigMap is read w
   server.set(CONFIG_MAPS, configMap({ mesh: 'connectTimeout: 2s' }, 'meshd-canary'));
   await until('the ConfigMap', () => values.length === 1);
   assert.deepEqual(secondsOf(values), [2]);
+});
+
+test('changes from before anybody follows the files are one update, with the time of the first', async (context) => {
+  const server = await scripted(context);
+  const { files, lines } = await opened(context, server);
+  await files.first;
+  const change = async (trustDomain: string, more = {}): Promise<void> => {
+    server.set(CONFIG_MAPS, configMap({ mesh: `trustDomain: ${trustDomain}`, ...more }));
+    await until(trustDomain, () => lines.some((line) => line.includes(`now "${trustDomain}", which needs a restart`)));
+  };
+  await change('first.example');
+  const afterFirst = systemClock.now();
+  await change('second.example', { meshNetworks: 'networks: {far: {}}' });
+  const updates: MeshUpdate[] = [];
+  files.follow((update) => updates.push(update));
+  await change('third.example');
+  const shown = updates.map(({ mesh, networks }) => [mesh?.trustDomain, Object.keys(networks?.networks ?? {})]);
+  assert.deepEqual(shown, [
+    ['second.example', ['far']],
+    ['third.example', []],
+  ]);
+  assert.deepEqual(
+    updates.map(({ eventTime }) => eventTime <= afterFirst),
+    [true, false],
+  );
 });
 
 test('a ConfigMap that may not be read, or is invalid, is waited for at start', async (context) => {

@@ -10,6 +10,8 @@ import {
   defaultMeshNetworks,
   type MeshConfig,
   type MeshNetworks,
+  type MeshUpdate,
+  mergedUpdate,
   parseMeshConfig,
   parseMeshNetworks,
 } from '../../resources/index.ts';
@@ -29,35 +31,32 @@ export interface FollowedMeshFiles {
    * default may allow what it forbids. Rejects with CtlError when a file exists and cannot be read or is invalid.
    */
   readonly first: Promise<MeshFiles>;
+  /** Calls the listener for later values: also for those since `first`, which are one update. Called once. */
+  follow(listener: (update: MeshUpdate) => void): void;
   /** The ConfigMap, where it is read: as a source that the start may wait for. */
   status(): readonly SourceStatus[];
   close(): Promise<void>;
-}
-
-/** Called for later values. */
-export interface MeshHandlers {
-  onMesh(mesh: MeshConfig, eventTime: number): void;
-  onNetworks(networks: MeshNetworks, eventTime: number): void;
 }
 
 /**
  * @param connection to the cluster; undefined when no cluster is read
  * @throws CtlError when REVISION is no name
  */
-export function followMeshFiles(
-  settings: DiscoverySettings,
-  connection: Connection | undefined,
-  handlers: MeshHandlers,
-): FollowedMeshFiles {
+export function followMeshFiles(settings: DiscoverySettings, connection: Connection | undefined): FollowedMeshFiles {
+  /** The values since `first`, until somebody follows them. */
+  const kept: MeshUpdate[] = [];
+  let deliver = (update: MeshUpdate): void => {
+    kept[0] = mergedUpdate(kept[0], update);
+  };
   const map = openConfigMap(settings, connection, 'meshd', getScope('model'));
-  const mesh = followMesh(settings, map, handlers);
+  const mesh = followMesh(settings, map, (value, eventTime) => deliver({ changes: [], mesh: value, eventTime }));
   const networks = followValue({
     path: settings.networksConfig,
     key: 'meshNetworks',
     what: 'mesh networks',
     read: (text) => parseConfigText(text, parseMeshNetworks),
     defaultValue: defaultMeshNetworks(),
-    onValue: (value, at) => handlers.onNetworks(value, at),
+    onValue: (value, eventTime) => deliver({ changes: [], networks: value, eventTime }),
     map,
     resyncMs: settings.resyncMs,
     log: getScope('model'),
@@ -71,6 +70,10 @@ export function followMeshFiles(
   };
   return {
     first: both(),
+    follow(listener) {
+      deliver = listener;
+      for (const update of kept.splice(0)) listener(update);
+    },
     status: () =>
       map === undefined ? [] : [{ id: map.title, cluster: settings.clusterID, synced, health: { ok: true } }],
     async close() {
@@ -79,7 +82,11 @@ export function followMeshFiles(
   };
 }
 
-function followMesh(settings: DiscoverySettings, map: NamedConfigMap | undefined, handlers: MeshHandlers) {
+function followMesh(
+  settings: DiscoverySettings,
+  map: NamedConfigMap | undefined,
+  onMesh: (mesh: MeshConfig, eventTime: number) => void,
+) {
   const log = getScope('model');
   let warnOfRestart: (next: MeshConfig) => void = () => {};
   const { first, close } = followValue({
@@ -90,7 +97,7 @@ function followMesh(settings: DiscoverySettings, map: NamedConfigMap | undefined
     defaultValue: defaultMeshConfig(),
     onValue: (value, at) => {
       warnOfRestart(value);
-      handlers.onMesh(value, at);
+      onMesh(value, at);
     },
     map,
     resyncMs: settings.resyncMs,

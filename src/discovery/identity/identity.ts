@@ -8,10 +8,12 @@
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { spiffeUri } from '../../core/identity.ts';
+import { type Closers, startParts } from '../../core/process/closers.ts';
 import { wallClock } from '../../core/wall-clock.ts';
 import type { GrpcService, ListenerTls } from '../../grpc/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Metrics } from '../../observe/index.ts';
+import type { MeshConfig } from '../../resources/index.ts';
 import {
   type Authentication,
   type Authenticator,
@@ -33,9 +35,9 @@ import {
 import type { DiscoverySettings } from '../../settings/index.ts';
 import type { XdsServerOptions } from '../../xds/index.ts';
 import type { Cluster } from '../clusters/cluster.ts';
-import type { RemoteClusters } from '../clusters/remote-clusters.ts';
+import { NO_REMOTES, type Remotes } from '../clusters/remote-clusters.ts';
+import { modelSettings } from '../config/model-settings.ts';
 import { certificateObserver } from '../pipeline/observers.ts';
-import { Closers } from '../process/closers.ts';
 import { countedFetch } from '../process/outgoing.ts';
 import { publishRootCertificates, sharedAuthority } from './cluster-authority.ts';
 import { checkCertProvider } from './cluster-certificate.ts';
@@ -63,21 +65,20 @@ export interface MeshIdentity {
   close(): Promise<void>;
 }
 
-/** The trust domain of the mesh and its aliases. */
-export interface TrustDomains {
-  readonly trustDomain: string;
-  readonly trustDomainAliases: readonly string[];
-}
-
-interface Wiring {
+export interface IdentityOptions {
   readonly settings: DiscoverySettings;
-  readonly trustDomain: string;
-  readonly trustDomainAliases: readonly string[];
+  /** The mesh configuration at the start: it has the trust domain and its aliases. */
+  readonly mesh: MeshConfig;
   readonly metrics: Metrics;
   /** The cluster that is read; undefined: none. */
   readonly cluster: Cluster | undefined;
-  /** Other clusters; undefined: none. */
-  readonly remotes: RemoteClusters | undefined;
+  /** Their tokens are accepted as well (CENTRAL_MESHD). */
+  readonly remotes: Remotes;
+}
+
+interface Wiring extends Omit<IdentityOptions, 'mesh'> {
+  readonly trustDomain: string;
+  readonly trustDomainAliases: readonly string[];
   readonly closers: Closers;
 }
 
@@ -110,24 +111,11 @@ function checkSettings(
 /**
  * Opens all parts. Rejects with a CtlError that names the unusable setting or file. Then nothing is left open.
  */
-export async function openIdentity(
-  settings: DiscoverySettings,
-  { trustDomain, trustDomainAliases }: TrustDomains,
-  metrics: Metrics,
-  cluster: Cluster | undefined,
-  remotes: RemoteClusters | undefined,
-): Promise<MeshIdentity> {
-  const wiring: Wiring = {
-    settings,
-    trustDomain,
-    trustDomainAliases,
-    metrics,
-    cluster,
-    remotes,
-    closers: new Closers(),
-  };
-  const close = (): Promise<void> => wiring.closers.close();
-  try {
+export function openIdentity({ mesh, ...options }: IdentityOptions): Promise<MeshIdentity> {
+  const { settings, metrics, cluster } = options;
+  const { trustDomain } = modelSettings(settings, mesh);
+  return startParts(getScope('default'), async (closers) => {
+    const wiring: Wiring = { ...options, trustDomain, trustDomainAliases: mesh.trustDomainAliases, closers };
     checkSettings(settings, trustDomain, cluster);
     const files = await openTlsFiles(settings);
     const authority = needsAuthority(settings, files) ? await openAuthority(wiring) : undefined;
@@ -135,11 +123,8 @@ export async function openIdentity(
     const authenticators = await openAuthenticators(wiring, trust);
     const secured = await openSecured(wiring, files, authority, trust, authenticators);
     const callers = createAuthentication(authenticators, () => {});
-    return { ...secured, callers, sample: () => sampleExpiry(metrics, authority), close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+    return { ...secured, callers, sample: () => sampleExpiry(metrics, authority) };
+  });
 }
 
 /**
@@ -163,10 +148,9 @@ async function openAuthority({ settings, trustDomain, metrics, cluster, closers 
       signingFailed: () => metrics.ca_server_csr_sign_err_count.inc(),
     },
   });
-  closers.add(() => authority.close());
+  closers.use(authority);
   if (cluster !== undefined && settings.enableCaServer) {
-    const published = publishRootCertificates(cluster, settings, authority);
-    closers.add(() => published.close());
+    closers.use(publishRootCertificates(cluster, settings, authority));
   }
   return authority;
 }
@@ -229,7 +213,7 @@ function followTrust(
     random: Math.random,
     onProblem: (error) => getScope('spiffe').error(`${error.oneLine()}; the last good one stays in force`),
   });
-  closers.add(() => bundles.close());
+  closers.use(bundles);
 }
 
 async function openAuthenticators(
@@ -241,7 +225,7 @@ async function openAuthenticators(
   const issuers: TokenIssuer[] = [];
   if (settings.localTokenIssuerDir !== '') {
     const local = followLocalIssuer({ directory: settings.localTokenIssuerDir, clock: wallClock, onProblem });
-    closers.add(() => local.close());
+    closers.use(local);
     await local.started;
     issuers.push(local);
   }
@@ -253,13 +237,13 @@ async function openAuthenticators(
       random: Math.random,
       onProblem,
     });
-    closers.add(() => oidc.close());
+    closers.use(oidc);
     issuers.push(oidc);
   }
   const now = wallClock.now;
   const audiences = audiencesOf(settings, trustDomain);
   const firstParty = settings.jwtPolicy === 'first-party-jwt';
-  const others = settings.centralMeshd ? remotes : undefined;
+  const others = settings.centralMeshd ? remotes : NO_REMOTES;
   const reviewer = cluster && openTokenReviewer(cluster, { trustDomain, audiences, firstParty }, others);
   return [
     createCertificateAuthenticator({ trust, now }),

@@ -3,6 +3,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
+import type { Closers } from '../../core/process/closers.ts';
 import { pemBlocks } from '../../core/tls/pem.ts';
 import { wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../logging/index.ts';
@@ -16,7 +17,6 @@ import {
 } from '../../security/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import type { Cluster } from '../clusters/cluster.ts';
-import type { Closers } from '../process/closers.ts';
 import { revisionSuffix } from '../process/revision.ts';
 import { openClusterSigner, signerOf } from './cluster-certificate.ts';
 import type { TlsFiles, TlsMaterial } from './tls-files.ts';
@@ -177,7 +177,7 @@ async function openIssued(inputs: CertificateInputs): Promise<OpenedCertificate 
     },
     onProblem: logFailed,
   });
-  closers.add(() => serving.close());
+  closers.use(serving);
   const credentials = new MeshServerCredentials(tlsOf(serving.first), () => wallClock.now());
   const own = new ChangingCertificate(serving.first, issuer.bundleOf);
   closers.add(issuer.authority.onChange(() => own.changed()));
@@ -195,7 +195,7 @@ async function issuerOf({ settings, cluster, authority, closers }: CertificateIn
   const signerName = signerOf(settings.certProvider);
   if (signerName !== undefined && cluster !== undefined) {
     const signer = openClusterSigner(cluster, signerName, settings.namespace);
-    closers.add(() => signer.close());
+    closers.use(signer);
     // The signer may be one that signs with the CA of the cluster.
     const candidates = await cluster.certificateAuthority();
     return { authority: signer, dnsNames: dnsNamesOf(settings), bundleOf: ({ chain }) => issuersOf(chain, candidates) };

@@ -5,7 +5,7 @@ import { wallClock } from '../../core/wall-clock.ts';
 import { getScope, type LimitedLog, limitLog } from '../../logging/index.ts';
 import { createClusterReviews, createTokenReviewer, OtherClusters, type TokenReviewer } from '../../security/index.ts';
 import type { Cluster } from '../clusters/cluster.ts';
-import type { RemoteClusters } from '../clusters/remote-clusters.ts';
+import type { Remotes } from '../clusters/remote-clusters.ts';
 
 export interface TokenPolicy {
   readonly trustDomain: string;
@@ -51,15 +51,14 @@ function limitedLines(write: (line: string) => void): LimitedLog {
   return limitLog({ write, later: (ms, run) => void systemClock.setTimer(ms, run) });
 }
 
-/** @param remotes whose tokens are accepted as well (CENTRAL_MESHD); undefined: none */
+/** @param remotes whose tokens are accepted as well (CENTRAL_MESHD) */
 export function openTokenReviewer(
   { client, ownToken }: Cluster,
   policy: TokenPolicy,
-  remotes: RemoteClusters | undefined,
+  remotes: Pick<Remotes, 'clients'>,
 ): TokenReviewer {
   const [log, clock] = [new ReviewLog(), wallClock];
   const ask = createClusterReviews({ client, clock, onProblem: (problem) => log.own(problem) });
-  if (remotes === undefined) return createTokenReviewer({ ...policy, ask, ownToken, clock });
   const onProblem = log.other.bind(log);
   const others = new OtherClusters({ clusters: () => remotes.clients(), ownToken, clock, onProblem });
   return createTokenReviewer({

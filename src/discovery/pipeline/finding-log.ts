@@ -5,6 +5,7 @@
  */
 import type { GenerationFinding } from '../../generate/index.ts';
 import { type Logger, limitLog } from '../../logging/index.ts';
+import type { Engine } from '../../push/index.ts';
 
 /** Delay after a generation, ms: the views of one change are generated one after the other. */
 const SETTLE_MS = 500;
@@ -29,6 +30,15 @@ export interface FindingLogOptions {
   readonly findings: () => Iterable<GenerationFinding>;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   readonly later: (ms: number, run: () => void) => void;
+}
+
+/**
+ * Findings of the views that proxies use. Unused views are not generated again, so their findings may be outdated.
+ */
+export function findingsOf(engine: Engine, wanted: (namespace: string) => boolean = () => true) {
+  return [...engine.views()].flatMap((view) =>
+    view.sessions.size > 0 && wanted(view.view.namespace) ? view.findings() : [],
+  );
 }
 
 export class FindingLog {

@@ -15,7 +15,7 @@ import {
   type Source,
 } from '../../sources/index.ts';
 import { createConnection } from '../clusters/cluster.ts';
-import { RemoteClusters, type RemoteClustersOptions } from '../clusters/remote-clusters.ts';
+import { NO_REMOTES, RemoteClusters, type RemoteClustersOptions, type Remotes } from '../clusters/remote-clusters.ts';
 import type { Sources } from '../config/sources.ts';
 
 /**
@@ -69,7 +69,7 @@ export function configuredSources(
 const REMOTE_SHARE = 1 / 8;
 
 /**
- * The clusters that Secrets of the program's own cluster give access to. Undefined when none is read.
+ * The clusters that Secrets of the program's own cluster give access to.
  * @param namespaces that are read of each; empty: all
  */
 export function configuredRemotes(
@@ -77,9 +77,9 @@ export function configuredRemotes(
   connection: Connection | undefined,
   namespaces: readonly string[],
   { sources, onDelayed }: Pick<RemoteClustersOptions, 'onDelayed'> & { readonly sources: Sources },
-): RemoteClusters | undefined {
+): Remotes {
   const { resyncMs, useEndpointSlice, clusterRegistriesNamespace: namespace } = settings;
-  if (connection === undefined || namespace === '') return undefined;
+  if (connection === undefined || namespace === '') return NO_REMOTES;
   const clock = systemClock;
   const maxBytes = Math.floor(getHeapStatistics().heap_size_limit * REMOTE_SHARE);
   return new RemoteClusters({

@@ -1,6 +1,7 @@
 /**
- * The first part of the pipeline, sources → store: the store validates and keeps what sources report, and the caller
- * learns which resources changed.
+ * The first part of the pipeline, sources → store → translation: the store validates and keeps what sources report,
+ * followers learn which resources changed, and the changes are taken with those of documents that are derived from
+ * them.
  */
 
 import { systemClock } from '../../core/clock.ts';
@@ -11,6 +12,7 @@ import {
   KEY_SET_SOURCE,
   type Kind,
   type MeshConfig,
+  type MeshUpdate,
   type ObjectAccess,
   type ResourceEvent,
   type ResourceKey,
@@ -18,8 +20,8 @@ import {
 } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import { OWN_CLUSTER_SOURCE, type SourceIdentity, type SourceSink } from '../../sources/index.ts';
-import { type AppliedSummary, createStore, RefusedPolicies, type Store } from '../../store/index.ts';
-import type { RemoteClusters } from '../clusters/remote-clusters.ts';
+import { type AppliedSummary, createStore, type Debouncer, RefusedPolicies, type Store } from '../../store/index.ts';
+import type { Remotes } from '../clusters/remote-clusters.ts';
 import { rootNamespaceOf } from '../config/model-settings.ts';
 import { createSources, type Sources } from '../config/sources.ts';
 import { openStateDirectory } from '../process/state-directory.ts';
@@ -28,7 +30,7 @@ import { inForce, problemLog, sharedLog, takeoverLog, warningLog } from './docum
 import { configuredRemotes, configuredSources } from './inputs.ts';
 import { SourceMeter } from './observers.ts';
 import { RefusedDocuments } from './refused-documents.ts';
-import type { Translation } from './translation.ts';
+import { createTranslation, type Translation } from './translation.ts';
 
 export interface IntakeOptions {
   readonly settings: DiscoverySettings;
@@ -36,31 +38,32 @@ export interface IntakeOptions {
   readonly connection: Connection | undefined;
   /** The mesh configuration at the start: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;
-  /** Which Ingresses and Gateways are of the mesh: Secrets of others are not read. */
-  readonly serves: Pick<Translation, 'servesGateway' | 'servesIngress' | 'setAccess'>;
   readonly metrics: Metrics;
-  /** Called after each batch. `seenAt`: monotonic ms, when its source last saw a sign of a change. */
-  readonly onChanged: (keys: ReadonlySet<ResourceKey>, seenAt: number | undefined) => void;
-  /** Called when a source sees that something is changing, before it has read what. `at`: monotonic ms. */
-  readonly onChangePending: (at: number) => void;
 }
+
+/** Learns that something can be taken. */
+export type IntakeFollower = Pick<Debouncer, 'changed' | 'changePending'>;
 
 export interface Intake {
   readonly sources: Sources;
   readonly store: Store;
+  readonly translation: Translation;
   /** Keeps the last good version of each refused policy in force, so that its workloads are not left open. */
   readonly refusedPolicies: RefusedPolicies;
   /** Of the program's own cluster. */
   readonly refusedDocuments: RefusedDocuments;
   /** The states of all sources, and what is refused of other clusters. */
   status(): readonly SourceStatus[];
-  /** Other clusters. Undefined when none is read. */
-  readonly remotes: RemoteClusters | undefined;
+  readonly remotes: Remotes;
   /**
    * Starts the sources. Resolves when each has been read once; other clusters are waited for a limited time. Rejects
    * with CtlError when something cannot be read at start.
    */
   start(): Promise<void>;
+  /** Calls the follower after each batch from now on. What changed before is in the next {@link take}. */
+  follow(follower: IntakeFollower): void;
+  /** The changes of the store since the last call, if their keys pass, with those of derived documents. */
+  take(filter?: (key: ResourceKey) => boolean): MeshUpdate;
   /** Takes an event of the key sets of token issuers, which are a source without a life of its own. */
   applyKeySet(event: ResourceEvent): void;
   /** Takes WorkloadEntries of registered workloads, where no API server stores them. */
@@ -71,18 +74,19 @@ export interface Intake {
 
 /** Resolves when the last good policies are read; no source is started yet. Rejects with CtlError when they are not. */
 export async function openIntake(options: IntakeOptions): Promise<Intake> {
-  const { settings, connection, mesh, metrics, onChanged, onChangePending } = options;
+  const { settings, connection, mesh, metrics } = options;
   const rootNamespace = rootNamespaceOf(settings, mesh);
   const lastGood = await openStateDirectory(settings.stateDir);
   const refusedPolicies = new RefusedPolicies({ lastGood, rootNamespace });
   const namespaces = readNamespaces(settings, mesh);
-  const { servesGateway, servesIngress, setAccess } = options.serves;
-  const onAccess = (kind: Kind, name: string, access: ObjectAccess): void => {
-    // Whatever its namespace: documents of this key do not exist.
-    if (setAccess(kind, name, access)) onChanged(new Set([resourceKey(kind, '', name)]), undefined);
+  const followers: IntakeFollower[] = [];
+  const changed = (keys: ReadonlySet<ResourceKey>, seenAt?: number): void => {
+    for (const each of followers) each.changed(keys, seenAt);
   };
-  const read = { servesGateway, onAccess };
-  const serves = mesh.ingressControllerMode === 'OFF' ? read : { ...read, servesIngress };
+  // The sources ask it, and it asks the store: both once they are started.
+  const translation = createTranslation(settings, (key) => store.get(key));
+  translation.configure(mesh);
+  const serves = servedBy(translation, mesh, changed);
   const sources = createSources(configuredSources(settings, connection, namespaces, serves));
   const remotes = configuredRemotes(settings, connection, namespaces, {
     sources,
@@ -94,7 +98,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
 
   const applied = (summary: AppliedSummary, seenAt?: number): void => {
     meter.applied(summary);
-    onChanged(summary.changed, seenAt);
+    changed(summary.changed, seenAt);
   };
   const sinkOf = (source: SourceIdentity): SourceSink => {
     const { id } = source;
@@ -106,29 +110,48 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
     return {
       apply: (events, seenAt) => received(store.apply(id, events), seenAt),
       replace: (list, seenAt) => received(store.replace(id, list), seenAt),
-      changing: onChangePending,
+      changing: (at) => {
+        for (const each of followers) each.changePending(at);
+      },
     };
   };
   return {
     sources,
     store,
+    translation,
     refusedPolicies,
     refusedDocuments,
     remotes,
-    status: () => [...sources.status(), ...(remotes?.refused() ?? [])],
+    status: () => [...sources.status(), ...remotes.refused()],
     async start() {
       const opened = sources.open({ sinkOf, removed: ({ id }) => applied(store.remove(id, systemClock.now())) });
-      await Promise.all([opened, remotes?.start()]);
+      await Promise.all([opened, remotes.start()]);
       refusedPolicies.synced();
     },
+    follow: (follower) => void followers.push(follower),
+    take: (filter) => translation.apply(store.take(filter)),
     applyKeySet: (event) => applied(store.apply(KEY_SET_SOURCE, [event])),
     applyRegistered: (event) => applied(store.apply(REGISTRATION_SOURCE, [event])),
     async close() {
-      await remotes?.close();
+      await remotes.close();
       await sources.close();
       await lastGood.written();
     },
   };
+}
+
+/** Which Ingresses and Gateways are of the mesh: Secrets of others are not read. */
+function servedBy(
+  { servesGateway, servesIngress, setAccess }: Translation,
+  mesh: MeshConfig,
+  changed: (keys: ReadonlySet<ResourceKey>) => void,
+) {
+  const onAccess = (kind: Kind, name: string, access: ObjectAccess): void => {
+    // Whatever its namespace: documents of this key do not exist.
+    if (setAccess(kind, name, access)) changed(new Set([resourceKey(kind, '', name)]));
+  };
+  const read = { servesGateway, onAccess };
+  return mesh.ingressControllerMode === 'OFF' ? read : { ...read, servesIngress };
 }
 
 /** A store that logs refused documents, and documents of several sources with one key. */

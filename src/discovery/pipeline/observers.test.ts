@@ -248,6 +248,7 @@ describe('sampled gauges', () => {
       connections: () => assert.fail('a scrape asks for counts alone'),
       quarantined: () => ({ ...byXdsType(() => 0), lds: wrong ? 2 : 0, rds: wrong ? 1 : 0, vhds: wrong ? 3 : 0 }),
       parts: () => [],
+      leadership: () => [],
       sources: () => {
         const health = wrong
           ? ({ ok: false, reason: 'away', since: performance.now() - 30_000 } as const)

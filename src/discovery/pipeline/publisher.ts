@@ -31,11 +31,12 @@ export interface PublishedModel extends Pick<Model, 'snapshot'> {
 export interface PublisherOptions {
   readonly model: PublishedModel;
   readonly now: () => number;
-  /** Called with each new snapshot and the time it took to build, milliseconds. */
-  readonly onPublication: (change: ModelChange, milliseconds: number) => void;
   /** Called once for each change that is set aside. */
   readonly onProblem: (fault: PublishProblem) => void;
 }
+
+/** @param milliseconds how long it took to build the snapshot */
+export type PublicationListener = (change: ModelChange, milliseconds: number) => void;
 
 /** Attempts to find the changes that cannot be applied. After that the undecided ones are set aside together. */
 const MAX_ATTEMPTS = 256;
@@ -53,6 +54,7 @@ function hasFiles({ mesh, networks }: Pick<MeshUpdate, 'mesh' | 'networks'>): bo
 /** Applies changes to the model and publishes its snapshots. */
 export class Publisher {
   readonly #options: PublisherOptions;
+  readonly #listeners: PublicationListener[] = [];
   /** What could not be applied. */
   #aside = NOTHING;
   /** Event times of the changes in it. */
@@ -66,6 +68,11 @@ export class Publisher {
     return this.#options.model.snapshot;
   }
 
+  /** Calls the listener with each snapshot from now on, after those that were added before it. */
+  onPublication(listener: PublicationListener): void {
+    this.#listeners.push(listener);
+  }
+
   /** Publishes changed resources, changed mesh files, or both. Does nothing without a change. */
   publish(resources: MeshUpdate, files = NOTHING): void {
     const update = mergedUpdate(resources, files);
@@ -73,7 +80,9 @@ export class Publisher {
     const started = this.#options.now();
     const eventTime = update.eventTime === NO_EVENT ? started : update.eventTime;
     const change = this.#apply(this.#withAside({ ...update, eventTime }));
-    if (change !== undefined) this.#options.onPublication(change, this.#options.now() - started);
+    if (change === undefined) return;
+    const milliseconds = this.#options.now() - started;
+    for (const listener of this.#listeners) listener(change, milliseconds);
   }
 
   /** The update, with what was set aside and is not replaced by it. */

@@ -1,25 +1,31 @@
-/** The generation workers of the program. */
+/** Where the program generates: on worker threads, or on the main thread. */
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
+import type { Closers } from '../../core/process/closers.ts';
 import { delayOptimization } from '../../core/process/v8-flags.ts';
 import { getScope } from '../../logging/index.ts';
+import type { MeshSnapshot } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { workerUrl } from '../../paths.ts';
-import { defaultWorkers, PoolGenerator } from '../../push/index.ts';
+import { defaultWorkers, type Generator, InlineGenerator, PoolGenerator } from '../../push/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 
-/** Starts the workers, which then load their code. Undefined when the main thread generates. */
-export function startGenerationPool(
+/** Begins with the first snapshot. Called once. */
+export type BeginGeneration = (first: MeshSnapshot) => Generator;
+
+/** Starts the workers, if any, which then load their code. */
+export function startGeneration(
   { generateWorkers }: DiscoverySettings,
   metrics: Metrics,
-): PoolGenerator | undefined {
+  closers: Closers,
+): BeginGeneration {
   const threads = generateWorkers < 0 ? defaultWorkers() : generateWorkers;
   if (threads === 0) {
     delayOptimization();
-    return undefined;
+    return (first) => closers.use(new InlineGenerator(first));
   }
-  return new PoolGenerator({
+  const pool = new PoolGenerator({
     threads,
     workerFile: fileURLToPath(workerUrl('generate')),
     onCrash: (error) => {
@@ -30,4 +36,10 @@ export function startGenerationPool(
     later: systemClock.setTimer,
     random: Math.random,
   });
+  closers.use(pool);
+  return (first) => {
+    pool.begin(first);
+    pool.prepare();
+    return pool;
+  };
 }

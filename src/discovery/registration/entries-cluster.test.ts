@@ -47,7 +47,9 @@ async function startReplica(server: ScriptedApiServer, workloadEntryGraceMs = 60
     closing: new AbortController().signal,
     close: () => Promise.resolve(),
   };
-  const registry = await createWorkloadRegistry({ settings, cluster, apply: () => {}, snapshot: () => snapshot });
+  const { signal: stopping } = new AbortController();
+  const options = { settings, cluster, apply: () => {}, snapshot: () => snapshot, stopping };
+  const registry = await createWorkloadRegistry(options);
   cleanup.push(async () => {
     await registry.close();
     await leadership.close();

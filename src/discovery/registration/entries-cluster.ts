@@ -48,7 +48,7 @@ export interface ClusterEntriesOptions {
   readonly client: KubernetesClient;
   readonly leadership: Leadership;
   readonly settings: Pick<DiscoverySettings, 'workloadEntryGraceMs'>;
-  readonly snapshot: () => Snapshot | undefined;
+  readonly snapshot: () => Snapshot;
 }
 
 export function clusterEntries(options: ClusterEntriesOptions): EntryStorage {
@@ -205,7 +205,7 @@ class ClusterEntries {
 /** Removes entries whose workload has disconnected and whose replica has not removed them, while this replica leads. */
 async function removeAbandoned(
   entries: ClusterEntries,
-  snapshot: () => Snapshot | undefined,
+  snapshot: () => Snapshot,
   graceMs: number,
   signal: AbortSignal,
 ): Promise<void> {
@@ -218,7 +218,7 @@ async function removeAbandoned(
   while (!signal.aborted) {
     await sleep(systemClock, Math.max(graceMs, MIN_SEARCH_MS), signal);
     const isAbandoned = systemClock.now() - begun > CONFIRM_MS ? isDisconnectedOrStale : hasDisconnected;
-    for (const { meta } of snapshot()?.resources('WorkloadEntry').values() ?? []) {
+    for (const { meta } of snapshot().resources('WorkloadEntry').values()) {
       if (signal.aborted || !isAbandoned(meta.annotations, graceMs)) continue;
       try {
         await entries.remove(meta, (object) => isAbandoned(object.metadata.annotations ?? {}, graceMs));

@@ -1,5 +1,6 @@
 /** What the parts of the registration of workloads share: streams, and where WorkloadEntries are stored. */
 import type { ProxyNode } from '../../core/proxy.ts';
+import type { Snapshot } from '../../model/index.ts';
 import type { ResourceEvent } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import type { Cluster } from '../clusters/cluster.ts';
@@ -29,6 +30,10 @@ export interface RegistrationOptions {
   readonly cluster: Cluster | undefined;
   /** Takes WorkloadEntries that are kept in memory. */
   readonly apply: (event: ResourceEvent) => void;
+  /** The newest that was published. */
+  readonly snapshot: () => Snapshot;
+  /** Aborts when the program is about to end its streams. */
+  readonly stopping: AbortSignal;
 }
 
 /** The WorkloadEntries of this replica's workloads, where they are stored. */

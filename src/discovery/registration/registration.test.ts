@@ -7,10 +7,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { tempDir } from '../../../test/harness/files.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { getScope } from '../../logging/index.ts';
-import type { ModelChange } from '../../model/index.ts';
+import type { Snapshot } from '../../model/index.ts';
 import { meshOf, resource, service } from '../../model/testing/build.ts';
 import { inline, Mesh, sidecar } from '../../push/testing/mesh.ts';
-import type { AnyResource, ResourceEvent } from '../../resources/index.ts';
+import type { AnyResource, ResourceChange, ResourceEvent } from '../../resources/index.ts';
 import { defaultDiscoverySettings } from '../../settings/index.ts';
 import { WorkloadRegistration } from './registration.ts';
 import { createWorkloadRegistry } from './registry.ts';
@@ -34,19 +34,27 @@ async function start(workloadEntryGraceMs: number, stateDir?: string) {
     if (event.type === 'delete') entries.delete(event.key);
   };
   const settings = defaultDiscoverySettings({ workloadEntryGraceMs, stateDir: stateDir ?? (await tempFolder()) });
-  const registration = new WorkloadRegistration({ settings, cluster: undefined, apply });
+  let snapshot = meshOf([]);
+  const stop = new AbortController();
+  const registration = new WorkloadRegistration({
+    settings,
+    cluster: undefined,
+    apply,
+    snapshot: () => snapshot,
+    stopping: stop.signal,
+  });
   cleanup.push(() => registration.close());
+  const publishChanges = (next: Snapshot, resources: readonly ResourceChange[]): void => {
+    snapshot = next;
+    registration.published({ resources });
+  };
   const publish = (...resources: AnyResource[]): void => {
     const changes = resources.map((after) => {
       return { key: `${after.kind}/${after.meta.namespace}/${after.meta.name}`, before: undefined, after };
     });
-    const publication: Pick<ModelChange, 'snapshot' | 'resources'> = {
-      snapshot: meshOf(resources),
-      resources: changes,
-    };
-    registration.published(publication);
+    publishChanges(meshOf(resources), changes);
   };
-  return { registration, entries, publish };
+  return { registration, entries, publish, publishChanges, stop };
 }
 
 test('a workload has an entry from its connection until the grace time after its last stream', async () => {
@@ -97,13 +105,13 @@ test('a workload of a group with a probe is unhealthy until it reports otherwise
 });
 
 test('a group that comes later registers the workloads that are connected, and its deletion removes them', async () => {
-  const { registration, entries, publish } = await start(60_000);
+  const { registration, entries, publish, publishChanges } = await start(60_000);
   registration.connected(webStream().node);
   publish();
   publish(webGroup());
   await waitUntil(() => entries.has(NAME));
   const deleted = { key: 'WorkloadGroup/shop/web', before: webGroup(), after: undefined };
-  registration.published({ snapshot: meshOf([]), resources: [deleted] });
+  publishChanges(meshOf([]), [deleted]);
   await waitUntil(() => entries.size === 0);
 });
 
@@ -131,6 +139,7 @@ test('a workload whose health changes without end is written a few times at once
       if (event.type === 'set') writes++;
     },
     snapshot: () => snapshot,
+    stopping: new AbortController().signal,
   });
   cleanup.push(() => registry.close());
   const stream = webStream();
@@ -168,6 +177,7 @@ test('workloads of one account beyond its rate wait for their turn, and are not 
       looks++;
       return snapshot;
     },
+    stopping: new AbortController().signal,
   });
   cleanup.push(() => registry.close());
   for (let index = 0; index < count; index++) registry.opened(webStream(`10.0.1.${index + 1}`));
@@ -218,14 +228,14 @@ describe('over a restart without an API server', () => {
   /** A state folder with two workloads of the group: one healthy, one not. */
   async function lastRun(): Promise<string> {
     const folder = await tempFolder();
-    const { registration, entries, publish } = await start(60_000, folder);
+    const { registration, entries, publish, stop } = await start(60_000, folder);
     publish(webGroup(PROBED));
     const [healthy, sick] = ['10.0.0.7', '10.0.0.8'].map((address) => registration.connected(webStream(address).node));
     healthy?.health(undefined);
     sick?.health('connection refused');
     await waitUntil(() => entries.size === 2 && entries.get(NAME)?.meta.unhealthy === undefined);
     // Its streams end while the program stops.
-    registration.stopping();
+    stop.abort();
     for (const stream of [healthy, sick]) stream?.disconnected();
     await registration.close();
     return folder;

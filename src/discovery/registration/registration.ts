@@ -19,12 +19,16 @@ const LONGEST_GROUP = 254;
 /** What registration reads of the node of any proxy. */
 type ConnectedNode = Omit<RegisteringNode, 'workloadGroup'> & Pick<ProxyNode, 'workloadGroup'>;
 
+type Registry = Pick<WorkloadRegistry, 'opened' | 'changed' | 'ended' | 'published' | 'close'>;
+
+const NOT_LOADED: Registry = { opened() {}, changed() {}, ended() {}, published() {}, close: async () => {} };
+
 export class WorkloadRegistration {
   readonly #options: RegistrationOptions;
   readonly #streams = new Set<RegisteringStream>();
-  #snapshot: ModelChange['snapshot'] | undefined;
-  #registry: WorkloadRegistry | undefined;
-  #loading: Promise<void> | undefined;
+  #registry = NOT_LOADED;
+  #isNeeded = false;
+  #loading = Promise.resolve();
   #closed = false;
 
   constructor(options: RegistrationOptions) {
@@ -40,24 +44,26 @@ export class WorkloadRegistration {
       problem: undefined,
     };
     this.#streams.add(stream);
-    this.#registry?.opened(stream);
+    this.#registry.opened(stream);
     return {
       health: (problem) => {
         stream.problem = problem === undefined ? '' : problem.slice(0, LONGEST_REASON) || 'unhealthy';
-        this.#registry?.changed(stream);
+        this.#registry.changed(stream);
       },
       disconnected: () => {
         this.#streams.delete(stream);
-        this.#registry?.ended(stream);
+        this.#registry.ended(stream);
       },
     };
   }
 
   /** There is a new snapshot. */
-  published({ snapshot, resources }: Pick<ModelChange, 'snapshot' | 'resources'>): void {
-    this.#snapshot = snapshot;
-    if (this.#registry !== undefined) this.#registry.published(resources);
-    else if (snapshot.resources('WorkloadGroup').size > 0 && !this.#closed) this.#loading ??= this.#load();
+  published({ resources }: Pick<ModelChange, 'resources'>): void {
+    this.#registry.published(resources);
+    const groups = this.#options.snapshot().resources('WorkloadGroup');
+    if (this.#isNeeded || this.#closed || groups.size === 0) return;
+    this.#isNeeded = true;
+    this.#loading = this.#load();
   }
 
   /** Resolves when the workloads of the last run are registered, if the first snapshot has their groups. */
@@ -65,18 +71,13 @@ export class WorkloadRegistration {
     await this.#loading;
   }
 
-  /** The program is about to end its streams. */
-  stopping(): void {
-    this.#registry?.stopping();
-  }
-
   async #load(): Promise<void> {
-    const { settings, cluster, apply } = this.#options;
     try {
       const { createWorkloadRegistry } = await import('./registry.ts');
       if (this.#closed) return;
-      this.#registry = await createWorkloadRegistry({ settings, cluster, apply, snapshot: () => this.#snapshot });
-      for (const stream of this.#streams) this.#registry.opened(stream);
+      const registry = await createWorkloadRegistry(this.#options);
+      this.#registry = registry;
+      for (const stream of this.#streams) registry.opened(stream);
     } catch (error) {
       getScope('model').error(`workloads cannot be registered: ${messageOf(error)}`);
     }
@@ -86,6 +87,6 @@ export class WorkloadRegistration {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#loading;
-    await this.#registry?.close();
+    await this.#registry.close();
   }
 }

@@ -28,10 +28,6 @@ import { type SavedWorkload, SavedWorkloads } from './saved-workloads.ts';
 import { addressOf, keyOf, nameOf, newWorkload, textOf, type Workload } from './workload.ts';
 import { WriteLimits } from './write-limits.ts';
 
-export interface RegistryOptions extends RegistrationOptions {
-  readonly snapshot: () => Snapshot | undefined;
-}
-
 const CONCURRENCY = 8;
 /** A workload that connects again within this time costs no write. */
 const NOTICE_MS = 1000;
@@ -46,7 +42,7 @@ const CLOSE_MS = 3000;
 const RECONNECT_MS = 30_000;
 
 /** Without a cluster, the workloads of the last run are restored first. */
-export async function createWorkloadRegistry(options: RegistryOptions): Promise<WorkloadRegistry> {
+export async function createWorkloadRegistry(options: RegistrationOptions): Promise<WorkloadRegistry> {
   const { settings, cluster, apply, snapshot } = options;
   if (cluster !== undefined && settings.configDir === '') {
     const { client, leadership } = cluster;
@@ -58,7 +54,7 @@ export async function createWorkloadRegistry(options: RegistryOptions): Promise<
 }
 
 export class WorkloadRegistry {
-  readonly #options: RegistryOptions;
+  readonly #options: RegistrationOptions;
   readonly #storage: EntryStorage;
   readonly #workloads = new Map<string, Workload>();
   /** Address → the workload that has it, or is to have it. */
@@ -76,10 +72,9 @@ export class WorkloadRegistry {
   /** Undefined where an API server stores the entries. */
   readonly #saved: SavedWorkloads | undefined;
   #retry: Timer | undefined;
-  #stopping = false;
 
   /** @param stateDir where the workloads are kept for the next run; undefined: they are stored elsewhere */
-  constructor(options: RegistryOptions, storage: EntryStorage, stateDir?: string) {
+  constructor(options: RegistrationOptions, storage: EntryStorage, stateDir?: string) {
     this.#options = options;
     this.#storage = storage;
     const current = () => this.#registered();
@@ -113,7 +108,7 @@ export class WorkloadRegistry {
     const snapshot = this.#options.snapshot();
     const { workloadEntryGraceMs } = this.#options.settings;
     const saved = (await this.#saved?.load()) ?? [];
-    if (snapshot === undefined || saved.length === 0) return;
+    if (saved.length === 0) return;
     let restored = 0;
     for (const { node, problem } of saved) {
       const stream = { node, connectedAt: Date.now(), problem };
@@ -131,11 +126,6 @@ export class WorkloadRegistry {
     getScope('model').info(`${restored} registered workloads of the last run stay until they connect${others}`);
   }
 
-  /** The program is about to end its streams: what is registered now stays for the next run. */
-  stopping(): void {
-    this.#stopping = this.#saved !== undefined;
-  }
-
   /** The stream has reported the health of its workload. */
   changed(stream: RegisteringStream): void {
     const workload = this.#workloads.get(keyOf(stream));
@@ -148,7 +138,7 @@ export class WorkloadRegistry {
     const workload = this.#workloads.get(keyOf(stream));
     if (workload === undefined || !workload.streams.delete(stream) || workload.streams.size > 0) return;
     workload.disconnectedAt = Date.now();
-    if (!this.#stopping) this.#queue.add(workload.key);
+    if (!this.#isKept()) this.#queue.add(workload.key);
   }
 
   /** A new snapshot with these changes. */
@@ -204,7 +194,7 @@ export class WorkloadRegistry {
   async #work(key: string): Promise<Outcome> {
     const workload = this.#workloads.get(key);
     const snapshot = this.#options.snapshot();
-    if (workload === undefined || snapshot === undefined) return 'done';
+    if (workload === undefined) return 'done';
     try {
       const wait = workload.streams.size > 0 ? await this.#register(workload, snapshot) : await this.#release(workload);
       return wait === 0 ? 'done' : wait;
@@ -280,7 +270,7 @@ export class WorkloadRegistry {
 
   async #release(workload: Workload): Promise<number> {
     const { entry, disconnectedAt = Date.now(), graceMs } = workload;
-    if (this.#stopping) return 0;
+    if (this.#isKept()) return 0;
     const elapsed = Date.now() - disconnectedAt;
     if (entry === undefined || elapsed >= graceMs) {
       if (entry !== undefined) {
@@ -335,6 +325,11 @@ export class WorkloadRegistry {
     this.#drop(workload);
     this.#workloads.delete(workload.key);
     this.#saved?.changed();
+  }
+
+  /** Whether what is registered now stays for the next run, because the program is about to end its streams. */
+  #isKept(): boolean {
+    return this.#saved !== undefined && this.#options.stopping.aborted;
   }
 
   *#registered(): Iterable<SavedWorkload> {

@@ -1,10 +1,10 @@
 /** Gives debug pages access to the state of the running program. */
-import type { DebugSource, SourceStatus } from '../../debug/index.ts';
+import type { DebugSource, LeaderStatus, SourceStatus } from '../../debug/index.ts';
 import type { ConnectionStatus, Engine, Session } from '../../push/index.ts';
 import type { RefusedPolicies, Store } from '../../store/index.ts';
 import type { XdsServer } from '../../xds/index.ts';
-import type { Leadership } from '../clusters/leadership.ts';
 import type { DistributionHistory } from '../pipeline/distribution.ts';
+import { findingsOf } from '../pipeline/finding-log.ts';
 import type { GaugeSource } from '../pipeline/gauges.ts';
 import type { Translation } from '../pipeline/translation.ts';
 
@@ -15,8 +15,7 @@ export interface DebugParts {
   readonly refusedPolicies: RefusedPolicies;
   readonly translation: Pick<Translation, 'warningsOf'>;
   readonly sources: () => readonly SourceStatus[];
-  /** Undefined when no cluster is read. */
-  readonly leadership: Pick<Leadership, 'status'> | undefined;
+  readonly leadership: () => readonly LeaderStatus[];
   /** Undefined when distribution is not tracked. */
   readonly history: DistributionHistory | undefined;
   readonly showConfigInAdsz: boolean;
@@ -36,7 +35,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     quarantined: () => server.quarantined(),
     parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
     sources,
-    ...(leadership === undefined ? {} : { leadership: () => leadership.status() }),
+    leadership,
     documents: (key) => store.documents(key),
     warningsOf: (key) => translation.warningsOf(key),
     sharedKeys: () => store.sharedKeys(),
@@ -54,15 +53,6 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     ...(history === undefined ? {} : { distribution: (key, of) => distribution(parts, history, key, of) }),
     showConfigInAdsz: parts.showConfigInAdsz,
   };
-}
-
-/**
- * Findings of the views that proxies use. Unused views are not generated again, so their findings may be outdated.
- */
-export function findingsOf(engine: Engine, wanted: (namespace: string) => boolean = () => true) {
-  return [...engine.views()].flatMap((view) =>
-    view.sessions.size > 0 && wanted(view.view.namespace) ? view.findings() : [],
-  );
 }
 
 function distribution(

@@ -6,11 +6,11 @@ import { constants } from 'node:crypto';
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { parseSpiffeUri, spiffeUri } from '../../core/identity.ts';
+import { type Closers, type Part, startParts } from '../../core/process/closers.ts';
 import {
   createForwarder,
   createOwnAddresses,
   createTableResolver,
-  type DnsServer,
   type DnsServerTls,
   followResolvConf,
   parseTlsServer,
@@ -25,7 +25,6 @@ import { shownBy } from '../../security/index.ts';
 import type { ListenAddress } from '../../settings/index.ts';
 import type { MeshIdentity } from '../identity/identity.ts';
 import type { OwnCertificate } from '../identity/own-certificate.ts';
-import { Closers } from '../process/closers.ts';
 import { NamesOfNamespaces } from './names-of-namespaces.ts';
 
 export interface DnsServing {
@@ -43,27 +42,18 @@ export interface DnsServing {
 /** One address may have half of them. */
 const MAX_CONNECTIONS = 4096;
 
-/** Resolves with the function that ends the server. Rejects with CtlError when an address cannot be bound. */
-export async function serveDns(serving: DnsServing): Promise<() => Promise<void>> {
-  const closers = new Closers();
-  try {
-    await serve(serving, closers);
-  } catch (error) {
-    await closers.close();
-    throw error;
-  }
-  return () => closers.close();
+/** Rejects with CtlError when an address cannot be bound. */
+export function serveDns(serving: DnsServing): Promise<Part> {
+  return startParts(getScope('default'), (closers) => serve(serving, closers));
 }
 
-async function serve(serving: DnsServing, closers: Closers): Promise<void> {
+async function serve(serving: DnsServing, closers: Closers): Promise<{ readonly addresses: readonly string[] }> {
   const { address, domain, engine, certificate, callers } = serving;
   const log = getScope('default');
-  let server: DnsServer | undefined;
-  const forwarder = createForwarder({
-    upstream: await upstreamOf(serving.dnsServer, () => server?.addresses ?? [], closers),
-    log,
-  });
-  closers.add(async () => forwarder.close());
+  /** Empty until it listens. */
+  let own: readonly string[] = [];
+  const forwarder = createForwarder({ upstream: await upstreamOf(serving.dnsServer, () => own, closers), log });
+  closers.use(forwarder);
   const names = new NamesOfNamespaces({ snapshot: () => engine.snapshot, now: systemClock.now });
   const table = createTableResolver({
     scope({ identity: uri }) {
@@ -88,7 +78,7 @@ async function serve(serving: DnsServing, closers: Closers): Promise<void> {
       throw new CtlError('permission_denied', `${spiffeUri(caller.identity)} is not of the trust domain of this mesh`);
     return spiffeUri(caller.identity);
   });
-  server = await startDnsServer({
+  const { close, addresses } = await startDnsServer({
     listen: [{ host: address.host, port: address.port, tls }],
     resolvers: [table, forwarder],
     // Of those that have a certificate.
@@ -97,16 +87,17 @@ async function serve(serving: DnsServing, closers: Closers): Promise<void> {
     limits: { maxConnections: MAX_CONNECTIONS },
     log,
   });
-  const { close, addresses } = server;
+  own = addresses;
   closers.add(close);
   log.info('DNS over TLS is served to workloads of the mesh', { addresses: addresses.join(', ') });
+  return { addresses };
 }
 
 async function upstreamOf(dnsServer: string, own: () => readonly string[], closers: Closers): Promise<UpstreamSource> {
   const log = getScope('default');
   if (dnsServer !== '') return tlsUpstream({ server: parseTlsServer(dnsServer), certificates: () => ({}), log });
   const conf = await followResolvConf({ path: '/etc/resolv.conf', log });
-  closers.add(async () => conf.close());
+  closers.use(conf);
   return resolvConfUpstream({ conf, isOwn: createOwnAddresses(own), log });
 }
 

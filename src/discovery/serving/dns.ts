@@ -1,5 +1,6 @@
 /** The settings of the control plane's DNS server, which is loaded where a variable asks for it. */
 import { CtlError, messageOf } from '../../core/errors.ts';
+import type { Part } from '../../core/process/closers.ts';
 import type { Engine } from '../../push/index.ts';
 import { type DiscoverySettings, type Environment, isEnabled, parseListenAddress } from '../../settings/index.ts';
 import type { MeshIdentity } from '../identity/identity.ts';
@@ -11,21 +12,20 @@ export interface DnsInputs {
   readonly identity: Pick<MeshIdentity, 'certificate' | 'callers'>;
 }
 
-/**
- * Starts the server if DNS_AGENT or DNS_ADDR is set. Resolves with the function that ends it. Rejects with CtlError
- * that names the variable.
- */
-export async function startDns({ settings, env, engine, identity }: DnsInputs): Promise<() => Promise<void>> {
+const NO_SERVER: Part = { close() {} };
+
+/** Starts the server if DNS_AGENT or DNS_ADDR is set. Rejects with CtlError that names the variable. */
+export async function startDns({ settings, env, engine, identity }: DnsInputs): Promise<Part> {
   const { dnsAgent, dnsAddress, dnsServer, domain } = settings;
   const address = checked('DNS_ADDR', dnsAddress, parseListenAddress);
   const isWanted = isEnabled(dnsAgent) || (env.DNS_ADDR ?? '') !== '';
-  if (!isWanted && dnsServer === '') return async () => undefined;
+  if (!isWanted && dnsServer === '') return NO_SERVER;
   const [{ parseTlsServer }, { serveDns }] = await Promise.all([
     import('../../dns/index.ts'),
     import('./dns-server.ts'),
   ]);
   if (dnsServer !== '') checked('DNS_SERVER', dnsServer, parseTlsServer);
-  if (!isWanted) return async () => undefined;
+  if (!isWanted) return NO_SERVER;
   const { certificate, callers } = identity;
   if (certificate === undefined) {
     const message = 'DNS over TLS needs a certificate: --tlsCertFile and --tlsKeyFile, or CTL_CERT_PROVIDER=meshd';

@@ -60,6 +60,7 @@ const BROKEN: DebugSource = {
   },
   connections: () => [],
   sources: () => [],
+  leadership: () => [],
   documents: () => [],
   warningsOf: () => [],
   reasonsFor: () => [],

@@ -3,7 +3,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { buildInfo } from '../../core/build-info.ts';
 import { systemClock } from '../../core/clock.ts';
-import { type DebugSource, PageMaker, type SourceStatus } from '../../debug/index.ts';
+import { startParts } from '../../core/process/closers.ts';
+import { PageMaker } from '../../debug/index.ts';
+import { getScope } from '../../logging/index.ts';
 import { createProfiler, type Metrics, startIntrospection } from '../../observe/index.ts';
 import {
   type DiscoverySettings,
@@ -13,23 +15,18 @@ import {
   parseListenAddress,
   shownEnvironment,
 } from '../../settings/index.ts';
-import { Closers } from '../process/closers.ts';
-import type { DebugAccess } from './debug-access.ts';
-import { startHttpServer } from './http.ts';
-import { type HttpRoutes, httpListener, metricsText, monitoringListener, type ProgramState } from './http-routes.ts';
+import { refusalLog } from '../pipeline/observers.ts';
+import { DebugAccess } from './debug-access.ts';
+import { type HttpServer, startHttpServer } from './http.ts';
+import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
+import type { ProgramStatus } from './program-status.ts';
 
 export interface HttpServersOptions {
   readonly settings: DiscoverySettings;
   readonly env: Environment;
   readonly registry: Registry;
   readonly metrics: Metrics;
-  readonly state: () => ProgramState;
-  /** Undefined while the mesh is being read. */
-  readonly debug: () => DebugSource | undefined;
-  readonly sources: () => readonly SourceStatus[];
-  readonly access: DebugAccess;
-  /** Sets the gauges. Called before each scrape. */
-  readonly sample: () => void;
+  readonly status: ProgramStatus;
 }
 
 /** The addresses of each server, for the log. */
@@ -41,33 +38,24 @@ export interface HttpServers {
 }
 
 /** Rejects with a CtlError that names the flag when an address is unusable. Then no server listens. */
-export async function startHttpServers(options: HttpServersOptions): Promise<HttpServers> {
-  const { settings, env, registry, metrics, state, debug, sources, access, sample } = options;
-  const listening: (readonly [string, readonly ListenAddress[]])[] = [];
-  const closers = new Closers();
-  const close = (): Promise<void> => closers.close();
-  const listen = async (
-    what: string,
-    host: string | undefined,
-    starting: Promise<{ readonly port: number; close(): Promise<void> }>,
-  ): Promise<void> => {
-    const server = await starting;
-    listening.push([what, [{ host, port: server.port }]]);
-    closers.add(() => server.close());
-  };
+export function startHttpServers(options: HttpServersOptions): Promise<HttpServers> {
+  const { settings, env, registry, metrics, status } = options;
+  const { introspectAddress } = settings;
   const routes: HttpRoutes = {
-    state,
-    debug,
-    sources,
+    ...status.shown,
     profiler: settings.profile ? createProfiler() : undefined,
-    access,
+    access: debugAccess(settings, status),
     maker: new PageMaker({ now: systemClock.now, nextTurn: () => nextTurn() }),
     version: buildInfo(),
   };
-  const scrape = () => metricsText(registry, sample, metrics);
+  const scrape = () => metricsText(registry, () => status.sample(), metrics);
   const [http, scraped] = [parseListenAddress(settings.httpAddr), parseListenAddress(settings.monitoringAddr)];
-  const { introspectAddress } = settings;
-  try {
+  return startParts(getScope('default'), async (closers) => {
+    const listening: [string, readonly ListenAddress[]][] = [];
+    const listen = async (what: string, host: string | undefined, starting: Promise<HttpServer>): Promise<void> => {
+      const { port } = closers.use(await starting);
+      listening.push([what, [{ host, port }]]);
+    };
     await listen('HTTP', http.host, startHttpServer('--httpAddr', http, httpListener(routes)));
     const monitoring = monitoringListener(routes, scrape);
     await listen('monitoring', scraped.host, startHttpServer('--monitoringAddr', scraped, monitoring));
@@ -83,9 +71,20 @@ export async function startHttpServers(options: HttpServersOptions): Promise<Htt
         metrics: scrape,
       }),
     );
-  } catch (error) {
-    await close();
-    throw error;
+    return { listening };
+  });
+}
+
+function debugAccess({ debugAuth }: DiscoverySettings, { shown: { callers, home } }: ProgramStatus): DebugAccess {
+  if (!debugAuth) {
+    getScope('default').warn('CTL_DEBUG_AUTH=false: the debug pages show the whole mesh to everyone who reaches them');
   }
-  return { listening, close };
+  const refused = refusalLog('default');
+  return new DebugAccess({
+    callers,
+    home,
+    open: !debugAuth,
+    refused: (address, error) =>
+      refused(address.includes(':') ? `[${address}]` : address, error, 'a request for debug pages'),
+  });
 }

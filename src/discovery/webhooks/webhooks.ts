@@ -7,6 +7,7 @@ import { constants } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../core/clock.ts';
 import { oneLineOf } from '../../core/errors.ts';
+import { type Closers, startParts } from '../../core/process/closers.ts';
 import type { SourceStatus } from '../../debug/index.ts';
 import { answeredRequests } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
@@ -16,8 +17,8 @@ import type { MeshConfig } from '../../resources/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../../settings/index.ts';
 import { type CallerRank, createAdmissionPool, startWebhookServer } from '../../webhooks/index.ts';
 import type { Cluster } from '../clusters/cluster.ts';
+import type { MeshIdentity } from '../identity/identity.ts';
 import type { OwnCertificate } from '../identity/own-certificate.ts';
-import { Closers } from '../process/closers.ts';
 import type { Listening } from '../serving/http-servers.ts';
 import { InjectionSource } from './injection-source.ts';
 import { runWebhookConfigurations } from './webhook-configurations.ts';
@@ -29,13 +30,13 @@ const WEBHOOKS = 2;
 export interface WebhookInputs {
   readonly settings: DiscoverySettings;
   readonly mesh: MeshConfig;
-  readonly certificate: OwnCertificate;
+  readonly identity: Pick<MeshIdentity, 'certificate'>;
   /** Its API server calls the webhooks; undefined: none is known. */
   readonly cluster: Cluster | undefined;
   readonly metrics: Metrics;
   readonly rankOf: (address: string) => CallerRank;
-  /** The program has begun to stop: clients should look for another replica. */
-  readonly stopping: () => boolean;
+  /** Aborts when the program begins to stop: clients should look for another replica. */
+  readonly stopping: AbortSignal;
 }
 
 export interface Webhooks {
@@ -47,10 +48,23 @@ export interface Webhooks {
   close(): Promise<void>;
 }
 
-/** Resolves when the server listens. Rejects with CtlError that names the flag and the address. */
-export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
-  const { settings, certificate, cluster, metrics, rankOf, stopping } = inputs;
-  const closers = new Closers();
+const NO_WEBHOOKS: Webhooks = { listening: [], configure() {}, status: () => [], close: async () => {} };
+
+/**
+ * Serves the webhooks where there are an address and a certificate. Resolves when the server listens. Rejects with
+ * CtlError that names the flag and the address.
+ */
+export function startWebhooks({ identity: { certificate }, ...inputs }: WebhookInputs): Promise<Webhooks> {
+  if (inputs.settings.httpsAddr === '' || certificate === undefined) return Promise.resolve(NO_WEBHOOKS);
+  return startParts(getScope('default'), (closers) => serve({ ...inputs, certificate }, closers));
+}
+
+interface Serving extends Omit<WebhookInputs, 'identity'> {
+  readonly certificate: OwnCertificate;
+}
+
+async function serve(serving: Serving, closers: Closers): Promise<Omit<Webhooks, 'close'>> {
+  const { settings, mesh, certificate, cluster, metrics, rankOf, stopping } = serving;
   const log = getScope('default');
   const pool = createAdmissionPool({
     workerFile: fileURLToPath(workerUrl('admit')),
@@ -58,14 +72,13 @@ export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
     limitFactor: settings.documentLimitFactor,
     maxWaiting: Math.max(1, Math.floor(answeredRequests() / WEBHOOKS)),
   });
-  closers.add(() => pool.close());
+  closers.use(pool);
   const connection = cluster?.client.connection;
-  const injection = new InjectionSource({ settings, connection, mesh: inputs.mesh, pool, log, clock: systemClock });
-  closers.add(() => injection.close());
+  const injection = closers.use(new InjectionSource({ settings, connection, mesh, pool, log, clock: systemClock }));
   injection.start();
   const address = parseListenAddress(settings.httpsAddr);
-  try {
-    const server = await startWebhookServer({
+  const { port } = closers.use(
+    await startWebhookServer({
       flag: '--httpsAddr',
       address,
       certificate: {
@@ -76,27 +89,18 @@ export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
       observer: webhookObserver(metrics),
       rankOf,
       notReady: () => {
-        if (stopping()) return 'stopping';
+        if (stopping.aborted) return 'stopping';
         return injection.isReady ? undefined : 'the settings of injection are being read';
       },
       warn: (line) => log.warn(line),
-    });
-    closers.add(() => server.close());
-    if (cluster !== undefined) {
-      const configurations = runWebhookConfigurations(settings, cluster, certificate, metrics);
-      closers.add(() => configurations.close());
-    }
-    const listening = [['webhooks over TLS', [{ host: address.host, port: server.port }]]] as const;
-    return {
-      listening,
-      configure: (mesh) => injection.configure(mesh),
-      status: () => injection.status(),
-      close: () => closers.close(),
-    };
-  } catch (error) {
-    await closers.close();
-    throw error;
-  }
+    }),
+  );
+  if (cluster !== undefined) closers.use(runWebhookConfigurations(settings, cluster, certificate, metrics));
+  return {
+    listening: [['webhooks over TLS', [{ host: address.host, port }]]],
+    configure: (next) => injection.configure(next),
+    status: () => injection.status(),
+  };
 }
 
 function contextOf(certificate: OwnCertificate) {

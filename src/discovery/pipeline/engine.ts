@@ -1,0 +1,60 @@
+/** The push engine, which follows the published snapshots, and when changes of the store become a snapshot. */
+import { systemClock } from '../../core/clock.ts';
+import { getScope } from '../../logging/index.ts';
+import type { Model } from '../../model/index.ts';
+import type { Metrics } from '../../observe/index.ts';
+import { Engine } from '../../push/index.ts';
+import type { DiscoverySettings } from '../../settings/index.ts';
+import { createDebouncer, type Debouncer } from '../../store/index.ts';
+import type { BeginGeneration } from '../process/generation-pool.ts';
+import { FindingLog, findingsOf } from './finding-log.ts';
+import type { Intake } from './intake.ts';
+import { debounceHooks, engineObserver } from './observers.ts';
+import type { Publisher } from './publisher.ts';
+import { PushLog } from './push-log.ts';
+
+/** Starts with the snapshot of the model, and pushes to each proxy what later ones change for it. */
+export function startEngine(
+  { pushThrottle: throttle }: DiscoverySettings,
+  metrics: Metrics,
+  model: Model,
+  publisher: Publisher,
+  begin: BeginGeneration,
+): Engine {
+  const { snapshot } = model;
+  const { now, setTimer: later } = systemClock;
+  const pushes = new PushLog({ write: (line) => getScope('ads').info(line), later });
+  const findings = new FindingLog({ findings: () => findingsOf(engine), log: getScope('model'), later });
+  const engine = new Engine({
+    snapshot,
+    scopes: model,
+    generator: begin(snapshot),
+    throttle,
+    now,
+    later,
+    random: Math.random,
+    observer: engineObserver(metrics, pushes, () => findings.generated()),
+  });
+  publisher.onPublication((publication) => {
+    pushes.changed(publication.resources.map(({ key }) => key));
+    engine.publish(publication);
+  });
+  return engine;
+}
+
+/** Publishes what the intake has when its changes are quiet, once it follows the intake. */
+export function startDebouncer(
+  { debounceAfterMs, debounceMaxMs, enableEdsDebounce }: DiscoverySettings,
+  metrics: Metrics,
+  intake: Intake,
+  publisher: Publisher,
+): Debouncer {
+  return createDebouncer({
+    afterMs: debounceAfterMs,
+    maxMs: debounceMaxMs,
+    edsDebounce: enableEdsDebounce,
+    clock: systemClock,
+    hooks: debounceHooks(metrics),
+    publish: (keys) => publisher.publish(intake.take(keys === 'all' ? undefined : (key) => keys.has(key))),
+  });
+}
