@@ -1,23 +1,24 @@
 /** Loads credentials and the security token service, when the settings ask for them. */
+import type { Part } from '../core/process/closers.ts';
 import { getScope } from '../logging/index.ts';
 import type { Credentials } from './credentials/index.ts';
 import type { CredentialsPlan } from './credentials/plan.ts';
 
-/** Undefined when the workload has a token file and certificates alone. */
-export async function loadCredentials(plan: CredentialsPlan): Promise<Credentials | undefined> {
-  if (plan.metadataServer === undefined && plan.exchange === undefined) return undefined;
+/** The workload has a token file and certificates alone. */
+const NO_CREDENTIALS: Credentials = { token: (ofFile) => ofFile, manager: undefined, metrics: () => [], close() {} };
+
+/** @param closing aborts requests in progress */
+export async function loadCredentials(plan: CredentialsPlan, closing: AbortSignal): Promise<Credentials> {
+  if (plan.metadataServer === undefined && plan.exchange === undefined) return NO_CREDENTIALS;
   const { createCredentials } = await import('./credentials/index.ts');
-  return createCredentials(plan);
+  const credentials = createCredentials(plan);
+  closing.addEventListener('abort', () => credentials.close());
+  return credentials;
 }
 
-/**
- * Starts the security token service (--stsPort). Returns the function that stops it. Rejects with a CtlError of one
- * line when the port is not available.
- */
-export async function startSts(port: number, credentials: Credentials | undefined): Promise<() => Promise<void>> {
-  const manager = credentials?.manager;
-  if (port === 0 || manager === undefined) return () => Promise.resolve();
+/** Starts the security token service (--stsPort). Rejects with a CtlError of one line when the port is not available. */
+export async function startSts(port: number, { manager }: Credentials): Promise<Part> {
+  if (port === 0 || manager === undefined) return { close() {} };
   const { startStsServer } = await import('./sts/index.ts');
-  const server = await startStsServer({ port, manager, log: getScope('stsserver'), now: Date.now });
-  return () => server.close();
+  return startStsServer({ port, manager, log: getScope('stsserver'), now: Date.now });
 }

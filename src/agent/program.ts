@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { buildInfo } from '../core/build-info.ts';
 import { CtlError } from '../core/errors.ts';
+import { Closers } from '../core/process/closers.ts';
 import { getScope } from '../logging/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
 import { writeGrpcBootstrap } from './bootstrap/grpc.ts';
@@ -24,7 +25,8 @@ import { startEnvoyProcess } from './envoy/process.ts';
 import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervisor.ts';
 import { createOwnReadiness } from './health/own-readiness.ts';
 import { createReadiness, type Readiness } from './health/readiness.ts';
-import { type HealthReports, startHealthReports } from './health/report.ts';
+import { startHealthReports } from './health/report.ts';
+import type { StatusServers } from './health/server.ts';
 import { watchReadiness } from './health/watch.ts';
 import { callText } from './http-client.ts';
 import { createLazyConnection } from './lazy-connection.ts';
@@ -33,7 +35,7 @@ import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
 import { type AgentPlan, planAgent } from './plan.ts';
 import { watchAddresses } from './settings/watch-addresses.ts';
 import { thisMachine } from './settings/workload-address.ts';
-import type { AgentIdentity, ProxyRole } from './types.ts';
+import { NO_IDENTITY, type ProxyRole, type WorkloadIdentity } from './types.ts';
 
 /** Labels of the pod, written by the orchestrator's downward API. */
 const LABEL_FILE = './etc/mesh/pod/labels';
@@ -53,59 +55,83 @@ const sleep = (ms: number, signal: AbortSignal): Promise<unknown> =>
   // An aborted sleep is not a failure.
   delay(ms, undefined, { signal }).catch(() => undefined);
 
+/** What the parts of the agent are started with. */
+interface Agent {
+  readonly plan: AgentPlan;
+  readonly settings: AgentSettings;
+  readonly env: Environment;
+  readonly metrics: AgentMetrics;
+  readonly closers: Closers;
+}
+
 /** Runs the agent until a signal or Envoy's end. Returns the exit code. Rejects with a CtlError of one line. */
 export async function runAgent(role: ProxyRole, settings: AgentSettings, env: Environment): Promise<number> {
   const labelFile = await readFile(LABEL_FILE, 'utf8').catch(() => '');
   const plan = await planAgent(role, settings, env, labelFile);
-  for (const line of plan.warnings) getScope('default').warn(line);
-  if (process.pid === 1) getScope('default').warn(AS_FIRST_PROCESS);
+  const log = getScope('default');
+  for (const line of plan.warnings) log.warn(line);
+  if (process.pid === 1) log.warn(AS_FIRST_PROCESS);
   const metrics = createAgentMetrics();
   const build = buildInfo();
   metrics.set('mesh_build', 1, { component: 'ctl-agent', version: build.version, revision: build.revision });
-  const refusals = createListenerRefusals(plan.neededListeners);
-  const dns = createDnsPart(plan.dns);
-  const end = watchEndRequests();
-  const credentials = await loadCredentials(plan.credentials);
-  if (credentials !== undefined) metrics.include(credentials.metrics);
-
-  const [configPath, identity] = await Promise.all([
-    plan.runsEnvoy ? writeBootstrap(plan.configFolder, plan.bootstrap) : undefined,
-    startIdentity(plan, settings, credentials),
-    writeGrpcBootstrap(plan.grpcBootstrap),
-  ]);
-  if (identity !== undefined) metrics.include(identity.metrics);
-  const readiness = readinessOf(plan, identity, refusals, dns);
-  const connection = createLazyConnection(plan.xds, identity, metrics);
-  let supervisor: Supervisor | undefined;
+  const closers = new Closers(log);
   try {
-    supervisor =
-      configPath === undefined ? withoutEnvoy() : await startEnvoy(plan, configPath, env, metrics, readiness, refusals);
-    // Envoy connects to the proxy when it has started.
-    if (plan.xds.local !== undefined) await connection.get();
-    await dns.start({ connection, identity, metrics, env, now });
-    const reports = { connection, proxy: readiness.check, sleep, log: getScope('default') };
-    const health = await startHealthReports(plan.workloadProbe, reports);
-    return await serveUntilEnd(plan, supervisor, readiness, metrics, end, credentials, health);
+    return await runParts({ plan, settings, env, metrics, closers });
   } finally {
-    // Envoy still runs when a part of the agent cannot be started.
-    supervisor?.retire();
-    supervisor?.signal('SIGKILL');
-    await supervisor?.ended.catch(() => undefined);
-    end.close();
-    await dns.close();
-    credentials?.close();
-    await connection.close();
-    await identity?.close();
+    await closers.close();
   }
 }
 
-function readinessOf(
-  plan: AgentPlan,
-  identity: AgentIdentity | undefined,
-  refusals: ListenerRefusals,
-  dns: DnsPart,
-): Readiness {
-  if (!plan.runsEnvoy) return createOwnReadiness({ missing: () => identity?.missing() ?? dns.missing() });
+async function runParts(agent: Agent): Promise<number> {
+  const { plan, env, metrics, closers } = agent;
+  const refusals = createListenerRefusals(plan.neededListeners);
+  const dns = createDnsPart(plan.dns);
+  const end = watchEndRequests();
+  const credentials = await loadCredentials(plan.credentials, closers.closing);
+  metrics.include(credentials.metrics);
+  const [configPath, identity] = await Promise.all([
+    plan.runsEnvoy ? writeBootstrap(plan.configFolder, plan.bootstrap) : undefined,
+    startIdentity(agent, credentials),
+    writeGrpcBootstrap(plan.grpcBootstrap),
+  ]);
+  metrics.include(identity.metrics);
+  const readiness = readinessOf(plan, identity, refusals, dns);
+  // Signals end the process at once when Envoy has ended.
+  closers.use(end);
+  const supervisor =
+    configPath === undefined ? withoutEnvoy() : await startEnvoy(agent, configPath, readiness, refusals);
+  // Envoy still runs when a part of the agent cannot be started, and is not to notice that the others end.
+  closers.closing.addEventListener('abort', () => {
+    supervisor.retire();
+    supervisor.signal('SIGKILL');
+  });
+  closers.add(async () => void (await supervisor.ended.catch(() => undefined)));
+  const connection = createLazyConnection(plan.xds, identity, metrics, closers);
+  // Envoy connects to the proxy when it has started.
+  if (plan.xds.local !== undefined) await connection.get();
+  await dns.start({ connection, identity, metrics, closers, env, now });
+  const reports = { connection, proxy: readiness.check, sleep, log: getScope('default') };
+  const health = closers.use(await startHealthReports(plan.workloadProbe, reports));
+  closers.use(await startServers(plan, readiness, metrics, end.request));
+  closers.use(await startSts(plan.stsPort, credentials));
+  const looking = new AbortController();
+  closers.add(() => looking.abort());
+  look(plan, readiness, looking.signal);
+
+  const first = await Promise.race([supervisor.ended, end.requested]);
+  if (first.kind !== 'requested') return exitCode(first);
+  readiness.draining();
+  health.draining();
+  looking.abort();
+  supervisor.retire();
+  // An Envoy that was never ready has no connections to drain.
+  const drains = !first.now && (await readiness.hasServed());
+  await drain(plan, supervisor, end, drains ? plan.drainTime : { until: 'time', ms: 0 });
+  return 0;
+}
+
+function readinessOf(plan: AgentPlan, identity: WorkloadIdentity, refusals: ListenerRefusals, dns: DnsPart): Readiness {
+  if (!plan.runsEnvoy) return createOwnReadiness({ missing: () => identity.missing() ?? dns.missing() });
   return createReadiness({
     admin: (path) => admin(plan, path),
     needed: plan.neededListeners,
@@ -113,76 +139,34 @@ function readinessOf(
     refused: refusals.current,
     others: dns.missing,
     awaited: () => {
-      const missing = identity?.secrets.missing();
+      const missing = identity.secrets?.missing();
       return missing === undefined ? undefined : `the workload has no certificate: ${missing}`;
     },
     now,
   });
 }
 
-/** Starts fetching and serving the workload's certificates; undefined for a plan without. */
-async function startIdentity(
-  { identity }: AgentPlan,
-  settings: AgentSettings,
-  credentials: Credentials | undefined,
-): Promise<AgentIdentity | undefined> {
-  if (identity === undefined) return undefined;
+/** Starts fetching and serving the workload's certificates, if it has any. */
+async function startIdentity({ plan, settings, closers }: Agent, { token }: Credentials): Promise<WorkloadIdentity> {
+  if (plan.identity === undefined) return NO_IDENTITY;
   const { startAgentIdentity } = await import('./identity/index.ts');
-  return startAgentIdentity({ ...identity, settings, ...(credentials && { token: credentials.token }) });
+  return closers.use(await startAgentIdentity({ ...plan.identity, settings, token }));
 }
 
-async function serveUntilEnd(
-  plan: AgentPlan,
-  supervisor: Supervisor,
-  readiness: Readiness,
-  metrics: AgentMetrics,
-  end: EndRequests,
-  credentials: Credentials | undefined,
-  health: HealthReports,
-): Promise<number> {
-  const closing: (() => Promise<void>)[] = [];
-  const looking = new AbortController();
-  try {
-    closing.push(await startServers(plan, readiness, metrics, end.request));
-    closing.push(await startSts(plan.stsPort, credentials));
-    const { host, port } = plan.controlPlane;
-    const look = {
-      check: readiness.check,
-      admin: (path: string) => admin(plan, path),
-      controlPlane: `${host}:${port}`,
-    };
-    void watchReadiness({ ...look, now, sleep, log: getScope('default') }, looking.signal);
-    if (plan.workload.followsMachine) {
-      const { addresses: reported } = plan.workload;
-      const current = () => thisMachine().addresses;
-      void watchAddresses({ reported, current, sleep, log: getScope('default') }, looking.signal);
-    }
-    const first = await Promise.race([supervisor.ended, end.requested]);
-    if (first.kind === 'requested') {
-      readiness.draining();
-      health.draining();
-      looking.abort();
-      supervisor.retire();
-      // An Envoy that was never ready has no connections to drain.
-      const drains = !first.now && (await readiness.hasServed());
-      await drain(plan, supervisor, end, drains ? plan.drainTime : { until: 'time', ms: 0 });
-      return 0;
-    }
-    return exitCode(first);
-  } finally {
-    looking.abort();
-    supervisor.retire();
-    supervisor.signal('SIGKILL');
-    health.close();
-    await Promise.all([supervisor.ended.catch(() => undefined), ...closing.map((close) => close())]);
-  }
+/** Logs what the proxy waits for, and that addresses of the machine have changed. */
+function look(plan: AgentPlan, { check }: Readiness, signal: AbortSignal): void {
+  const log = getScope('default');
+  const { host, port } = plan.controlPlane;
+  const controlPlane = `${host}:${port}`;
+  void watchReadiness({ check, admin: (path) => admin(plan, path), controlPlane, now, sleep, log }, signal);
+  if (!plan.workload.followsMachine) return;
+  const { addresses: reported } = plan.workload;
+  void watchAddresses({ reported, current: () => thisMachine().addresses, sleep, log }, signal);
 }
 
 async function startEnvoy(
-  plan: AgentPlan,
+  { plan, env, metrics }: Agent,
   configPath: string,
-  env: Environment,
-  metrics: AgentMetrics,
   readiness: Readiness,
   refusals: ListenerRefusals,
 ): Promise<Supervisor> {
@@ -216,13 +200,13 @@ async function startEnvoy(
   return supervisor;
 }
 
-/** Loads and starts the HTTP servers. Returns the function that stops them. */
+/** Loads and starts the HTTP servers. */
 async function startServers(
   plan: AgentPlan,
   readiness: Readiness,
   metrics: AgentMetrics,
   quit: (now: boolean) => void,
-): Promise<() => Promise<void>> {
+): Promise<StatusServers> {
   const [{ startStatusServers }, { scrapeFailures, serveMerged }] = await Promise.all([
     import('./health/server.ts'),
     import('./metrics/scrape/merge.ts'),
@@ -231,13 +215,12 @@ async function startServers(
   const adminPort = plan.runsEnvoy ? plan.adminPort : undefined;
   const failures = scrapeFailures(getScope('default'));
   const deps = { adminPort, app, appHost, metrics, failures };
-  const servers = await startStatusServers(plan.ports, {
+  return startStatusServers(plan.ports, {
     readiness,
     probes: plan.probes,
     serveMetrics: ({ headers }, response) => serveMerged(headers.accept, response, deps),
     quit,
   });
-  return () => servers.close();
 }
 
 function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, time: DrainTime): Promise<void> {

@@ -62,14 +62,27 @@ export interface IdentityMetric {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** The identity part of the agent: certificates, SDS server and their metrics. */
-export interface AgentIdentity {
-  readonly secrets: SecretSource;
-  /** Unix domain socket of the SDS server, for the bootstrap; it listens as soon as this object exists. */
-  readonly sdsPath: string;
+/** The identity of the workload, also of one without certificates. */
+export interface WorkloadIdentity {
+  /** Undefined without certificates. */
+  readonly secrets: SecretSource | undefined;
   /** Why applications cannot use the certificate yet; undefined when they can. */
   missing(): string | undefined;
   /** The current metrics of certificates, of the SDS server and of calls to the authority. */
   metrics(): readonly IdentityMetric[];
   close(): Promise<void>;
 }
+
+/** The identity part of the agent: certificates, SDS server and their metrics. */
+export interface AgentIdentity extends WorkloadIdentity {
+  readonly secrets: SecretSource;
+  /** Unix domain socket of the SDS server, for the bootstrap; it listens as soon as this object exists. */
+  readonly sdsPath: string;
+}
+
+export const NO_IDENTITY: WorkloadIdentity = {
+  secrets: undefined,
+  missing: () => undefined,
+  metrics: () => [],
+  close: async () => {},
+};

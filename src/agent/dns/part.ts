@@ -1,20 +1,20 @@
 /** The DNS server as a part of the agent: loaded when it is needed, after Envoy has been started. */
 import { readFile } from 'node:fs/promises';
 import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
+import type { Closers } from '../../core/process/closers.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Environment } from '../../settings/index.ts';
 import { readSystemAuthorities } from '../identity/system-authorities.ts';
 import type { LazyConnection } from '../lazy-connection.ts';
 import type { AgentMetrics } from '../metrics/metrics.ts';
-import type { AgentIdentity } from '../types.ts';
-import type { AgentDns } from './index.ts';
+import type { WorkloadIdentity } from '../types.ts';
 import type { DnsPlan } from './plan.ts';
 
 export interface DnsPartDeps {
   readonly connection: LazyConnection;
-  /** Undefined without certificates. */
-  readonly identity: AgentIdentity | undefined;
+  readonly identity: WorkloadIdentity;
   readonly metrics: AgentMetrics;
+  readonly closers: Closers;
   readonly env: Environment;
   /** Monotonic milliseconds. */
   readonly now: () => number;
@@ -25,36 +25,36 @@ export interface DnsPart {
   missing(): string | undefined;
   /** Rejects with CtlError when an address cannot be bound. */
   start(deps: DnsPartDeps): Promise<void>;
-  close(): Promise<void>;
 }
+
+const NO_SERVER: DnsPart = { missing: () => undefined, start: async () => {} };
 
 /** @param plan undefined: no DNS server */
 export function createDnsPart(plan: DnsPlan | undefined): DnsPart {
-  let running: AgentDns | undefined;
+  if (plan === undefined) return NO_SERVER;
+  let missing = (): string | undefined => 'the DNS server does not listen yet';
   return {
-    missing() {
-      if (plan === undefined) return undefined;
-      return running === undefined ? 'the DNS server does not listen yet' : running.missing();
-    },
-    async start({ connection, identity, metrics, env, now }) {
-      if (plan === undefined) return;
+    missing: () => missing(),
+    async start({ connection, identity, metrics, closers, env, now }) {
       const isForeign = plan.server !== undefined && plan.server.controlPlaneName === undefined;
       const [{ startAgentDns }, controlPlane, authorities] = await Promise.all([
         import('./index.ts'),
         connection.get(),
         isForeign ? systemAuthorities(env) : undefined,
       ]);
-      running = await startAgentDns({
-        plan,
-        connection: controlPlane,
-        secrets: identity?.secrets,
-        systemAuthorities: authorities,
-        now,
-        log: getScope('default'),
-      });
+      const running = closers.use(
+        await startAgentDns({
+          plan,
+          connection: controlPlane,
+          secrets: identity.secrets,
+          systemAuthorities: authorities,
+          now,
+          log: getScope('default'),
+        }),
+      );
+      missing = running.missing;
       metrics.include(running.metrics);
     },
-    close: async () => running?.close(),
   };
 }
 
