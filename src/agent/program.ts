@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { buildInfo } from '../core/build-info.ts';
 import { CtlError } from '../core/errors.ts';
-import { Closers } from '../core/process/closers.ts';
+import { Closers, type Part } from '../core/process/closers.ts';
 import { getScope } from '../logging/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
 import { writeGrpcBootstrap } from './bootstrap/grpc.ts';
@@ -26,7 +26,6 @@ import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervis
 import { createOwnReadiness } from './health/own-readiness.ts';
 import { createReadiness, type Readiness } from './health/readiness.ts';
 import { startHealthReports } from './health/report.ts';
-import type { StatusServers } from './health/server.ts';
 import { watchReadiness } from './health/watch.ts';
 import { callText } from './http-client.ts';
 import { createLazyConnection } from './lazy-connection.ts';
@@ -206,7 +205,7 @@ async function startServers(
   readiness: Readiness,
   metrics: AgentMetrics,
   quit: (now: boolean) => void,
-): Promise<StatusServers> {
+): Promise<Part> {
   const [{ startStatusServers }, { scrapeFailures, serveMerged }] = await Promise.all([
     import('./health/server.ts'),
     import('./metrics/scrape/merge.ts'),

@@ -44,6 +44,13 @@ export interface BoundedServerOptions {
   readonly keepAliveTimeoutMs?: number;
 }
 
+/** Ends a server with its connections. */
+export function closeServer(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeAllConnections();
+  return closed;
+}
+
 /** A connection and the requests that are being answered on it. */
 class ServedConnection implements ManagedConnection {
   readonly #socket: Socket;

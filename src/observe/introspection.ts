@@ -15,7 +15,7 @@ import { messageOf } from '../core/errors.ts';
 import { readUpTo } from '../core/network/body.ts';
 import { listen } from '../core/network/listen.ts';
 import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/network/loopback.ts';
-import { createBoundedServer } from '../http/index.ts';
+import { closeServer, createBoundedServer } from '../http/index.ts';
 import {
   getScope,
   isLogLevel,
@@ -68,11 +68,7 @@ export async function startIntrospection(options: IntrospectionOptions): Promise
   const port = await listen(server, FLAG, { host, port: options.port }, warn);
   return {
     port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }
 

@@ -4,10 +4,11 @@
  * without draining. That is accepted from programs of this machine only: not from other machines, and not from web
  * pages in a browser here.
  */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { listen } from '../../core/network/listen.ts';
 import { notLocal } from '../../core/network/loopback.ts';
-import { createBoundedServer } from '../../http/index.ts';
+import { type Closers, type Part, startParts } from '../../core/process/closers.ts';
+import { closeServer, createBoundedServer } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { AppProbes } from './app-probes.ts';
 import { probe } from './probes.ts';
@@ -21,38 +22,21 @@ export interface StatusDeps {
   readonly quit: (now: boolean) => void;
 }
 
-export interface StatusServers {
-  close(): Promise<void>;
-}
-
 type Handler = (request: IncomingMessage, response: ServerResponse, path: string) => Promise<void>;
 
 /** Listens on both ports. Rejects with a CtlError when one port is unavailable; then neither listens. */
-export async function startStatusServers(
+export function startStatusServers(
   ports: { readonly readiness: number; readonly status: number },
   deps: StatusDeps,
-): Promise<StatusServers> {
-  const servers: Server[] = [];
-  const close = async (): Promise<void> => {
-    await Promise.all(
-      servers.map((server) => {
-        const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-        server.closeAllConnections();
-        return closed;
-      }),
-    );
-  };
-  try {
-    servers.push(await start(ports.status, statusHandler(deps)));
-    if (ports.readiness !== ports.status) servers.push(await start(ports.readiness, healthHandler(deps)));
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return { close };
+): Promise<Part> {
+  return startParts(getScope('default'), async (closers) => {
+    await start(ports.status, statusHandler(deps), closers);
+    if (ports.readiness !== ports.status) await start(ports.readiness, healthHandler(deps), closers);
+    return {};
+  });
 }
 
-async function start(port: number, handler: Handler): Promise<Server> {
+async function start(port: number, handler: Handler, closers: Closers): Promise<void> {
   const name = `port ${port}`;
   const warn = (line: string): void => getScope('default').warn(line);
   const server = createBoundedServer({ name, warn }, (request, response) => {
@@ -61,7 +45,7 @@ async function start(port: number, handler: Handler): Promise<Server> {
     handler(request, response, path).catch(() => response.destroy());
   });
   await listen(server, name, { port }, warn);
-  return server;
+  closers.add(() => closeServer(server));
 }
 
 function healthHandler({ readiness, probes }: StatusDeps): Handler {

@@ -9,7 +9,8 @@ import type { Log } from '../../core/log.ts';
 import { readUpTo } from '../../core/network/body.ts';
 import { isMissingAddress, listen, portOf } from '../../core/network/listen.ts';
 import { notLocal } from '../../core/network/loopback.ts';
-import { createBoundedServer } from '../../http/index.ts';
+import { startParts } from '../../core/process/closers.ts';
+import { closeServer, createBoundedServer } from '../../http/index.ts';
 import {
   ACCESS_TOKEN_TYPE,
   type IssuedToken,
@@ -40,32 +41,20 @@ export interface StsOptions {
 }
 
 /** Rejects with a CtlError of one line when the port is not available. */
-export async function startStsServer(options: StsOptions): Promise<StsServer> {
-  const servers: Server[] = [];
-  const close = async (): Promise<void> => {
-    await Promise.all(servers.map((server) => closed(server)));
-  };
-  let { port } = options;
-  try {
+export function startStsServer(options: StsOptions): Promise<StsServer> {
+  return startParts(options.log, async (closers) => {
+    let { port } = options;
+    let listens = false;
     for (const host of LOOPBACK_ADDRESSES) {
       const server = await start(options, host, port);
       if (server === undefined) continue;
-      servers.push(server);
+      closers.add(() => closeServer(server));
+      listens = true;
       port = portOf(server);
     }
-    if (servers.length === 0)
-      throw new CtlError('unavailable', 'this machine has no loopback address', { field: `--stsPort ${port}` });
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return { port, close };
-}
-
-function closed(server: Server): Promise<void> {
-  const ended = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeAllConnections();
-  return ended;
+    if (listens) return { port };
+    throw new CtlError('unavailable', 'this machine has no loopback address', { field: `--stsPort ${port}` });
+  });
 }
 
 /** Undefined when the machine does not have the address: one without IPv6 has no ::1. */

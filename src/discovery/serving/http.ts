@@ -1,7 +1,7 @@
 /** Starts and stops plain HTTP servers. */
 import type { RequestListener } from 'node:http';
 import { type Address, listen } from '../../core/network/listen.ts';
-import { createBoundedServer } from '../../http/index.ts';
+import { closeServer, createBoundedServer } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
 
 export interface HttpServer {
@@ -16,10 +16,6 @@ export async function startHttpServer(flag: string, address: Address, listener: 
   const port = await listen(server, flag, address, warn);
   return {
     port,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }
