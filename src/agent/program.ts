@@ -85,7 +85,7 @@ async function runParts(agent: Agent): Promise<number> {
   const { plan, env, metrics, closers } = agent;
   const refusals = createListenerRefusals(plan.neededListeners);
   const dns = createDnsPart(plan.dns);
-  const end = watchEndRequests();
+  const end = closers.use(watchEndRequests());
   const credentials = await loadCredentials(plan.credentials, closers.closing);
   metrics.include(credentials.metrics);
   const [configPath, identity] = await Promise.all([
@@ -95,8 +95,6 @@ async function runParts(agent: Agent): Promise<number> {
   ]);
   metrics.include(identity.metrics);
   const readiness = readinessOf(plan, identity, refusals, dns);
-  // Signals end the process at once when Envoy has ended.
-  closers.use(end);
   const supervisor =
     configPath === undefined ? withoutEnvoy() : await startEnvoy(agent, configPath, readiness, refusals);
   // Envoy still runs when a part of the agent cannot be started, and is not to notice that the others end.
@@ -104,7 +102,11 @@ async function runParts(agent: Agent): Promise<number> {
     supervisor.retire();
     supervisor.signal('SIGKILL');
   });
-  closers.add(async () => void (await supervisor.ended.catch(() => undefined)));
+  closers.add(async () => {
+    await supervisor.ended.catch(() => undefined);
+    // From then on signals end the process at once.
+    end.close();
+  });
   const connection = createLazyConnection(plan.xds, identity, metrics, closers);
   // Envoy connects to the proxy when it has started.
   if (plan.xds.local !== undefined) await connection.get();
