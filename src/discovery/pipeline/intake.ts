@@ -83,7 +83,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const changed = (keys: ReadonlySet<ResourceKey>, seenAt?: number): void => {
     for (const each of followers) each.changed(keys, seenAt);
   };
-  // The sources ask it, and it asks the store: both once they are started.
+  // It reads the store only when sources have been started, or changes are taken.
   const translation = createTranslation(settings, (key) => store.get(key));
   translation.configure(mesh);
   const serves = servedBy(translation, mesh, changed);
