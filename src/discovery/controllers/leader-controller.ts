@@ -1,4 +1,5 @@
 /** Controllers that run where this replica leads: they write what the translation computes to the API server. */
+import { untilAborted } from '../../core/process/until-aborted.ts';
 import type { StatusControllerOptions } from '../../gateway-controller/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { MeshConfig, ResourceKey } from '../../resources/index.ts';
@@ -54,10 +55,7 @@ export function runWhileLeading<C extends LeaderController>(
     const controller = create();
     running = controller;
     controller.start();
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      else signal.addEventListener('abort', () => resolve(), { once: true });
-    });
+    await untilAborted(signal);
     running = undefined;
     await controller.close();
   };

@@ -2,6 +2,7 @@
  * What the certificate authority has in a cluster: a Secret with its root, an elected replica that replaces the root,
  * and the root certificates in a ConfigMap of every namespace.
  */
+import { untilAborted } from '../../core/process/until-aborted.ts';
 import { wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../logging/index.ts';
 import { type Authority, type AuthorityOptions, createSecretStore } from '../../security/index.ts';
@@ -47,7 +48,7 @@ export function publishRootCertificates(
     });
     const endListening = authority.onChange(() => certificates.bundleChanged());
     certificates.start();
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    await untilAborted(signal);
     endListening();
     await certificates.close();
   };

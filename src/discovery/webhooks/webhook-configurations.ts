@@ -1,4 +1,5 @@
 /** Keeps the webhook configurations of this revision current, where this replica leads. */
+import { untilAborted } from '../../core/process/until-aborted.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { type DiscoverySettings, discoveryEnv } from '../../settings/index.ts';
@@ -40,10 +41,7 @@ export function runWebhookConfigurations(
     });
     const endListening = certificate.onChange(() => configurations.bundleChanged());
     configurations.start();
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      else signal.addEventListener('abort', () => resolve(), { once: true });
-    });
+    await untilAborted(signal);
     endListening();
     await configurations.close();
   };

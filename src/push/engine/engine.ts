@@ -19,7 +19,7 @@ import {
   scopeIdOfView,
   type View,
 } from '../../generate/index.ts';
-import type { ChangeSet, ModelChange, Snapshot } from '../../model/index.ts';
+import type { ChangeSet, ModelChange, ServiceKey, Snapshot } from '../../model/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
 import { BundleTemplates, EndpointEncoder, Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
@@ -41,7 +41,7 @@ import type { EngineOptions } from './engine-options.ts';
 import { pushReasons } from './push-reasons.ts';
 import { Retries } from './retries.ts';
 import { isWanted, ViewTable } from './view-table.ts';
-import { type ReadUnits, type Reason, readersOfDocument, reasonsFor } from './why.ts';
+import { type ReadUnits, type Reason, reasonsFor, sessionsReading } from './why.ts';
 
 /** The views of a proxy and its placement. */
 interface Assignment {
@@ -107,21 +107,13 @@ export class Engine implements PushEngine, SessionHost {
 
   /** What a proxy's resource of this name was generated from; empty when it has none. */
   reasonsFor(session: Session, name: string): readonly Reason[] {
-    return reasonsFor(
-      name,
-      Array.from(session.allViews, ({ view }) => view),
-      this.#snapshot,
-      this.#views.reads,
-    );
+    const views = session.allViews.map(({ view }) => view);
+    return reasonsFor(name, views, this.#snapshot, this.#views.reads);
   }
 
   /** The sessions whose configuration was generated from a document, and for which units it was read. */
   readersOf(document: ResourceKey): ReadonlyMap<Session, readonly ReadUnits[]> {
-    const found = new Map<Session, ReadUnits[]>();
-    for (const [view, units] of readersOfDocument(document, this.#views.all(), this.#snapshot, this.#views.reads)) {
-      for (const session of view.sessions) found.set(session, [...(found.get(session) ?? []), units]);
-    }
-    return found;
+    return sessionsReading(document, this.#views.all(), this.#snapshot, this.#views.reads);
   }
 
   stats(): {
@@ -227,7 +219,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#snapshot = snapshot;
     this.#options.generator.advance(snapshot, delta);
     for (const reason of reasons) this.#options.observer.triggered(reason);
-    const withNewEndpoints = new Set(this.#updateEndpoints(this.#views.reads.withClustersOf(changes.endpoints)));
+    const withNewEndpoints = this.#updateEndpoints(changes.endpoints);
     const changed = this.#changedFacts(previous, changes);
     const push: Push = { types: NO_TYPES, version: this.version, eventTime, reasons };
     const dirty = this.#views.reads.touchedBy({ changed, push }, this.#views.all());
@@ -284,15 +276,11 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   /** Encodes changed endpoints; returns the views with new endpoints, in each placement concerned. */
-  #updateEndpoints(concerned: ReadonlyMap<SessionView, readonly string[]>): PlacedSessionView[] {
-    const changed: PlacedSessionView[] = [];
+  #updateEndpoints(services: ReadonlySet<ServiceKey>): ReadonlySet<PlacedSessionView> {
     const started = this.now();
-    for (const [view, hostnames] of concerned) {
-      const update = view.updateEndpoints(hostnames, this.#snapshot, this.#encoders);
-      for (const { message, type } of update.failures) this.#options.observer.failed(message, type);
-      changed.push(...update.changed);
-    }
-    if (concerned.size > 0) this.#options.observer.generated('eds', this.now() - started);
+    const { found, changed, failures } = this.#views.updateEndpoints(services, this.#encoders);
+    for (const { message, type } of failures) this.#options.observer.failed(message, type);
+    if (found) this.#options.observer.generated('eds', this.now() - started);
     return changed;
   }
 

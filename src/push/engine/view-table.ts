@@ -4,11 +4,11 @@
  */
 import type { ProxyNode } from '../../core/proxy.ts';
 import { DEFAULT_PLACEMENT, isClientView, type Placement, scopeIdOfView, type View } from '../../generate/index.ts';
-import type { Snapshot } from '../../model/index.ts';
+import type { ServiceKey, Snapshot } from '../../model/index.ts';
 import { placedViewKey, placementKey, registeredViews, viewKey } from '../proxies/index.ts';
 import { ViewReads } from '../reads/index.ts';
 import type { PlacedSessionView, Session, SessionView } from '../sessions/index.ts';
-import { ViewState } from '../views/index.ts';
+import { type BuildFailure, type Encoders, ViewState } from '../views/index.ts';
 import { CallerViews } from './caller-views.ts';
 
 /** How long an idle view is kept: longer than a restart of a proxy or a roll-out of a workload takes. */
@@ -36,6 +36,13 @@ interface Registered {
   readonly node: ProxyNode;
   readonly snapshot: Snapshot;
   readonly views: ReadonlyMap<string, string>;
+}
+
+interface UpdatedEndpoints {
+  /** Some view has clusters of the services. */
+  readonly found: boolean;
+  readonly changed: ReadonlySet<PlacedSessionView>;
+  readonly failures: readonly BuildFailure[];
 }
 
 export class ViewTable {
@@ -81,6 +88,19 @@ export class ViewTable {
     const left = current.find((placed) => placed.view.view.part === view.part)?.view;
     if (left !== undefined && left !== state) state.inherit(left);
     return state.ensurePlacement(placementFor(view, placement));
+  }
+
+  /** Encodes the endpoints of these services' clusters again, in all views that have some. */
+  updateEndpoints(services: ReadonlySet<ServiceKey>, encoders: Encoders): UpdatedEndpoints {
+    const changed = new Set<PlacedSessionView>();
+    const failures: BuildFailure[] = [];
+    const concerned = this.reads.withClustersOf(services);
+    for (const [view, hostnames] of concerned) {
+      const update = view.updateEndpoints(hostnames, this.#options.snapshot(), encoders);
+      failures.push(...update.failures);
+      for (const placed of update.changed) changed.add(placed);
+    }
+    return { found: concerned.size > 0, changed, failures };
   }
 
   /** Throws CtlError `resource_exhausted` when the caller would have more views than the limit. */

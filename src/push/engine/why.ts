@@ -10,7 +10,7 @@ import {
 import type { MeshSnapshot, Service } from '../../model/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
 import type { ViewReads } from '../reads/index.ts';
-import type { SessionView } from '../sessions/index.ts';
+import type { Session, SessionView } from '../sessions/index.ts';
 
 /** What a resource of a proxy was generated from. */
 export interface Reason {
@@ -46,22 +46,22 @@ export function reasonsFor(
   return found;
 }
 
-/** The views that read a document, and for which units. */
-export function readersOfDocument(
-  key: ResourceKey,
+/** The sessions for whose configuration a document was read, and for which units of their views. */
+export function sessionsReading(
+  document: ResourceKey,
   views: Iterable<SessionView>,
   mesh: MeshSnapshot,
   reads: ViewReads<SessionView>,
-): ReadonlyMap<SessionView, ReadUnits> {
+): ReadonlyMap<Session, readonly ReadUnits[]> {
   const scopes = new Set(Array.from(views, ({ view }) => scopeIdOfView(view)));
-  const found = new Map<SessionView, ReadUnits>();
-  for (const [state, selection] of reads.readersOf(factsAbout(mesh, key, scopes))) {
+  const found = new Map<Session, ReadUnits[]>();
+  for (const [view, selection] of reads.readersOf(factsAbout(mesh, document, scopes))) {
     const units: Partial<Record<GeneratedType, 'all' | readonly Unit[]>> = {};
     for (const type of GENERATED_TYPES) {
       const selected = selection[type];
       if (selected !== undefined) units[type] = selected === 'all' ? 'all' : [...selected].sort();
     }
-    found.set(state, units);
+    for (const session of view.sessions) found.set(session, [...(found.get(session) ?? []), units]);
   }
   return found;
 }

@@ -24,6 +24,7 @@ import {
 import { History } from './history.ts';
 import { ACKED, type Answer, type Inflight, NO_ANSWER } from './inflight.ts';
 import { covers, type Interest } from './interest.ts';
+import { MissingNames } from './missing-names.ts';
 import type { Plan, Plans } from './plans/plan.ts';
 import { type KnownProxy, planByName, planSearch } from './plans/plan-by-name.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './plans/removal-policy.ts';
@@ -58,9 +59,9 @@ export class Subscription implements KnownProxy {
   versionBehind = false;
   readonly rejections = new Rejections();
   readonly #plans: Plans;
-  /** Names to be forced, where they are many, and names of which it was not checked yet whether they exist. */
+  /** Names to be forced, where they are many. */
   readonly #added = new Unanswered();
-  readonly #unchecked = new Unanswered();
+  readonly #missing = new MissingNames();
   /** What it may have applied of rejected responses. */
   readonly doubts = new Doubts();
   /** The last whole response that the proxy rejected: what is suspected is in it. */
@@ -240,7 +241,7 @@ export class Subscription implements KnownProxy {
     this.inflight = undefined;
     this.forced = new Set();
     this.#added.clear();
-    this.#unchecked.clear();
+    this.#missing.clear();
     this.responseRequired = false;
     this.setState(EMPTY_STATE);
     return sent;
@@ -349,25 +350,17 @@ export class Subscription implements KnownProxy {
         interest.wildcard,
       );
     const plan = this.#plan(interest, parts, removes);
-    if (this.reportsMissing && this.state === EMPTY_STATE) this.#checkAll(interest, plan);
-    if (this.#unchecked.empty) return plan;
-    const missing = this.#unchecked.take(
-      (name) => covers(interest, name) && !this.forced.has(name) && findResource(parts, name) === undefined,
+    if (this.reportsMissing && this.state === EMPTY_STATE) this.#missing.check(interest, plan);
+    return this.#missing.added(
+      plan,
+      interest,
+      (name) => !this.forced.has(name) && findResource(parts, name) === undefined,
     );
-    return missing.length === 0 ? plan : { ...plan, removed: [...plan.removed, ...missing], missing };
   }
 
   /** Names wait to be answered by a later response. */
   get hasMore(): boolean {
-    return !this.#added.empty || !this.#unchecked.empty;
-  }
-
-  /** Begins to check which names exist, unless the response has all of them. */
-  #checkAll({ wildcard, names }: Interest, { changed }: Plan): void {
-    this.#unchecked.clear();
-    if (!wildcard && changed.length >= names.size) return;
-    // In an order that does not depend on who subscribed first; where there are very many, sorting takes too long.
-    this.#unchecked.add(names.size <= PORTION ? names.sorted() : names.names);
+    return !this.#added.empty || !this.#missing.checked;
   }
 
   #plan(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy): Plan {

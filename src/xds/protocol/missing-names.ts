@@ -1,0 +1,33 @@
+/** Which of the names of a first request do not exist: responses tell the proxy so, a portion of them each. */
+import { covers, type Interest } from './interest.ts';
+import type { Plan } from './plans/plan.ts';
+import { PORTION, Unanswered } from './unanswered.ts';
+
+export class MissingNames {
+  /** Names of which it was not checked yet whether they exist. */
+  readonly #unchecked = new Unanswered();
+
+  /** No name is left to be checked. */
+  get checked(): boolean {
+    return this.#unchecked.empty;
+  }
+
+  clear(): void {
+    this.#unchecked.clear();
+  }
+
+  /** Begins to check which names exist, unless the response has all of them. */
+  check({ wildcard, names }: Interest, { changed }: Plan): void {
+    this.#unchecked.clear();
+    if (!wildcard && changed.length >= names.size) return;
+    // In an order that does not depend on who subscribed first; where there are very many, sorting takes too long.
+    this.#unchecked.add(names.size <= PORTION ? names.sorted() : names.names);
+  }
+
+  /** The plan, with the names as removed of which `isMissing` is true. */
+  added(plan: Plan, interest: Interest, isMissing: (name: string) => boolean): Plan {
+    if (this.#unchecked.empty) return plan;
+    const missing = this.#unchecked.take((name) => covers(interest, name) && isMissing(name));
+    return missing.length === 0 ? plan : { ...plan, removed: [...plan.removed, ...missing], missing };
+  }
+}
