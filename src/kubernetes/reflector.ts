@@ -83,7 +83,7 @@ const WATCH_GRACE_MS = 30_000;
  */
 const SILENCE_MS = 150_000;
 const MAX_SILENCE_MS = 3_600_000;
-/** A version that the server forgets this soon after its list was listed in vain, ms. */
+/** A version that expires this soon after its list makes the list useless, ms. */
 const EARLY_EXPIRY_MS = 60_000;
 /**
  * Answers to a streaming list from servers and proxies that have none. Servers from 1.27 on answer 422 where the
@@ -127,11 +127,11 @@ export class Reflector<T> {
   /** For how long they may, ms. */
   #silenceLimitMs = SILENCE_MS;
   #listedAt = Number.NEGATIVE_INFINITY;
-  /** Lists in a row that were in vain, for the server forgot their version at once. */
+  /** Consecutive lists whose version expired at once. */
   #earlyExpiries = 0;
   /** Events that could not be read since a watch that ended in good order. */
   #unreadable = 0;
-  /** Failures in a row, without those of a lost connection. */
+  /** Consecutive failures, without those of a lost connection. */
   #failures = 0;
   #isFailing = false;
   #running: Promise<void> | undefined;

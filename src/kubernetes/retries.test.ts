@@ -56,7 +56,7 @@ test('watches that wait take turns as the probe, one a second', async () => {
   await it.end();
 });
 
-test('after a minute in vain, probes are made every five seconds', async () => {
+test('after a minute of failures, probes are made every five seconds', async () => {
   const it = server(1);
   await it.clock.advance(60_500);
   assert.equal(it.total(), 60);

@@ -219,7 +219,7 @@ describe('faults that the simulated kubelet meets', { skip }, () => {
     assert.match(kubelet.describe(), /default\/ended: .*no such flag/s);
   });
 
-  test('a wait that ends in vain prints the Pods and the recent errors of the kubelet', async (t) => {
+  test('a wait that times out prints the Pods and the recent errors of the kubelet', async (t) => {
     const written: string[] = [];
     t.mock.method(process.stderr, 'write', (text: string) => written.push(text) > 0);
     networkFault = () => new Error('no buffer space available');

@@ -2,7 +2,7 @@
 import { isDnsLabel } from '../../core/dns-names.ts';
 import { CtlError } from '../../core/errors.ts';
 
-/** Leaves room for a prefix in a DNS label. */
+/** Names of objects are a prefix and the revision, and DNS labels have at most 63 characters. */
 const MAX_REVISION = 58;
 
 /** The name of a revision: `default` where none is set. */

@@ -19,9 +19,12 @@ export type Report = ReadonlyMap<string, GatewayReport>;
 
 /** Pods of one Gateway in the report of a replica. */
 export const MAX_PODS = 8;
-/** Characters of what a proxy writes about a listener that it rejects. */
+/** Maximum length of a proxy's message about a listener that it rejects, characters. */
 export const MAX_ERROR = 256;
-/** Annotations of an object have at most 262,144 bytes together: room for 1,500 Gateways of 2 Pods and 2 listeners. */
+/**
+ * Maximum size of the report. Kubernetes limits all annotations of an object to 262,144 bytes; this is enough for 1,500
+ * Gateways of 2 Pods and 2 listeners.
+ */
 export const MAX_BYTES = 250_000;
 
 /**

@@ -213,7 +213,7 @@ function seeded(seed: number): () => number {
 }
 
 for (let seed = 1; seed <= 6; seed++) {
-  test(`whoever joins and leaves, and whatever fails, each informer has its objects in the end (seed ${seed})`, async () => {
+  test(`each informer has its objects in the end, in any order of joins, leaves and failures (seed ${seed})`, async () => {
     const random = seeded(seed);
     const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
     const server = await scripted();

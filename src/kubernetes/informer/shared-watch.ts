@@ -1,5 +1,5 @@
 /**
- * One list and one watch for each collection of an API server, whoever follows it.
+ * One list and one watch for each collection of an API server, shared by all of its followers.
  *
  *   reflector ──object──▶ convert of each follower ──▶ lists and changes of each follower
  *

@@ -46,7 +46,7 @@ function envoyFilter(value: unknown): object {
 const parse = (raw: unknown) => parseResource(raw, { source: 'test' }, () => undefined);
 
 const [LEVELS, NULLS] = [150, 1000];
-/** The nulls come last, so that whoever looks for one reads all. */
+/** The nulls come last, so that a search for one reads the whole value. */
 const DEEP = nested(LEVELS, { first: Array.from({ length: NULLS }, () => 1), ...withNulls(NULLS) });
 
 for (const [name, raw] of Object.entries({

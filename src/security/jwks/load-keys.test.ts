@@ -82,10 +82,14 @@ describe('a key server', () => {
     ['nothing', (_, response) => response.writeHead(204).end(), /: returned HTTP 204$/],
     ['HTML', (_, response) => response.end('<html>'), /: did not return JSON$/],
     ['no key set', (_, response) => response.end('{}'), /: did not return a JSON Web Key Set$/],
-    ['a redirect to nowhere', (_, response) => response.writeHead(302).end(), /: redirects without a valid location$/],
+    [
+      'a redirect without a location',
+      (_, response) => response.writeHead(302).end(),
+      /: redirects without a valid location$/,
+    ],
     ['no HTTP', (_, response) => response.socket?.end('HELLO'), /Parse Error/],
   ] as readonly (readonly [string, RequestListener, RegExp])[]) {
-    it(`that answers ${what} is said so`, async (t) => {
+    it(`that returns ${what} is reported as such`, async (t) => {
       assert.match(await refused(load(await serve(t, listener))), reason);
     });
   }

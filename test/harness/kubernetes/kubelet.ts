@@ -47,7 +47,7 @@ export interface Kubelet {
   kill(pod: string, container: string): Promise<void>;
   /**
    * All Pods with what they wait for and the end of what their unready containers wrote, and the recent errors of the
-   * kubelet. Printed when a wait ends in vain.
+   * kubelet. Printed when a wait times out.
    */
   describe(): string;
 }
