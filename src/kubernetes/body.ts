@@ -23,7 +23,7 @@ export function readBody(response: ApiResponse, maxBytes: number): Promise<Buffe
       size += chunk.length;
       chunks.push(chunk);
       if (size <= maxBytes) return;
-      reject(new CtlError('resource_exhausted', `expected an answer of at most ${maxBytes} bytes`));
+      reject(new CtlError('resource_exhausted', `expected a response of at most ${maxBytes} bytes`));
       response.stream.close(constants.NGHTTP2_CANCEL);
     };
     receive(response, take, (error) => (error === undefined ? resolve(Buffer.concat(chunks, size)) : reject(error)));

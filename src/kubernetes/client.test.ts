@@ -133,7 +133,7 @@ describe('a client of a scripted API server', () => {
     server.intercept = () => true;
     await assert.rejects(clientOf(server).client.get(LEASES, 'x'), (error) => {
       assert.ok(error instanceof ConnectionError);
-      assert.match(error.message, /no answer within 30 s/);
+      assert.match(error.message, /no response within 30 s/);
       return true;
     });
   });

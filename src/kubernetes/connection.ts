@@ -124,9 +124,9 @@ export class Connection {
     };
     const timer = clock.setTimer(timeoutMs, () => {
       // Without a stream, the connection is what is waited for.
-      fail(new ConnectionError(`no answer within ${Math.round(timeoutMs / 1000)} s`, stream === undefined));
+      fail(new ConnectionError(`no response within ${Math.round(timeoutMs / 1000)} s`, stream === undefined));
     });
-    const onAbort = (): void => fail(new ConnectionError('the request was ended', false));
+    const onAbort = (): void => fail(new ConnectionError('the request was aborted', false));
     if (signal?.aborted === true) onAbort();
     signal?.addEventListener('abort', onAbort, { once: true });
     const run = async (): Promise<void> => {

@@ -142,7 +142,7 @@ users: [{name: u, user: {exec: ${exec}}}]
       prints({ token: 'x', expirationTimestamp: '2020-01-01T00:00:00Z' }),
       /have not expired/,
     ],
-    ['prints without an end', 'yes', /prints more than \d+ bytes/],
+    ['prints without an end', 'yes', /printed more than \d+ bytes/],
   ];
   for (const [what, body, message] of failures) {
     test(`that ${what} is reported in one line without its output`, async () => {

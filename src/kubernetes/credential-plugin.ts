@@ -164,7 +164,7 @@ function commandOf(user: Named): Command {
     throw wrong('.apiVersion', `expected ${[...API_VERSIONS].join(' or ')}`);
   }
   if (interactiveMode === 'Always') {
-    throw wrong('.interactiveMode', 'expected Never or IfAvailable: there is no terminal to ask at');
+    throw wrong('.interactiveMode', 'expected Never or IfAvailable: there is no terminal for input');
   }
   const isTexts = Array.isArray(args) && args.every((arg) => typeof arg === 'string');
   if (args !== undefined && args !== null && !isTexts) throw wrong('.args', 'expected a list of strings');

@@ -89,7 +89,7 @@ export class FollowedAccess implements ClusterAccess {
       const access = await this.#read();
       if (access.server.href !== this.server.href || access.serverName !== this.serverName) {
         const [file = ''] = this.#files;
-        const message = `expected the server ${this.server.href}; another one is used only after a restart`;
+        const message = `expected the server ${this.server.href}; changing the server needs a restart`;
         throw new CtlError('failed_precondition', message, { file });
       }
       // Fails where a file that it names cannot be read.

@@ -187,7 +187,7 @@ describe('a kubeconfig', () => {
     assert.equal(await access.token(), 'two');
     assert.deepEqual(problems, [
       `${path}: expected YAML or JSON`,
-      `${path}: expected the server https://10.0.0.1:6443/; another one is used only after a restart`,
+      `${path}: expected the server https://10.0.0.1:6443/; changing the server needs a restart`,
       `${path}: cannot read ${path} (ENOENT)`,
     ]);
     await write('rotated', config(SERVER, 'token: four'));

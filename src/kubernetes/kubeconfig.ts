@@ -25,8 +25,8 @@ const MAX_BYTES = 4 * 1024 * 1024;
 /** User fields that need another program or a library, or that API servers no longer take. */
 const REFUSED_USER_FIELDS: Readonly<Record<string, string>> = {
   'auth-provider': 'auth providers were removed from Kubernetes clients in 1.26; use exec, tokenFile or a certificate',
-  username: 'API servers take no passwords; use token, tokenFile or client-certificate',
-  password: 'API servers take no passwords; use token, tokenFile or client-certificate',
+  username: 'API servers do not accept passwords; use token, tokenFile or client-certificate',
+  password: 'API servers do not accept passwords; use token, tokenFile or client-certificate',
   as: 'impersonation is not supported',
   'as-uid': 'impersonation is not supported',
   'as-groups': 'impersonation is not supported',
@@ -177,7 +177,7 @@ function accessOf(cluster: Named, user: Named | undefined): Omit<ClusterAccess, 
     throw refused(
       cluster,
       'insecure-skip-tls-verify',
-      'expected certificate-authority; unverified servers are refused',
+      'expected certificate-authority: the certificate of the server must be verified',
     );
   }
   for (const [field, message] of Object.entries(REFUSED_USER_FIELDS)) {

@@ -109,7 +109,7 @@ describe('a leader election', () => {
     assert.ok(replicas[0]?.isWorking, 'a short outage ends nothing');
     await it.advance(2 * SECOND);
     assert.deepEqual([leaders(), replicas[0]?.isWorking], [[], false]);
-    assert.match(replicas[0]?.lines.at(-1) ?? '', /was not renewed for 10 s: no answer within 4 s/);
+    assert.match(replicas[0]?.lines.at(-1) ?? '', /was not renewed for 10 s: no response within 4 s/);
   });
 
   test('says once why the Lease cannot be created', async () => {
@@ -135,7 +135,7 @@ describe('a leader election', () => {
     assert.deepEqual(leaders(), ['a']);
     const lines = replicas[0]?.lines ?? [];
     assert.equal(lines.filter((line) => line.includes('HTTP 500')).length, 2, lines.join('\n'));
-    assert.equal(lines.filter((line) => line.includes('works again')).length, 1);
+    assert.equal(lines.filter((line) => line.includes('succeeds again')).length, 1);
   });
 
   test('does not lead after the process was stopped for longer than the lease', async () => {

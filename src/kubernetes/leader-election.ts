@@ -85,7 +85,7 @@ export class LeaderElection {
     this.#options = options;
     const { name } = options.lease;
     const what = `leader election by Lease ${name}`;
-    this.#failures = createFailureLog(options.log, what, `${what}: works again`);
+    this.#failures = createFailureLog(options.log, what, `${what}: succeeds again`);
   }
 
   /** Whether this replica leads now, by the clock: also right after the process was stopped for a while. */
@@ -175,12 +175,12 @@ export class LeaderElection {
     signal.addEventListener('abort', () => this.#waking.abort(), { once: true });
     this.#expect(term);
     if (this.#isClosed) term.ending.abort();
-    else log.info(`leads: holds Lease ${access.name}`);
+    else log.info(`became the leader: holds Lease ${access.name}`);
     const task = this.#runTask(signal);
     const lost = await this.#renewals(term);
     term.ending.abort();
     term.deadline?.cancel();
-    if (lost !== undefined) log.warn(`leads no longer: Lease ${access.name} ${lost}`);
+    if (lost !== undefined) log.warn(`stopped leading: Lease ${access.name} ${lost}`);
     const ended = await this.#ended(task);
     this.#term = undefined;
     this.#seen = undefined;
@@ -266,7 +266,7 @@ export class LeaderElection {
     void task.then(() => done.abort());
     await sleep(clock, DEADLINE_MS, done.signal);
     if (done.signal.aborted) return true;
-    log.warn(`task of the leader by Lease ${lease.name}: has not ended yet; this replica does not lead before it has`);
+    log.warn(`task of the leader by Lease ${lease.name}: has not ended yet; until then, this replica does not lead`);
     const either = AbortSignal.any([done.signal, this.#closing.signal]);
     while (!either.aborted) await sleep(clock, DEADLINE_MS, either);
     return done.signal.aborted;
@@ -278,10 +278,10 @@ export class LeaderElection {
       await this.#rewrite(held, (lease) => {
         return { ...this.#spec(lease), holderIdentity: '', leaseDurationSeconds: RELEASED_SECONDS };
       });
-      log.info(`leads no longer: gave up Lease ${access.name}`);
+      log.info(`stopped leading: released Lease ${access.name}`);
     } catch (error) {
       const after = `another replica leads after ${LEASE_MS / 1000} s`;
-      log.warn(`Lease ${access.name} could not be given up: ${oneLineOf(error)}; ${after}`);
+      log.warn(`Lease ${access.name} could not be released: ${oneLineOf(error)}; ${after}`);
     }
   }
 

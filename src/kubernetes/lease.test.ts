@@ -81,7 +81,7 @@ test('a Lease that does not exist is read as none, and every other error as an e
     unanswered = true;
     return true;
   };
-  const refused = assert.rejects(lease.read(), /no answer within 4 s/);
+  const refused = assert.rejects(lease.read(), /no response within 4 s/);
   await waitUntil(() => unanswered);
   clock.pass(4000);
   await refused;
@@ -124,6 +124,6 @@ test('a Lease that may not be watched is one line in the log', async () => {
   server.intercept = () => false;
   await waitUntil(() => lines.length === 2);
   await end();
-  assert.match(lines[0] ?? '', /cannot be watched, so changes of the leader are noticed late: HTTP 403/);
+  assert.match(lines[0] ?? '', /cannot be watched, so a change of the leader is noticed late: HTTP 403/);
   assert.match(lines[1] ?? '', /is watched again/);
 });

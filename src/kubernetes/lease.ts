@@ -78,7 +78,7 @@ export function createLeaseAccess({ client, namespace, name, log }: LeaseAccessO
     watch(onLease) {
       const failures = createFailureLog(
         log,
-        `Lease ${namespace}/${name} cannot be watched, so changes of the leader are noticed late`,
+        `Lease ${namespace}/${name} cannot be watched, so a change of the leader is noticed late`,
         `Lease ${namespace}/${name} is watched again`,
       );
       const informer = new Informer<Lease>({

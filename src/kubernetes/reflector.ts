@@ -318,7 +318,8 @@ export class Reflector<T> {
         const item = this.#convert(object);
         if (item !== undefined) items.push(item);
       }
-      if (next !== '' && page.continue === next) throw new CtlError('unavailable', 'the list does not end');
+      if (next !== '' && page.continue === next)
+        throw new CtlError('unavailable', 'the server sent the same continue token twice');
       next = page.continue;
       const pause = this.#pause(page.objects.length, body.length);
       if (pause > 0) await sleep(this.#options.clock, pause, this.#ending.signal);

@@ -40,7 +40,7 @@ export function runPlugin(
   const timer = setTimeout(() => fail(`did not end within ${timeoutMs / 1000} s`), timeoutMs);
   child.stdout.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > MAX_OUTPUT) fail(`prints more than ${MAX_OUTPUT} bytes`);
+    if (bytes > MAX_OUTPUT) fail(`printed more than ${MAX_OUTPUT} bytes`);
     else chunks.push(chunk);
   });
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => {

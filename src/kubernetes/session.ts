@@ -153,7 +153,7 @@ export class Session {
 
   #giveUp(): void {
     if (!this.#waiting || this.#session.destroyed) return;
-    this.#session.destroy(new CtlError('unavailable', `no answer to a PING within ${PING_INTERVAL_MS / 1000} s`));
+    this.#session.destroy(new CtlError('unavailable', `no response to a PING within ${PING_INTERVAL_MS / 1000} s`));
   }
 }
 

@@ -198,7 +198,7 @@ export class WatchStream<T> {
   #expectFrames(): void {
     this.#patience?.cancel();
     this.#patience = this.#context.clock.setTimer(LIST_PAUSE_MS, () => {
-      this.#outcome.reject(new NoStreamingListError(`no part of the list within ${LIST_PAUSE_MS / 1000} s`, false));
+      this.#outcome.reject(new NoStreamingListError(`no event of the list within ${LIST_PAUSE_MS / 1000} s`, false));
       this.#end();
     });
   }

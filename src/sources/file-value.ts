@@ -192,8 +192,8 @@ class FollowedFile<T> implements FileValue<T> {
   #noteAbsent(): void {
     const { what, log } = this.#options;
     if (this.#signature !== undefined) {
-      log.warn(`${what} ${this.#path} is gone; ${this.#inForce()} stays in force until it is back`);
-    } else if (!this.#isStarted) log.info(`no ${what} ${this.#path}; ${this.#otherwise} is in force`);
+      log.warn(`${what} ${this.#path} was deleted; ${this.#inForce()} stays in force until it exists again`);
+    } else if (!this.#isStarted) log.info(`${what} ${this.#path} does not exist; ${this.#otherwise} is in force`);
     this.#signature = undefined;
     this.#text = undefined;
   }
@@ -264,7 +264,7 @@ async function inspect(path: string): Promise<'absent' | BigIntStats | { readonl
       () => true,
       () => false,
     );
-    return isLink ? { unusable: 'expected a file, got a link that leads nowhere' } : 'absent';
+    return isLink ? { unusable: 'expected a file, got a dangling symbolic link' } : 'absent';
   }
 }
 

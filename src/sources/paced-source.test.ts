@@ -80,7 +80,7 @@ test('passes a burst on at once, then the newest change of each key at the next 
   clock.pass(1);
   assert.deepEqual(passed.splice(0), [['Service/ns/a@2', 'delete']]);
   assert.equal(delayed(), 4);
-  const line = 'cluster east: changes come without a pause; they take effect once a second, until there are fewer';
+  const line = 'cluster east: changes arrive too fast; until there are fewer, they take effect once a second';
   assert.deepEqual(lines, [line]);
   // It goes on like this, with one line.
   for (let at = 0; at < 10; at++) {
@@ -125,7 +125,7 @@ test('changes that cannot be passed on stay collected, and a closed source passe
   sink.apply([set('a', 1)]);
   broken = true;
   clock.pass(3 * PACE_MS);
-  assert.equal(lines[1], 'cluster east: cannot take over changes: broken; trying again every second');
+  assert.equal(lines[1], 'cluster east: cannot apply changes: broken; retrying every second');
   assert.equal(lines.length, 2);
   sink.apply([set('b', 1)]);
   broken = false;

@@ -102,7 +102,7 @@ class PacedSink implements SourceSink {
     const isCalm = now - this.#delayedAt > CALM_MS;
     this.#delayedAt = now;
     if (!isCalm) return;
-    const text = 'changes come without a pause; they take effect once a second, until there are fewer';
+    const text = 'changes arrive too fast; until there are fewer, they take effect once a second';
     log.warn(`cluster ${this.#cluster}: ${text}`);
   }
 
@@ -114,7 +114,7 @@ class PacedSink implements SourceSink {
         this.#passOn();
         this.#problem = '';
       } catch (error) {
-        const problem = `cannot take over changes: ${messageOf(error)}; trying again every second`;
+        const problem = `cannot apply changes: ${messageOf(error)}; retrying every second`;
         if (problem !== this.#problem) log.error(`cluster ${this.#cluster}: ${problem}`);
         this.#problem = problem;
         this.#wait();

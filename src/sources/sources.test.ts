@@ -81,7 +81,7 @@ test('a configuration file: default without it, followed, last good kept, one wa
   assert.deepEqual([file.problem()?.field, file.problem()?.origin.line], ['connectTimeout', 2]);
   assert.equal(file.value().connectTimeout, 3_000);
   await rm(path);
-  await until('gone', () => lines.some((line) => line.includes('is gone')));
+  await until('gone', () => lines.some((line) => line.includes('was deleted')));
   await writeFile(path, 'connectTimeout: 4s\n');
   await until('a value', () => file.value().connectTimeout === 4_000);
   assert.equal(file.problem(), undefined);
@@ -114,9 +114,9 @@ const UNUSABLE: Readonly<Record<string, readonly [Prepare, RegExp]>> = {
   'a list': [(path) => writeFile(path, '- rootNamespace: x\n'), /mesh:1: mesh configuration: expected an object/],
   'no UTF-8': [(path) => writeFile(path, Buffer.from([0xe4])), /mesh:1: mesh configuration: expected UTF-8/],
   'a directory in its place': [(path) => mkdir(path), /mesh: mesh configuration: expected a file, got a directory$/],
-  'a link that leads nowhere': [
+  'a dangling link': [
     (path) => symlink('nowhere', path),
-    /mesh: mesh configuration: expected a file, got a link that leads nowhere$/,
+    /mesh: mesh configuration: expected a file, got a dangling symbolic link$/,
   ],
   'a link to itself': [(path) => symlink('mesh', path), /mesh: mesh configuration: expected a readable file: ELOOP$/],
   'a file where a folder should be': [

@@ -94,7 +94,7 @@ describe('leader election on an API server', { skip }, () => {
       [...discovery.output().matchAll(line)].map(([, name]) => name);
     const startLeader = async () => {
       const discovery = await startDiscovery(owner, { kubeconfig });
-      const leads = () => named(discovery, /leads: holds Lease mesh-system\/(\S+)/g).sort();
+      const leads = () => named(discovery, /became the leader: holds Lease mesh-system\/(\S+)/g).sort();
       await eventually(() => assert.deepEqual(leads(), TASKS), { timeoutMs: 60_000, what: 'it leads all tasks' });
       return discovery;
     };
@@ -111,7 +111,7 @@ describe('leader election on an API server', { skip }, () => {
 
       const lines = discovery.output().split('\n');
       const lastStream = lines.findLastIndex((line) => line.includes('disconnected sidecar~'));
-      const firstLease = lines.findIndex((line) => line.includes('gave up Lease'));
+      const firstLease = lines.findIndex((line) => line.includes('released Lease'));
       assert.ok(0 < lastStream && lastStream < firstLease, lines.join('\n'));
       for (const name of TASKS) {
         const { spec } = (await cluster.api.get(`${LEASES}/${name}`)) as unknown as { spec: Record<string, unknown> };
@@ -125,7 +125,7 @@ describe('leader election on an API server', { skip }, () => {
       t.after(() => cluster.apiServer.resume());
       assert.equal((await discovery.stop()).code, 0);
       // One after the other, the later Leases would be lost before.
-      assert.deepEqual(named(discovery, /Lease mesh-system\/(\S+) could not be given up/g).sort(), TASKS);
+      assert.deepEqual(named(discovery, /Lease mesh-system\/(\S+) could not be released/g).sort(), TASKS);
     });
   });
 });

@@ -128,7 +128,7 @@ describe('a mesh from a real API server', { skip }, () => {
   });
 
   test('the mesh configuration is read from its ConfigMap when it is created', async () => {
-    assert.match(discovery.output(), /there is no ConfigMap mesh-system\/meshd; the default is in force/);
+    assert.match(discovery.output(), /ConfigMap mesh-system\/meshd does not exist; the default is in force/);
     const isInEnvoy = (connectTimeout: string) =>
       eventually(
         async () => {
@@ -145,7 +145,7 @@ describe('a mesh from a real API server', { skip }, () => {
     await cluster.api.apply([configMap('7s')]);
     await isInEnvoy('7s');
     await cluster.api.delete(configMap('7s'));
-    await eventually(() => assert.match(discovery.output(), /meshd is gone; the last good one stays in force/), {
+    await eventually(() => assert.match(discovery.output(), /meshd was deleted; the last good one stays in force/), {
       timeoutMs: 30_000,
     });
     await isInEnvoy('7s');

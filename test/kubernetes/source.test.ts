@@ -122,7 +122,10 @@ describe('the source of a real API server', { skip }, () => {
     await cluster.api.delete(ISTIO_RULES);
     await holds(() => !has(key), 'the document is removed');
     await holds(
-      () => lines.some((line) => /destinationrules.networking.istio.io: its definition was deleted/.test(line)),
+      () =>
+        lines.some((line) =>
+          /destinationrules.networking.istio.io: the definition and all objects of the kind were deleted/.test(line),
+        ),
       'the log says so',
     );
     await cluster.api.apply([ISTIO_RULES]);

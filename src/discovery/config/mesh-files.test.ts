@@ -107,7 +107,7 @@ test('without files, the mesh configuration and networks are read from the Confi
     /^ConfigMap mesh-system\/meshd, key mesh:2: connectTimeout: mesh configuration: .*; the last good one stays in force$/,
   );
   server.remove(CONFIG_MAPS, { name: 'meshd', namespace: 'mesh-system' });
-  await until('the deletion', () => lines.filter((line) => line.includes('is gone')).length === 2);
+  await until('the deletion', () => lines.filter((line) => line.includes('was deleted')).length === 2);
   server.set(CONFIG_MAPS, configMap({ mesh: 'connectTimeout: 4s', meshNetworks }));
   await until('the new ConfigMap', () => values.length === 2);
   assert.deepEqual(secondsOf(values), [2, 4]);
@@ -117,7 +117,7 @@ test('without the ConfigMap the default is in force, and the ConfigMap is read w
   const server = await scripted(context);
   const { files, lines, values } = await followed(context, server, { revision: 'canary' });
   assert.equal((await files.first).mesh.connectTimeout, 10_000);
-  const absent = 'there is no ConfigMap mesh-system/meshd-canary; the default is in force until there is';
+  const absent = 'ConfigMap mesh-system/meshd-canary does not exist; the default is in force until it does';
   assert.ok(lines.includes(`mesh configuration: ${absent}`) && lines.includes(`mesh networks: ${absent}`));
   server.set(CONFIG_MAPS, configMap({ mesh: 'connectTimeout: 2s' }, 'meshd-canary'));
   await until('the ConfigMap', () => values.length === 1);
@@ -156,11 +156,13 @@ test('a ConfigMap that may not be read, or is invalid, is waited for at start', 
   await until('the refusal', () => lines.some((line) => line.includes('403')));
   assert.match(
     lines.at(-1) ?? '',
-    /^ConfigMap mesh-system\/meshd: cannot list: HTTP 403 Forbidden.*; not ready without it, for the default may allow/,
+    /^ConfigMap mesh-system\/meshd: cannot list: HTTP 403.*; the program does not become ready without it, because the/,
   );
   server.set(CONFIG_MAPS, configMap({ mesh: 'outboundTrafficPolicy: {mode: CLOSED}' }));
   server.intercept = () => false;
-  await until('the mistake', () => lines.some((line) => line.endsWith('not ready before it is corrected')));
+  await until('the mistake', () =>
+    lines.some((line) => line.endsWith('the program does not become ready until it is corrected')),
+  );
   assert.equal(isKnown(), false);
   server.set(CONFIG_MAPS, configMap({ mesh: 'outboundTrafficPolicy: {mode: REGISTRY_ONLY}' }));
   assert.equal((await files.first).mesh.outboundTrafficPolicy.mode, 'REGISTRY_ONLY');

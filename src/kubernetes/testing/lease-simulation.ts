@@ -169,7 +169,7 @@ export class LeaseSimulation {
       const later = (ms: number, run: () => void): void => void this.#schedule(ms, run);
       later(
         REQUEST_TIMEOUT_MS,
-        inside(() => reject(new ConnectionError('no answer within 4 s', false))),
+        inside(() => reject(new ConnectionError('no response within 4 s', false))),
       );
       if (request === undefined || !isRunning()) return promise;
       later(request, () => {

@@ -304,7 +304,7 @@ class DirectorySource implements Source {
       this.#failStart(new CtlError('failed_precondition', message, { file: this.#root }));
       return;
     }
-    const consequence = `${this.#isSynced ? 'what it gave stays in force until' : 'waiting until'} it is there`;
+    const consequence = `${this.#isSynced ? 'its last content stays in force until' : 'waiting until'} it exists`;
     this.#health.bad(`config directory ${this.#root} ${state}`, consequence);
   }
 
@@ -314,7 +314,7 @@ class DirectorySource implements Source {
     if (first === undefined) this.#health.good(`config directory ${this.#root} can be read again`);
     else if (this.#isSynced) {
       const more = others.length === 0 ? '' : ` and ${others.length} more`;
-      this.#health.bad(`cannot list ${first}${more}`, 'what was there stays in force');
+      this.#health.bad(`cannot list ${first}${more}`, 'its last content stays in force');
     } else {
       this.#failStart(new CtlError('failed_precondition', 'expected a readable folder', { file: first }));
       return false;
@@ -333,7 +333,7 @@ class DirectorySource implements Source {
       const health = this.#health.current;
       if (!health.ok) {
         const seconds = Math.round((clock.now() - this.#startedAt) / 1000);
-        log.warn(`${health.reason}, for ${seconds} s now; nothing is served until it is there`);
+        log.warn(`${health.reason}, for ${seconds} s now; nothing is served until it exists`);
       }
       this.#watcher.requestScan(clock.now());
       this.#look();

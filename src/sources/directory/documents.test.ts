@@ -84,7 +84,7 @@ test('a document after an end mark without its own marker is refused with a mess
   const [part] = finish(readDocuments('a.yaml', `${POD}...\n${POD}`));
   const [found] = part?.found ?? [];
   assert.ok(found !== undefined && 'problem' in found);
-  assert.match(found.problem.message, /expected YAML or JSON: a "---" line before the next document/);
+  assert.match(found.problem.message, /expected YAML or JSON: documents must be separated by "---" lines/);
 });
 
 test('an unchanged document at the same position is not parsed again', () => {

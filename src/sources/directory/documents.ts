@@ -128,7 +128,7 @@ function* readPiece(
   if (plain === undefined) {
     const [error] = complete().document.errors;
     if (error !== undefined) {
-      const message = error.code === 'MULTIPLE_DOCS' ? 'a "---" line before the next document' : error.message;
+      const message = error.code === 'MULTIPLE_DOCS' ? 'documents must be separated by "---" lines' : error.message;
       return [unreadable({ ...origin, line: lineAt(error.pos[0]) }, index, message, piece.text)];
     }
   }

@@ -86,6 +86,6 @@ export function duplicate(
     key,
     origin,
     field: 'metadata.name',
-    message: `expected one document for ${key}; the one ${location} is in force`,
+    message: `expected one document for ${key}; the document ${location} is in force`,
   };
 }

@@ -44,7 +44,7 @@ export function createIgnoredKinds(log: Pick<Log, 'info' | 'warn'>): IgnoredKind
       met = new Map();
       if (beyond !== 'met') return;
       beyond = 'told';
-      log.warn(`not read: documents of more than ${MAX_KINDS} kinds; those beyond are not named`);
+      log.warn(`not read: documents of more than ${MAX_KINDS} kinds; further kinds are not listed`);
     },
   };
 }

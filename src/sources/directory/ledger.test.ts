@@ -34,7 +34,7 @@ test('the first file in path order gives a key; the other is a problem until the
   ledger.put('a', reading('a', service('x', 1)));
   assert.deepEqual(lines(ledger.flush(0)), [
     'set x@a:1',
-    'invalid b#0@b:2: expected one document for Service/default/x; the one in a:2 is in force',
+    'invalid b#0@b:2: expected one document for Service/default/x; the document in a:2 is in force',
   ]);
   ledger.remove('a');
   assert.deepEqual(lines(ledger.flush(0)), ['set x@b:2', 'resolved b#0']);

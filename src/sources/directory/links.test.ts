@@ -66,8 +66,8 @@ test('links that form a loop are reported and not followed; other links are foll
   });
   await is({ a: 80, b: 80 });
   const up = join(dir, 'one', 'two', 'up');
-  assert.match(problems.get(up) ?? '', /expected a link to a directory that does not hold it/);
-  assert.match(problems.get(join(dir, 'loop.yaml')) ?? '', /a link that leads to itself/);
+  assert.match(problems.get(up) ?? '', /expected a symbolic link to a directory that does not contain the link/);
+  assert.match(problems.get(join(dir, 'loop.yaml')) ?? '', /a symbolic link to itself/);
   await unlink(up);
   await unlink(join(dir, 'loop.yaml'));
   await until('no problem left', () => problems.size === 0);
@@ -79,5 +79,5 @@ test('a name that is not UTF-8 is reported', async (context) => {
     await writeFile(join(dir, 'a.yaml'), service('a'));
   });
   await is({ a: 80 });
-  assert.deepEqual([...problems], [[join(dir, '\ufffd.yaml'), 'expected a name in UTF-8; it is not read']]);
+  assert.deepEqual([...problems], [[join(dir, '\ufffd.yaml'), 'expected a name in UTF-8; the file is not read']]);
 });

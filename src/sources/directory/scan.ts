@@ -124,7 +124,7 @@ class TreeWalk implements Scan {
 
   /** @param below receives the path when it leads to a directory */
   async #visitFile({ path, isLink }: Entry, below: Entry[]): Promise<void> {
-    const info = await statOf(path, () => this.refused.set(path, 'expected a file, got a link that leads to itself'));
+    const info = await statOf(path, () => this.refused.set(path, 'expected a file, got a symbolic link to itself'));
     if (info === undefined) {
       if (path.includes(REPLACEMENT)) this.refused.set(path, NOT_UTF8);
       return;
@@ -156,8 +156,8 @@ class TreeWalk implements Scan {
       }
       const target = isLink ? await realpath(path) : undefined;
       if (target !== undefined && (await this.#isLoop(path, target))) {
-        const expectation = 'expected a link to a directory that does not hold it';
-        this.refused.set(path, `${expectation}, got one to ${target}; it is not followed`);
+        const expectation = 'expected a symbolic link to a directory that does not contain the link';
+        this.refused.set(path, `${expectation}, got a link to ${target}; it is not followed`);
         return;
       }
       await this.visit(path, id, target !== undefined && !isWithin(target, this.#realRoot));
@@ -195,7 +195,7 @@ interface Entry {
 
 /** What Node puts in place of bytes that are not UTF-8; a path with it leads nowhere. */
 const REPLACEMENT = '\ufffd';
-const NOT_UTF8 = 'expected a name in UTF-8; it is not read';
+const NOT_UTF8 = 'expected a name in UTF-8; the file is not read';
 
 function outsideMessage(directories: number): string {
   const which = directories === 1 ? 'a directory' : `${directories} directories`;

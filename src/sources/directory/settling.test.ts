@@ -159,7 +159,7 @@ test('a directory missing at start is reported again until it has been read', as
     warnings.length = 0;
     clock.pass(seconds * 1000);
     assert.deepEqual(warnings, [
-      `config directory ${dir} does not exist, for ${after} s now; nothing is served until it is there`,
+      `config directory ${dir} does not exist, for ${after} s now; nothing is served until it exists`,
     ]);
   }
   await mkdir(dir);

@@ -148,7 +148,7 @@ export class ChangeWatcher {
     this.#isPolling = true;
     const { root, log } = this.#options;
     const reason = errnoOf(error) ?? String(error);
-    log.warn(`no file system events in ${root} (${reason}); looking every ${POLL_MS} ms instead`);
+    log.warn(`no file system events in ${root} (${reason}); polling every ${POLL_MS} ms instead`);
     this.#scanEvery(POLL_MS);
   }
 

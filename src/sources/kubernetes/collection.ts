@@ -220,7 +220,7 @@ export class Collection {
       read: (received) => this.#read(received),
       report: (events) => this.#options.member.onChanges(events),
       onFailure: (error) => {
-        this.#options.failures.failed(this.#name, `cannot take over changes: ${messageOf(error)}; listing it again`);
+        this.#options.failures.failed(this.#name, `cannot apply changes: ${messageOf(error)}; it is listed again`);
         this.#relisting.failed();
       },
     });
@@ -272,9 +272,10 @@ export class Collection {
     if (this.#hasList) return `${text}; what was read before stays in force`;
     if (status !== 403 || this.#options.isRequired) return `${text}; waiting until it can be read`;
     if (this.#options.objectName !== undefined) {
-      return `${text}; this program sends none of this name until it may read them`;
+      return `${text}; none of this name is sent until this program may read them`;
     }
-    if (isSecurityKind(this.#type.kind)) return `${text}; not ready without it, for its policies protect workloads`;
-    return `${text}; nothing of this kind is in force until it may be read`;
+    if (isSecurityKind(this.#type.kind))
+      return `${text}; the program does not become ready without it, because its policies protect workloads`;
+    return `${text}; no document of this kind is in force until this program may read it`;
   }
 }

@@ -100,7 +100,7 @@ export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {
           if (isLost(error)) return;
           const consequence = listed
             ? 'what was read before stays in force'
-            : 'not ready without it, for the default may allow what it forbids';
+            : 'the program does not become ready without it, because the default may allow what it forbids';
           failures.failed(title, `cannot ${verb}: ${error.oneLine()}; ${consequence}`);
         },
         onRecovered: () => failures.recovered(title),
@@ -167,7 +167,9 @@ class FollowedKey<T> implements ConfigMapValue<T> {
     const location = { file: this.#name, field, ...(line === undefined ? {} : { line }) };
     const error = new CtlError('failed_precondition', `${this.#options.what}: ${message}`, location);
     const kept = this.#value === undefined ? 'the default' : 'the last good one';
-    const consequence = this.#isSettled ? `${kept} stays in force` : 'not ready before it is corrected';
+    const consequence = this.#isSettled
+      ? `${kept} stays in force`
+      : 'the program does not become ready until it is corrected';
     this.#log.error(`${error.oneLine()}; ${consequence}`);
   }
 
@@ -185,10 +187,10 @@ class FollowedKey<T> implements ConfigMapValue<T> {
     const { what, defaultValue } = this.#options;
     if (this.#value !== undefined) {
       if (this.#text !== undefined) {
-        this.#log.warn(`${what}: ${missing} is gone; the last good one stays in force until it is back`);
+        this.#log.warn(`${what}: ${missing} was deleted; the last good one stays in force until it exists again`);
       }
     } else if (!this.#isSettled) {
-      this.#log.info(`${what}: there is no ${missing}; the default is in force until there is`);
+      this.#log.info(`${what}: ${missing} does not exist; the default is in force until it does`);
       this.#settle(defaultValue);
     }
     this.#text = undefined;

@@ -73,7 +73,7 @@ describe('definitions of a scripted API server', () => {
     const since = fastTime.now();
     await waitUntil(() => fastTime.now() - since > 50_000);
     assert.equal(isSynced(), false);
-    await waitUntil(() => lines.some((line) => /authorizationpolicies.security.mesh.io.*not ready/.test(line)));
+    await waitUntil(() => lines.some((line) => /authorizationpolicies.security.mesh.io.*does not become ready/.test(line)));
     lacking = false;
     await waitUntil(isSynced);
     assert.deepEqual(inForce(), [LOCK]);
@@ -102,7 +102,7 @@ describe('definitions of a scripted API server', () => {
     const server = await scripted({ ...POLICIES, version: 'v9' });
     const { isSynced, lists, lines } = follow(server, { clock: fastTime });
     await waitUntil(() => lists.length === CORE.length);
-    await waitUntil(() => lines.some((line) => /authorizationpolicies.security.mesh.io.*not ready/.test(line)));
+    await waitUntil(() => lines.some((line) => /authorizationpolicies.security.mesh.io.*does not become ready/.test(line)));
     assert.equal(isSynced(), false);
     server.define(POLICIES);
     await waitUntil(isSynced);
@@ -119,6 +119,6 @@ describe('definitions of a scripted API server', () => {
     const server = await scripted(ROUTES, POLICIES);
     const { isSynced, lines } = follow(server);
     await waitUntil(isSynced);
-    assert.ok(lines.some((line) => /has no PeerAuthentication, RequestAuthentication:/.test(line)));
+    assert.ok(lines.some((line) => /does not serve PeerAuthentication, RequestAuthentication:/.test(line)));
   });
 });

@@ -134,7 +134,7 @@ export class Definitions {
         if (!isLost(error))
           failures.failed(
             'API discovery',
-            `cannot be read: ${reason}; kinds are neither added nor removed until it can`,
+            `cannot be read: ${reason}; until it can be read, kinds are neither added nor removed`,
           );
       }
     } finally {
@@ -177,8 +177,9 @@ export class Definitions {
     const lacking = new Set(known.filter((name) => isPolicyDefinition(name) && !served.types.has(name)));
     for (const name of this.#lacking) if (!lacking.has(name)) failures.recovered(name);
     for (const name of lacking) {
-      const consequence = 'what was read of it stays in force, and a start is not ready without it';
-      failures.failed(name, `defined, but API discovery has no version of it that is read; ${consequence}`);
+      const consequence =
+        'what was read of it stays in force, and after a restart the program does not become ready without it';
+      failures.failed(name, `defined, but API discovery lists no version that this program reads; ${consequence}`);
     }
     this.#lacking = lacking;
   }
@@ -195,7 +196,7 @@ export class Definitions {
     this.#forbidden = forbidden ? this.#forbidden + 1 : 0;
     const { failures, resyncMs } = this.#options;
     const instead =
-      resyncMs > 0 ? `looking for new kinds every ${resyncMs / 1000} s instead` : 'no new kind is noticed';
+      resyncMs > 0 ? `API discovery is repeated every ${resyncMs / 1000} s instead` : 'new kinds are not noticed';
     const consequence = forbidden ? instead : 'what was read before stays in force';
     failures.failed(NAME, `cannot ${verb}: ${error.oneLine()}; ${consequence}`);
     if (this.#forbidden !== FORBIDDEN_ATTEMPTS) return;

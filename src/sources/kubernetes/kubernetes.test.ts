@@ -91,7 +91,10 @@ describe('the source of a scripted API server', () => {
     await waitUntil(isSynced);
     const logged = () => lines.filter((line) => line.startsWith('VirtualService.networking.mesh.io'));
     await waitUntil(() => logged().length === 1);
-    assert.match(logged()[0] ?? '', /: cannot list: HTTP 403 Forbidden: .*; nothing of this kind is in force until/);
+    assert.match(
+      logged()[0] ?? '',
+      /: cannot list: HTTP 403 Forbidden: .*; no document of this kind is in force until/,
+    );
     forbidden = false;
     await waitUntil(() => inForce().length === 1 && logged().length === 2);
     assert.match(logged()[1] ?? '', /read again/);
@@ -105,7 +108,10 @@ describe('the source of a scripted API server', () => {
     const { lines, lists, isSynced } = follow(server);
     const asked = () => server.requests.filter(({ path }) => path === pathOf(POLICIES)).length;
     await waitUntil(
-      () => lists.length === CORE.length && asked() >= 5 && lines.some((line) => /not ready without it/.test(line)),
+      () =>
+        lists.length === CORE.length &&
+        asked() >= 5 &&
+        lines.some((line) => /does not become ready without it/.test(line)),
     );
     assert.equal(isSynced(), false);
     forbidden = false;
@@ -142,13 +148,13 @@ describe('the source of a scripted API server', () => {
     const server = await scripted();
     const { lines, inForce, isSynced } = follow(server);
     await waitUntil(isSynced);
-    assert.ok(lines.some((line) => /no kinds of the mesh/.test(line)));
+    assert.ok(lines.some((line) => /serves no kinds of the mesh/.test(line)));
     server.define(ROUTES);
     server.set(pathOf(ROUTES), route('web'));
     await waitUntil(() => inForce().length === 1);
     server.undefine(ROUTES);
     await waitUntil(() => inForce().length === 0);
-    await waitUntil(() => lines.some((line) => /its definition was deleted/.test(line)));
+    await waitUntil(() => lines.some((line) => /the definition and all objects of the kind were deleted/.test(line)));
     server.define(ROUTES);
     server.set(pathOf(ROUTES), route('other'));
     await waitUntil(() => inForce().join() === 'VirtualService/shop/other');
@@ -178,7 +184,7 @@ describe('the source of a scripted API server', () => {
     const { lines, inForce, isSynced } = follow(server);
     await waitUntil(isSynced);
     await waitUntil(() =>
-      lines.some((line) => /CustomResourceDefinition: .*looking for new kinds every 60 s/.test(line)),
+      lines.some((line) => /CustomResourceDefinition: .*API discovery is repeated every 60 s/.test(line)),
     );
     server.define(ROUTES);
     server.set(pathOf(ROUTES), route('web'));

@@ -315,7 +315,7 @@ class KubernetesSource implements Source {
     const chosen = names.choose(MAX_NAMED, (name) => this.#collections.has(nameOf(type, name)));
     const isOverLimit = count > chosen.length;
     if (isOverLimit && !kind.isOverLimit) {
-      const limit = `only ${MAX_NAMED} are read, namespaces in turn`;
+      const limit = `only ${MAX_NAMED} are read, in equal shares by namespace`;
       this.#options.log.warn(`${count} ${type.kind}s are named by other resources; ${limit}`);
     }
     kind.isOverLimit = isOverLimit;
@@ -335,7 +335,7 @@ class KubernetesSource implements Source {
     for (const [name, type] of types) {
       const [known, ...others] = this.#collections.get(name) ?? [];
       if (known === undefined) {
-        if (this.#isSynced) log.info(`${type.kind} (${apiVersionOf(type)}) is defined now, and read`);
+        if (this.#isSynced) log.info(`${type.kind} (${apiVersionOf(type)}) is now defined and read`);
         this.#add(type);
       } else if (known.type.version !== type.version) {
         for (const collection of [known, ...others]) void collection.retype(type);
@@ -345,7 +345,7 @@ class KubernetesSource implements Source {
       // What answers is not gone, whatever discovery says.
       if (collections.some(({ type, isAbsent }) => CORE.has(type.kind) || !isAbsent) || !isGone(name)) continue;
       this.#collections.delete(name);
-      log.info(`${name}: its definition was deleted, and with it all of its documents`);
+      log.info(`${name}: the definition and all objects of the kind were deleted`);
       for (const collection of collections) void collection.remove();
     }
     this.#settle();
@@ -363,10 +363,11 @@ class KubernetesSource implements Source {
     const kinds = [...this.#collections.values()].flatMap(([first]) => (first === undefined ? [] : first.type.kind));
     log.info(`read ${new Set(kinds).size} kinds from the API server ${connection.server}`);
     if (meshKinds && kinds.every((kind) => CORE.has(kind))) {
-      log.warn('the API server has no kinds of the mesh: apply their custom resource definitions');
+      log.warn('the API server serves no kinds of the mesh: apply their CustomResourceDefinitions');
     } else if (meshKinds) {
       const missing = MESH_KINDS.filter((kind) => isSecurityKind(kind) && !kinds.includes(kind));
-      if (missing.length > 0) log.warn(`the API server has no ${missing.join(', ')}: no such policy is in force`);
+      if (missing.length > 0)
+        log.warn(`the API server does not serve ${missing.join(', ')}: no policies of these kinds are in force`);
     }
     this.#firstSync.resolve();
   }

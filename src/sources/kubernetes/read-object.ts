@@ -87,7 +87,7 @@ function parse(object: KubernetesObject, origin: ResourceOrigin, limits: Documen
     const { name, namespace } = metadata;
     const stub = { apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) }, spec: '' };
     const parsed = parseResource(stub, origin, () => undefined);
-    const message = `expected an object that can be read: ${error instanceof Error ? error.message : String(error)}`;
+    const message = `expected a readable object: ${error instanceof Error ? error.message : String(error)}`;
     return 'problem' in parsed ? { problem: { ...parsed.problem, field: 'spec', message } } : parsed;
   }
 }

@@ -18,7 +18,7 @@ test('as many objects as fit into the memory are read without a pause, then 1000
   assert.equal(pace(500, 1000), 500);
   clock.pass(500);
   assert.equal(pace(10, 1000), 10);
-  assert.deepEqual(lines, ['the API server sends more than 1000 objects a second; it is read with pauses']);
+  assert.deepEqual(lines, ['the API server sends more than 1000 objects a second; reading is slowed down']);
   clock.pass(200_000);
   assert.equal(pace(100_000, 0), 0);
   assert.equal(pace(1, 0), 1);

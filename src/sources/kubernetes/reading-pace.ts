@@ -34,7 +34,7 @@ export function readingPace(
     if (wait === 0) return 0;
     const now = clock.now();
     if (now - pausedAt > CALM_MS) {
-      log.warn(`the API server sends more than ${OBJECTS_PER_SECOND} objects a second; it is read with pauses`);
+      log.warn(`the API server sends more than ${OBJECTS_PER_SECOND} objects a second; reading is slowed down`);
     }
     pausedAt = now;
     return wait;

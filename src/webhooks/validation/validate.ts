@@ -63,7 +63,7 @@ function check(document: unknown, limits: DocumentLimits): CheckedDocument | und
   try {
     return checkDocument(document, limits);
   } catch (error) {
-    const message = `expected an object that can be read: ${toCtlError(error).message}`;
+    const message = `expected a readable object: ${toCtlError(error).message}`;
     return { kind: undefined, errors: [{ field: '', message }], warnings: [] };
   }
 }
