@@ -113,7 +113,7 @@ export class Deployer {
     this.#controller.addAll(this.#options.objects.keysOf(GATEWAY));
   }
 
-  /** Why an accepted Gateway is not deployed as asked: something refuses its objects. One line. */
+  /** Why an accepted Gateway is not deployed as specified: its objects are rejected. One line. */
   problemOf(key: string): string | undefined {
     return this.#problems.get(key)?.text;
   }
@@ -165,7 +165,7 @@ export class Deployer {
       this.#controller.signal.throwIfAborted();
     }
     const types = new Set(wanted.map(({ type }) => type));
-    await this.#remove(gateway, (type) => !types.has(type), 'its Gateway needs it no longer');
+    await this.#remove(gateway, (type) => !types.has(type), 'its Gateway no longer needs it');
     return 0;
   }
 
@@ -230,7 +230,7 @@ export class Deployer {
       if (error instanceof ApiError && error.status === 404) return undefined;
       throw error;
     }
-    const reason = `${type.kind} ${name} exists, and this program did not create it: expected the name to be free`;
+    const reason = `${type.kind} ${name} exists and was not created by this program: expected an unused name`;
     throw new CtlError('already_exists', reason);
   }
 
@@ -267,7 +267,7 @@ export class Deployer {
     const what = `Gateway ${key.slice(GATEWAY.length + 1)}`;
     const before = this.#problems.get(key);
     const log =
-      before?.log ?? createFailureLog(this.#options.log, `${what} is not deployed as asked`, `${what} is deployed`);
+      before?.log ?? createFailureLog(this.#options.log, `${what} is not deployed as specified`, `${what} is deployed`);
     log.failed(text);
     // Versions and times in the text change with each attempt: the status is not written again for them.
     if (before !== undefined && withoutNumbers(before.text) === withoutNumbers(text)) return;

@@ -77,7 +77,7 @@ test('an object whose status is refused is one log line, while others are writte
     await until('the status of the other', () => hasStatus(server, 'good'));
   }
   const reason = 'HTTP 422 Invalid: scripted Invalid';
-  assert.deepEqual(lines, [`the status of HTTPRoute/${NS}/bad is refused: ${reason}`]);
+  assert.deepEqual(lines, [`the API server rejects the status of HTTPRoute/${NS}/bad: ${reason}`]);
 });
 
 test('a version that changed meanwhile is no failure: the status is written to the newest', async () => {
@@ -219,7 +219,7 @@ test('a Gateway is programmed while a Pod of its own is ready, and says else wha
   const ended = { restartCount: 7, ready: false, name: 'proxy' };
   const last = { lastState: { terminated: { exitCode: 3 } } };
   const scheduled = { type: 'PodScheduled', status: 'False', message: '0/3 nodes' };
-  const loop = 'container proxy ends and is started again; it ended with exit code 3';
+  const loop = 'container proxy keeps restarting; its last exit code is 3';
   const waiting = (reason: string) => ({ ...running, name: 'proxy', state: { waiting: { reason, message: 'x' } } });
   const rows: readonly (readonly [status: object, reason: string, message: string])[] = [
     [{}, 'Pending', 'it has not acknowledged its listeners yet'],
@@ -246,7 +246,7 @@ test('a Gateway is programmed while a Pod of its own is ready, and says else wha
     await until(`${expected.join()}, not ${found().join()}`, () => isDeepStrictEqual(found(), expected));
   };
   const none = 'no Pod of Deployment web-meshd is ready';
-  await is('False', 'Pending', `${none}: there is none`);
+  await is('False', 'Pending', `${none}: the Deployment has no Pods`);
   for (const [status, reason, message] of rows) {
     server.set(PODS, podOf('web', status));
     await is('False', reason, `${none}: ${message}`);
@@ -255,7 +255,7 @@ test('a Gateway is programmed while a Pod of its own is ready, and says else wha
   await is('True', 'Programmed', '');
   // It belongs to another Gateway from now on.
   server.set(PODS, { ...podOf('web'), metadata: { ...podOf('other').metadata, name: 'web-pod' } });
-  await is('False', 'Pending', `${none}: there is none`);
+  await is('False', 'Pending', `${none}: the Deployment has no Pods`);
 });
 
 test('objects of a Gateway that changed its class are deleted by identifier', async () => {

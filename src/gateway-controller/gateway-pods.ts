@@ -85,7 +85,7 @@ export class GatewayPods {
     const found = problems.filter((problem) => problem !== undefined);
     const worst = found.find(({ reason }) => reason !== STARTING.reason) ?? found[0];
     const what = `no Pod of Deployment ${managedName(gateway)} is ready`;
-    if (worst === undefined) return { reason: STARTING.reason, message: `${what}: there is none` };
+    if (worst === undefined) return { reason: STARTING.reason, message: `${what}: the Deployment has no Pods` };
     return { reason: worst.reason, message: `${what}: ${worst.message}` };
   }
 
@@ -107,7 +107,7 @@ function labelledPod(object: KubernetesObject): LabelledPod | undefined {
 
 /** The text names no Pod, count or time: the status is written again whenever it changes. */
 function podProblem({ metadata, status }: KubernetesObject): Complaint | undefined {
-  if (metadata.deletionTimestamp !== undefined) return { reason: STARTING.reason, message: 'it is ending' };
+  if (metadata.deletionTimestamp !== undefined) return { reason: STARTING.reason, message: 'it is terminating' };
   if (!isObject(status)) return STARTING;
   const conditions = recordsOf(status.conditions);
   if (conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')) return undefined;
@@ -122,8 +122,8 @@ function containerProblem({ name, ready, state, lastState, restartCount }: Statu
   // Between two runs it is starting for a moment: that is the same problem.
   if (typeof restartCount === 'number' && restartCount > 0) {
     const last = [lastState, state].map((each) => (isObject(each) ? each.terminated : undefined)).find(isObject);
-    const how = last === undefined ? '' : `; it ended with exit code ${last.exitCode}`;
-    return { reason: 'CrashLoopBackOff', message: `container ${name} ends and is started again${how}` };
+    const how = last === undefined ? '' : `; its last exit code is ${last.exitCode}`;
+    return { reason: 'CrashLoopBackOff', message: `container ${name} keeps restarting${how}` };
   }
   const waiting = isObject(state.waiting) ? state.waiting.reason : undefined;
   if (typeof waiting !== 'string' || !REASON.test(waiting) || waiting === 'ContainerCreating') return undefined;

@@ -42,7 +42,11 @@ export class KindObjects {
     this.#kind = kind;
     this.type = type;
     const name = `${type.plural}.${type.group}`;
-    const failures = createFailureLog(log, `no status of ${name} is written`, `${name} are read again`);
+    const failures = createFailureLog(
+      log,
+      `statuses of ${name} are not written`,
+      `statuses of ${name} are written again`,
+    );
     const among = type.namespaced && namespaces.length > 0 ? namespaces : [''];
     const informer = (namespace: string): Informer<StatusObject> =>
       new Informer<StatusObject>({

@@ -185,7 +185,11 @@ export class StatusWriter {
   #refusalLog(key: string): FailureLog {
     const known = this.#refused.get(key);
     if (known !== undefined) return known;
-    const created = createFailureLog(this.#options.log, `the status of ${key} is refused`, `${key} has its status`);
+    const created = createFailureLog(
+      this.#options.log,
+      `the API server rejects the status of ${key}`,
+      `the status of ${key} is written`,
+    );
     this.#refused.set(key, created);
     return created;
   }

@@ -105,7 +105,7 @@ describe('a control plane with default addresses', { skip }, () => {
     for (const host of [control.address, control.address6]) {
       assert.equal(await connect(outside, host, 15010), 'connected', host);
     }
-    assert.equal(child.output().match(/--grpcAddr :15010 gives everyone who reaches it/g)?.length, 1);
+    assert.equal(child.output().match(/--grpcAddr :15010 serves the configuration of any namespace/g)?.length, 1);
     await child.stop();
   });
 });

@@ -179,7 +179,7 @@ test('machines register themselves, and are used while they are healthy and conn
       await traffic.more(100);
       discovery = await startControlPlane();
       const began = discovery;
-      await eventually(() => assert.match(began.output(), /2 registered workloads of the last run stay until/));
+      await eventually(() => assert.match(began.output(), /2 registered workloads of the last run are kept until/));
       await eventually(async () => assert.equal(await streams(), before));
       await traffic.more(200);
       assert.deepEqual(await traffic.stop(), []);

@@ -119,7 +119,7 @@ describe('the certificate of the secured address from a signer of the cluster', 
     lifetimes = [8000];
     const discovery = await start();
     assert.match(await reached(discovery.ports.secure), /^UNAUTHENTICATED/);
-    const line = /new connections to the secured address get the new certificate/;
+    const line = /new connections to the secured address use the new certificate/;
     await eventually(() => assert.match(discovery.output(), line), { timeoutMs: 30_000 });
     assert.equal(requests.size, 2);
     assert.match(await reached(discovery.ports.secure), /^UNAUTHENTICATED/);

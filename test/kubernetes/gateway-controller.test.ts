@@ -157,8 +157,7 @@ describe('the controller of the Gateway API', { skip }, () => {
       );
     await eventually(async () => {
       const { status, reason, message } = (await programmed()) ?? {};
-      const expected =
-        'not deployed: Service taken-meshd exists, and this program did not create it: expected the name';
+      const expected = 'not deployed: Service taken-meshd exists and was not created by this program: expected';
       assert.deepEqual([status, reason, message], ['False', 'Invalid', `${expected} to be free`]);
     });
     await cluster.api.delete(service);

@@ -90,11 +90,7 @@ describe('the condition Programmed of a Gateway, with two replicas of the contro
         spec: { gatewayClassName: 'meshd', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
       },
     ]);
-    await is(
-      'False',
-      'CrashLoopBackOff',
-      /no Pod of Deployment web-meshd is ready: container proxy ends and is started/,
-    );
+    await is('False', 'CrashLoopBackOff', /no Pod of Deployment web-meshd is ready: container proxy keeps restarting/);
   });
 
   test('is True once a proxy has acknowledged its listeners, whichever replica it is connected to', async () => {

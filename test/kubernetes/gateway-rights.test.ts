@@ -59,7 +59,7 @@ describe('the rights of Gateways', { skip }, () => {
     await eventually(async () => assert.equal((await secrets(NS)).status, 403));
     // The API server may still prepare kinds of routes, which is reported, too.
     const about = running.log.filter((line) => !line.includes('storage is (re)initializing'));
-    assert.deepEqual(about, ['RoleBinding edge/reader-meshd is deleted: its Gateway needs it no longer {}']);
+    assert.deepEqual(about, ['RoleBinding edge/reader-meshd is deleted: its Gateway no longer needs it {}']);
   });
 
   test('a Gateway is bound to the role of another revision, and to no role that is not for gateways', async (t) => {
@@ -75,7 +75,7 @@ describe('the rights of Gateways', { skip }, () => {
     // Its account may not give these rights away: the API server refuses the RoleBinding.
     const greedy = await startController(t, cluster, [accepted('rebound')], 'cluster-admin');
     await eventually(() =>
-      assert.match(greedy.log.join('\n'), /Gateway edge\/rebound is not deployed as asked: .*not currently held/s),
+      assert.match(greedy.log.join('\n'), /Gateway edge\/rebound is not deployed as specified: .*not currently held/s),
     );
     await assert.rejects(bound());
     await greedy.close();

@@ -208,7 +208,9 @@ describe('callers with tokens of service accounts', { skip }, () => {
     const fresh = await token({ expirationSeconds: 4000 });
     await cluster.apiServer.kill();
     assert.match(await opened(fresh), /^UNAVAILABLE: token: the API server cannot review it now, try again later/);
-    await logged(/\terror\tauthn\tthe API server reviews no tokens: .*; callers with tokens are refused and retry/);
+    await logged(
+      /\terror\tauthn\tthe API server cannot review tokens: .*; callers with tokens are refused until it can/,
+    );
     const renewed = client(owner, discovery.ports.secure ?? 0, channel({ root }, { chain, keys }));
     assert.equal((await certificate(renewed, ecKey('P-256'))).length, 2);
     assert.equal(ended, false);

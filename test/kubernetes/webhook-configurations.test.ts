@@ -166,7 +166,7 @@ describe('the webhook configurations of two replicas', { skip }, () => {
     const key = ca.keys.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
     await editSecret({ 'ca-cert.pem': next, 'ca-key.pem': key, 'former-certs.pem': before });
     await eventually(async () => {
-      for (const { output } of replicas) assert.match(output(), /get the new certificate/);
+      for (const { output } of replicas) assert.match(output(), /use the new certificate/);
     });
     await haveBundle(next + before);
     await more(10);

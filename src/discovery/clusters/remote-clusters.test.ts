@@ -96,7 +96,7 @@ test('of two Secrets for one cluster the oldest is in force, and the other one w
   home.set(SECRETS, secret('b-old', { east: old.kubeconfig() }, { created: '2026-01-01T00:00:00Z' }));
   await remotes.start();
   assert.ok(has('Service/shop/old/east') && !has('Service/shop/young/east'));
-  const conflict = 'expected one Secret for cluster east; mesh-system/b-old is in force, and not mesh-system/a-young';
+  const conflict = 'expected one Secret for cluster east; mesh-system/b-old is in force, not mesh-system/a-young';
   assert.deepEqual(
     lines.filter((line) => line.includes('expected')),
     [`Secret mesh-system/a-young, key east: ${conflict}`],

@@ -210,7 +210,7 @@ export class RemoteClusters {
       const refuse = (expected: string) => problems.set(place, { entry, problem: `${place}: ${expected}` });
       if (cluster === own) refuse(`expected the ID of another cluster; ${own} is this one (--clusterID)`);
       else if (first !== undefined) {
-        refuse(`expected one Secret for cluster ${cluster}; ${first.secret} is in force, and not ${secret}`);
+        refuse(`expected one Secret for cluster ${cluster}; ${first.secret} is in force, not ${secret}`);
       } else if (wanted.size >= MAX_CLUSTERS) {
         refuse(`expected at most ${MAX_CLUSTERS} clusters; cluster ${cluster} is not read`);
       } else wanted.set(cluster, entry);
@@ -302,7 +302,7 @@ export class RemoteClusters {
 
   #remove(cluster: string): void {
     const { log, sources } = this.#options;
-    log.info(`cluster ${cluster}: its Secret is gone, and with it all of its services and endpoints`);
+    log.info(`cluster ${cluster}: its Secret was deleted; all of its services and endpoints are removed`);
     this.#remotes.delete(cluster);
     this.#removals.delete(cluster);
     sources.remove(sourceId(cluster)).catch((error: unknown) => log.error(`cluster ${cluster}: ${oneLineOf(error)}`));

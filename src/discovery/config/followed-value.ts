@@ -69,7 +69,7 @@ export function followValue<T>({
   resyncMs,
   log,
 }: FollowOptions<T>): Followed<T> {
-  const both = (): void => log.info(`${what}: the file ${path} is in force, and not key ${key} of ${map?.title}`);
+  const both = (): void => log.info(`${what}: the file ${path} is in force, not key ${key} of ${map?.title}`);
   /** JSON of the value in force, once there is one. */
   let inForce: { readonly json: string | undefined } | undefined;
   const emit = (value: T, eventTime: number): void => {

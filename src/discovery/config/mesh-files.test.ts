@@ -176,7 +176,7 @@ test('a file counts before the ConfigMap, also one that is created later', async
   // The content of the default: it differs from the ConfigMap.
   await writeFile(meshConfig, 'connectTimeout: 10s');
   await until('the file', () => values.length === 1);
-  const both = `the file ${meshConfig} is in force, and not key mesh of ConfigMap mesh-system/meshd`;
+  const both = `the file ${meshConfig} is in force, not key mesh of ConfigMap mesh-system/meshd`;
   assert.ok(lines.includes(`mesh configuration: ${both}`));
   server.set(CONFIG_MAPS, configMap({ mesh: 'connectTimeout: 3s', meshNetworks: 'networks: {far: {}}' }));
   await until('the networks', () => values.length === 2);

@@ -64,13 +64,13 @@ test('sources are added, removed and replaced; a replaced one goes on until the 
   next.list();
   await replacing;
   east.set(resource('Service', 'c', 1));
-  await assert.rejects(sources.add(new ScriptedSource({ id: 'east', cluster: 'w' })), /expected cluster e/);
+  await assert.rejects(sources.add(new ScriptedSource({ id: 'east', cluster: 'w' })), /expected source \w+ to be of cluster e/);
   await sources.remove('east');
   await sources.remove('east');
   next.remove('Service/ns/a');
   assert.deepEqual(states(), ['files true']);
   assert.deepEqual(lines, ['files lists', 'east lists', 'east changes', 'east lists', 'east is gone']);
-  assert.throws(() => createSources([files, files]), /one id/);
+  assert.throws(() => createSources([files, files]), /the same id/);
 });
 
 test('a source that is removed, added and removed again within a moment is gone, and closed', async () => {

@@ -68,7 +68,7 @@ class RunningSources implements Sources {
   constructor(configured: readonly Source[]) {
     this.all = configured;
     this.#entries = new Map(configured.map((source) => [source.id, entryOf(source)]));
-    if (this.#entries.size < configured.length) throw new InternalError('two sources have one id');
+    if (this.#entries.size < configured.length) throw new InternalError('two sources have the same id');
   }
 
   async open(handlers: SourceHandlers): Promise<void> {
@@ -85,7 +85,7 @@ class RunningSources implements Sources {
       return await this.#start(entry);
     }
     if (before.source.cluster !== cluster) {
-      const message = `expected cluster ${before.source.cluster}, as source ${id} is of, got ${cluster}`;
+      const message = `expected source ${id} to be of cluster ${before.source.cluster} as before, got ${cluster}`;
       throw new CtlError('failed_precondition', message);
     }
     await this.#replace(before, entry);
@@ -145,7 +145,8 @@ class RunningSources implements Sources {
 
   /** Passes on what a source sends while it is in force: closing it takes time, and its id can have another by then. */
   #sinkOf(entry: Entry): SourceSink {
-    if (this.#handlers === undefined) throw new InternalError('sources are added once the configured ones are opened');
+    if (this.#handlers === undefined)
+      throw new InternalError('sources cannot be added before the configured ones are opened');
     const sink = this.#handlers.sinkOf(entry.source);
     const isInForce = (): boolean => this.#entries.get(entry.source.id) === entry;
     return {

@@ -65,7 +65,7 @@ export function followKeySets({ refreshMs, metrics, onEvent }: KeySetOptions): K
         : 'tokens of its issuer are refused until they are known';
       log.error(`keys of a token issuer: ${error.oneLine()}; ${meanwhile}`);
     },
-    onRecovered: (shown) => log.info(`keys of a token issuer: ${shown} answers again`),
+    onRecovered: (shown) => log.info(`keys of a token issuer: ${shown} can be fetched again`),
     observer: {
       fetched: (ok) => {
         if (ok) metrics.ctl_jwks_resolver_network_fetch_success_total.inc();

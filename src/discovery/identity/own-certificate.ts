@@ -121,7 +121,7 @@ export interface OpenedCertificate {
 }
 
 function logRenewed(): void {
-  getScope('ads').info('new connections to the secured address get the new certificate');
+  getScope('ads').info('new connections to the secured address use the new certificate');
 }
 
 function logFailed(error: CtlError): void {

@@ -44,8 +44,8 @@ describe('files of the secured address', () => {
   });
 
   it('are refused with one line that names the flag', async () => {
-    assert.match(await refusal(at('tls.crt'), ''), /^--tlsKeyFile: missing/);
-    assert.match(await refusal('', '', at('ca.crt')), /^--tlsCertFile: missing/);
+    assert.match(await refusal(at('tls.crt'), ''), /^--tlsKeyFile: required/);
+    assert.match(await refusal('', '', at('ca.crt')), /^--tlsCertFile: required/);
     assert.match(await refusal(at('nowhere'), at('tls.key')), /^--tlsCertFile: .*nowhere cannot be read \(ENOENT\)/);
     assert.match(await refusal(at('text.pem'), at('tls.key')), /^--tlsCertFile: .*is not a certificate/);
     assert.match(await refusal(at('tls.crt'), at('text.pem')), /^--tlsKeyFile: .*is not a private key/);

@@ -84,7 +84,9 @@ export async function openTlsFiles(files: TlsSettings): Promise<TlsFiles | undef
     ['--tlsKeyFile', files.tlsKeyFile],
   ] as const) {
     if (file === '')
-      throw new CtlError('invalid_argument', 'missing: --tlsCertFile and --tlsKeyFile go together', { field: flag });
+      throw new CtlError('invalid_argument', 'required: --tlsCertFile and --tlsKeyFile must be set together', {
+        field: flag,
+      });
   }
   let current = await readMaterial(files);
   return {

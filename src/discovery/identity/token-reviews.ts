@@ -33,16 +33,16 @@ class ReviewLog {
           '(deploy/rbac.yaml)',
       );
     } else {
-      const line = `the API server reviews no tokens: ${problem.oneLine()}; callers with tokens are refused and retry`;
-      this.#error('', line);
+      const line = `the API server cannot review tokens: ${problem.oneLine()}; callers with tokens are refused`;
+      this.#error('', `${line} until it can`);
     }
   }
 
   other(cluster: string, problem: CtlError | undefined): void {
     if (problem === undefined) this.#info(cluster, `cluster ${cluster} reviews tokens again`);
     else {
-      const line = `cluster ${cluster} reviews no tokens: ${problem.oneLine()}; callers with its tokens are refused`;
-      this.#warn(cluster, `${line} and retry`);
+      const line = `cluster ${cluster} cannot review tokens: ${problem.oneLine()}; callers with its tokens are refused`;
+      this.#warn(cluster, `${line} until it can`);
     }
   }
 }

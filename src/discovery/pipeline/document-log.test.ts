@@ -52,7 +52,7 @@ test('a document that replaces a deleted one of another source is logged with bo
   const document = { source: 'east', resource: resource('VirtualService', 'a', 1), replacesRefused: false };
   takeoverLog((line) => lines.push(line))('VirtualService/ns/a', 'directory', document);
   assert.deepEqual(lines, [
-    'VirtualService/ns/a: gone from source directory; the document of source east is in force now',
+    'VirtualService/ns/a: deleted from source directory; the document of source east is now in force',
   ]);
 });
 

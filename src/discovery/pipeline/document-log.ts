@@ -43,12 +43,12 @@ export function inForce(held: RefusedDocument | undefined): string {
   if (held === undefined) return '';
   if (held.inForce === 'last_good') return '; the last good version stays in force';
   const kinds = new Set(held.problem.substitutes?.map(({ kind }) => STRICTEST[kind]));
-  return `; it has no good version, and until there is one ${[...kinds].join(', and ')}`;
+  return `; it has no earlier valid version, so ${[...kinds].join(', and ')} until it is corrected`;
 }
 
 const STRICTEST = {
-  AuthorizationPolicy: 'everything is denied for the workloads that it covers',
-  PeerAuthentication: 'the workloads that it covers accept mutual TLS only',
+  AuthorizationPolicy: 'all requests to the workloads that it covers are denied',
+  PeerAuthentication: 'the workloads that it covers accept only mutual TLS',
   RequestAuthentication: 'the workloads that it covers accept no token',
 } as const;
 
@@ -67,7 +67,7 @@ export function sharedLog(write = (message: string): void => getScope('validatio
 export function takeoverLog(write = (message: string): void => getScope('validation').info(message)) {
   const log = limitLog({ write, later });
   return (key: ResourceKey, from: string, { source }: SourceDocument): void =>
-    log(key, `${key}: gone from source ${from}; the document of source ${source} is in force now`);
+    log(key, `${key}: deleted from source ${from}; the document of source ${source} is now in force`);
 }
 
 /** One line for each warning about a version of a document, such as an ignored field. Rate-limited. */

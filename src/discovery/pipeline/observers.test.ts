@@ -184,8 +184,8 @@ describe('observers', () => {
     assert.deepEqual(
       warn.mock.calls.map(({ arguments: said }) => String(Reflect.get(said, 0))),
       [
-        'CTL_USE_ENDPOINT_SLICE is false: services get no endpoints from 1 of kind EndpointSlice, ' +
-          'and there are none of kind Endpoints',
+        'CTL_USE_ENDPOINT_SLICE is false: services have no endpoints, because only Endpoints objects are read ' +
+          'and all endpoints are in EndpointSlice objects',
       ],
     );
   });

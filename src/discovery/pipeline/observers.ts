@@ -233,11 +233,10 @@ export function ignoredEndpointsLog(): (snapshot: Snapshot) => void {
     const [read, ignored] = slices
       ? (['EndpointSlice', 'Endpoints'] as const)
       : (['Endpoints', 'EndpointSlice'] as const);
-    const { size } = snapshot.resources(ignored);
-    const applies = size > 0 && snapshot.resources(read).size === 0;
+    const applies = snapshot.resources(ignored).size > 0 && snapshot.resources(read).size === 0;
     if (applies && !warned) {
-      const rest = `services get no endpoints from ${size} of kind ${ignored}, and there are none of kind ${read}`;
-      getScope('model').warn(`CTL_USE_ENDPOINT_SLICE is ${slices}: ${rest}`);
+      const why = `only ${read} objects are read and all endpoints are in ${ignored} objects`;
+      getScope('model').warn(`CTL_USE_ENDPOINT_SLICE is ${slices}: services have no endpoints, because ${why}`);
     }
     warned = applies;
   };

@@ -72,7 +72,7 @@ test('an address that something else has is refused', () => {
 
 test('an address at which nobody reaches the workload is refused', () => {
   for (const address of ['127.0.0.1', '0.0.0.0', '169.254.1.1', '224.0.0.1', '::1', 'fe80::1', 'ff02::1']) {
-    assert.match(refusal([GROUP], { addresses: [address] }), /no address at which others reach it/, address);
+    assert.match(refusal([GROUP], { addresses: [address] }), /other workloads cannot reach it at/, address);
   }
 });
 
@@ -82,7 +82,7 @@ test('the number of workloads of a group is limited', () => {
     const address = `10.1.${index >> 8}.${index & 255}`;
     return resource('WorkloadEntry', `shop/web-${address}`, { address, serviceAccount: 'web' }, { annotations });
   });
-  assert.match(refusal([GROUP, ...others]), /the group has 1000 workloads already/);
+  assert.match(refusal([GROUP, ...others]), /the group already has 1000 workloads/);
   assert.equal(admitted([GROUP, ...others.slice(1)]).name, 'web-10.0.0.7');
 });
 

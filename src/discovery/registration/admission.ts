@@ -69,8 +69,8 @@ export function admitWorkload(node: ClaimingNode, group: string, snapshot: Snaps
   }
   const network = template.network || node.network;
   const name = entryName(group, address, network);
-  if (name === undefined) return refused('group, address and network do not make a name');
-  if (!isUsable(address)) return refused(`${address} is no address at which others reach it`);
+  if (name === undefined) return refused('its group, address and network cannot form the name of a WorkloadEntry');
+  if (!isUsable(address)) return refused(`other workloads cannot reach it at ${address}`);
   const taken =
     ownerOf(address, template.network ?? '', { namespace, name, current }, group, snapshot) ??
     limitReached({ namespace, name, group, account }, snapshot);
@@ -173,9 +173,9 @@ function limitReached({ namespace, name, group, account }: Registered, snapshot:
   if (entries.get(resourceKey('WorkloadEntry', namespace, name)) !== undefined) return undefined;
   const { byGroup, byAccount } = indexOf(entries);
   if ((byGroup.get(`${namespace}/${group}`) ?? 0) >= MAX_PER_GROUP)
-    return `the group has ${MAX_PER_GROUP} workloads already`;
+    return `the group already has ${MAX_PER_GROUP} workloads`;
   if ((byAccount.get(`${namespace}/${account}`) ?? 0) >= MAX_PER_ACCOUNT)
-    return `the service account has ${MAX_PER_ACCOUNT} registered workloads already`;
+    return `the service account already has ${MAX_PER_ACCOUNT} registered workloads`;
   return undefined;
 }
 

@@ -176,7 +176,7 @@ class ClusterEntries {
         throw new CtlError('unavailable', 'another replica has created it at the same time', {}, error);
       }
       if (error instanceof ApiError && error.status !== 404 && isRefusal(error)) {
-        throw new CtlError('already_exists', `the API server refuses its WorkloadEntry: ${error.message}`, {}, error);
+        throw new CtlError('already_exists', `the API server rejects its WorkloadEntry: ${error.message}`, {}, error);
       }
       throw error;
     }

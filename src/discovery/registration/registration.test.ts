@@ -320,6 +320,6 @@ describe('over a restart without an API server', () => {
     await registration.close();
     const texts = warned.mock.calls.map(({ arguments: [text] }) => String(text));
     assert.equal(texts.length, 2, texts.join('\n'));
-    assert.match(texts[1] ?? '', /registered workloads are not kept, .*: EEXIST$/);
+    assert.match(texts[1] ?? '', /registered workloads cannot be saved: .*: EEXIST$/);
   });
 });

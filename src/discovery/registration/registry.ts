@@ -122,8 +122,8 @@ export class WorkloadRegistry {
       this.#wake(workload, workload.graceMs);
       restored++;
     }
-    const others = restored === saved.length ? '' : `; ${saved.length - restored} do not fit their groups any more`;
-    getScope('model').info(`${restored} registered workloads of the last run stay until they connect${others}`);
+    const others = restored === saved.length ? '' : `; ${saved.length - restored} no longer match their groups`;
+    getScope('model').info(`${restored} registered workloads of the last run are kept until they connect${others}`);
   }
 
   /** The stream has reported the health of its workload. */
@@ -213,7 +213,7 @@ export class WorkloadRegistry {
     const { entry } = admission;
     const other = this.#addresses.get(addressOf(entry));
     if (other !== undefined && other !== workload) {
-      return await this.#refuse(workload, `${entry.spec.address} is that of workload ${other.key}`);
+      return await this.#refuse(workload, `${entry.spec.address} is the address of workload ${other.key}`);
     }
     if (workload.written?.text === textOf(workload, entry) && workload.entry !== undefined) return 0;
     const wait = this.#limits.waitForTurn(workload.turns, `${node.namespace}/${node.serviceAccount}`);
@@ -320,7 +320,9 @@ export class WorkloadRegistry {
 
   #forget(workload: Workload): void {
     if (workload.entry !== undefined) {
-      getScope('model').info(`workload ${workload.key} has left: WorkloadEntry ${nameOf(workload.entry)} is removed`);
+      getScope('model').info(
+        `workload ${workload.key} has disconnected: WorkloadEntry ${nameOf(workload.entry)} is removed`,
+      );
     }
     this.#drop(workload);
     this.#workloads.delete(workload.key);

@@ -55,7 +55,7 @@ test('a namespace with too many workloads does not displace those of others, and
   assert.equal(warnings.length, 1);
   assert.match(
     warnings[0] ?? '',
-    /^2 registered workloads are not kept over a restart: at most 5000 \(4194304 bytes\) of a namespace/,
+    /^2 registered workloads are not saved for a restart: at most 5000 \(4194304 bytes\) of a namespace/,
   );
 });
 

@@ -68,8 +68,8 @@ export class SavedWorkloads {
     this.#options = options;
     this.#failures = createFailureLog(
       options.log,
-      'registered workloads are not kept, and after a restart requests to them fail until they have connected again',
-      'registered workloads are kept over a restart again',
+      'registered workloads cannot be saved: after a restart, requests to them fail until they reconnect',
+      'registered workloads are saved again',
     );
   }
 
@@ -160,7 +160,7 @@ export class SavedWorkloads {
   #complain(left: number): void {
     if (left > 0 && !this.#complained) {
       const most = `${shown(MAX_OF_NAMESPACE)} of a namespace and ${shown(MAX_IN_ALL)} in all`;
-      this.#options.log.warn(`${left} registered workloads are not kept over a restart: at most ${most} are`);
+      this.#options.log.warn(`${left} registered workloads are not saved for a restart: at most ${most} are`);
     }
     this.#complained = left > 0;
   }

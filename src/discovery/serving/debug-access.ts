@@ -104,7 +104,10 @@ function viewerOfIdentity(
   mesh: { readonly rootNamespace: string; readonly trustDomain: string },
 ): Viewer {
   if (trustDomain !== mesh.trustDomain) {
-    throw new CtlError('permission_denied', `debug pages are for callers of trust domain ${mesh.trustDomain}`);
+    throw new CtlError(
+      'permission_denied',
+      `debug pages are served only to callers of trust domain ${mesh.trustDomain}`,
+    );
   }
   return namespace === mesh.rootNamespace ? 'all' : { namespace };
 }

@@ -106,7 +106,11 @@ test('requests of the program itself get neither pages nor profiles', async () =
   const fetched = guardedFetch();
   for (const path of ['/debug/pprof/heap', '/debug/configz', '/ready']) {
     const response = await fetched(`http://127.0.0.1:${server.port}${path}`, {});
-    assert.deepEqual([response.status, await response.text()], [403, 'not for key servers\n'], path);
+    assert.deepEqual(
+      [response.status, await response.text()],
+      [403, 'key sets cannot be fetched from this address\n'],
+      path,
+    );
   }
 });
 

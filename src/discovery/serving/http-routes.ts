@@ -31,7 +31,8 @@ type Answer = (path: string, request: IncomingMessage, response: ServerResponse)
  */
 function guarded(answer: Answer): RequestListener {
   const answered = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    if (request.headers[INTERNAL_FETCH_HEADER] !== undefined) return send(response, 403, 'not for key servers\n');
+    if (request.headers[INTERNAL_FETCH_HEADER] !== undefined)
+      return send(response, 403, 'key sets cannot be fetched from this address\n');
     const path = URL.parse(request.url ?? '/', 'http://localhost')?.pathname;
     if (path === undefined) send(response, 400, 'the request target is not a URL\n');
     else await answer(path, request, response);

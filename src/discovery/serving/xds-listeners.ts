@@ -82,7 +82,7 @@ export function logAddresses(
   getScope('default').info(`listening: ${listening}`);
   if (!plain.some(isExposed)) return;
   getScope('default').warn(
-    `--grpcAddr ${grpcAddr} gives everyone who reaches it the configuration of any namespace; ` +
-      `proxies that show a credential use ${secureGRPCAddr}`,
+    `--grpcAddr ${grpcAddr} serves the configuration of any namespace to every client that reaches it; ` +
+      `proxies with credentials use ${secureGRPCAddr}`,
   );
 }

@@ -124,7 +124,7 @@ test('settings with a mistake at the start are no settings, and the program is r
   assert.equal(used.length, 0);
   assert.match(
     lines.at(-1) ?? '',
-    /^injection: ConfigMap mesh-system\/mesh-sidecar-injector, key config:2: .*; Pods are refused until this is corrected$/,
+    /^injection: ConfigMap mesh-system\/mesh-sidecar-injector, key config:2: .*; Pods are rejected until the settings are corrected$/,
   );
   server.set(CONFIG_MAPS, configMap({ config: GOOD, values: 'global: { hub: example.com }' }));
   await until('the correction', () => used.length > 0);
@@ -136,7 +136,7 @@ test('a file that cannot be read at the start is used once it can be', async (co
   const { source, used, lines, directory } = await follow(context, { files: { config: Buffer.of(0xff, 0xfe) } });
   await until('a decision', () => source.isReady);
   assert.equal(used.length, 0);
-  assert.match(lines.at(-1) ?? '', /^injection: .*config.*; Pods are refused until this is corrected$/);
+  assert.match(lines.at(-1) ?? '', /^injection: .*config.*; Pods are rejected until the settings are corrected$/);
   await writeFile(join(directory, 'config'), GOOD);
   await until('the correction', () => used.length === 1);
   assert.equal(used[0]?.config?.text, GOOD);

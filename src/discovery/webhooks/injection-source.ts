@@ -152,11 +152,11 @@ export class InjectionSource {
       } catch (error) {
         if (this.#candidate !== text || signal.aborted) return;
         this.#problem = oneLineOf(error);
-        log.error(`injection: settings cannot be checked, which is tried again: ${this.#problem}`);
+        log.error(`injection: settings cannot be checked: ${this.#problem}; retrying`);
         await sleep(clock, RETRY_MS, signal);
       }
     }
-    if (this.#problem !== undefined) log.info('injection: the settings are usable');
+    if (this.#problem !== undefined) log.info('injection: the settings are valid');
     this.#problem = undefined;
     this.#isDecided = true;
     this.#isUsable = true;
@@ -166,7 +166,9 @@ export class InjectionSource {
   #refuse(problem: string): void {
     this.#problem = problem;
     this.#isDecided = true;
-    const kept = this.#isUsable ? 'the last good settings stay in use' : 'Pods are refused until this is corrected';
+    const kept = this.#isUsable
+      ? 'the last good settings stay in use'
+      : 'Pods are rejected until the settings are corrected';
     this.#options.log.error(`injection: ${problem}; ${kept}`);
   }
 }

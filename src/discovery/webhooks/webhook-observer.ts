@@ -52,7 +52,7 @@ export function webhookObserver(metrics: Metrics): WebhookObserver {
       if (webhook?.kind === 'inject') metrics.sidecar_injection_failure_total.inc();
       else metrics.cfg_validation_http_error.inc({ status: String(status) });
       const path = webhook === undefined ? 'a request' : `a request to /${webhook.kind}`;
-      badRequest(caller, `${path} of ${caller} was answered with status ${status}: ${message.slice(0, MAX_LOGGED)}`);
+      badRequest(caller, `${path} of ${caller} failed with HTTP status ${status}: ${message.slice(0, MAX_LOGGED)}`);
     },
   };
 }

@@ -68,7 +68,7 @@ async function serve(serving: Serving, closers: Closers): Promise<Omit<Webhooks,
   const log = getScope('default');
   const pool = createAdmissionPool({
     workerFile: fileURLToPath(workerUrl('admit')),
-    onCrash: (error) => log.error(`a worker of the webhooks has ended and is restarted: ${oneLineOf(error)}`),
+    onCrash: (error) => log.error(`a worker of the webhooks ended and is restarted: ${oneLineOf(error)}`),
     limitFactor: settings.documentLimitFactor,
     maxWaiting: Math.max(1, Math.floor(answeredRequests() / WEBHOOKS)),
   });

@@ -44,7 +44,7 @@ export class ReplicaReports {
   constructor(options: ReplicaReportsOptions) {
     this.#options = options;
     const { client, namespace, revision, identity, log } = options;
-    const what = 'what other replicas report about proxies of gateways';
+    const what = 'reports of other replicas about proxies of gateways';
     const failures = createFailureLog(log, `${what} cannot be read`, `${what} is read again`);
     this.#failures = createFailureLog(log, 'the Lease of a replica that has ended cannot be deleted', 'it is deleted');
     const labelSelector = `${REPORT_LABEL}=${revision}`;

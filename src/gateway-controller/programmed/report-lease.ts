@@ -71,8 +71,8 @@ export class ReportLease {
     this.#name = `meshd-gateways-${options.id}`;
     this.#failures = createFailureLog(
       options.log,
-      'what proxies of gateways have acknowledged cannot be told to the leader',
-      'the leader is told again what proxies of gateways have acknowledged',
+      'the report about proxies of gateways cannot be written for the leader',
+      'the report about proxies of gateways is written again',
     );
   }
 

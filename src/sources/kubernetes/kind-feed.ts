@@ -180,6 +180,6 @@ function duplicateId(key: ResourceKey): string {
 function duplicate(key: ResourceKey, first: Document, second: Document): ResourceProblem {
   const { event } = second;
   const { origin } = event.type === 'set' ? event.resource : event.problem;
-  const message = `expected one document for ${key}; that of ${first.name} is in force, that of ${second.name} is ignored`;
+  const message = `expected one document for ${key}; that of ${first.name} is in force, not that of ${second.name}`;
   return { id: duplicateId(key), key, origin, field: 'metadata.name', message };
 }
