@@ -330,7 +330,7 @@ function danglingRefs(
     if (known.provided) return undefined;
     const { name, refs } = cluster;
     const missing = refs.find((ref) => !isClientView(view) || endpointsNameOf(snapshot, view, name) !== ref);
-    if (missing !== undefined) return `cluster ${name} asks for endpoints ${missing}, which nothing provides`;
+    if (missing !== undefined) return `cluster ${name} refers to endpoints ${missing}, which do not exist`;
     known.provided = true;
     return undefined;
   };
@@ -339,7 +339,7 @@ function danglingRefs(
     if (refs.length === 0) return undefined;
     routeUnits ??= new Set(generatorOf(snapshot, view, 'rds').units());
     const missing = refs.find((ref) => routeUnits?.has(ref) !== true);
-    return missing === undefined ? undefined : `listener ${name} asks for routes ${missing}, which nothing provides`;
+    return missing === undefined ? undefined : `listener ${name} refers to routes ${missing}, which do not exist`;
   };
   return (type, resources) => {
     if (type === 'cds') return firstOf(resources, ofCluster);

@@ -8,7 +8,7 @@ import type { Authentication, Authenticator } from './types.ts';
  */
 function refusal(reasons: readonly { readonly name: string; readonly error: CtlError }[]): CtlError {
   if (reasons.length === 0) {
-    return new CtlError('unauthenticated', 'a client certificate of the mesh or a bearer token is needed');
+    return new CtlError('unauthenticated', 'a client certificate of the mesh or a bearer token is required');
   }
   const code = reasons.some(({ error }) => error.code === 'unavailable') ? 'unavailable' : 'unauthenticated';
   return new CtlError(code, reasons.map(({ name, error }) => `${name}: ${error.message}`).join('; '));

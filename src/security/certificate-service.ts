@@ -52,7 +52,7 @@ function unary({ authentication, observer }: CertificateServiceOptions, answer: 
   let running = 0;
   const serve = async (call: UnaryCall): Promise<Buffer> => {
     const credentials = credentialsOfCall(call);
-    if (credentials === undefined) throw new CtlError('unimplemented', 'served on the secured address only');
+    if (credentials === undefined) throw new CtlError('unimplemented', 'served only on the secured address');
     if (running >= MAX_CALLS) throw new CtlError('resource_exhausted', 'too many requests, try again later');
     running++;
     try {

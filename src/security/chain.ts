@@ -35,7 +35,7 @@ function refused(reason: string): CtlError {
 
 function checkNow({ notBefore, notAfter }: Certificate, what: string, now: number): void {
   if (now >= notAfter) throw refused(`${what} expired at ${new Date(notAfter).toISOString()}`);
-  if (now < notBefore) throw refused(`${what} is valid only from ${new Date(notBefore).toISOString()} on`);
+  if (now < notBefore) throw refused(`${what} is not valid before ${new Date(notBefore).toISOString()}`);
 }
 
 function checkKey({ x509: { publicKey } }: Certificate, what: string, maxRsaBits: number): void {
@@ -44,7 +44,7 @@ function checkKey({ x509: { publicKey } }: Certificate, what: string, maxRsaBits
     publicKey.asymmetricKeyType === 'rsa'
       ? modulusLength <= maxRsaBits && publicExponent < MAX_RSA_EXPONENT
       : publicKey.asymmetricKeyType === 'ed25519' || CURVES.includes(namedCurve);
-  if (!fits) throw refused(`${what} is neither RSA of at most ${maxRsaBits} bits nor on a curve known here`);
+  if (!fits) throw refused(`${what} is neither RSA of at most ${maxRsaBits} bits nor on a supported curve`);
 }
 
 /** The identity in a leaf certificate. */
@@ -61,9 +61,9 @@ function checkLeaf(leaf: Certificate, now: number): void {
   checkNow(leaf, 'it', now);
   checkKey(leaf, 'its key', MAX_LEAF_RSA_BITS);
   if (leaf.ca || leaf.keyUsage?.keyCertSign === true) throw refused('it is a CA certificate, not that of a workload');
-  if (!leaf.clientAuth) throw refused('it is not meant for clients (extended key usage)');
-  if (leaf.keyUsage?.digitalSignature === false) throw refused('its key is not meant for signatures (key usage)');
-  if (leaf.restricted) throw refused('it has a critical extension that is not known here');
+  if (!leaf.clientAuth) throw refused('its extended key usage does not include client authentication');
+  if (leaf.keyUsage?.digitalSignature === false) throw refused('its key usage does not include digital signatures');
+  if (leaf.restricted) throw refused('it has a critical extension that is not supported');
 }
 
 function maySign(issuer: Certificate, below: number): boolean {
@@ -113,7 +113,7 @@ export function verifyChain(
   checkLeaf(leaf, now);
   const identity = identityOf(leaf);
   const roots = rootsOf(identity.trustDomain);
-  if (roots.length === 0) throw refused(`trust domain ${identity.trustDomain} is not known here`);
+  if (roots.length === 0) throw refused(`trust domain ${identity.trustDomain} is unknown`);
   for (const other of others) checkKey(other, 'the key of a certificate above it', MAX_CA_RSA_BITS);
   return { identity, expiresAt: follow(leaf, others, roots, now) };
 }
@@ -124,7 +124,7 @@ function follow(leaf: Certificate, others: readonly Certificate[], roots: readon
   let current = leaf;
   let ends = leaf.notAfter;
   for (let below = 0; below <= MAX_INTERMEDIATES; below++) {
-    if (WEAK.test(current.x509.signatureAlgorithm ?? '')) throw refused('it is signed with a broken algorithm');
+    if (WEAK.test(current.x509.signatureAlgorithm ?? '')) throw refused('it is signed with an insecure algorithm');
     const root = findIssuer(roots, current, below, now);
     if (root !== undefined) {
       checkNow(root, 'its root certificate', now);
@@ -136,7 +136,7 @@ function follow(leaf: Certificate, others: readonly Certificate[], roots: readon
       below,
       now,
     );
-    if (next === undefined) throw refused('no root certificate that is trusted for its trust domain has signed it');
+    if (next === undefined) throw refused('it is not signed by a trusted root certificate of its trust domain');
     checkNow(next, 'an intermediate certificate', now);
     unused.delete(next);
     ends = Math.min(ends, next.notAfter);

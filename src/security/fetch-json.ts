@@ -31,7 +31,7 @@ export function trustedUrl(text: string): URL {
     throw new CtlError('invalid_argument', `${text.slice(0, 200)} must use https`);
   }
   if (url.username !== '' || url.password !== '') {
-    throw new CtlError('invalid_argument', `the URL of ${url.host} may not hold a password`);
+    throw new CtlError('invalid_argument', `the URL of ${url.host} must not contain a password`);
   }
   return url;
 }

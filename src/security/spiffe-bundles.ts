@@ -73,7 +73,7 @@ function rootOf(base64: string): Certificate {
   } catch (error) {
     throw new CtlError('unavailable', 'has a certificate that cannot be read', {}, error);
   }
-  throw new CtlError('unavailable', 'has a certificate that is not one of an authority');
+  throw new CtlError('unavailable', 'has a certificate that is not a CA certificate');
 }
 
 export interface BundleOptions {

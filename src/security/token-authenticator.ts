@@ -127,8 +127,8 @@ export function createTokenAuthenticator(options: TokenAuthenticatorOptions): Au
     const unproved = readPayload(token);
     const source = issuers.get(unproved.iss ?? '');
     if (source === undefined && reviewer !== undefined) return reviewer.review(token, unproved, peer);
-    if (issuers.size === 0) throw refused('no issuer of tokens is trusted here (TOKEN_ISSUER, LOCAL_TOKEN_ISSUER_DIR)');
-    if (source === undefined) throw refused(`its issuer ${quoted(String(unproved.iss ?? ''))} is not trusted here`);
+    if (issuers.size === 0) throw refused('no token issuer is configured (TOKEN_ISSUER, LOCAL_TOKEN_ISSUER_DIR)');
+    if (source === undefined) throw refused(`its issuer ${quoted(String(unproved.iss ?? ''))} is not trusted`);
     const needsAudience = !(withoutAudience && unproved.aud === undefined);
     const payload = await verifyFresh(source, token, {
       algorithms: ALGORITHMS,

@@ -41,5 +41,5 @@ export function readRoots(from: string, pems: readonly string[]): Certificate[] 
     throw new CtlError('invalid_argument', reason, { field: from }, error);
   }
   if (roots.every(({ ca }) => ca)) return roots;
-  throw new CtlError('invalid_argument', 'holds a certificate that is not one of an authority', { field: from });
+  throw new CtlError('invalid_argument', 'holds a certificate that is not a CA certificate', { field: from });
 }

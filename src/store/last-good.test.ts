@@ -145,12 +145,12 @@ test('what is there already is not written again', async (t) => {
 const FAULTS: Readonly<Record<string, readonly [(file: string) => Promise<unknown>, RegExp]>> = {
   'half written': [
     async (file) => writeFile(file, (await readFile(file)).subarray(0, 40)),
-    /content is not what its name says/,
+    /content does not match its name/,
   ],
-  empty: [(file) => writeFile(file, ''), /content is not what its name says/],
+  empty: [(file) => writeFile(file, ''), /content does not match its name/],
   changed: [
     async (file) => writeFile(file, (await readFile(file, 'utf8')).replace('DENY', 'ALLOW')),
-    /content is not what/,
+    /content does not match/,
   ],
   'readable by others': [(file) => chmod(file, 0o644), /is accessible to other users/],
   'a directory': [
@@ -254,12 +254,12 @@ test('documents beyond the quota are not kept, nor are older versions of them; o
   // A quarter of the directory is what one namespace gets; others have theirs still.
   assert.equal((await readdir(directory)).length, 2);
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0] ?? '', /namespace shop has its share of 8 documents or 1000000 bytes/);
+  assert.match(warnings[0] ?? '', /namespace shop has reached its share of 8 documents or 1000000 bytes/);
   for (const namespace of ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7'])
     store.of('directory').save(policy('a', undefined, { namespace }));
   await store.written();
   assert.equal((await readdir(directory)).length, 8);
-  assert.match(warnings.at(-1) ?? '', /the directory has its 8 documents or 1000000 bytes/);
+  assert.match(warnings.at(-1) ?? '', /the directory has reached 8 documents or 1000000 bytes/);
   // A version that has no room takes the older one with it.
   const paths = Array.from({ length: 300 }, (_, index) => `/${'x'.repeat(1900)}${index}`);
   store.of('directory').save(policy('a', { rules: [{ to: [{ operation: { paths } }] }] }));

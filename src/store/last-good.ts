@@ -110,7 +110,7 @@ export async function openLastGood(options: LastGoodOptions): Promise<LastGoodSt
   }
 }
 
-const WITHOUT = 'after a restart, refused policies deny what they cover instead of being in force as they last were';
+const WITHOUT = 'after a restart, refused policies deny what they cover instead of keeping their last good version';
 
 const NOTHING: LastGoodStore = {
   of: () => ({ save: () => {}, forget: () => {}, load: () => undefined, ofFile: () => [] }),
@@ -289,11 +289,11 @@ class Directory implements LastGoodStore {
       return others + 1 <= documents * part && otherBytes + bytes <= most * part;
     };
     if (!fits(undefined, 1))
-      throw new CtlError('resource_exhausted', `the directory has its ${documents} documents or ${most} bytes`);
+      throw new CtlError('resource_exhausted', `the directory has reached ${documents} documents or ${most} bytes`);
     if (!fits(namespace, NAMESPACE_SHARE)) {
       throw new CtlError(
         'resource_exhausted',
-        `namespace ${namespace} has its share of ${documents} documents or ${most} bytes`,
+        `namespace ${namespace} has reached its share of ${documents} documents or ${most} bytes`,
       );
     }
   }
@@ -325,7 +325,7 @@ class Directory implements LastGoodStore {
 
 function parseEntry(name: string, text: string, source: string): AnyResource {
   if (NAME.exec(name)?.[3] !== hash('sha256', text, 'hex'))
-    throw new CtlError('failed_precondition', 'its content is not what its name says');
+    throw new CtlError('failed_precondition', 'its content does not match its name');
   const entry = ENTRY.safeParse(JSON.parse(text));
   if (!entry.success) throw new CtlError('invalid_argument', 'it has another format');
   const { file, document } = entry.data;

@@ -91,7 +91,7 @@ async function tokenOf(
   const { token = '', expirationTimestamp = '' } = answer.status ?? {};
   const tokenEnds = Date.parse(expirationTimestamp);
   if (typeof token !== 'string' || token === '' || Number.isNaN(tokenEnds))
-    throw new CtlError('unavailable', 'the API server has issued no token with an end');
+    throw new CtlError('unavailable', 'the API server did not issue a token that expires');
   return { token, tokenEnds };
 }
 

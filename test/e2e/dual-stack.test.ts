@@ -211,7 +211,7 @@ describe('validation while the proxy runs', { skip }, () => {
     for (const { netns } of [machines().web, machines().transparent]) {
       const text = await runCtlAgent(netns, 'mesh-iptables', ...FLAGS);
       for (const way of ['inbound ipv4', 'outbound ipv4', 'inbound ipv6', 'outbound ipv6'])
-        assert.match(text, new RegExp(`${way}: the proxy takes connections from \\S+ port 15002 to port 150`));
+        assert.match(text, new RegExp(`${way}: the proxy accepts connections from \\S+ port 15002 to port 150`));
     }
   });
 
@@ -223,14 +223,14 @@ describe('validation while the proxy runs', { skip }, () => {
     await assert.rejects(runCtlAgent(hidden.netns, 'mesh-iptables', ...FLAGS), {
       code: 126,
       stderr:
-        /^ctl-agent: redirection does not work: inbound ipv6, from \S+ port 15002 to port 15006: the proxy runs, and does not listen there over ipv6\n$/,
+        /^ctl-agent: redirection does not work: inbound ipv6, from \S+ port 15002 to port 15006: the proxy is running and does not listen there over ipv6\n$/,
     });
   });
 
   test('is not misled by another program at the probe port', async () => {
     const { web } = machines();
     await assert.rejects(runCtlAgent(web.netns, 'mesh-iptables', ...FLAGS, '--iptables-probe-port', '8080'), {
-      stderr: /^ctl-agent: --iptables-probe-port: something listens at port 8080, so it cannot test redirection\n$/,
+      stderr: /^ctl-agent: --iptables-probe-port: something listens at port 8080, so redirection cannot be tested\n$/,
     });
   });
 });

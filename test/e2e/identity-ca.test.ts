@@ -126,7 +126,7 @@ test('callers without a valid credential are refused by the certificate service 
   await assert.rejects(certificate(plain, keys, token, MESH, 10 ** 9), /INVALID_ARGUMENT.*MAX_WORKLOAD_CERT_TTL/);
 
   const open = client(t, world.discovery.ports.grpc, credentials.createInsecure());
-  await assert.rejects(certificate(open, keys, token), /UNIMPLEMENTED.*secured address only/);
+  await assert.rejects(certificate(open, keys, token), /UNIMPLEMENTED.*only on the secured address/);
   assert.equal(await stream(open).first, 'served');
 });
 

@@ -126,7 +126,7 @@ describe('the webhook configurations of two replicas', { skip }, () => {
     await serve(...replicas);
     await havePolicy('Fail');
     await eventually(() => assert.rejects(cluster.api.apply([invalidGateway]), /denied the request: .*port/s));
-    const leading = replicas.find(({ output }) => output().includes('failurePolicy of 3 webhooks set to Fail'));
+    const leading = replicas.find(({ output }) => output().includes('set failurePolicy of 3 webhooks to Fail'));
     assert.equal(leading?.name, await leader());
     assert.equal(await leading?.metric('cfg_validation_config_updates'), 2);
     assert.equal(await leading?.metric('cfg_validation_config_update_error'), 0);

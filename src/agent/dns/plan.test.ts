@@ -30,7 +30,7 @@ describe('the DNS server of the agent', () => {
     const dnsAddress = '192.0.2.2:53';
     const given = await plan({ dnsAddress }, { DNS_ADDR: dnsAddress });
     assert.deepEqual(given?.address, { host: '192.0.2.2', port: 53 });
-    const warning = 'DNS_ADDR 192.0.2.2:53: everyone who reaches this address can resolve names here';
+    const warning = 'DNS_ADDR 192.0.2.2:53: every client that reaches this address can resolve names';
     assert.deepEqual(given?.warnings, [warning]);
     assert.equal((await plan({ ...ON, dnsAddress: '*:53' }))?.address.host, 'all');
     assert.equal((await plan({ ...ON, dnsAddress: 'localhost:53' }))?.address.host, 'loopback');

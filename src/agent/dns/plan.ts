@@ -51,7 +51,7 @@ export async function dnsPlan({ settings, env, workload, controlPlane }: DnsPlan
   if (isEnabled(dnsAgent) && isEnabled(dnsCapture))
     warnings.push('DNS_AGENT and MESH_META_DNS_CAPTURE are both set: the agent answers DNS queries, not Envoy');
   if (!isLoopback(address.host))
-    warnings.push(`DNS_ADDR ${dnsAddress}: everyone who reaches this address can resolve names here`);
+    warnings.push(`DNS_ADDR ${dnsAddress}: every client that reaches this address can resolve names`);
   const { namespace, domain } = workload;
   const own = `${namespace}.`;
   const mesh = domain.startsWith(own) ? domain.slice(own.length) : domain;

@@ -40,7 +40,7 @@ export function watchEndRequests(): EndRequests {
     else second.resolve();
   };
   const onSignal = (signal: NodeJS.Signals): void => {
-    getScope('default').info('the agent was asked to end', { signal });
+    getScope('default').info('the agent is stopping', { signal });
     request(false);
   };
   const onIgnored = (): void => getScope('default').info(`${IGNORED} is ignored`);

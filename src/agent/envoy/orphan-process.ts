@@ -61,7 +61,7 @@ export async function endOrphanProcess(folder: string, configPath: string, log: 
     if (code === 'ESRCH') return;
     throw new CtlError(
       'failed_precondition',
-      `the Envoy that a killed agent has left cannot be ended: ${code}`,
+      `the Envoy that a killed agent left running cannot be terminated: ${code}`,
       {},
       error,
     );
@@ -69,7 +69,7 @@ export async function endOrphanProcess(folder: string, configPath: string, log: 
   const deadline = performance.now() + GONE_TIMEOUT_MS;
   while (await isLeft()) {
     if (performance.now() >= deadline)
-      throw new CtlError('unavailable', `the Envoy of an agent that was killed does not end: process ${pid}`);
+      throw new CtlError('unavailable', `the Envoy of an agent that was killed does not terminate: process ${pid}`);
     await delay(GONE_PERIOD_MS);
   }
 }

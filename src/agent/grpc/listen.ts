@@ -17,7 +17,7 @@ const OWNER_ONLY = 0o600;
 /** Starts to listen on a socket. Rejects with CtlError that names the path. */
 export async function listenOnSocket(server: Server, path: string, mode = OWNER_ONLY): Promise<void> {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
-    throw new CtlError('invalid_argument', `a path of more than ${MAX_PATH_BYTES} bytes cannot be a socket`, {
+    throw new CtlError('invalid_argument', `the path of a Unix socket must have at most ${MAX_PATH_BYTES} bytes`, {
       file: path,
     });
   }

@@ -38,7 +38,7 @@ export function runCommand(
       resolve(reason);
     };
     const aborted = (): void => end('the agent ends');
-    const timer = setTimeout(() => end(`${program} takes more than ${timeoutMs / 1000} s`), timeoutMs);
+    const timer = setTimeout(() => end(`${program} did not finish within ${timeoutMs / 1000} s`), timeoutMs);
     signal.addEventListener('abort', aborted, { once: true });
     child.once('error', (error) => end(`${program} cannot be run: ${error.message}`));
     child.once('exit', (code, killedBy) => {

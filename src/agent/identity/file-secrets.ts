@@ -93,7 +93,7 @@ class FollowedFiles implements FileSecrets {
     if (this.#followed.has(name)) return true;
     if (parseFileSecretName(name) === undefined) return false;
     if (this.#followed.size >= MAX_FOLLOWED) {
-      this.#limitLog.failed(`${MAX_FOLLOWED} at most are followed`, { notFollowed: name });
+      this.#limitLog.failed(`at most ${MAX_FOLLOWED} are followed`, { notFollowed: name });
       return false;
     }
     this.#limitLog.succeeded();

@@ -149,7 +149,7 @@ test('at most 200 names are followed, and those that no stream wants make space'
   const names = Array.from({ length: 200 }, (_, index) => `kubernetes://web-${index}`);
   for (const name of names) assert.equal(secrets.follow(name), true);
   assert.equal(secrets.follow('kubernetes://more'), false);
-  await logged(/not all Secrets are followed: 200 at most/);
+  await logged(/not all Secrets are followed: at most 200/);
   await waitUntil(() => server.watches(PATH) === 200);
   for (const name of names.slice(1)) unwanted.add(name);
   await waitUntil(() => server.watches(PATH) === 1);
@@ -157,5 +157,5 @@ test('at most 200 names are followed, and those that no stream wants make space'
 });
 
 test('outside a Pod there is one line', async () => {
-  await assert.rejects(podAccess({}), /KUBERNETES_SERVICE_HOST is not set/);
+  await assert.rejects(podAccess({}), /KUBERNETES_SERVICE_HOST does not name an API server/);
 });

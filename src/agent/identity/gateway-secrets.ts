@@ -60,7 +60,7 @@ export interface GatewaySecretsOptions {
 export async function podAccess(env: Readonly<Record<string, string | undefined>>): Promise<ClusterAccess> {
   const access = await inClusterAccess(env);
   if (access !== undefined) return access;
-  const message = 'there is no API server to read Secrets from: KUBERNETES_SERVICE_HOST is not set';
+  const message = 'Secrets cannot be read, because KUBERNETES_SERVICE_HOST does not name an API server';
   throw new CtlError('failed_precondition', message, { field: 'ENABLE_INGRESS_GATEWAY_SDS' });
 }
 
@@ -104,7 +104,7 @@ class FollowedSecrets implements GatewaySecrets {
     const parsed = parseSdsName(name);
     if (parsed === undefined) return false;
     if (this.#followed.size >= MAX_FOLLOWED) {
-      this.#limitLog.failed(`${MAX_FOLLOWED} at most are followed`, { notFollowed: name });
+      this.#limitLog.failed(`at most ${MAX_FOLLOWED} are followed`, { notFollowed: name });
       return false;
     }
     this.#limitLog.succeeded();

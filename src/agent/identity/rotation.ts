@@ -167,7 +167,7 @@ class Rotation implements SecretSource {
     const named = spiffeIdOf(secrets);
     checkIdentity(named, announced);
     if (named !== this.#identity) {
-      log.info('the identity is certified', { identity: named ?? 'none' });
+      log.info('the workload has a certificate of its identity', { identity: named ?? 'none' });
       warnOfTrustDomain(named, announced?.trustDomain, log);
     }
     this.#identity = named;

@@ -55,7 +55,9 @@ export function workloadApiPath(caAddress: string, endpoint: string): string {
   const address = caAddress || endpoint;
   const [, path = ''] = /^unix:(?:\/\/)?(\/(?!\/).*)$/.exec(address) ?? [];
   if (Buffer.byteLength(path) > MAX_PATH_BYTES)
-    throw new CtlError('invalid_argument', `a path of more than ${MAX_PATH_BYTES} bytes cannot be a socket`, { field });
+    throw new CtlError('invalid_argument', `the path of a Unix socket must have at most ${MAX_PATH_BYTES} bytes`, {
+      field,
+    });
   if (isAbsolute(path)) return path;
   const message = `${JSON.stringify(address)} is not the address of a socket, such as unix:///run/spire/agent.sock`;
   throw new CtlError('invalid_argument', message, { field });
@@ -168,7 +170,7 @@ class Source implements SecretSource {
     const named = spiffeIdOf(secrets);
     checkIdentity(named, announced);
     checkTrustDomain(named, announced.trustDomain);
-    if (named !== this.#identity) log.info('the identity is certified', { identity: named });
+    if (named !== this.#identity) log.info('the workload has a certificate of its identity', { identity: named });
     this.#identity = named;
     this.#holder.set(secrets);
     this.#watchExpiry(secrets);

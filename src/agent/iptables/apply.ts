@@ -52,7 +52,7 @@ async function putBack(run: Run, earlier: ReadonlyMap<Family, Earlier>): Promise
   for (const [family, { tables, routes }] of earlier) {
     const failed = (error: unknown) => {
       const reason = messageOf(error);
-      getScope('default').error('the earlier redirection cannot be put back completely', { family, reason });
+      getScope('default').error('the earlier redirection cannot be restored completely', { family, reason });
     };
     await applyRoutes(run, family, routes).catch(failed);
     for (const [table, { chains, jumps }] of tables)

@@ -53,7 +53,7 @@ export function ineffectiveDnsSettings(
   }
   const missed = nameservers.filter((server) => !dns.servers.includes(server));
   if (missed.length > 0) {
-    sentences.push(`DNS_ADDR: ${settings.dnsAddress} does not listen for queries to ${missed.join(', ')}`);
+    sentences.push(`DNS_ADDR: ${settings.dnsAddress} does not receive queries to ${missed.join(', ')}`);
   }
   return sentences;
 }

@@ -96,7 +96,7 @@ test('name servers are read from resolv.conf as resolvers read it', () => {
 test('an agent that listens in one family gets the queries to name servers of this family', () => {
   const changes = { ...AGENT, dnsAddress: '127.0.0.1:15053' };
   assert.deepEqual(redirection(changes, SERVERS).dns?.servers, ['10.96.0.10']);
-  assert.deepEqual(warnings(changes), ['DNS_ADDR: 127.0.0.1:15053 does not listen for queries to fd00::a']);
+  assert.deepEqual(warnings(changes), ['DNS_ADDR: 127.0.0.1:15053 does not receive queries to fd00::a']);
 });
 
 test('an address that redirected queries do not reach is refused', () => {

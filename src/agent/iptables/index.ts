@@ -64,5 +64,5 @@ export async function meshCleanIptables(
   if (settings.dryRun) return print(printCleanCommands(await presentFamilies(readText)));
   const families = await usableFamilies(runProgram, readText, (why) => log.warn('IPv6 rules are not checked', { why }));
   await cleanRedirection(runProgram, families);
-  log.info('traffic is not redirected any more');
+  log.info('traffic is no longer redirected');
 }

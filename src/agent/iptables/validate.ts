@@ -123,7 +123,7 @@ async function closeAll(servers: ReadonlyMap<string, Server | 'in use'>): Promis
 async function mustBeFree(family: Family, probePort: number): Promise<void> {
   const server = await listen(family, probePort, '');
   if (server === 'in use') {
-    const message = `--iptables-probe-port: something listens at port ${probePort}, so it cannot test redirection`;
+    const message = `--iptables-probe-port: something listens at port ${probePort}, so redirection cannot be tested`;
     throw new CtlError('failed_precondition', message);
   }
   await new Promise((resolve) => server.close(resolve));
@@ -178,14 +178,14 @@ async function prove(
   const { arrived, output } = await connectFrom(probe, probePort, timeoutMs, awaited);
   const path = `${probe.address} port ${probePort} to port ${probe.arrivesAt}`;
   const proved = (line: string): Proof => ({ isProved: true, line: `${probe.what}: ${line}` });
-  if (arrived && !('sign' in by)) return proved(`the proxy takes connections from ${path}`);
+  if (arrived && !('sign' in by)) return proved(`the proxy accepts connections from ${path}`);
   if (arrived && 'sign' in by && output === by.sign) return proved(`connections go from ${path}`);
   // Without a route a connection is refused before the rules apply.
   if (/ENETUNREACH|EHOSTUNREACH/.test(output))
-    return { isProved: false, line: `${probe.what}: there is no route to ${probe.address}, not looked at` };
+    return { isProved: false, line: `${probe.what}: there is no route to ${probe.address}, not checked` };
   const deaf = 'listens' in by && !by.listens;
   const instead = deaf
-    ? `the proxy runs, and does not listen there over ${family}`
+    ? `the proxy is running and does not listen there over ${family}`
     : arrived
       ? 'arrived elsewhere'
       : output;

@@ -78,6 +78,6 @@ test('names that are not valid in a node id are refused', () => {
     assert.throws(() => workloadAddress(defaultAgentSettings(settings), MACHINE), message);
   assert.throws(
     () => workloadAddress(defaultAgentSettings(), { ...MACHINE, addresses: [] }),
-    /give --ip or INSTANCE_IP/,
+    /set --ip or INSTANCE_IP/,
   );
 });

@@ -63,7 +63,7 @@ function defaultWorkload(machine: Machine, ip: string, metadata: Metadata): stri
 export function workloadAddress(settings: AgentSettings, machine: Machine, metadata: Metadata = {}): WorkloadAddress {
   const ip = settings.ip === '' ? machine.addresses[0] : settings.ip;
   if (ip === undefined)
-    throw new CtlError('invalid_argument', 'this machine has no address besides loopback: give --ip or INSTANCE_IP');
+    throw new CtlError('invalid_argument', 'this machine has only loopback addresses: set --ip or INSTANCE_IP');
   if (isIP(ip) === 0)
     throw new CtlError(
       'invalid_argument',

@@ -36,5 +36,7 @@ export function dialedAddress(local: LocalAddress, loopback: string): LocalAddre
 /** A warning for an address that other machines may reach. */
 export function exposureOf(local: LocalAddress | undefined): readonly string[] {
   if (local === undefined || 'path' in local || isLoopbackName(local.host)) return [];
-  return [`XDS_LOCAL listens on ${local.host}: everyone who reaches it gets the configuration of this workload`];
+  return [
+    `XDS_LOCAL listens on ${local.host}: every client that reaches it receives the configuration of this workload`,
+  ];
 }

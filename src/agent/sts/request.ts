@@ -93,7 +93,7 @@ function jsonParameters(body: string): Parameters {
 /** The value of a parameter; '' without it. RFC 6749 section 3.2: parameters must not be repeated. */
 function one(parameters: Parameters, name: string): string {
   const [value = '', ...more] = parameters.get(name) ?? [];
-  if (more.length > 0) throw new OAuthError('invalid_request', `${name} is given more than once`);
+  if (more.length > 0) throw new OAuthError('invalid_request', `${name} is set more than once`);
   return value;
 }
 

@@ -156,7 +156,7 @@ describe('a refused request has the error of the RFC', () => {
       async () => form([...Object.entries(await exchange()), ['scope', 'a'], ['scope', 'b']]),
       400,
       'invalid_request',
-      /scope is given more than once/,
+      /scope is set more than once/,
     ],
     'two audiences': [
       async () => form([...Object.entries(await exchange()), ['audience', 'a'], ['audience', 'b']]),

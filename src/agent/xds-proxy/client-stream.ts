@@ -148,7 +148,7 @@ export class ClientStream {
       this.relay.fromClient(bytes);
     } catch (error) {
       const refusal = toCtlError(error);
-      log.warn(`a stream of a proxy is ended: ${refusal.oneLine()}`, { proxy: this.id });
+      log.warn(`the stream of a proxy was closed: ${refusal.oneLine()}`, { proxy: this.id });
       this.fail(refusal);
       return;
     }

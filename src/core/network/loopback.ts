@@ -48,6 +48,7 @@ export function notLocal({ url = '/', headers, socket }: RequestOrigin): string 
   const site = headers['sec-fetch-site'];
   const { origin } = headers;
   const foreign = origin !== undefined && !isLoopbackName(hostOf({ host: URL.parse(origin)?.host ?? '' }));
-  if (foreign || (site !== undefined && site !== 'none' && site !== 'same-origin')) return 'another web page makes it';
+  if (foreign || (site !== undefined && site !== 'none' && site !== 'same-origin'))
+    return 'a page of another site sent it';
   return undefined;
 }

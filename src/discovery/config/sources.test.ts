@@ -64,7 +64,10 @@ test('sources are added, removed and replaced; a replaced one goes on until the 
   next.list();
   await replacing;
   east.set(resource('Service', 'c', 1));
-  await assert.rejects(sources.add(new ScriptedSource({ id: 'east', cluster: 'w' })), /expected source \w+ to be of cluster e/);
+  await assert.rejects(
+    sources.add(new ScriptedSource({ id: 'east', cluster: 'w' })),
+    /expected source \w+ to be of cluster e/,
+  );
   await sources.remove('east');
   await sources.remove('east');
   next.remove('Service/ns/a');

@@ -43,7 +43,7 @@ export async function askServers(request: Request, context: AskContext): Promise
         // It would answer the same again.
         refusing.add(server);
         unusable = response;
-        log.debug(`the DNS server ${server.name} answered ${rcodeName(rcode)}`);
+        log.debug(`the DNS server ${server.name} returned ${rcodeName(rcode)}`);
       } catch (error) {
         problem = messageOf(error);
       }

@@ -93,7 +93,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     resolve(query, client) {
       if (client.protocol === 'udp' && upstream.sent(client.port, query.bytes.readUInt16BE(0))) {
         counters.loops++;
-        log.debug('a DNS query came back to the server that had sent it');
+        log.debug('a DNS query was returned to the server that sent it');
         return startReply(query, 0, RCODE.REFUSED);
       }
       const request = requestOf(query);

@@ -50,7 +50,7 @@ export function resolvConfUpstream(options: ResolvConfUpstreamOptions): Upstream
     const found = current.servers.flatMap((host) => (isOwn(host, port) ? [] : (servers.get(host) ?? [])));
     if (found.length < current.servers.length && !warned) {
       warned = true;
-      log.warn('resolv.conf names an address of this DNS server itself: it is not used for names outside the mesh');
+      log.warn('resolv.conf names this DNS server itself, which is not used for names outside the mesh');
     }
     return found;
   };

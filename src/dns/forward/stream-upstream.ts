@@ -185,7 +185,7 @@ function ask(
   timeoutMs: number,
 ): Promise<UpstreamResponse> {
   if (pending.size >= MAX_PENDING)
-    return Promise.reject(new CtlError('resource_exhausted', `${name}: ${MAX_PENDING} queries wait already`));
+    return Promise.reject(new CtlError('resource_exhausted', `${name}: ${MAX_PENDING} queries are already waiting`));
   let id = randomInt(0x10000);
   while (pending.has(id)) id = (id + 1) & 0xffff;
   const sentAt = performance.now();

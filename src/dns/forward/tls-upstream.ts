@@ -62,7 +62,7 @@ export function tlsUpstream({ server, serverName, certificates, log }: TlsUpstre
     name,
     ready: 'secureConnect',
     idleMs: IDLE_MS,
-    report: createFailureLog(log, `the DNS server ${name} cannot be used`, `the DNS server ${name} answers again`),
+    report: createFailureLog(log, `the DNS server ${name} cannot be used`, `the DNS server ${name} responds again`),
     dial: () => {
       const { ca, cert, key } = certificates();
       return connect({

@@ -182,7 +182,7 @@ describe('an unavailable certificate', () => {
   const other = https('b', { serverCertificate: '/c', privateKey: '/k' });
   const rows: readonly (readonly [behaviour: string, secrets: readonly AnyResource[], tls: object, finding: RegExp])[] =
     [
-      ['no Secret', [], {}, /waits for Secret edge\/c, which is not there or cannot be read$/],
+      ['no Secret', [], {}, /waits for Secret edge\/c, which does not exist or cannot be read$/],
       ['one of another namespace', [secret('c', PAIR, 'shop')], {}, /waits for Secret edge\/c/],
       [
         'something else',

@@ -189,7 +189,7 @@ function withDistinctNames(all: readonly SniChain[]): Built {
     for (const name of names.includes('*') ? ['*'] : names) {
       const owner = owners.get(name);
       if (name.startsWith('*') && name !== '*' && !name.startsWith('*.')) {
-        complaints.push(`${label}: TLS server name ${name} is no whole-label wildcard`);
+        complaints.push(`${label}: TLS server name ${name} is not a whole-label wildcard`);
       } else if (owner !== undefined) {
         complaints.push(`${label}: TLS server name ${name} is taken by ${owner}`);
       } else {

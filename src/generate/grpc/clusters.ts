@@ -100,7 +100,7 @@ function clustersOf(inputs: ClusterInputs): UnitOutput {
 /** Plain text in place of TLS would be worse than no cluster. */
 function unsupportedTls({ tls }: EffectivePolicy): string | undefined {
   if (tls === undefined || tls.mode === 'DISABLE' || tls.mode === 'MESH_MUTUAL') return undefined;
-  return `its destination rule asks for TLS of mode ${tls.mode}, and they have MESH_MUTUAL only`;
+  return `its DestinationRule requires TLS mode ${tls.mode}, and they support only MESH_MUTUAL`;
 }
 
 /** How the application learns the cluster's endpoints; a text where it cannot. */
@@ -119,7 +119,7 @@ function discoveryFor(
   const assignment = assignEndpoints(endpointsInput(memos, sources, name, target, { passedOn: false, isGrpc: true }));
   const [locality, ...others] = assignment.localities;
   if (locality?.endpoints.length !== 1 || others.length > 0)
-    return 'it has several names to resolve, or none, and they resolve one';
+    return 'they resolve exactly one name, and it has none or several';
   return { type: DiscoveryType.LOGICAL_DNS, loadAssignment: assignmentMessage(assignment) };
 }
 

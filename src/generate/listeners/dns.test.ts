@@ -68,6 +68,6 @@ describe('the listener of captured DNS queries', () => {
       result.findings.map(({ metric }) => metric),
       ['ctl_invalid_out_listeners'],
     );
-    assert.match(result.findings[0]?.message ?? '', /^dns: Envoy resolves 10000 of 10001 names/);
+    assert.match(result.findings[0]?.message ?? '', /^dns: Envoy resolves only 10000 of 10001 names/);
   });
 });

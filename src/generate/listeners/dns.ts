@@ -78,8 +78,8 @@ function finding(message: string): GenerationFinding {
 }
 
 function tooMany(count: number): GenerationFinding {
-  const message = `Envoy resolves ${MAX_NAMES} of ${count} names, and the resolvers of the machine the others`;
-  return finding(`${message}; an agent with DNS_AGENT answers all`);
+  const message = `Envoy resolves only ${MAX_NAMES} of ${count} names; the machine's resolvers resolve the others`;
+  return finding(`${message}; an agent with DNS_AGENT resolves all`);
 }
 
 /** The resolvers of the machine know services of the cluster, but not the hosts of ServiceEntries. */

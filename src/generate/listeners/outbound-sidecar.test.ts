@@ -57,7 +57,7 @@ test("a Sidecar's ingress listener takes precedence at its address", () => {
   assert.deepEqual([...listeners.keys()], ['127.0.0.1_9082', '127.0.0.1_9083']);
   assert.deepEqual(
     findings.map(({ metric, message }) => [metric, message.split(': ').at(-1)]),
-    [['ctl_invalid_out_listeners', 'port 9081 is where the Sidecar has an ingress listener']],
+    [['ctl_invalid_out_listeners', 'port 9081 is reserved (the Sidecar has an ingress listener there)']],
   );
   const inbound = inboundOf(snapshot, inboundView({ interception: 'NONE' })).listeners;
   assert.deepEqual(

@@ -84,7 +84,7 @@ function clusterResource(
   const endpoints = usesEds ? [serviceName || name] : [];
   for (const ref of endpoints) {
     if (refs.includes(ref)) continue;
-    throw misfit(labelsOf(patches), `the cluster ${name} would ask for endpoints ${ref}, which nothing provides`);
+    throw misfit(labelsOf(patches), `the cluster ${name} would refer to endpoints ${ref}, which do not exist`);
   }
   return { name, bytes: encode(Cluster, cluster), refs: endpoints };
 }

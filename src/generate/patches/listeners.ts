@@ -179,7 +179,7 @@ function listenerResource(
     const provided = new Set(routes());
     const missing = added.find((ref) => !provided.has(ref));
     if (missing !== undefined) {
-      const text = `the listener ${name} would ask for routes ${missing}, which nothing provides`;
+      const text = `the listener ${name} would refer to routes ${missing}, which do not exist`;
       throw misfit(labelsOf(patches), text);
     }
   }

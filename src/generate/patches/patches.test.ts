@@ -137,7 +137,7 @@ test('an added listener with a route configuration that nothing provides is a fa
   };
   const value = { name: 'added', filter_chains: [{ filters: [{ name: MANAGER, typed_config: typed }] }] };
   const result = generated({ applyTo: 'LISTENER', patch: { operation: 'ADD', value } });
-  const message = 'the listener added would ask for routes nowhere, which nothing provides';
+  const message = 'the listener added would refer to routes nowhere, which do not exist';
   assert.deepEqual(failures(result), [`lds |added|added: ${LABEL}: ${message}`]);
 });
 
@@ -152,7 +152,7 @@ test('a cluster that cannot be added is a failure of its own, and others are add
   const adding = (value: object) => ({ applyTo: 'CLUSTER', patch: { operation: 'ADD', value } });
   const config = { eds_config: { ads: {} } };
   const result = generated(adding({ name: 'bad', type: 'EDS', eds_cluster_config: config }), adding({ name: 'good' }));
-  const message = 'the cluster bad would ask for endpoints bad, which nothing provides';
+  const message = 'the cluster bad would refer to endpoints bad, which do not exist';
   assert.deepEqual(failures(result), [`cds |added|bad: ${LABEL}: ${message}`]);
   assert.deepEqual(
     result.units.cds?.get('|added|good')?.map(({ name }) => name),

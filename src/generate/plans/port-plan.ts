@@ -198,7 +198,7 @@ class PortBuilder {
     const { hostname } = entry.service;
     const reserved = this.#reservedFor(binding.bind);
     if (reserved !== undefined) {
-      const message = `${hostname}: port ${this.#port} is where ${reserved}`;
+      const message = `${hostname}: port ${this.#port} is reserved (${reserved})`;
       this.#conflicts.push({ metric: 'ctl_invalid_out_listeners', message });
       return;
     }
@@ -294,8 +294,8 @@ class PortBuilder {
   /** The listener that has the address; undefined: it is free. */
   #reservedFor(bind: string): string | undefined {
     const { reserved, taken } = this.#input;
-    if (reserved.includes(this.#port) && isUnspecified(bind)) return 'the proxy takes in redirected connections';
-    return taken.includes(listenerName(bind, this.#port)) ? 'the Sidecar has an ingress listener' : undefined;
+    if (reserved.includes(this.#port) && isUnspecified(bind)) return 'the proxy accepts redirected connections there';
+    return taken.includes(listenerName(bind, this.#port)) ? 'the Sidecar has an ingress listener there' : undefined;
   }
 
   plan(): OutboundPortPlan {

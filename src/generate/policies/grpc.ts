@@ -37,7 +37,7 @@ export function grpcServerPolicies(
   if (Object.keys(deny).length > 0) filters.push({ ...denyFilter('http', deny), name: 'deny' });
   if (rules.allow !== undefined) filters.push({ ...allowFilter('http', rules.allow), name: 'allow' });
   const unverified = [...new Set(tokens.map(({ name }) => name))].map(
-    (name) => `RequestAuthentication ${name}: gRPC servers verify no tokens; requests with a token are refused`,
+    (name) => `RequestAuthentication ${name}: gRPC servers do not verify tokens; requests with a token are refused`,
   );
   return { filters, problems: [...rules.problems, ...unverified] };
 }

@@ -136,7 +136,7 @@ function misnamed({ name }: SecretName): string | undefined {
 
 function keyPairProblem({ namespace, name }: SecretName, snapshot: MeshReader): string | undefined {
   const found = findKeyPair(name, snapshot, namespace);
-  if (found === undefined) return `waits for Secret ${namespace}/${name}, which is not there or cannot be read`;
+  if (found === undefined) return `waits for Secret ${namespace}/${name}, which does not exist or cannot be read`;
   return found.usable
     ? undefined
     : `Secret ${namespace}/${name} has no key pair (tls.crt and tls.key, or cert and key)`;

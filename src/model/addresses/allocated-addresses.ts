@@ -288,7 +288,7 @@ export function withAllocatedAddresses(
   const tried = hosts.get(hostname);
   if (tried === undefined) return { service, conflicts: [] };
   if (!tried.found) {
-    const message = `${source}: host ${hostname} gets no address: all ${MAX_TRIES} that its name leads to are in use`;
+    const message = `${source}: no address is allocated to host ${hostname}: all ${MAX_TRIES} candidates are in use`;
     return { service, conflicts: [{ resource: source, message }] };
   }
   const conflicts: NameConflict[] = [];

@@ -78,7 +78,7 @@ async function claim(directory: string, at: (name: string) => string, own: strin
       await rm(stale, { force: true });
     }
   }
-  throw new CtlError('failed_precondition', 'is being taken by other programs; one program per directory', {
+  throw new CtlError('failed_precondition', 'is being locked by other programs; only one program can use a directory', {
     file: directory,
   });
 }
@@ -87,7 +87,7 @@ async function refuseIfHeld(directory: string, path: string): Promise<void> {
   const holder = await holderOf(path);
   if (holder === undefined) return;
   const owner = holder === '' ? '' : ` (process ${holder})`;
-  const message = `is in use by another program${owner}; one program per directory`;
+  const message = `is in use by another program${owner}; only one program can use a directory`;
   throw new CtlError('failed_precondition', message, { file: directory });
 }
 

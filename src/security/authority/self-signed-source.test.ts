@@ -116,7 +116,7 @@ test('a rotation announces the next root, then signs with it, and removes the ol
   assert.equal(it.issue().root, next);
   assert.deepEqual(it.rotations, [
     'announced the next root certificate',
-    'the next root certificate signs from now on',
+    'the next root certificate now signs certificates',
   ]);
   assert.deepEqual(it.roots().path, [next]);
   assert.notEqual(
@@ -204,7 +204,7 @@ test('a state that vanishes at run time is an error, and the roots stay in force
   store.state = undefined;
   await it.time.advance(85 * HOUR);
   assert.equal(it.roots().bundle.length, 1);
-  assert.match(it.problems[0] ?? '', /state is gone/);
+  assert.match(it.problems[0] ?? '', /state was deleted/);
 });
 
 type Step =

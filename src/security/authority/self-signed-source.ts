@@ -255,7 +255,7 @@ class SelfSignedSource implements RotatedSource {
   /** The stored state. A state that has vanished is an error, and does not lead to a new root. */
   async #load(restore = false): Promise<AuthorityState> {
     const state = await this.#options.store.load({ restore });
-    if (state === undefined) throw new CtlError('failed_precondition', "the certificate authority's state is gone");
+    if (state === undefined) throw new CtlError('failed_precondition', "the certificate authority's state was deleted");
     return state;
   }
 
@@ -281,7 +281,7 @@ class SelfSignedSource implements RotatedSource {
         : this.#pruned({ key, certificate, former: [state.certificate, ...state.former] });
     await store.save(after);
     rotated(
-      step === 'announce' ? 'announced the next root certificate' : 'the next root certificate signs from now on',
+      step === 'announce' ? 'announced the next root certificate' : 'the next root certificate now signs certificates',
     );
     return after;
   }
@@ -323,7 +323,7 @@ class SelfSignedSource implements RotatedSource {
     const now = this.#options.clock.now();
     const [signing] = this.#roots.path;
     const isGone = signing !== undefined && !stored.includes(signing);
-    if (isGone) this.#options.log('follows another root certificate that was put into its store');
+    if (isGone) this.#options.log('uses another root certificate that was written to its store');
     const all = isGone ? [signing, ...this.#replaced] : this.#replaced;
     return all
       .filter((certificate) => !stored.includes(certificate) && now < endOf(certificate))

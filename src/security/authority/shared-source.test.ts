@@ -173,7 +173,7 @@ test('without a leader nothing is replaced, and a new leader continues a rotatio
   assert.equal(two.rotations.length, 0);
   two.lead();
   await time.advance(HOUR);
-  assert.deepEqual(two.rotations, ['the next root certificate signs from now on']);
+  assert.deepEqual(two.rotations, ['the next root certificate now signs certificates']);
   assert.equal(one.key(), two.key());
 });
 
@@ -258,7 +258,7 @@ test('a next root is distributed for an interval, also when the clock that annou
   await time.advance(0.9 * HOUR);
   assert.deepEqual(leader.rotations, []);
   await time.advance(0.2 * HOUR);
-  assert.deepEqual(leader.rotations, ['the next root certificate signs from now on']);
+  assert.deepEqual(leader.rotations, ['the next root certificate now signs certificates']);
   assert.equal(slow.key(), next.key);
 });
 

@@ -80,7 +80,7 @@ async function readState(file: string, bundleFile: string): Promise<string | und
       const shown = (found.mode & 0o777).toString(8).padStart(4, '0');
       throw problemAt(
         { file },
-        `holds the authority's key, and its mode ${shown} lets every user of the machine at it; set it to 0600`,
+        `holds the authority's key, and its mode ${shown} lets other users read it; set it to 0600`,
       );
     }
     return await readFile(file, 'utf8');

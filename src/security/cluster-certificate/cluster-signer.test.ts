@@ -136,7 +136,7 @@ describe('a certificate of a signer of the cluster', () => {
       (spec) => ({ certificate: signed(spec, { dnsNames: NAMES.slice(0, 1) }) }),
       /is not for meshd.example.com$/,
     ],
-    ['has ended', (spec) => ({ certificate: signed(spec, { notAfter: NOW }) }), /ended at 20/],
+    ['has ended', (spec) => ({ certificate: signed(spec, { notAfter: NOW }) }), /expired at 20/],
   ];
   for (const [what, status, reason] of REFUSED)
     test(`is an error when it ${what}`, async () => {

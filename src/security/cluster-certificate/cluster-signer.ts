@@ -131,7 +131,7 @@ class Signer implements ClusterSigner {
         const failure = toCtlError(error);
         if (failure.code === 'permission_denied') {
           this.#wait(
-            `CertificateSigningRequest ${name} of the signer ${signerName} waits for its approval (kubectl ` +
+            `CertificateSigningRequest ${name} of the signer ${signerName} waits for approval (kubectl ` +
               `certificate approve ${name}): ${failure.oneLine()}`,
           );
           return;
@@ -214,7 +214,7 @@ class Signer implements ClusterSigner {
       isIP(host) === 0 ? x509.checkHost(host, { subject: 'never' }) : x509.checkIP(host);
     const missing = dnsNames.find((host) => isNamed(host) === undefined);
     if (missing !== undefined) refuse(`is not for ${missing}`);
-    if (notAfter <= this.#options.now()) refuse(`ended at ${new Date(notAfter).toISOString()}`);
+    if (notAfter <= this.#options.now()) refuse(`expired at ${new Date(notAfter).toISOString()}`);
     return { chain, key: request.key, expiresAt: notAfter };
   }
 

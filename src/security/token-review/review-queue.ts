@@ -57,7 +57,7 @@ export class TokenReviewQueue {
       outcome.reject(new CtlError('unavailable', reason));
       ending.abort();
     };
-    const onAbort = (): void => end('the review is not needed any more');
+    const onAbort = (): void => end('the review is no longer needed');
     const start = async (): Promise<void> => {
       if (ending.signal.aborted) return;
       try {

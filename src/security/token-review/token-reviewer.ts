@@ -121,7 +121,7 @@ class Reviewer implements TokenReviewer {
     const isLegacy = firstParty && iss === LEGACY_ISSUER;
     const isReviewed = isLegacy || (await mayIssue?.(iss)) === true || (await this.#issuers.mayReview(iss));
     if (!isReviewed) {
-      throw refused(`its issuer ${quoted(iss)} is not trusted here`);
+      throw refused(`its issuer ${quoted(iss)} is not trusted`);
     }
     return isForMesh ? audiences : undefined;
   }

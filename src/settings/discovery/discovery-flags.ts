@@ -254,5 +254,5 @@ export const discoveryFlags = {
 function checkRegistries(names: readonly string[]): void {
   if (names.includes('ExtRegistry')) throw usageError('this version cannot read the ExtRegistry registry');
   if (names.length === 0) throw usageError('name one or more of Orchestrator, Mock');
-  if (new Set(names).size < names.length) throw usageError('names a registry twice');
+  if (new Set(names).size < names.length) throw usageError('expected each registry once');
 }

@@ -73,7 +73,9 @@ describe('definitions of a scripted API server', () => {
     const since = fastTime.now();
     await waitUntil(() => fastTime.now() - since > 50_000);
     assert.equal(isSynced(), false);
-    await waitUntil(() => lines.some((line) => /authorizationpolicies.security.mesh.io.*does not become ready/.test(line)));
+    await waitUntil(() =>
+      lines.some((line) => /authorizationpolicies.security.mesh.io.*does not become ready/.test(line)),
+    );
     lacking = false;
     await waitUntil(isSynced);
     assert.deepEqual(inForce(), [LOCK]);
@@ -102,7 +104,9 @@ describe('definitions of a scripted API server', () => {
     const server = await scripted({ ...POLICIES, version: 'v9' });
     const { isSynced, lists, lines } = follow(server, { clock: fastTime });
     await waitUntil(() => lists.length === CORE.length);
-    await waitUntil(() => lines.some((line) => /authorizationpolicies.security.mesh.io.*does not become ready/.test(line)));
+    await waitUntil(() =>
+      lines.some((line) => /authorizationpolicies.security.mesh.io.*does not become ready/.test(line)),
+    );
     assert.equal(isSynced(), false);
     server.define(POLICIES);
     await waitUntil(isSynced);

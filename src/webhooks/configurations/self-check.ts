@@ -72,7 +72,7 @@ function resultOf(error: ApiError, webhooks: readonly string[]): CheckResult {
   const refused = webhooks.some((name) => error.message.includes(`admission webhook "${name}" denied the request`));
   if (refused) return { kind: 'answers' };
   if (/failed (calling|to call) webhook/.test(error.message)) return { kind: 'refusing', reason };
-  return { kind: 'unproved', reason: `the check was answered by ${reason}` };
+  return { kind: 'unproved', reason: `the check failed with ${reason}` };
 }
 
 /**

@@ -73,7 +73,7 @@ describe('the webhook configurations', () => {
     it.set(MUTATING, webhook('a', 'meshd-canary'), webhook('b', 'meshd-canary'));
     it.set(MUTATING, webhook('a'));
     await it.until(() => it.bundles(MUTATING).join() === 'ONE');
-    assert.equal(it.find(/has no webhook that leads to meshd\.mesh-system\.svc/).length, 1, it.lines.join('\n'));
+    assert.equal(it.find(/has no webhook that calls meshd\.mesh-system\.svc/).length, 1, it.lines.join('\n'));
   });
 
   test('are written with the version that was read: a change in between is not overwritten', async () => {

@@ -103,7 +103,7 @@ export class WebhookConfigurations {
     this.#followed = { injection: this.#follow('injection'), validation: this.#follow('validation') };
     this.#checks = createFailureLog(
       log,
-      'the validation of mesh resources is not proved to work',
+      'the API server may not reach the validation of mesh resources',
       'the API server reaches the validation of mesh resources',
     );
   }
@@ -159,7 +159,7 @@ export class WebhookConfigurations {
     }
     if (purpose === 'validation') observer.loaded();
     if (state.webhooks.length === 0 && (before === undefined || before.webhooks.length > 0))
-      log.warn(`${title} has no webhook that leads to ${this.#options.hosts.join(' or ')}: it is left alone`);
+      log.warn(`${title} has no webhook that calls ${this.#options.hosts.join(' or ')}: it is not changed`);
     this.#controller.add(purpose);
   }
 
@@ -253,8 +253,8 @@ function describe(paths: readonly string[]): string {
   const policies = paths.length - bundles;
   const of = (count: number): string => `${count} webhook${count === 1 ? '' : 's'}`;
   return [
-    ...(bundles === 0 ? [] : [`CA bundle updated of ${of(bundles)}`]),
-    ...(policies === 0 ? [] : [`failurePolicy of ${of(policies)} set to Fail, because validation answers`]),
+    ...(bundles === 0 ? [] : [`updated the CA bundle of ${of(bundles)}`]),
+    ...(policies === 0 ? [] : [`set failurePolicy of ${of(policies)} to Fail, because validation works`]),
   ].join(', ');
 }
 

@@ -48,7 +48,7 @@ export function decoded(incoming: IncomingMessage): Readable {
   if (coding === 'identity' || coding === '') return incoming;
   if (coding !== 'gzip' && coding !== 'x-gzip') {
     incoming.destroy();
-    throw new CtlError('unimplemented', `answered with the content coding ${JSON.stringify(coding.slice(0, 40))}`);
+    throw new CtlError('unimplemented', `returned the content coding ${JSON.stringify(coding.slice(0, 40))}`);
   }
   // Loaded when needed: applications are asked for the identity coding.
   const { createGunzip } = process.getBuiltinModule('node:zlib');

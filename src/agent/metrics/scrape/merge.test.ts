@@ -172,11 +172,11 @@ describe('a scrape', () => {
     for (const [body, headers, says] of [
       [gzipSync('app_a 1\n').subarray(0, 12), gzip, /unexpected end of file/],
       ['no gzip', gzip, /incorrect header check/],
-      ['x', { 'content-encoding': 'br' }, /answered with the content coding "br"/],
+      ['x', { 'content-encoding': 'br' }, /returned the content coding "br"/],
       [
         'x',
         { 'content-type': 'application/vnd.google.protobuf' },
-        /answered with "application\/vnd\.google\.protobuf"/,
+        /returned the content type "application\/vnd\.google\.protobuf"/,
       ],
     ] as const) {
       const { text: rest, warnings } = await scraped(t, ENVOY, answering(body, headers));

@@ -150,7 +150,7 @@ class Scrape {
       answer.destroy();
       throw new CtlError(
         'invalid_argument',
-        `answered with ${JSON.stringify(answer.headers['content-type']?.slice(0, 80))}`,
+        `returned the content type ${JSON.stringify(answer.headers['content-type']?.slice(0, 80))}`,
       );
     }
     const application = new ApplicationMetrics({ from, to: format, isTaken: (name) => this.#names.isTaken(name) });

@@ -51,11 +51,11 @@ export function authorizerOf(
 ): Authorizer | Unreachable {
   const [provider, second] = mesh.extensionProviders.filter((each) => each.name === name);
   if (provider === undefined) return { problem: `the mesh configuration has no extension provider ${name}` };
-  if (second !== undefined) return { problem: `the mesh configuration has several extension providers ${name}` };
+  if (second !== undefined) return { problem: `the mesh configuration has more than one extension provider ${name}` };
   const { envoyExtAuthzGrpc: grpc, envoyExtAuthzHttp: http } = provider;
   const config = grpc ?? http;
   if (config === undefined || (grpc !== undefined && http !== undefined)) {
-    return { problem: `extension provider ${name} is not exactly one kind of external authorizer` };
+    return { problem: `extension provider ${name} must be exactly one kind of external authorizer` };
   }
   const { host, namespace } = hostOf(config);
   const service = scope?.services.get(host);

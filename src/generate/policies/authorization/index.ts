@@ -121,14 +121,15 @@ export function grpcRules(snapshot: MeshReader, policies: GuardedView['policies'
     allow: allow.length === 0 ? undefined : named(snapshot, allow, { ...restrictContext, effect: 'allow' }),
     problems: [
       ...custom.map(
-        (policy) => `${nameOf(policy)}: gRPC servers have no external authorizers; requests that match it are denied`,
+        (policy) =>
+          `${nameOf(policy)}: gRPC servers do not support external authorizers; requests that match it are denied`,
       ),
       ...inexact.map((policy) => {
         const denies = policy.content.action === 'DENY';
         const result = denies
           ? 'it denies more requests than its rules name'
           : 'its rules with such attributes allow no requests';
-        return `${nameOf(policy)}: gRPC servers cannot compare some of its attributes; ${result}`;
+        return `${nameOf(policy)}: gRPC servers do not support some of its attributes; ${result}`;
       }),
     ],
   };

@@ -261,7 +261,7 @@ function conflictOf({ content }: KubernetesGateway, listener: GatewayListener): 
     if (other === listener || other.port !== listener.port) continue;
     const conflict = (reason: string, what: string) => ({
       reason,
-      message: `${what} of port ${listener.port} is also that of listener ${other.name}`,
+      message: `${what} of port ${listener.port} is also used by listener ${other.name}`,
       isConflict: true as const,
     });
     if (familyOf(other.protocol) !== familyOf(listener.protocol)) {
