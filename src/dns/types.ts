@@ -8,10 +8,9 @@
  * unchanged, whatever types of records it has.
  */
 
-/** From whom a query came, for limits. */
+/** The sender of a query, for limits. */
 export interface DnsClient {
   readonly protocol: 'udp' | 'tcp' | 'tls';
-  /** IP address. */
   readonly address: string;
   readonly port: number;
   /** SPIFFE ID of a client certificate that was verified; undefined without one. */
@@ -26,9 +25,7 @@ export interface DnsEdns {
   readonly dnssecOk: boolean;
 }
 
-/** A valid query with one question of class IN. */
 export interface DnsQuery {
-  /** The message as received. */
   readonly bytes: Buffer;
   /** Where the question section ends; it begins at byte 12. */
   readonly questionEnd: number;
@@ -47,7 +44,6 @@ export interface DnsQuery {
  */
 export type DnsResponse = Buffer;
 
-/** Answers queries. */
 export interface DnsResolver {
   /**
    * Rejects or throws CtlError when there is no answer; the server then answers SERVFAIL. Answers synchronously what it
@@ -60,7 +56,6 @@ export interface DnsResolver {
 
 export type DnsAnswer = DnsResponse | Promise<DnsResponse>;
 
-/** A server that listens. */
 export interface DnsServer {
   /** The addresses in use, as `host:port`, `[host]:port`. */
   readonly addresses: readonly string[];
@@ -78,6 +73,5 @@ export interface DnsServerStats {
   readonly truncated: number;
   /** Queries answered SERVFAIL, and connections closed, because of a limit. */
   readonly limited: number;
-  /** TCP and TLS connections that are open. */
   readonly connections: number;
 }

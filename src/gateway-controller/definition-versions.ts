@@ -1,7 +1,7 @@
 /** What the versions of the API's definitions add to the status of a class: the condition SupportedVersion. */
 import { type Condition, type DesiredStatus, recordsOf, type StatusFields } from './types.ts';
 
-/** On the CustomResourceDefinitions of the API. */
+/** The annotation of the CustomResourceDefinitions of the API. */
 export const VERSION_ANNOTATION = 'gateway.networking.k8s.io/bundle-version';
 
 /** The releases that the conformance suite is run with: patches change no definitions. */

@@ -36,21 +36,20 @@ export interface DeployerOptions {
   readonly client: KubernetesClient;
   readonly objects: GatewayObjects;
   readonly controllerName: string;
-  /** Gateways that these accept are deployed. */
+  /** Gateways that these statuses accept are deployed. */
   readonly desired: () => DesiredStatuses;
   readonly infrastructure: () => InfrastructureSettings;
   readonly log: Log;
-  /** `problemOf` this key has changed. */
+  /** The result of `problemOf` for this key has changed. */
   onProblem(key: string): void;
 }
 
 const GATEWAY = 'KubernetesGateway';
-/** Gateways that are worked on at the same time. */
+/** Maximum number of Gateways that are reconciled at the same time. */
 const CONCURRENCY = 4;
 /** Writes for all Gateways: a second, and at once. A user who creates many Gateways must not occupy the API server. */
 const WRITES = { rate: 20, burst: 100 };
 
-/** Why a Gateway is not deployed. */
 interface Problem {
   readonly text: string;
   readonly log: FailureLog;
@@ -58,14 +57,14 @@ interface Problem {
 
 export class Deployer {
   readonly #options: DeployerOptions;
-  /** Marks the objects of this controller. */
+  /** The label value of this controller's objects. */
   readonly #managedBy: string;
   readonly #controller: Controller;
   readonly #managed: ManagedObjects;
   readonly #problems = new Map<string, Problem>();
-  /** Wrong annotations that are logged, by key of the Gateway. */
+  /** Invalid annotations that have been logged, by key of the Gateway. */
   readonly #warned = new Map<string, string>();
-  /** Of the API server as a whole. */
+  /** Failures of the API server as a whole. */
   readonly #failures: FailureLog;
 
   constructor(options: DeployerOptions) {
@@ -85,7 +84,7 @@ export class Deployer {
       types: managedTypes(options.infrastructure()),
       managedBy: this.#managedBy,
       log,
-      // Gateways may wait for this list.
+      // Gateways may be waiting for this list.
       onList: () => this.#controller.addAll(objects.keysOf(GATEWAY)),
       onChanged: (namespace, gateway) => this.#controller.add(statusKey(GATEWAY, namespace, gateway)),
     });
@@ -103,12 +102,12 @@ export class Deployer {
   changed(keys: Iterable<string>): void {
     for (const key of keys) {
       if (key.startsWith(`${GATEWAY}/`)) this.#controller.add(key);
-      // A class decides whose its Gateways are.
+      // A class decides which controller its Gateways belong to.
       if (key.startsWith('GatewayClass/')) this.#controller.addAll(this.#options.objects.keysOf(GATEWAY));
     }
   }
 
-  /** `infrastructure` gives something else. */
+  /** `infrastructure` now returns something else. */
   infrastructureChanged(): void {
     this.#controller.addAll(this.#options.objects.keysOf(GATEWAY));
   }
@@ -121,7 +120,7 @@ export class Deployer {
   async #reconcile(key: string): Promise<Outcome> {
     const gateway = this.#options.objects.get(key);
     if (gateway === undefined) {
-      // The garbage collector removes what is left of it.
+      // The garbage collector deletes the objects of the Gateway.
       this.#problems.delete(key);
       this.#warned.delete(key);
       this.#controller.forget(key);

@@ -1,7 +1,6 @@
 /** What the deployment of a Gateway adds to the status that is computed from documents. */
 import { type DesiredStatus, recordsOf, type StatusFields } from './types.ts';
 
-/** Why a condition is False. */
 export interface Complaint {
   readonly reason: string;
   readonly message: string;

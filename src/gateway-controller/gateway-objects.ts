@@ -20,7 +20,7 @@ interface Definition {
 
 export class GatewayObjects {
   readonly #options: KindObjectsOptions;
-  /** By kind of the store. */
+  /** The kinds by their names in the store. */
   readonly #kinds = new Map<string, KindObjects>();
   readonly #definitions: Definitions;
   readonly #versions: Informer<Definition>;
@@ -112,7 +112,6 @@ function definitionOf({ metadata }: KubernetesObject): Definition | undefined {
   return { plural: name.slice(0, -GATEWAY_GROUP.length - 1), version: annotations?.[VERSION_ANNOTATION] };
 }
 
-/** The kind of the object that a key is for. */
 function kindOf(key: string): string {
   return key.slice(0, key.indexOf('/'));
 }

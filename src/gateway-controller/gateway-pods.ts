@@ -16,7 +16,6 @@ export interface GatewayPodsOptions {
   readonly log: Log;
   /** All Pods were listed. */
   onList(): void;
-  /** The Pods of this Gateway have changed. */
   onChanged(namespace: string, gateway: string): void;
 }
 
@@ -24,9 +23,9 @@ export interface GatewayPodsOptions {
 interface LabelledPod {
   readonly namespace: string;
   readonly name: string;
-  /** The Gateway that it runs. */
+  /** The Gateway whose proxy the Pod runs. */
   readonly gateway: string;
-  /** Why it is not ready; undefined: it is. */
+  /** Why the Pod is not ready; undefined when it is. */
   readonly problem: Complaint | undefined;
 }
 
@@ -89,7 +88,6 @@ export class GatewayPods {
     return { reason: worst.reason, message: `${what}: ${worst.message}` };
   }
 
-  /** Names of the Pods of a Gateway that are ready. */
   readyPods(namespace: string, gateway: string): readonly string[] {
     const pods = this.#pods.withIndex(`${namespace}/${gateway}`);
     return pods.filter(({ problem }) => problem === undefined).map(({ name }) => name);

@@ -37,7 +37,7 @@ export interface GatewayControllerOptions extends StatusControllerOptions {
   readonly isOfOtherRevision: (namespace: string, name: string) => boolean;
   readonly infrastructure: () => InfrastructureSettings;
   readonly acknowledgements: Acknowledgements;
-  /** Of the objects of gateways. */
+  /** The log of the objects of gateways. */
   readonly deployLog: Log;
 }
 
@@ -47,7 +47,7 @@ export class GatewayController {
   readonly #deployer: Deployer;
   readonly #pods: GatewayPods;
   readonly #acknowledgements: Acknowledgements;
-  /** Ends following them; undefined until the start. */
+  /** Stops following them; undefined until the start. */
   #unfollow: (() => Promise<void>) | undefined;
 
   constructor(options: GatewayControllerOptions) {
@@ -103,12 +103,12 @@ export class GatewayController {
     return withAcknowledged(deployed, { listeners, proxies, current: this.#objects.get(key)?.status ?? {} });
   }
 
-  /** `infrastructure` gives something else. */
+  /** `infrastructure` now returns something else. */
   infrastructureChanged(): void {
     this.#deployer.infrastructureChanged();
   }
 
-  /** Nothing is written after it has resolved. */
+  /** Nothing is written after the promise has resolved. */
   async close(): Promise<void> {
     const parts = [this.#objects, this.#pods, this.#statuses, this.#deployer];
     await Promise.all([this.#unfollow?.(), ...parts.map((each) => each.close())]);

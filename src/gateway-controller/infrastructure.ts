@@ -12,11 +12,10 @@ import type { KubernetesObject, ResourceType } from '../kubernetes/index.ts';
 import { GATEWAY_GROUP, recordsOf, type StatusFields } from './types.ts';
 
 export interface InfrastructureSettings {
-  /** Image with `ctl-agent` as its entry point. */
+  /** An image with `ctl-agent` as its entry point. */
   readonly image: string;
   /** `host:port` of the secured address of the control plane. */
   readonly discoveryAddress: string;
-  /** Namespace of the control plane. */
   readonly controlPlaneNamespace: string;
   readonly clusterId: string;
   /** Name of the ConfigMap with the roots of the mesh, in each namespace. */
@@ -28,21 +27,21 @@ export interface InfrastructureSettings {
   readonly secretsRole: string;
 }
 
-/** A Gateway as far as its objects depend on it. */
+/** The parts of a Gateway that its objects depend on. */
 export interface GatewayInput {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
-  /** `v1` */
+  /** The API version, such as `v1`. */
   readonly version: string;
   readonly annotations: Readonly<Record<string, string>>;
-  /** As the API has it. */
+  /** The spec in the form of the API. */
   readonly spec: StatusFields;
 }
 
 export interface ManagedObject {
   readonly type: ResourceType;
-  /** With metadata. */
+  /** The object with its metadata. */
   readonly object: Readonly<Record<string, unknown>> & { readonly metadata: KubernetesObject['metadata'] };
 }
 
@@ -76,11 +75,11 @@ export function managedTypes({ secretsRole }: InfrastructureSettings): readonly 
   return secretsRole === '' ? types : [...types, ROLE_BINDING];
 }
 
-/** The name of the Gateway, on its objects and Pods. */
+/** The label with the name of the Gateway, on its objects and Pods. */
 export const GATEWAY_NAME_LABEL = `${GATEWAY_GROUP}/gateway-name`;
-/** Marks the objects of this controller. */
+/** The label of all objects of this controller. */
 export const MANAGED_LABEL = 'gateway.mesh.io/managed';
-/** Hash of what was applied. */
+/** The annotation with the hash of what was applied. */
 export const APPLIED_ANNOTATION = 'gateway.mesh.io/applied';
 /** The type of the Service, on a Gateway; the second is the name in Istio. */
 const SERVICE_TYPE_ANNOTATIONS = ['networking.mesh.io/service-type', 'networking.istio.io/service-type'];
@@ -92,7 +91,7 @@ const SERVICE_TYPES = ['LoadBalancer', 'NodePort', 'ClusterIP'];
  */
 const NO_SIDECAR = { 'sidecar.mesh.io/inject': 'false', 'sidecar.istio.io/inject': 'false' };
 
-/** Protocols of listeners whose port gets their name. */
+/** Protocols whose names become the names of Service ports. */
 const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP'];
 /** Keys that say whose an object is and for which Gateway: those of `spec.infrastructure` must not. */
 const RESERVED = [`${GATEWAY_GROUP}/`, 'gateway.mesh.io/'];
@@ -178,7 +177,7 @@ function metadata(gateway: GatewayInput, managedBy: string): KubernetesObject['m
   } as KubernetesObject['metadata'];
 }
 
-/** Envoy listens on the ports of the listeners. */
+/** Envoy listens on the listeners' ports. */
 function serviceSpec(gateway: GatewayInput): Record<string, unknown> {
   const ports = new Map<number, Record<string, unknown>>();
   for (const { port, protocol } of recordsOf(gateway.spec.listeners)) {
@@ -226,12 +225,12 @@ export function refersToOtherRole(wanted: ManagedObject['object'], present: Kube
   return wanted.roleRef !== undefined && !isContained(wanted.roleRef, roleRef);
 }
 
-/** Without `replicas`: users and autoscalers set the number. */
+/** Without `replicas`, so that users and autoscalers can set the number. */
 function deploymentSpec(gateway: GatewayInput, settings: InfrastructureSettings): Record<string, unknown> {
   const { name } = gateway;
   return {
     selector: { matchLabels: { [GATEWAY_NAME_LABEL]: name } },
-    // A new Pod is ready before the old one ends.
+    // A new Pod becomes ready before the old one is terminated.
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
     template: {
       metadata: {
@@ -248,7 +247,7 @@ function deploymentSpec(gateway: GatewayInput, settings: InfrastructureSettings)
           runAsGroup: PROXY_USER,
           fsGroup: PROXY_USER,
           seccompProfile: { type: 'RuntimeDefault' },
-          // Ports below 1024 without a capability.
+          // Allows ports below 1024 without a capability.
           sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }],
         },
         containers: [container(settings)],
@@ -276,7 +275,7 @@ function container(settings: InfrastructureSettings): Record<string, unknown> {
       ...(secretsRole === '' ? [] : [{ name: 'ENABLE_INGRESS_GATEWAY_SDS', value: 'true' }]),
     ],
     ports: [{ name: 'http-status', containerPort: READINESS_PORT, protocol: 'TCP' }],
-    // Envoy has its certificate and its first configuration.
+    // It succeeds when Envoy has its certificate and its first configuration.
     startupProbe: {
       httpGet: { path: '/healthz/ready', port: READINESS_PORT },
       periodSeconds: 1,
@@ -290,7 +289,7 @@ function container(settings: InfrastructureSettings): Record<string, unknown> {
       capabilities: { drop: ['ALL'] },
     },
     volumeMounts: [
-      // The bootstrap of Envoy and its sockets.
+      // For the bootstrap of Envoy and its sockets.
       { name: 'proxy', mountPath: '/etc/mesh/proxy' },
       { name: 'pod', mountPath: '/etc/mesh/pod', readOnly: true },
       { name: 'token', mountPath: '/var/run/secrets/tokens', readOnly: true },
@@ -304,9 +303,9 @@ function volumes({ rootConfigMap }: InfrastructureSettings): Record<string, unkn
   return [
     { name: 'proxy', emptyDir: { sizeLimit: '64Mi' } },
     { name: 'pod', downwardAPI: { items: [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }] } },
-    // Proves to the control plane which Pod this is.
+    // The token proves to the control plane which Pod this is.
     { name: 'token', projected: { sources: [{ serviceAccountToken: token }] } },
-    // The Pod waits until the control plane has written it.
+    // The Pod does not start until the control plane has written the ConfigMap.
     { name: 'roots', configMap: { name: rootConfigMap } },
   ];
 }
@@ -316,7 +315,7 @@ export function isContained(wanted: unknown, present: unknown): boolean {
   if (Array.isArray(wanted)) {
     return Array.isArray(present) && wanted.every((entry) => present.some((each) => isContained(entry, each)));
   }
-  // The server leaves out what is empty.
+  // The API server omits empty fields.
   if (isObject(wanted)) {
     const entries = Object.entries(wanted);
     if (entries.length === 0) return present === undefined || isObject(present);

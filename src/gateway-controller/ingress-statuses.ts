@@ -48,7 +48,7 @@ export class IngressStatuses {
     this.#writer.changed(keys);
   }
 
-  /** Nothing is written after it has resolved. */
+  /** Nothing is written after the promise has resolved. */
   async close(): Promise<void> {
     await Promise.all([this.#objects.close(), this.#writer.close()]);
   }

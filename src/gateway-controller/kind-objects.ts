@@ -5,7 +5,7 @@ import { isObject } from '../core/objects.ts';
 import { Informer, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
 import type { StatusFields } from './types.ts';
 
-/** What is kept of an object. */
+/** The fields that are kept of an object. */
 export interface StatusObject {
   readonly type: ResourceType;
   readonly namespace: string;
@@ -14,7 +14,7 @@ export interface StatusObject {
   readonly resourceVersion: string;
   readonly annotations: Readonly<Record<string, string>>;
   readonly status: StatusFields;
-  /** Of Gateways and GatewayClasses only. */
+  /** The spec, for Gateways and GatewayClasses only. */
   readonly spec: StatusFields;
 }
 
@@ -34,7 +34,7 @@ export function statusKey(kind: string, namespace: string, name: string): string
 export class KindObjects {
   readonly type: ResourceType;
   readonly #kind: string;
-  /** By namespace; one, by '', where all namespaces are read. */
+  /** By namespace; the only key is '' where all namespaces are read. */
   readonly #informers: ReadonlyMap<string, Informer<StatusObject>>;
 
   /** @param kind as the store names it: that of a Gateway is `KubernetesGateway` */

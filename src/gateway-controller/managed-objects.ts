@@ -15,7 +15,7 @@ import { GATEWAY_NAME_LABEL, MANAGED_LABEL } from './infrastructure.ts';
 export interface ManagedObjectsOptions {
   readonly client: KubernetesClient;
   readonly types: readonly ResourceType[];
-  /** The value of the label. */
+  /** The value of the label {@link MANAGED_LABEL}. */
   readonly managedBy: string;
   readonly log: Log;
   /** All objects of one kind were listed. */
@@ -66,14 +66,14 @@ export class ManagedObjects {
     return this.#informers.get(type)?.get(namespace, name);
   }
 
-  /** Deletes an object unless another one has its name by now. */
+  /** Deletes an object, unless another object has its name by now. */
   async delete(type: ResourceType, object: KubernetesObject, signal: AbortSignal): Promise<void> {
     const { namespace = '', name, uid } = object.metadata;
     await this.#informers.get(type)?.delete(object, async () => {
       try {
         await this.#client.delete(type, name, { namespace, ...(uid === undefined ? {} : { uid }), signal });
       } catch (error) {
-        // Deleted already; 409: another object has that name by now.
+        // 404: the object is already deleted; 409: another object has its name by now.
         if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error;
       }
     });

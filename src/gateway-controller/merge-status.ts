@@ -13,7 +13,7 @@ export type IsOwn = (entry: Readonly<Record<string, unknown>>, reference: unknow
 
 export interface MergeOptions {
   readonly isOwn: IsOwn;
-  /** The time of changes, RFC 3339 with seconds. */
+  /** The transition time of changed conditions, RFC 3339 with seconds. */
   readonly time: string;
 }
 
@@ -67,7 +67,7 @@ function mergedEntries(current: unknown, desired: unknown, reference: string, op
   return [...kept, ...wanted.map((entry) => merge(entry, undefined))];
 }
 
-/** The server fills in the defaults of a reference. */
+/** The API server sets the defaults of a reference. */
 function sameReference(one: unknown, other: unknown): boolean {
   if (!isObject(one) || !isObject(other)) return false;
   const optional = (field: string) => isDeepStrictEqual(one[field], other[field]);
@@ -170,7 +170,7 @@ function gatewayFields({ kind, status }: DesiredStatus): StatusFields {
   return kind === 'KubernetesGateway' ? { addresses: [], listeners: [], ...fields } : fields;
 }
 
-/** As the API has it: fields that are undefined do not exist. */
+/** The form of the API, in which undefined fields do not exist. */
 export function apiFields(status: object): StatusFields {
   return JSON.parse(JSON.stringify(status)) as StatusFields;
 }

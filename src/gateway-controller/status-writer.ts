@@ -11,18 +11,17 @@ import { ApiError, Controller, type KubernetesClient, type KubernetesObject } fr
 import type { StatusObject } from './kind-objects.ts';
 import type { DesiredStatus, DesiredStatuses, StatusFields } from './types.ts';
 
-/** The objects of the API server. */
 export interface StatusObjects {
   get(key: string): StatusObject | undefined;
-  /** Sends a write of an object, and keeps what it returns. */
+  /** Sends a write of an object, and keeps the object that the server returns. */
   write(object: StatusObject, send: () => Promise<KubernetesObject>): Promise<void>;
 }
 
 /** How the statuses of an API are merged. Patches are merge patches (RFC 7386) of `status`; undefined: no change. */
 export interface StatusRules {
-  /** The desired fields, as the API has them. */
+  /** The desired fields in the form of the API. */
   fieldsOf(desired: DesiredStatus): StatusFields;
-  /** @param time of changes, RFC 3339 with seconds */
+  /** @param time transition time of changed conditions, RFC 3339 with seconds */
   patch(object: StatusObject, desired: StatusFields, time: string): Record<string, unknown> | undefined;
   /**
    * For an object that has no desired status any more.
@@ -35,7 +34,6 @@ export interface StatusWriterOptions {
   readonly client: KubernetesClient;
   readonly objects: StatusObjects;
   readonly rules: StatusRules;
-  /** The newest desired statuses. */
   readonly desired: () => DesiredStatuses;
   /** Writes a second, and how many at once (CTL_STATUS_QPS, CTL_STATUS_BURST). */
   readonly qps: number;
@@ -45,7 +43,7 @@ export interface StatusWriterOptions {
   readonly log: Log;
 }
 
-/** Requests at the same time. */
+/** Maximum number of concurrent requests. */
 const CONCURRENCY = 4;
 /**
  * Writes of the status of one object: a second, and at once. What it depends on, such as what a proxy accepts, may
@@ -67,9 +65,9 @@ export class StatusWriter {
   readonly #controller: Controller;
   readonly #written = new Map<string, Written>();
   readonly #ofObjects = new Map<string, TokenBucket>();
-  /** By kind. */
+  /** Failures by kind. */
   readonly #failures = new Map<string, FailureLog>();
-  /** Of objects whose status is refused, by key. */
+  /** Logs of objects whose status the server rejects, by key. */
   readonly #refused = new Map<string, FailureLog>();
 
   constructor(options: StatusWriterOptions) {
@@ -110,7 +108,7 @@ export class StatusWriter {
     const wait = this.#bucketOf(key).take() || this.#controller.repair(key, content);
     if (wait > 0) return wait;
     await this.#controller.mayWrite();
-    // Both may have changed meanwhile.
+    // The object and its desired status may have changed meanwhile.
     const newest = this.#options.objects.get(key);
     const patch = newest && this.#change(key, newest);
     if (newest !== undefined && patch !== undefined) await this.#write(key, newest, patch);
@@ -131,14 +129,14 @@ export class StatusWriter {
     // The object was deleted and created again since: its status is computed soon.
     if (desired.uid !== undefined && desired.uid !== object.uid) return undefined;
     const status = rules.fieldsOf(desired);
-    // The server may have added defaults to what was written.
+    // The server may have added defaults to the written status.
     const settled =
       written !== undefined &&
       isDeepStrictEqual(written.desired, status) &&
       isDeepStrictEqual(written.stored, object.status);
     if (settled) return undefined;
     const patch = rules.patch(object, status, time);
-    // Written by the leader before this one.
+    // The status was written by the previous leader.
     if (patch === undefined && written === undefined)
       this.#written.set(key, { desired: status, stored: object.status });
     return patch;

@@ -15,16 +15,15 @@ export interface Condition {
   readonly observedGeneration?: number;
 }
 
-/** Fields of `status` as the API has them. */
+/** Fields of `status` in the form of the API. */
 export type StatusFields = Readonly<Record<string, unknown>>;
 
-/** The status that an object is to have. */
 export interface DesiredStatus {
   /** As the store names kinds: that of a Gateway is `KubernetesGateway`. */
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  /** Of the object that the status was computed from. */
+  /** The UID of the object from which the status was computed. */
   readonly uid?: string;
   readonly generation?: number;
   readonly status: object;
@@ -32,17 +31,17 @@ export interface DesiredStatus {
   readonly listeners?: readonly ServedListener[];
 }
 
-/** By key of the resource: `Kind/namespace/name`. */
+/** By the key of the resource, `Kind/namespace/name`. */
 export type DesiredStatuses = Pick<ReadonlyMap<string, DesiredStatus>, 'get'>;
 
-/** Of a controller that writes statuses. */
+/** Options of a controller that writes statuses. */
 export interface StatusControllerOptions {
   readonly client: KubernetesClient;
   /** The namespaces whose objects are controlled; empty: all. Others may belong to another control plane. */
   readonly namespaces: readonly string[];
   /** The newest desired statuses, by key of the resource. */
   readonly desired: () => DesiredStatuses;
-  /** Status writes a second, and how many at once. */
+  /** Maximum rate of status writes, a second. */
   readonly statusQps: number;
   readonly statusBurst: number;
   /** Milliseconds since the epoch. */
@@ -64,7 +63,7 @@ export const STATUS_KINDS = [
   'BackendTLSPolicy',
 ] as const satisfies readonly Kind[];
 
-/** The objects of a list, without whatever else it contains. */
+/** The objects in a list; other items are left out. */
 export function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }

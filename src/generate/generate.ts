@@ -114,7 +114,6 @@ const GRPC_SERVER: PartGenerators<GrpcServerView> = {
   nds: NONE,
 };
 
-/** A part's generators, bound to a view. */
 interface BoundGenerator {
   readonly units: () => readonly Unit[];
   readonly generate: (unit: Unit, placements: readonly Placement[]) => UnitOutput;
@@ -242,7 +241,6 @@ function sharedMisfits(): (problem: PatchProblem) => PatchProblem {
   };
 }
 
-/** Outputs of the selected units of one type, and what was read for them. */
 interface UnitOutputs {
   readonly outputs: readonly (readonly [unit: Unit, output: UnitOutput | Error])[];
   readonly reads: TypeReads;
@@ -293,7 +291,6 @@ function problemOf(
   return unrecorded(() => firstOf(output.placed ?? [output.resources], dangling));
 }
 
-/** The first result that is defined. */
 function firstOf<T, R>(items: readonly T[], find: (item: T) => R | undefined): R | undefined {
   for (const item of items) {
     const found = find(item);

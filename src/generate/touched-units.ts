@@ -12,7 +12,6 @@ import {
   type View,
 } from './types.ts';
 
-/** Every unit of every type. */
 export const ALL_UNITS = {
   cds: 'all',
   sds: 'all',
@@ -22,7 +21,6 @@ export const ALL_UNITS = {
   nds: 'all',
 } as const satisfies Required<UnitSelection>;
 
-/** Host name of a service key `namespace/hostname`. */
 export function hostOfServiceKey(key: ServiceKey): string {
   return key.slice(key.indexOf('/') + 1);
 }

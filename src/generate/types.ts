@@ -56,7 +56,6 @@ export interface Capabilities {
 /** How a proxy's clusters name their endpoints: see `common/endpoint-names.ts`. */
 export type EndpointNames = 'cluster' | 'short';
 
-/** Patches of an EnvoyFilter. */
 export interface AppliedFilter {
   readonly key: ResourceKey;
   /** Indexes in its `configPatches`, ascending: those whose context and proxy match the view. */
@@ -130,7 +129,6 @@ export interface OutboundView extends PatchedView {
 
 /** A service port served by the workload itself. */
 export interface InboundPort {
-  /** Where the application listens. */
   readonly targetPort: number;
   readonly servicePort: number;
   readonly portName: string;
@@ -199,7 +197,6 @@ export interface GatewayView extends PatchedView {
   readonly capabilities: Capabilities;
 }
 
-/** Parts of Envoys. */
 export type EnvoyView = OutboundView | InboundView | GatewayView;
 
 /** Clients' part of gRPC applications that speak xDS themselves: equal for all of a namespace and Sidecar scope. */

@@ -74,7 +74,6 @@ export function withHostConflicts(state: MeshState): MeshState {
   return { ...state, nameConflicts: state.nameConflicts.with(conflicts) };
 }
 
-/** Namespaces that `exportTo` names. */
 function namedNamespaces(services: readonly Service[] | undefined): string[] {
   const names = (services ?? []).flatMap(({ exportTo }) => exportTo);
   return [...new Set(names)].filter((name) => name !== '*' && name !== '.' && name !== '~');

@@ -77,7 +77,7 @@ export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: Mes
   };
 }
 
-/** Merged deltas may set a service to the value that it has. */
+/** Merged deltas may set a service to its current value. */
 function changedServices(before: MeshState, services: MeshDelta['services']): Map<ServiceKey, ServiceChange> {
   const changed = new Map<ServiceKey, ServiceChange>();
   for (const [key, after] of services) {

@@ -33,7 +33,6 @@ const NO_SERVICES: readonly Service[] = [];
 const NO_INSTANCES: readonly BoundInstance[] = [];
 const NO_LABELS: Labels = {};
 
-/** The complete snapshot of a state, on the main thread. */
 export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScopes): Snapshot {
   const tables = { ...registry.resources, ...mesh.configs };
   const scopeOf: Snapshot['scopeOf'] = (namespace, labels) => {

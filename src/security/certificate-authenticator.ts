@@ -76,7 +76,7 @@ export function createCertificateAuthenticator({ trust, now }: CertificateAuthen
         return { ...verified(certificates), by: 'certificate' };
       } catch (error) {
         if (error instanceof CtlError) throw error;
-        // node:crypto throws for unknown kinds of keys.
+        // node:crypto throws for key types that it does not support.
         throw new CtlError('unauthenticated', 'it cannot be verified', {}, error);
       }
     },

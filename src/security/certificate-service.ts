@@ -9,16 +9,12 @@ import { encode, mesh } from '../protobuf/index.ts';
 import { credentialsOfCall } from './tls-credentials.ts';
 import type { Authentication, Authority, Caller } from './types.ts';
 
-/** Receives the service's events, for metrics and logs. */
 export interface CertificateObserver {
-  /** A certificate was requested. */
   requested(): void;
   /** An authenticated caller's identity cannot have a certificate. */
   unfitIdentity(peer: string): void;
   issued(caller: Caller): void;
-  /** A request was refused. */
   refused(peer: string, error: CtlError): void;
-  /** An internal error. */
   internalError(error: unknown): void;
 }
 

@@ -47,7 +47,6 @@ function checkKey({ x509: { publicKey } }: Certificate, what: string, maxRsaBits
   if (!fits) throw refused(`${what} is neither RSA of at most ${maxRsaBits} bits nor on a supported curve`);
 }
 
-/** The identity in a leaf certificate. */
 function identityOf(leaf: Certificate): Identity {
   const [uri, another] = leaf.uris;
   if (uri === undefined || another !== undefined)

@@ -33,7 +33,7 @@ function unusable(file: string, reason: string, cause?: unknown): CtlError {
   return new CtlError('failed_precondition', reason, { file }, cause);
 }
 
-/** Writes a temporary file and syncs it. Returns its name. */
+/** Writes a temporary file and syncs it. Returns its path. */
 async function writeAside(file: string, text: string, mode: number): Promise<string> {
   const aside = `${file}.${process.pid}.${randomUUID()}`;
   const handle = await open(aside, 'wx', mode);

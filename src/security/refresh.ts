@@ -81,7 +81,7 @@ export class Refresh<T> {
     return this.#loading;
   }
 
-  /** Loads once. Gives the delay until the next load, ms. */
+  /** Loads once. Returns the delay until the next load, ms. */
   async #once(): Promise<number> {
     try {
       const { value, refreshMs } = await this.#options.load(this.#ending.signal);

@@ -4,10 +4,10 @@ import { type Identity, spiffeUri } from '../core/identity.ts';
 
 const SUBJECT = /^system:serviceaccount:([^:]+):([^:]+)$/;
 
-/** Longest text of a caller that an error message repeats. */
+/** Maximum length of a caller's string that an error message repeats. */
 const MAX_QUOTED = 200;
 
-/** A caller's text as it may stand in an error message. */
+/** A caller's string in a form that is safe in an error message. */
 export function quoted(text: string): string {
   return JSON.stringify(text.slice(0, MAX_QUOTED));
 }

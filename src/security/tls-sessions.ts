@@ -103,7 +103,7 @@ export class TlsSessions {
 
   #find(id: string): Kept | undefined {
     const kept = this.#forget(id);
-    // Written so that an unreadable date counts as expired.
+    // Written so that a date that cannot be read counts as expired.
     if (kept === undefined || !(this.#now() < kept.endsAt)) return undefined;
     this.#add(id, kept);
     return kept;
@@ -116,7 +116,6 @@ export class TlsSessions {
     return kept;
   }
 
-  /** Adds an entry as the most recently used. */
   #add(id: string, kept: Kept): void {
     this.#kept.set(id, kept);
     this.#bytes += kept.bytes;

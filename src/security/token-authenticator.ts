@@ -59,7 +59,7 @@ function readPayload(token: string): JWTPayload {
   }
 }
 
-/** One line for an error of jose. */
+/** The reason in one line for an error of jose. */
 function reasonOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return 'it has expired';
   if (error instanceof errors.JWTClaimValidationFailed) {

@@ -15,7 +15,7 @@ export class TrustBundles {
     return this.#generation;
   }
 
-  /** Replaces the roots that `source` has for a trust domain. */
+  /** Sets the roots that `source` provides for a trust domain. */
   set(trustDomain: string, source: string, roots: readonly Certificate[]): void {
     const sources = this.#roots.get(trustDomain) ?? new Map<string, readonly Certificate[]>();
     sources.set(source, roots);

@@ -38,7 +38,6 @@ export interface Caller {
   readonly pod?: BoundPod;
 }
 
-/** One way to prove an identity. */
 export interface Authenticator {
   /** For logs and errors: `client certificate`, `token of https://…`. */
   readonly name: string;
@@ -57,7 +56,6 @@ export interface Authentication {
   authenticate(credentials: Credentials): Promise<Caller>;
 }
 
-/** A request for a certificate. */
 export interface SigningRequest {
   /** PEM-encoded PKCS #10; only its public key is used. */
   readonly csr: string;

@@ -18,7 +18,6 @@ import {
 /** The WorkloadGroup of a registered WorkloadEntry. */
 export const GROUP_ANNOTATION = 'mesh.io/autoRegistrationGroup';
 
-/** A WorkloadEntry that a workload may have. */
 export interface AdmittedEntry {
   readonly namespace: string;
   readonly name: string;
@@ -32,7 +31,6 @@ export interface AdmittedEntry {
 
 export type Admission = { readonly entry: AdmittedEntry } | { readonly refused: string };
 
-/** What admission reads of a proxy's node. */
 type ClaimingNode = Pick<ProxyNode, 'namespace' | 'identity' | 'addresses' | 'network' | 'locality'>;
 
 /** Most registered workloads of a group. One certificate is enough to register any number of addresses. */
@@ -113,14 +111,14 @@ function entryOf(
 /** `<group>-<ip>[-<network>]`, as Istio names them; undefined where that is no name. */
 function entryName(group: string, address: string, network: string): string | undefined {
   const parts = [group, address.replaceAll(':', '-'), ...(network === '' ? [] : [network])];
-  // An IPv6 address may end with colons.
+  // Addresses such as `fd00::` end with colons, and names must not end with hyphens.
   const name = parts.join('-').replace(/-+$/, '');
   return isDnsSubdomain(name) ? name : undefined;
 }
 
 /** Whether other machines can reach this address: not loopback, link-local, multicast or unspecified. */
 function isUsable(address: string): boolean {
-  // The form of an IPv6 address has its 16 bytes.
+  // `addressId` returns the 16 bytes of an IPv6 address.
   const bytes = addressId(address)?.split('.').map(Number) ?? [];
   const [first = 0, second = 0] = bytes;
   if (bytes.length === 4) return !([0, 127].includes(first) || first >= 224 || (first === 169 && second === 254));
@@ -222,7 +220,6 @@ function indexOf(entries: Entries): EntryIndex {
   return index;
 }
 
-/** Names of Nodes by their addresses. */
 function nodesOf(snapshot: Snapshot): ReadonlyMap<string, string> {
   const nodes = nodeTableOf(snapshot);
   const known = nodeIndexes.get(nodes);

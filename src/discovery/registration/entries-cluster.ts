@@ -88,7 +88,7 @@ class ClusterEntries {
     if (existing !== undefined && annotationOf(existing, GROUP_ANNOTATION) !== entry.group) {
       throw new CtlError('already_exists', `WorkloadEntry ${namespace}/${name} exists and was not registered for it`);
     }
-    // It has connected to another replica since.
+    // The workload has connected to another replica since.
     if (existing !== undefined && !this.#isMine(existing) && timeOf(existing, CONNECTED_AT) > connectedAt) {
       if (isNews && problem !== undefined) await this.#reportHealth(existing, problem);
       return;
@@ -130,7 +130,7 @@ class ClusterEntries {
     );
   }
 
-  /** Deletes an entry if its newest version may be deleted. */
+  /** Deletes an entry, unless its newest version must be kept. */
   async remove(
     { namespace, name }: Pick<AdmittedEntry, 'namespace' | 'name'>,
     mayRemove: (object: KubernetesObject) => boolean,
@@ -171,7 +171,7 @@ class ClusterEntries {
     try {
       return await this.#client.create(ENTRIES, object, { namespace });
     } catch (error) {
-      // Another replica was faster: it is read again.
+      // Another replica created it first: the entry is read again.
       if (error instanceof ApiError && error.code === 'already_exists') {
         throw new CtlError('unavailable', 'another replica has created it at the same time', {}, error);
       }
@@ -224,7 +224,7 @@ async function removeAbandoned(
         await entries.remove(meta, (object) => isAbandoned(object.metadata.annotations ?? {}, graceMs));
         failures.succeeded();
       } catch (error) {
-        // It has changed meanwhile.
+        // The entry has changed meanwhile.
         const isChanged = error instanceof ApiError && error.status === 409;
         if (!isChanged) reportFailure(failures, error);
       }

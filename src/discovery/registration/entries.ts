@@ -9,7 +9,6 @@ import type { AdmittedEntry } from './admission.ts';
 /** `origin.source` of WorkloadEntries that are kept in memory. */
 export const REGISTRATION_SOURCE = 'registered workloads';
 
-/** What registration reads of a proxy's node. */
 export type RegisteringNode = Pick<
   ProxyNode,
   'namespace' | 'identity' | 'addresses' | 'network' | 'locality' | 'serviceAccount'

@@ -51,7 +51,6 @@ export interface SavedWorkloadsOptions {
   readonly directory: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** The workloads that are registered now. */
   readonly current: () => Iterable<SavedWorkload>;
 }
 
@@ -102,7 +101,6 @@ export class SavedWorkloads {
     });
   }
 
-  /** Writes what has changed last. */
   async close(): Promise<void> {
     await this.#writing;
     if (this.#timer === undefined) return;
@@ -131,7 +129,7 @@ export class SavedWorkloads {
   /** The current workloads as JSON, separated by commas. */
   async #rows(): Promise<string> {
     const ofNamespaces = new Map<string, Size>();
-    // The rest of the file.
+    // The size of the rest of the file, bytes.
     const inAll = { workloads: 0, bytes: 64 };
     const rows: string[] = [];
     let [left, turn] = [0, 0];

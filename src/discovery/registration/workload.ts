@@ -8,15 +8,13 @@ import { type WorkloadTurns, workloadTurns } from './write-limits.ts';
 export interface Workload {
   readonly key: string;
   readonly streams: Set<RegisteringStream>;
-  /** Of the stream that was opened last. */
+  /** The stream that was opened last. */
   stream: RegisteringStream;
   /** Milliseconds since the epoch; undefined while there are streams. */
   disconnectedAt: number | undefined;
-  /** Its entry, written or being written. */
   entry: AdmittedEntry | undefined;
   /** What was written, and when it is to be written again (monotonic ms); undefined: the next work writes it. */
   written: { readonly text: string; readonly refreshAt: number } | undefined;
-  /** Why it is not registered; undefined when it is. */
   refused: string | undefined;
   timer: Timer | undefined;
   /** Whether the log says that it is registered. */

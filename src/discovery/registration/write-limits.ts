@@ -11,16 +11,15 @@ import { TokenBucket } from '../../core/fairness/token-bucket.ts';
  * the API server has other clients.
  */
 const WRITES = { rate: 50, burst: 200 };
-/** The same of one service account. */
+/** The limit of one service account. */
 const ACCOUNT_WRITES = { rate: 10, burst: 100 };
 /** The same of one workload: an application that fails and recovers without end causes pushes to its callers. */
 const WORKLOAD_WRITES = { rate: 0.2, burst: 10 };
 /** The longest wait for a turn, ms. */
 const LONGEST_WAIT_MS = 60_000;
-/** Accounts whose rate is remembered. */
+/** Number of accounts whose rate is remembered. */
 const MAX_ACCOUNTS = 1000;
 
-/** The writes of one workload. */
 export interface WorkloadTurns {
   readonly bucket: TokenBucket;
   /** Whether its account's share was taken for its next write, which was delayed until it is available. */
@@ -62,7 +61,7 @@ export class WriteLimits {
 
   #accountOf(account: string): TokenBucket {
     const bucket = this.#accounts.get(account) ?? new TokenBucket({ ...ACCOUNT_WRITES, now: systemClock.now });
-    // The one that has been used most recently is last.
+    // The most recently used account comes last.
     this.#accounts.delete(account);
     this.#accounts.set(account, bucket);
     const [oldest] = this.#accounts.keys();

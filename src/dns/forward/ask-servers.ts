@@ -40,7 +40,7 @@ export async function askServers(request: Request, context: AskContext): Promise
           failures.succeeded();
           return response;
         }
-        // It would answer the same again.
+        // The server would return the same code again.
         refusing.add(server);
         unusable = response;
         log.debug(`the DNS server ${server.name} returned ${rcodeName(rcode)}`);
@@ -65,7 +65,7 @@ async function tried(
   const rcode = rcodeOf(response.message);
   const unknownEdns = rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP;
   if (!unknownEdns || request.edns === undefined) return response;
-  // RFC 6891 section 6.2.2: the server does not know EDNS.
+  // The server does not support EDNS (RFC 6891 section 6.2.2).
   counters.upstreamQueries++;
   return await server.exchange({ ...request, edns: undefined }, timeoutMs);
 }

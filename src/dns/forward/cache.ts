@@ -111,7 +111,7 @@ function ttlOf(message: Buffer, at: number): number {
   return ttl > 0x7fffffff ? 0 : ttl;
 }
 
-/** How long a response may be used; 0: not at all. */
+/** How long a response may be used, seconds; 0 when it must not be cached. */
 function lifetimeSeconds(message: Buffer, records: readonly RecordLayout[]): number {
   const rcode = rcodeOf(message);
   if (isTruncated(message) || (rcode !== RCODE.NOERROR && rcode !== RCODE.NXDOMAIN)) return 0;

@@ -27,7 +27,7 @@ export interface ForwarderLimits extends CacheLimits {
   readonly maxWaiting: number;
 }
 
-/** Each question in flight takes a socket. */
+/** Each query in flight needs a socket. */
 const DEFAULTS: ForwarderLimits = { maxInFlight: 500, maxWaiting: 2000, maxEntries: 4096, maxBytes: 2 * 1024 * 1024 };
 
 /** Counters since the start. */
@@ -35,19 +35,17 @@ export interface ForwarderStats {
   /** Questions answered from the cache, and those that had to wait for a server. */
   readonly cacheHits: number;
   readonly cacheMisses: number;
-  /** Queries sent to servers. */
   readonly upstreamQueries: number;
-  /** Of them, those without a usable response. */
+  /** The number of those without a usable response. */
   readonly upstreamFailures: number;
   /** Queries that had been sent by this forwarder and came back. */
   readonly loops: number;
-  /** Entries of the cache. */
   readonly cacheEntries: number;
 }
 
 export interface Forwarder extends DnsResolver {
   readonly stats: ForwarderStats;
-  /** Ends what is in flight and closes connections. */
+  /** Aborts the queries in flight and closes connections. */
   close(): void;
 }
 

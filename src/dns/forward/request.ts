@@ -42,7 +42,6 @@ export function encodeRequest({ question, flags, edns }: Request, id: number): B
   return edns === undefined ? message : withOpt(message, SAFE_UDP_BYTES, RCODE.NOERROR, edns.dnssecOk);
 }
 
-/** A response whose id and question are those of the request. */
 export interface UpstreamResponse {
   /** Without OPT record. */
   readonly message: Buffer;

@@ -10,7 +10,6 @@ import type { Upstream, UpstreamSource } from './upstream.ts';
 
 export interface ResolvConfUpstreamOptions {
   readonly conf: { current(): ResolvConf };
-  /** Port of the servers. */
   readonly port?: number;
   /**
    * Whether this process listens on an address itself: a query to it would come back, so that it is not asked.

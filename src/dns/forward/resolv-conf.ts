@@ -15,7 +15,7 @@ export interface ResolvConf {
   readonly timeoutMs: number;
   /** How many times all servers are asked. */
   readonly attempts: number;
-  /** Each query begins at another server. */
+  /** Each query begins with another server. */
   readonly rotate: boolean;
   /** Queries are sent over TCP (`use-vc`). */
   readonly tcp: boolean;
@@ -33,7 +33,7 @@ const MAX_TIMEOUT_SECONDS = 30;
 /** More than the three of the C library; a file with more is a mistake. */
 const MAX_SERVERS = 8;
 const MAX_SEARCH = 32;
-/** Longer files are refused. */
+/** Maximum size of a file; a longer one is not read. */
 const MAX_CHARACTERS = 64 * 1024;
 
 export const NO_RESOLV_CONF: ResolvConf = {
@@ -133,7 +133,7 @@ export async function followResolvConf(options: ResolvConfOptions): Promise<Reso
       warn(`${path} cannot be read: ${messageOf(error)}; ${kept()}`);
     }
   };
-  // One reading at a time, in order.
+  // The file is read once at a time, in order.
   let last = Promise.resolve();
   const queue = (): Promise<void> => {
     last = last.then(reload);

@@ -12,9 +12,9 @@ export interface StreamUpstreamOptions {
   readonly name: string;
   /** A connection takes no new queries after this, ms; default 10 minutes. */
   readonly maxAgeMs?: number;
-  /** Begins a connection. */
+  /** Opens a connection. */
   dial(): Socket;
-  /** The event that says that it can be used. */
+  /** The event after which the connection can be used. */
   readonly ready: 'connect' | 'secureConnect';
   /** An unused connection is closed after this, ms. */
   readonly idleMs: number;
@@ -32,7 +32,7 @@ const MAX_AGE_MS = 600_000;
 /** After a connection that failed, queries fail at once for this long. */
 const BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 30_000;
-/** Queries on one connection at once. */
+/** Maximum number of queries on one connection at the same time. */
 const MAX_PENDING = 1000;
 
 interface Pending {
@@ -161,7 +161,7 @@ function connect(
     for (const message of messages) {
       const id = message.length < 2 ? -1 : message.readUInt16BE(0);
       const waiting = pending.get(id);
-      // Late responses, and those to other questions, are ignored.
+      // Late responses and responses to other questions are ignored.
       const response = waiting === undefined ? undefined : readResponse(message, waiting.request, id);
       if (waiting === undefined || response === undefined) continue;
       pending.delete(id);

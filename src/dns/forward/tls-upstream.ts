@@ -6,14 +6,14 @@ import { createFailureLog, type Log } from '../../core/log.ts';
 import { createStreamUpstream } from './stream-upstream.ts';
 import type { UpstreamSource } from './upstream.ts';
 
-/** Where a DNS server over TLS is. */
+/** The address of a DNS server over TLS. */
 export interface TlsServerAddress {
   /** Host name or IP address; its certificate must be valid for it. */
   readonly host: string;
   readonly port: number;
 }
 
-/** Certificates for a connection; read for each. */
+/** Certificates for a connection; they are read for each connection. */
 export interface TlsClientCertificates {
   /** PEM certificates that the server's certificate may be signed by; undefined: those of the system. */
   readonly ca?: string | undefined;

@@ -9,7 +9,7 @@ export interface UdpExchangeOptions {
   readonly host: string;
   readonly port: number;
   readonly timeoutMs: number;
-  /** Local ports of queries in flight, with their ids. */
+  /** Local ports of the queries in flight, with their ids. */
   readonly sent: Map<number, number>;
 }
 
@@ -30,7 +30,7 @@ export function exchangeUdp(request: Request, options: UdpExchangeOptions): Prom
       clearTimeout(timer);
       if (local !== undefined) sent.delete(local);
       socket.removeAllListeners('message');
-      // Errors after the end concern nobody.
+      // After the end of the exchange, errors are ignored.
       socket.removeAllListeners('error').on('error', () => undefined);
       socket.close();
     };

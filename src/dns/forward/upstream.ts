@@ -1,7 +1,6 @@
 /** Contract of what the forwarder asks. */
 import type { Request, UpstreamResponse } from './request.ts';
 
-/** One server. */
 export interface Upstream {
   /** For logs: `udp://192.0.2.1:53`. */
   readonly name: string;
@@ -9,9 +8,9 @@ export interface Upstream {
   exchange(request: Request, timeoutMs: number): Promise<UpstreamResponse>;
 }
 
-/** The servers that are in force at this moment. */
+/** The servers that are currently in force. */
 export interface UpstreamSet {
-  /** In the order in which they are asked. */
+  /** The servers in the order in which they are asked. */
   readonly upstreams: readonly Upstream[];
   /** How many times all of them are asked. */
   readonly attempts: number;

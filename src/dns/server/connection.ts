@@ -17,7 +17,7 @@ export interface ConnectionLimits {
 /** Responses that wait for the client to read them, bytes: reading stops above. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 
-/** Serves the connection until it closes. */
+/** Serves a connection until it is closed. */
 export function serveConnection(socket: Socket, client: DnsClient, handler: Handler, limits: ConnectionLimits): void {
   const reader = createFrameReader(MAX_QUERY_BYTES);
   const queued: Buffer[] = [];
@@ -76,7 +76,7 @@ export function serveConnection(socket: Socket, client: DnsClient, handler: Hand
     proceed();
   });
   socket.on('drain', proceed);
-  // The client may close its half after its last query.
+  // The client may close its side after its last query.
   socket.on('end', () => {
     ended = true;
     proceed();

@@ -9,7 +9,7 @@ import { errorReply, finished, isTruncated, rcodeOf, startReply, withOpt } from 
 
 export interface HandlerOptions {
   readonly resolvers: readonly DnsResolver[];
-  /** Clients that are not allowed are answered REFUSED. */
+  /** Whether the client may send queries; others receive REFUSED. */
   allows(client: DnsClient): boolean;
   /** How many queries may wait for an answer at once. */
   readonly maxWaiting: number;

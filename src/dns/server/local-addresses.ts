@@ -14,7 +14,7 @@ export function createLocalAddresses(now: () => number, interfaces = networkInte
   let known = new Set<string>();
   let readAt = Number.NEGATIVE_INFINITY;
   return (text) => {
-    // Most clients.
+    // Most clients have this prefix.
     if (text.startsWith('127.')) return true;
     const address = text.replace(/^::ffff:/i, '').replace(/%.*$/, '');
     if (address === '::1' || address.startsWith('127.')) return true;

@@ -15,7 +15,7 @@ import { startUdp } from './udp.ts';
 export interface DnsListener {
   /** IP address; undefined: all addresses of the machine. */
   readonly host: string | undefined;
-  /** 0: any free port. */
+  /** 0 selects any free port. */
   readonly port: number;
   readonly tls?: DnsServerTls | undefined;
   /** Left out on a machine that does not have this address: `::1` where IPv6 is switched off. */
@@ -24,7 +24,7 @@ export interface DnsListener {
 
 export interface DnsServerOptions {
   readonly listen: readonly DnsListener[];
-  /** Asked in this order. What none of them answers is refused. */
+  /** The resolvers in the order in which they are asked. A query that none of them answers receives REFUSED. */
   readonly resolvers: readonly DnsResolver[];
   /** `local`: only programs on this machine are answered. `any` is an open resolver for all who reach the address. */
   readonly clients: 'local' | 'any';

@@ -10,7 +10,7 @@ import type { Handler } from './handler.ts';
 
 /** Certificates of a server over TLS, which may change while it runs. */
 export interface DnsServerTls {
-  /** Used for new connections. */
+  /** The TLS context for new connections. */
   context(): SecureContextOptions;
   /** Calls `listener` after each change of `context`. Returns a function that stops this. */
   onRenew(listener: () => void): () => void;
@@ -86,7 +86,7 @@ export async function startStreams(
 
 function serve(socket: Socket, protocol: 'tcp' | 'tls', identity: string | undefined, context: StreamContext): void {
   const { remoteAddress: address, remotePort: port } = socket;
-  // A connection that is closed already has no address.
+  // A connection that is already closed has no address.
   if (address === undefined || port === undefined) socket.destroy();
   else serveConnection(socket, { protocol, address, port, identity }, context.handler, context.limits);
 }

@@ -7,22 +7,18 @@ import { setImmediate } from 'node:timers/promises';
 import { addressBytes } from '../wire/addresses.ts';
 import { nameBytes } from '../wire/records.ts';
 
-/** The addresses of one name of the mesh. */
 export interface NameEntry {
   /** IPv4 and IPv6 addresses; empty for a name that exists without an address. */
   readonly ips: readonly string[];
 }
 
-/** A name in one table. */
 export type NameId = number;
 
 /** Immutable; a change of the names is a new table. */
 export interface NameTable {
-  /** How many names it has. */
   readonly size: number;
   /** How many names and addresses were left out because they are invalid. */
   readonly invalid: number;
-  /** How many of them are wildcards. */
   readonly wildcards: number;
   /** @param name lower case, without a dot at the end */
   find(name: string): NameId | undefined;
@@ -63,7 +59,7 @@ export async function buildNameTable(entries: Entries): Promise<NameTable> {
 }
 
 class TableBuilder {
-  /** By wire name. */
+  /** Names in wire format → ids. */
   readonly #index = new Map<string, NameId>();
   /** Three numbers a name: where its addresses begin, where those of IPv6 begin, where they end. */
   readonly #bounds: number[] = [];

@@ -13,7 +13,7 @@ import type { NameId, NameTable } from './name-table.ts';
  */
 const OWN_TYPES: ReadonlySet<number> = new Set([TYPE.A, TYPE.AAAA, TYPE.CNAME, TYPE.SVCB, TYPE.HTTPS, TYPE.ANY]);
 
-/** Space that a response leaves for the OPT record. */
+/** The rest of a response is needed for the OPT record. */
 const MAX_RESPONSE_BYTES = MAX_MESSAGE_BYTES - 11;
 
 export interface TableResolverOptions {

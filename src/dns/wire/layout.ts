@@ -24,7 +24,7 @@ export interface MessageLayout {
   readonly records: readonly RecordLayout[];
 }
 
-/** A name is at most 255 bytes (RFC 1035 section 3.1). */
+/** A name has at most 255 bytes (RFC 1035 section 3.1). */
 const MAX_NAME_BYTES = 255;
 const POINTER = 0xc0;
 

@@ -64,7 +64,7 @@ class WireQuery implements DnsQuery {
   }
 }
 
-/** Of a name without its root label. */
+/** The dotted form of a name, without its root label. */
 function dottedName(wireName: string): string {
   const labels: string[] = [];
   for (let at = 0; at < wireName.length; ) {
@@ -109,13 +109,13 @@ export function readPlainQuery(bytes: Buffer): DnsQuery | undefined {
   return new WireQuery(bytes, questionEnd, type, { udpPayload: bytes.readUInt16BE(questionEnd + 3), dnssecOk });
 }
 
-/** The same for every message, with all checks of the whole. */
+/** Reads any message with all checks of the whole. */
 export function readAnyQuery(bytes: Buffer): DnsQuery | UnusableQuery {
   if (bytes.length < HEADER_BYTES) return IGNORED;
   const flags = bytes.readUInt16BE(2);
   if ((flags & 0x8000) !== 0) return IGNORED;
   if ((flags & 0x7800) !== 0) return unusable(RCODE.NOTIMP);
-  // One question, neither answers nor authorities.
+  // Exactly one question, and no answers or authorities.
   const oneQuestion = bytes.readUInt16BE(4) === 1 && bytes.readUInt32BE(6) === 0;
   if (!oneQuestion || bytes.readUInt16BE(10) > MAX_ADDITIONAL) return unusable(RCODE.FORMERR);
   if (bytes.length > MAX_QUERY_BYTES) return unusable(RCODE.FORMERR);

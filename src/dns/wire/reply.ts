@@ -31,7 +31,7 @@ export function startReply(query: DnsQuery, flags: number, rcode: number, spaceF
 export function errorReply(bytes: Buffer, rcode: number, questionEnd: number | undefined): Buffer {
   const reply = Buffer.alloc(questionEnd ?? HEADER_BYTES);
   bytes.copy(reply, 0, 0, reply.length);
-  // Operation code and RD are those of the query.
+  // The response repeats the operation code and RD of the query.
   reply.writeUInt16BE(FLAG.QR | (bytes.readUInt16BE(2) & 0x7900) | (rcode & 0xf), 2);
   reply.writeUInt16BE(questionEnd === undefined ? 0 : 1, 4);
   reply.writeUInt32BE(0, 6);

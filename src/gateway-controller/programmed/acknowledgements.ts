@@ -12,7 +12,7 @@ import { ReplicaReports } from './replica-reports.ts';
 import { encodeReport, type GatewayReport } from './report.ts';
 import { ReportLease, type ReportLeaseOptions } from './report-lease.ts';
 
-/** What the controller needs of it. */
+/** What the Gateway controller needs of it. */
 export interface Acknowledgements {
   /** What the proxies of a Gateway (`namespace/name`) have, by replica. */
   of(gateway: string): readonly GatewayReport[];
@@ -27,7 +27,7 @@ export class AcknowledgedListeners implements Acknowledgements {
   readonly #options: AcknowledgedListenersOptions;
   readonly #proxies: ConnectedProxies;
   readonly #lease: ReportLease;
-  /** Undefined where this replica does not lead. */
+  /** Undefined when this replica does not lead. */
   #leading: { readonly others: ReplicaReports; onChanged(gateways: readonly string[]): void } | undefined;
 
   constructor(options: AcknowledgedListenersOptions) {

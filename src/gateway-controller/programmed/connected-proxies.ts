@@ -20,7 +20,6 @@ export interface ConnectedProxiesOptions {
   readonly clock: Clock;
   /** The listeners of a Gateway by its key; undefined where it is not served. */
   readonly listenersOf: (key: string) => readonly ServedListener[] | undefined;
-  /** The version of the snapshot that is served. */
   readonly version: () => number;
   /** The reports of these Gateways (`namespace/name`) have changed. */
   onChanged(gateways: readonly string[]): void;
@@ -34,15 +33,15 @@ interface Gateway {
   listeners: readonly WantedListener[];
 }
 
-/** Between two looks at what proxies have, ms. */
+/** Interval at which the acknowledgements of proxies are checked, ms. */
 const LOOK_MS = 250;
 
 export class ConnectedProxies {
   readonly #options: ConnectedProxiesOptions;
-  /** By `namespace/name`; those with connected proxies. */
+  /** By `namespace/name`; only Gateways with connected proxies. */
   readonly #gateways = new Map<string, Gateway>();
   readonly #looks: Rounds<NotedProxy>;
-  /** Of Gateways with more proxies than count. */
+  /** Visits Gateways that have more proxies than are counted. */
   readonly #turns: Rounds<Gateway>;
   /** Gateways whose reports have changed in this slice. */
   readonly #changed = new Set<string>();
@@ -116,7 +115,7 @@ export class ConnectedProxies {
     const before = new Map(gateway.listeners.map(({ digest, since }) => [digest, since]));
     const served = this.#options.listenersOf(statusKey('KubernetesGateway', namespace, name)) ?? [];
     gateway.listeners = served.map((listener) => ({ ...listener, since: before.get(listener.digest) ?? version }));
-    // A listener that comes back is acknowledged once more.
+    // A listener that is restored must be acknowledged again.
     const digests = new Set(served.map(({ digest }) => digest));
     for (const proxy of gateway.proxies.counted()) {
       proxy.keep(digests);

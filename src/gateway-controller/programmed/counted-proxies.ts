@@ -14,19 +14,19 @@ export interface Turn {
 }
 
 export class CountedProxies {
-  /** The first count. */
+  /** In the order of their turns: the first ones are counted. */
   readonly #proxies = new Set<NotedProxy>();
 
   get size(): number {
     return this.#proxies.size;
   }
 
-  /** Some do not count. */
+  /** Whether some proxies are not counted. */
   get areCrowded(): boolean {
     return this.#proxies.size > MAX_PODS;
   }
 
-  /** Returns whether the proxy counts. */
+  /** Returns whether the proxy is counted. */
   add(proxy: NotedProxy): boolean {
     this.#proxies.add(proxy);
     return !this.areCrowded;

@@ -9,13 +9,13 @@ import type { ProxyListeners } from './report.ts';
 
 export interface Programming {
   readonly listeners: readonly ServedListener[];
-  /** What ready proxies have. */
+  /** The listeners of ready proxies. */
   readonly proxies: readonly ProxyListeners[];
   /** The status that the Gateway has in the API server. */
   readonly current: StatusFields;
 }
 
-/** Names of listeners in one message. */
+/** Maximum number of listener names in a message. */
 const MAX_NAMES = 5;
 
 export function withAcknowledged(desired: DesiredStatus, programming: Programming): DesiredStatus {
@@ -36,7 +36,7 @@ export function withAcknowledged(desired: DesiredStatus, programming: Programmin
   return { ...desired, status: { ...status, conditions: ofGateway, listeners } };
 }
 
-/** Why a listener is not programmed; undefined: it is. */
+/** Why a listener is not programmed; undefined when it is. */
 function complaintOf(
   { name, digest }: ServedListener,
   desired: readonly StatusFields[],
@@ -57,7 +57,7 @@ function generationOf(conditions: readonly StatusFields[]): unknown {
   return conditions.find(({ type, status }) => type === 'Programmed' && status === 'True')?.observedGeneration;
 }
 
-/** What is wrong counts before what is awaited. */
+/** A rejected listener takes precedence over one that is not acknowledged yet. */
 function summary(complaints: ReadonlyMap<unknown, Complaint>): Complaint {
   const invalid = [...complaints].find(([, { reason }]) => reason === 'Invalid');
   if (invalid !== undefined) return { reason: 'Invalid', message: `listener ${invalid[0]}: ${invalid[1].message}` };

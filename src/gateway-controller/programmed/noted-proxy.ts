@@ -5,7 +5,7 @@ import { MAX_ERROR, type ProxyListeners } from './report.ts';
 import type { NextVisit } from './rounds.ts';
 
 export interface WantedListener extends ServedListener {
-  /** The snapshot version from which on proxies are sent it. */
+  /** The snapshot version from which on the listener is sent to proxies. */
   readonly since: number;
 }
 
@@ -35,7 +35,7 @@ export class NotedProxy implements ProxyListeners {
     this.#proxy = proxy;
   }
 
-  /** Whether it has acknowledged or rejected a listener. */
+  /** Whether the proxy has acknowledged or rejected a listener. */
   get hasAnswered(): boolean {
     return this.acknowledged.size + this.rejected.size > 0;
   }
@@ -49,7 +49,7 @@ export class NotedProxy implements ProxyListeners {
     this.keep(new Set());
   }
 
-  /** Forgets all but these listeners, by their digests. */
+  /** Forgets all listeners but these, by their digests. */
   keep(digests: ReadonlySet<string>): void {
     for (const known of [this.acknowledged, this.rejected])
       for (const digest of known.keys()) if (!digests.has(digest)) known.delete(digest);

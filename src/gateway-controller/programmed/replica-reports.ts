@@ -29,7 +29,7 @@ interface Replica {
   readonly gateways: ReadonlyMap<string, string>;
 }
 
-/** How often it is checked which reports have expired, ms. */
+/** Interval at which expired reports are searched, ms. */
 const CHECK_MS = 5_000;
 const NOTHING: ReadonlyMap<string, string> = new Map();
 
@@ -80,7 +80,7 @@ export class ReplicaReports {
     await this.#leases.close();
   }
 
-  /** The reports about a Gateway (`namespace/name`). */
+  /** The reports about a Gateway `namespace/name`. */
   of(gateway: string): readonly GatewayReport[] {
     return [...this.#replicas.values()].flatMap(({ gateways }) => {
       const text = gateways.get(gateway);
@@ -90,7 +90,7 @@ export class ReplicaReports {
 
   #set(lease: ReadLease): void {
     const known = this.#replicas.get(lease.name);
-    // Listed again.
+    // The Lease was listed again without a change.
     if (lease.isOwn || known?.lease.version === lease.version) return;
     const gateways = known?.lease.text === lease.text ? known.gateways : splitReport(lease.text);
     this.#replace(lease.name, { lease, seenAt: this.#options.clock.now(), gateways });
@@ -117,7 +117,7 @@ export class ReplicaReports {
     this.#timer = clock.setTimer(CHECK_MS, () => this.#check());
   }
 
-  /** Not where it was renewed meanwhile. Does not reject. */
+  /** Keeps a Lease that was renewed meanwhile. Does not reject. */
   async #delete({ name, uid, version }: ReadLease): Promise<void> {
     const { client, namespace } = this.#options;
     try {

@@ -14,27 +14,27 @@ import {
   reportFailure,
 } from '../../kubernetes/index.ts';
 
-/** Of the Leases with reports; its value is the revision. */
+/** The label of Leases with reports; its value is the revision. */
 export const REPORT_LABEL = 'gateway.mesh.io/report';
 export const REPORT_ANNOTATION = 'gateway.mesh.io/acknowledged';
 /** A report that was not renewed for this time is that of a replica that has ended, seconds. */
 export const REPORT_SECONDS = 30;
 
-/** Between two writes while the report changes, ms. */
+/** Interval between two writes while the report changes, ms. */
 const WRITE_MS = 1_000;
 /** Bytes of reports that a replica writes in a millisecond, on average: a large report is written less often. */
 const BYTES_PER_MS = 25;
 const RENEW_MS = 10_000;
 const RETRY_MAX_MS = 60_000;
-/** For the deletion when the replica ends, ms. */
+/** Time limit for the deletion when the replica ends, ms. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
 export interface ReportPlace {
   readonly client: KubernetesClient;
-  /** That of the program. */
+  /** The namespace of the program. */
   readonly namespace: string;
   readonly revision: string;
-  /** Of this replica, in no other Lease. */
+  /** The identity of this replica, which no other Lease has. */
   readonly identity: string;
   readonly clock: Clock;
   /** 0 ≤ x < 1. */
@@ -47,7 +47,7 @@ export interface ReportLeaseOptions extends ReportPlace {
   readonly id: string;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** Undefined: there is nothing to report. */
+  /** The report; undefined when there is nothing to report. */
   readonly report: () => string | undefined;
 }
 
@@ -55,7 +55,7 @@ export class ReportLease {
   readonly #options: ReportLeaseOptions;
   readonly #failures: FailureLog;
   readonly #name: string;
-  /** As it was written last; undefined: there is none. */
+  /** The Lease as it was written last; undefined when it does not exist. */
   #lease: KubernetesObject | undefined;
   /** The last write failed: it may have been made, or somebody else changed the Lease. */
   #isUncertain = false;
@@ -78,7 +78,7 @@ export class ReportLease {
 
   /** The report may have changed. */
   changed(): void {
-    // After a failure the attempts are further apart.
+    // After a failure the attempts have a longer interval.
     if (this.#attempts > 0) return;
     const pause = Math.max(WRITE_MS, (this.#text?.length ?? 0) / BYTES_PER_MS);
     this.#writeAfter(this.#writtenAt + pause - this.#options.clock.now());
@@ -89,7 +89,7 @@ export class ReportLease {
     this.#closed = true;
     this.#timer?.timer.cancel();
     await this.#running;
-    // The leader deletes it otherwise, when it has expired.
+    // If the deletion fails, the leader deletes the Lease after it has expired.
     if (this.#lease !== undefined) await this.#write(undefined).catch(() => {});
   }
 
@@ -140,7 +140,7 @@ export class ReportLease {
     }
   }
 
-  /** @param text undefined: deletes it */
+  /** @param text undefined deletes the Lease */
   async #write(text: string | undefined): Promise<void> {
     const { client, namespace, revision, identity, clock, now } = this.#options;
     const name = this.#name;

@@ -7,7 +7,7 @@ import { isObject } from '../../core/objects.ts';
 /** What one proxy has acknowledged and rejected of the current listeners, by their digests. */
 export interface ProxyListeners {
   readonly acknowledged: ReadonlySet<string>;
-  /** With what the proxy wrote. */
+  /** Digest of each rejected listener → the proxy's message. */
   readonly rejected: ReadonlyMap<string, string>;
 }
 
@@ -17,7 +17,7 @@ export type GatewayReport = ReadonlyMap<string, ProxyListeners>;
 /** By `namespace/name` of the Gateway. */
 export type Report = ReadonlyMap<string, GatewayReport>;
 
-/** Pods of one Gateway in the report of a replica. */
+/** Maximum number of Pods of one Gateway in the report of a replica. */
 export const MAX_PODS = 8;
 /** Maximum length of a proxy's message about a listener that it rejects, characters. */
 export const MAX_ERROR = 256;
@@ -41,7 +41,7 @@ export function encodeReport(report: Report): { readonly text: string; readonly 
     bytes += size;
     chosen.push(entry);
   }
-  // In an order that does not depend on who connected first.
+  // The order does not depend on which proxy connected first.
   return { text: `{${chosen.sort().join(',')}}`, left: report.size - chosen.length };
 }
 
@@ -81,7 +81,7 @@ export function splitReport(text: string): ReadonlyMap<string, string> {
   }
 }
 
-/** @param text of one Gateway; what is no report is left out */
+/** @param text the entry of one Gateway; invalid entries are left out */
 export function decodeGateway(text: string): GatewayReport {
   const report: unknown = JSON.parse(text);
   const pods = isObject(report) ? Object.entries(report) : [];

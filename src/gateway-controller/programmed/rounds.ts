@@ -11,18 +11,18 @@ export type NextVisit = 'none' | 'new-version' | 'next-round';
 
 export interface RoundsOptions<T> {
   readonly clock: Clock;
-  /** Between the starts of two rounds, ms. */
+  /** Interval between the starts of two rounds, ms. */
   readonly intervalMs: number;
   /** The version of the snapshot that is served. */
   readonly version: () => number;
   visit(item: T): NextVisit;
-  /** A slice of visits was made. */
+  /** Called after a slice of visits. */
   onSlice(): void;
 }
 
-/** After this time no further visit of a slice begins, ms. */
+/** Time after which a slice begins no further visit, ms. */
 const SLICE_MS = 5;
-/** The share of time that slices may take. */
+/** Maximum share of time that slices take. */
 const SLICE_SHARE = 1 / 20;
 /** Longest pause between two slices because the first took long, ms: a thread that was suspended is caught up soon. */
 const MAX_PAUSE_MS = 1_000;
@@ -34,7 +34,7 @@ export class Rounds<T extends { readonly namespace: string }> {
   readonly #nextRound = new Set<T>();
   readonly #untilNewVersion = new Set<T>();
   #version = Number.NaN;
-  /** When the next round may start. */
+  /** The earliest start of the next round, by the monotonic clock. */
   #roundAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
   #closed = false;
@@ -43,7 +43,7 @@ export class Rounds<T extends { readonly namespace: string }> {
     this.#options = options;
   }
 
-  /** Visits the item in the next round. */
+  /** The item is visited in the next round. */
   add(item: T): void {
     this.#untilNewVersion.delete(item);
     this.#nextRound.add(item);

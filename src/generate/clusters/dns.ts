@@ -21,7 +21,7 @@ const LOOKUP_FAMILY = { ipv4: V4_ONLY, ipv6: V6_ONLY, dual: V4_PREFERRED } as co
 /** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` has the same names with other numbers. */
 const OLD_LOOKUP_FAMILY = { ipv4: 1, ipv6: 2, dual: 3 } as const satisfies Record<NodeFamilies, number>;
 
-/** Resolves names to endpoints (all of their addresses) at this rate. */
+/** How Envoy resolves names to endpoints (all of their addresses), and how often. */
 export interface DnsSettings {
   readonly families: NodeFamilies;
   readonly refreshRateMs: number;

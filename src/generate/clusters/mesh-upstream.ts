@@ -22,7 +22,6 @@ type Cluster = envoy.config.cluster.v3.Cluster.Input;
 type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
 type Transport = Pick<Cluster, 'transportSocket' | 'transportSocketMatches'>;
 
-/** Inputs of the transport to a service within the mesh. */
 export interface MeshPeering {
   readonly service: Service;
   readonly mesh: MeshConfig;
@@ -41,7 +40,6 @@ export function meshTransport(
   discovery: Discovery,
   speaks: UpstreamHttp,
 ): Transport {
-  // Without certificates there is only plain text.
   if (!inputs.sds) return PLAIN;
   const { service, port, policy } = target;
   if (policy.tls !== undefined) return { transportSocket: mutualTls(inputs, target, policy.tls, speaks) };
@@ -85,7 +83,7 @@ function mutualTls(
   return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
 }
 
-/** Envoy refuses longer ones. Servers of the mesh do not choose by name, so that no name works as well. */
+/** Envoy rejects longer server names. Servers of the mesh do not select by name, so it can be omitted. */
 const MAX_SERVER_NAME = 255;
 
 function serverName(port: number, subset: string, host: string): string {

@@ -63,7 +63,6 @@ type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
-/** The inputs of a service's clusters. */
 interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly memos: Memos;
   readonly rule: MergedDestinationRule | undefined;
@@ -72,7 +71,6 @@ interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly passedOn: boolean;
   /** How the clusters name the endpoints that they request. */
   readonly endpointNames: EndpointNames;
-  /** Who reads the files in the rule's TLS settings. */
   readonly files: FileReader;
   /** Secrets for the rule's TLS settings, at gateways. */
   readonly credentials: string | undefined;

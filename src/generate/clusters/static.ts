@@ -33,7 +33,6 @@ const INBOUND_SOURCE: Readonly<Record<IpFamily, string>> = { ipv4: '127.0.0.6', 
 /** As in newer releases of Istio: servers and firewalls forget idle connections long before Envoy's hour has passed. */
 const PASSTHROUGH_POOL: ConnectionPool = { http: { idleTimeout: 300_000 } };
 
-/** Sends each connection to its original destination. */
 export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
   return {
     name: PASSTHROUGH_CLUSTER,
@@ -55,7 +54,6 @@ export function emptyCluster(name: string, connectTimeoutMs: number): NamedClust
   return { name, type: STATIC, connectTimeout: durationOf(connectTimeoutMs) };
 }
 
-/** Sends inbound connections to their original port on this workload. */
 export function inboundPassthroughCluster(family: IpFamily, connectTimeoutMs: number): NamedCluster {
   const name = family === 'ipv6' ? INBOUND_PASSTHROUGH_CLUSTER_IPV6 : INBOUND_PASSTHROUGH_CLUSTER_IPV4;
   return { ...passthroughCluster(connectTimeoutMs), name, upstreamBindConfig: inboundSource(family) };

@@ -8,7 +8,6 @@ import type { Service } from '../../model/index.ts';
 import type { ClientTlsSettings } from '../../resources/index.ts';
 import { exactName, type SanMatcher } from '../common/index.ts';
 
-/** The traffic of the cluster. */
 export type Traffic =
   /** HTTP only: each request names its host. */
   | 'requests'
@@ -19,9 +18,7 @@ export type Traffic =
 export interface ServerNames {
   /** Fixed server name; undefined: none, or that of each request. */
   readonly sni: string | undefined;
-  /** The server name is the host of the request. */
   readonly sniOfRequest: boolean;
-  /** The certificate must be for the host of the request. */
   readonly verifiesRequestHost: boolean;
   /** The certificate must have one of these names, if there are any. */
   readonly matchers: readonly SanMatcher[];
@@ -50,7 +47,7 @@ export function serverNames(
 
 function defaultNames(sni: string | undefined, hostname: string): SanMatcher[] {
   if (sni !== undefined) return [exactName(sni)];
-  // Whatever the request's host is: it must be one of the service's names.
+  // The host of each request must be one of the service's names.
   return hostname.startsWith('*.') ? [nameBelow(hostname.slice(1))] : [];
 }
 

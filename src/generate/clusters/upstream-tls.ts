@@ -35,7 +35,6 @@ export function verifiesServer({ insecureSkipVerify }: ClientTlsSettings): boole
 
 export interface TlsSocketOptions {
   readonly tls: ClientTlsSettings;
-  /** Credentials from Secrets, complete. */
   readonly credential: ClientCredential | undefined;
   /** SDS name of the key pair to present, where the gateway decides it. */
   readonly keyPair?: string | undefined;

@@ -9,7 +9,6 @@ import { type Facts, noteAll, recorded } from '../reads/index.ts';
 interface Entry<Result> {
   readonly values: readonly unknown[];
   readonly result: Result;
-  /** Facts that were read through the inputs. */
   readonly facts: Facts;
 }
 
@@ -36,7 +35,6 @@ export class InputCache<Inputs extends object, Result> {
   readonly #name: string;
   readonly #make: (inputs: Inputs, memos: Memos) => Result;
 
-  /** @param name of the memo */
   constructor(name: string, make: (inputs: Inputs, memos: Memos) => Result) {
     this.#name = name;
     this.#make = make;

@@ -32,7 +32,6 @@ export function familiesOfNode(addresses: readonly string[]): NodeFamilies {
 
 const LINK_LOCAL = /^fe[89ab][0-9a-f]:/i;
 
-/** The family of an IP address or a range. */
 export function familyOf(address: string): IpFamily {
   return address.includes(':') ? 'ipv6' : 'ipv4';
 }
@@ -53,7 +52,6 @@ export interface Binds {
   readonly extraBind: string | undefined;
 }
 
-/** All addresses of the machine. */
 export function wildcardBinds(node: OnFamilies): Binds {
   return bindsOf(node, WILDCARD);
 }

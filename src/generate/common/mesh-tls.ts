@@ -62,7 +62,6 @@ export function trustDomainsOf(settings: ModelSettings, mesh: MeshConfig): reado
   return [...new Set([settings.trustDomain, ...mesh.trustDomainAliases])];
 }
 
-/** Any workload of the trust domains. */
 export function anyWorkload(trustDomains: readonly string[]): SanMatcher[] {
   return trustDomains.map((domain) => ({ sanType: SanType.URI, matcher: { prefix: `spiffe://${domain}/` } }));
 }

@@ -24,7 +24,6 @@ export function addressedScope(
   return snapshot.scopeWithAddresses(scope, { ...(cluster && { cluster }), ...(allocated && { allocated }) });
 }
 
-/** Id of that scope. */
 export function scopeIdOfView(view: View): string {
   return view.part === 'gateway' ? defaultScopeId(view.namespace) : view.scope;
 }

@@ -9,14 +9,12 @@ import { PMap } from '../../core/pmap.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import { foreignViewer, isOwn, serviceDomains, type Viewer } from './service-domains.ts';
 
-/** A namespace's own services in an index. */
 interface OwnHosts {
   readonly hosts: ReadonlySet<IndexedHost>;
   /** The domains that only their own namespace knows. */
   readonly domains: readonly string[];
 }
 
-/** The services of a route configuration. */
 export interface DomainIndex {
   /** By host, in the order of the entries. */
   readonly hosts: ReadonlyMap<string, IndexedHost>;
@@ -33,7 +31,6 @@ export interface IndexedHost {
   readonly entry: ServicePortEntry;
   /** Name of its virtual host: `host:port`. */
   readonly name: string;
-  /** The port that clients use. */
   readonly port: number;
   /** As viewers without own services see them. */
   readonly domains: readonly string[];

@@ -8,7 +8,6 @@ import { compareCreated } from '../../model/index.ts';
 import { type DomainIndex, type IndexedHost, ownHosts } from './domain-index.ts';
 import { serviceDomains, type Viewer } from './service-domains.ts';
 
-/** A domain that a candidate does not get. */
 export interface LostDomain<Candidate> {
   readonly domain: string;
   readonly candidate: Candidate;

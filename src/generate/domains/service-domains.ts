@@ -23,7 +23,6 @@ export function viewerOf(dnsDomain: string): Viewer {
 
 const NO_DOMAINS: Viewer = { namespace: undefined, shared: '', own: '' };
 
-/** A viewer without own services. */
 export function foreignViewer({ shared }: Viewer): Viewer {
   return { namespace: undefined, shared, own: '' };
 }
@@ -59,7 +58,6 @@ export function serviceDomains(memos: Memos, service: Service, port: number, vie
   return domains;
 }
 
-/** Domains of a host that is not a service. */
 export function hostDomains(host: string, port: number): readonly string[] {
   return host === '*' ? ['*'] : [host, `${host}:${port}`];
 }

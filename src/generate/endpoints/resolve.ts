@@ -32,9 +32,7 @@ import { discoveryOf } from './discovery.ts';
 import type { LocalityRules } from './locality.ts';
 import { type NetworkGateway, networkGateways } from './networks.ts';
 
-/** Views of Envoys that connect to services. */
 export type EnvoyClientView = OutboundView | GatewayView;
-/** Views that connect to services. */
 export type ClientView = EnvoyClientView | GrpcClientView;
 
 export function isClientView(view: View): view is ClientView {
@@ -92,7 +90,6 @@ export interface ClusterTarget {
   readonly policy: EffectivePolicy;
 }
 
-/** Inputs of a load assignment besides its cluster. */
 export interface EndpointSources {
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
@@ -107,7 +104,6 @@ export interface EndpointSources {
   readonly locality: string;
 }
 
-/** Which EDS clusters a service has. */
 interface ClusterInputs {
   readonly service: Service;
   readonly rule: MergedDestinationRule | undefined;
@@ -118,7 +114,6 @@ interface ClusterInputs {
   readonly endpointNames: EndpointNames;
 }
 
-/** Inputs of the load assignments of a service's clusters. */
 interface ServiceInputs extends ClusterInputs, EndpointSources {}
 
 const NO_ENDPOINTS: readonly Endpoint[] = [];
@@ -196,7 +191,6 @@ export function endpointSources(
 }
 
 interface EdsCluster {
-  /** The cluster's own name. */
   readonly name: string;
   readonly target: ClusterTarget;
   readonly passedOn: boolean;

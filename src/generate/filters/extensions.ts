@@ -80,7 +80,6 @@ export interface TypedConfig {
   readonly typedConfig: envoy.config.listener.v3.Filter.Input['typedConfig'];
 }
 
-/** An extension and its configuration. */
 export function typedConfig<Input>(name: string, type: Encodable<Input>, config: NoInfer<Input>): TypedConfig {
   return { name, typedConfig: packAny(type, config) };
 }

@@ -69,7 +69,6 @@ export function tcpProxyChain(
   return { ...chain, filters };
 }
 
-/** Where connections to unknown services go. */
 export function unknownTrafficCluster(policy: 'ALLOW_ANY' | 'REGISTRY_ONLY'): string {
   return policy === 'ALLOW_ANY' ? PASSTHROUGH_CLUSTER : BLACKHOLE_CLUSTER;
 }

@@ -13,7 +13,6 @@ import type { GatewayView } from '../types.ts';
 
 type NetworkFilters = readonly envoy.config.listener.v3.Filter.Input[];
 
-/** Server names, and the destinations of their connections. */
 export interface TlsDestination {
   readonly sniHosts: readonly string[];
   readonly filters: NetworkFilters;

@@ -20,7 +20,6 @@ const REQUEST_HEADERS_TIMEOUT_MS = 30_000;
 
 const DETAILS = { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_FORWARD_ONLY } as const;
 
-/** Fields of the connection manager. */
 export function edgeSettings({ defaultConfig }: MeshConfig): Partial<Manager> {
   const { numTrustedProxies = 0, forwardClientCertDetails = 'UNDEFINED' } = defaultConfig.gatewayTopology ?? {};
   // Clients' values are removed; services receive what Envoy itself verified.

@@ -35,7 +35,6 @@ interface SniChain {
 
 interface Built {
   readonly chains: readonly FilterChain[];
-  /** Route configurations that the chains request. */
   readonly refs: readonly string[];
   readonly complaints: readonly string[];
 }

@@ -12,7 +12,7 @@ import type { GatewayPlan, ServerPlan } from '../plans/index.ts';
 
 /** A server's hosts that are available only by the server names of others. */
 export interface Misdirected {
-  /** Each once. */
+  /** Without duplicates. */
   readonly hosts: readonly string[];
   /** Whether requests for a host belong to another server: closer names of the server's own lead to it again. */
   covers(host: string): boolean;
@@ -67,7 +67,6 @@ function isLabelName(name: string): boolean {
 /** Which server gets the connections of which server name. */
 interface Owners {
   readonly byName: ReadonlyMap<string, ServerPlan>;
-  /** Servers that demand certificates. */
   readonly demanding: ReadonlyMap<string, ServerPlan>;
   /** The demands of servers on client certificates. */
   readonly demands: ReadonlyMap<ServerPlan, string>;

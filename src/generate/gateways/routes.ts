@@ -37,7 +37,6 @@ interface Contribution {
   readonly gateway: string;
 }
 
-/** The routes of a host at a gateway port. */
 interface GatewayHost {
   readonly contributions: Contribution[];
   httpsRedirect: boolean;
@@ -90,7 +89,6 @@ function misdirectedHost(host: string, domains: readonly string[], port: number)
   return { name: `misdirected|${host}:${port}`, domains, routes };
 }
 
-/** Hosts of the servers' virtual services, each with its routes. */
 function gatewayHosts(
   servers: readonly ServerPlan[],
   snapshot: MeshReader,

@@ -41,7 +41,6 @@ function namesOf({ keyPairs, authorities }: ServerCredentials): readonly Unit[] 
   return all.filter(({ fromAgent }) => !fromAgent).map(({ sdsName }) => sdsName);
 }
 
-/** Servers for which the view may have Secrets. */
 function credentialsOfServers(snapshot: MeshReader, view: GatewayView): ServerCredentials[] {
   if (view.credentialed.length === 0) return [];
   const plans = [...gatewayPlan(snapshot, view).listeners.values()].flat();

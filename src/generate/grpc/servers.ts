@@ -25,7 +25,6 @@ const ROUTES = {
   virtualHosts: [{ name: 'inbound', domains: ['*'], routes: [{ match: { prefix: '/' }, nonForwardingAction: {} }] }],
 };
 
-/** The ports of the workload. */
 export function serverUnits(snapshot: MeshReader, view: GrpcServerView): readonly Unit[] {
   if (scopeOfView(snapshot, view) === undefined) return [];
   return [...new Set(view.ports.map(({ targetPort }) => String(targetPort)))];

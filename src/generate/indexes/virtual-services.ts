@@ -51,7 +51,7 @@ class HostIndex {
   }
 }
 
-/** Each once. */
+/** In the order of the list, without duplicates. */
 function inOrder(placed: readonly Placed[]): List {
   if (placed.length < 2) return placed.map(([, virtualService]) => virtualService);
   return [...new Map(placed.toSorted(([a], [b]) => a - b)).values()];

@@ -128,7 +128,6 @@ function domainOf({ host, ips }: Name): Uint8Array {
   return encode(DnsTable, { virtualDomains: [{ name: host, endpoint, answerTtl: durationOf(ANSWER_TTL_MS) }] });
 }
 
-/** The content in a length-delimited field. */
 function inField(field: number, content: readonly Uint8Array[]): readonly Uint8Array[] {
   const length = content.reduce((sum, piece) => sum + piece.length, 0);
   const head = new Uint8Array(delimitedLength(field, length) - length);

@@ -28,9 +28,7 @@ const { UNESCAPE_AND_FORWARD } = HttpConnectionManager.PathWithEscapedSlashesAct
 /** Value of the `server` header in answers to clients from outside the pod. */
 export const SERVER_NAME = 'mesh-envoy';
 
-/** The source of a connection manager's routes. */
 export type RouteSource =
-  /** Name of a route configuration that Envoy requests. */
   { readonly rds: string } | { readonly inline: envoy.config.route.v3.RouteConfiguration.Input };
 
 export interface HttpConnectionManagerOptions {

@@ -44,17 +44,15 @@ export function inspectsTls(access: Access): boolean {
  */
 export type Encryption = 'none' | 'mesh' | 'own';
 
-/** The filters of a port's connections. */
 export interface Guarded {
   readonly kind: ProtocolKind;
   readonly match: FilterChainMatch;
   readonly access: Access;
   /** TLS of the port's own: it takes the place of plain text. */
   readonly ownTls?: ServerTlsSettings | undefined;
-  /** The HTTP filter. */
   readonly http: (encryption: Encryption) => FilterChain['filters'];
   readonly tcp: (encryption: Encryption) => FilterChain['filters'];
-  /** For a connection that is refused. */
+  /** The filters of a refused connection. */
   readonly nowhere: () => FilterChain['filters'];
   /** Prefix of the chains' names; without it the chains have no names. */
   readonly name?: (inside: 'http' | 'tcp') => string;
@@ -88,7 +86,7 @@ export function guardedChains(snapshot: MeshReader, view: InboundView, guarded: 
   }
 }
 
-/** The chains that the access to a port is put together from. */
+/** Builds each kind of filter chain that a port can have. */
 function chainsOf(
   { settings, mesh }: MeshReader,
   view: InboundView,

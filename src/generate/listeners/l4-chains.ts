@@ -31,7 +31,6 @@ export interface L4Chain {
   readonly writers: readonly string[];
 }
 
-/** Inputs of the chains: one service at one listener. */
 interface Context {
   readonly snapshot: MeshReader;
   readonly view: OutboundView;
@@ -46,7 +45,6 @@ type Proxying = Pick<MeshReader, 'mesh'> & ProxyCapabilities;
 /** Gateway name that means all sidecars. */
 const MESH = 'mesh';
 
-/** The chains of one service at one listener. */
 export function l4Chains(context: Context): L4Chain[] {
   const { scope, listener, target } = context;
   const routed = connectionsOf(scope, listener).for(target.service.hostname, listener.port);

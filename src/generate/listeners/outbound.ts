@@ -64,7 +64,6 @@ export function outboundListeners(snapshot: MeshReader, view: OutboundView, unit
   return portOutput(plan, [...planned, ...ofPods.map((each) => outboundListener(context, each))]);
 }
 
-/** The inputs of the listeners of a port. */
 interface PortContext {
   readonly snapshot: MeshReader;
   readonly view: OutboundView;

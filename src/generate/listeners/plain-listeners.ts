@@ -19,7 +19,6 @@ import {
   workloadRangesOf,
 } from './workload-chains.ts';
 
-/** The inputs of a plain listener. */
 interface PlainInputs extends Surroundings, Omit<TcpTarget, 'port'>, DestinationTraits {
   readonly bind: string;
   readonly extraBind: string | undefined;
@@ -59,7 +58,6 @@ type RuleScope = Pick<ScopeReader, 'services' | 'rules'>;
 export interface PlainContext {
   readonly surroundings: Surroundings;
   readonly scope: RuleScope;
-  /** The virtual services that route connections. */
   readonly routing: ConnectionRoutes;
   readonly isForeign: (namespace: string) => boolean;
   /** The ranges in which workloads are. */
@@ -107,7 +105,6 @@ export function plainListener(
   });
 }
 
-/** The inputs of the plain listeners of a port. */
 interface PortInputs extends Surroundings, RuleScope {
   readonly plan: OutboundPortPlan;
   readonly routing: ConnectionRoutes;
@@ -140,7 +137,6 @@ const plainPorts = new InputCache<PortInputs, PlainPort>('plain ports', (inputs,
   return { listeners, output: complete ? portOutput(plan, plain) : undefined };
 });
 
-/** The plain listeners of a port. */
 export function plainPort(
   snapshot: MeshReader,
   view: OutboundView,
@@ -168,7 +164,6 @@ export function plainPort(
   });
 }
 
-/** The listeners of a port as resources. */
 export function portOutput({ unit, conflicts }: OutboundPortPlan, listeners: readonly BuiltListener[]): UnitOutput {
   const findings: GenerationFinding[] = conflicts.map((conflict) => ({ type: 'lds', unit, ...conflict }));
   const resources: GeneratedResource[] = [];

@@ -34,7 +34,6 @@ export interface WorkloadSharing {
 
 export interface WorkloadChains {
   readonly chains: readonly L4Chain[];
-  /** Ranges in which HTTP is detected. */
   readonly httpRanges: readonly string[];
   readonly conflicts: readonly string[];
 }
@@ -98,7 +97,6 @@ const SINGLE = /^(?:\d+\.){3}\d+\/32$|\/128$/;
 
 interface WorkloadGroup {
   readonly ranges: string[];
-  /** Whether HTTP is detected at these destinations. */
   readonly http: boolean;
 }
 

@@ -63,7 +63,6 @@ function concatenated(pieces: readonly Uint8Array[]): Uint8Array {
 /** Names in a chunk on average. */
 const CHUNK_SIZE = 64;
 
-/** Whether a chunk ends with this host. */
 export function endsChunk(host: string): boolean {
   let hash = 0;
   for (let i = 0; i < host.length; i++) hash = (Math.imul(hash, 31) + host.charCodeAt(i)) | 0;

@@ -13,11 +13,9 @@ export interface Name {
   readonly ips: readonly string[];
   /** Of an orchestrator service or its pod: agents answer short names as well. */
   readonly short?: { readonly name: string; readonly namespace: string };
-  /** See `chunks.ts`. */
   readonly endsChunk: boolean;
 }
 
-/** The names of a headless service and its pods. */
 export interface HeadlessNames {
   /** Absent while no endpoint can be reached. */
   readonly own: Name | undefined;
@@ -31,7 +29,7 @@ export interface HeadlessNames {
  */
 export function serviceName(memos: Memos, service: Service): Name | undefined {
   return memos.weak<Service, Name | undefined>('names of services').get(service, () => {
-    // An address range is no address of the name.
+    // An address range is not an address of the name.
     const ips = addressesOf(memos, service).flatMap((address) => ('bind' in address ? address.bind : []));
     return ips.length === 0 ? undefined : nameOf(service, '', ips);
   });

@@ -25,7 +25,6 @@ export function patchClusters(clusters: readonly GeneratedResource[], patches: P
   });
 }
 
-/** The cluster that a patch adds. */
 export function addedCluster(patch: Patch): GeneratedResource {
   return clusterResource(Cluster.decode(patch.value), { name: patch.name, refs: [] }, [patch]);
 }

@@ -98,7 +98,7 @@ const HTTP_FILTERS: ItemPatcher<ManagerFilter> = {
   decode: (value) => HttpFilter.decode(value),
 };
 
-/** Envoy refuses a listener with a filter behind the router. */
+/** Envoy rejects a listener with a filter after the router. */
 function checkOrder(filters: readonly ManagerFilter[], patches: readonly Patch[]): void {
   const router = filters.findIndex(({ name }) => name === ROUTER_FILTER);
   const behind = router < 0 ? undefined : filters[router + 1];

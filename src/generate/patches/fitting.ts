@@ -18,7 +18,7 @@ interface Fitted {
 
 /** Most EnvoyFilters that are replaced one by one; where more do not fit, all later ones are left out. */
 const MAX_REPLACED = 8;
-/** Most attempts with former versions for a unit. */
+/** Maximum attempts with former versions for a unit. */
 const MAX_FORMER_ATTEMPTS = 32;
 
 /** By position; undefined: left out. */
@@ -77,7 +77,7 @@ function longest(
  */
 function* replacements(choice: Choice, at: number, former: Former): Generator<Choice> {
   const culprit = choice[at];
-  // It never fitted: nothing else is at fault.
+  // The unit never fit: no other EnvoyFilter is the cause.
   if (culprit === undefined || !former.has(culprit.key)) return;
   const base = hasChanged(culprit, former) ? choice.with(at, former.get(culprit.key)) : choice;
   if (base !== choice) yield base;

@@ -58,7 +58,6 @@ function eachOnce<T>(lists: readonly T[], make: (list: T) => T): readonly T[] {
 
 /** Applies the patches of a view to the resources of one type. */
 export interface Patcher {
-  /** The units that patches add. */
   readonly added: () => readonly Unit[];
   /** A unit that patches add; undefined for any other unit. Throws CtlError where no version fits: one line. */
   readonly generate: (unit: Unit) => UnitOutput | undefined;
@@ -139,7 +138,7 @@ export function patcherOf(
         const make = (filters: readonly FormerFilter[]) =>
           makeAdded(name, addedBy(patchesOf(snapshot, filters)(), type));
         const { output = NOTHING, misfits } = fitting(applied, formerOf(unit), make);
-        // A view that has it keeps it.
+        // A view that has the listener keeps it.
         if (output.resources.length === 0) throw error;
         return { ...output, problem: { message: messageOf(error), misfits } };
       }

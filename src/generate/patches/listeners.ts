@@ -16,7 +16,6 @@ const { HttpConnectionManager } = envoy.extensions.filters.network.http_connecti
 type FilterChain = envoy.config.listener.v3.FilterChain.Input;
 type Listener = envoy.config.listener.v3.Listener.Input;
 
-/** The names of all route configurations. */
 type RouteNames = () => readonly string[];
 
 const OF_LISTENERS = ['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER'] as const;
@@ -186,7 +185,6 @@ function listenerResource(
   return { name, bytes: encode(Listener, listener), refs };
 }
 
-/** Route configurations that a listener requests. */
 function routesOf({ filterChains, defaultFilterChain }: Listener): readonly string[] {
   const chains = [...(filterChains ?? []), ...(defaultFilterChain ? [defaultFilterChain] : [])];
   const names = chains

@@ -14,7 +14,7 @@ export interface PatchKeys<T> {
 
 interface Filed {
   readonly patch: Patch;
-  /** Position among all patches. */
+  /** Its position among all patches. */
   readonly order: number;
 }
 
@@ -27,7 +27,7 @@ interface Filing<T> {
 }
 
 export class PatchIndex<T> {
-  /** In the order in which they apply. */
+  /** The patches in the order in which they apply. */
   readonly patches: readonly Patch[];
   readonly #all: readonly Filed[];
   /** Absent where each item looks at all patches. */

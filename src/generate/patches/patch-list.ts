@@ -3,14 +3,13 @@ import { isMerge } from './merge.ts';
 import type { PatchIndex } from './patch-index.ts';
 import type { Patch } from './types.ts';
 
-/** How the items of a list are patched. */
 export interface ItemPatcher<T> {
   readonly matches: (item: T, patch: Patch) => boolean;
   /** Whether a patch names an item: an insertion without a name goes to the beginning or end of the list. */
   readonly namesItem: (patch: Patch) => boolean;
   readonly merge: (item: T, patch: Patch) => T;
   readonly decode: (value: Uint8Array) => T;
-  /** Patches the content of an item, after the item itself. */
+  /** Patches the content of an item, after the item itself has been patched. */
   readonly inside?: (item: T) => T;
 }
 

@@ -30,7 +30,6 @@ export class Patches {
     return made;
   }
 
-  /** An index of some of the patches. */
   index<T>(patches: readonly Patch[], keys: PatchKeys<T>): PatchIndex<T> {
     return new PatchIndex(patches, this.#indexed ? keys : undefined);
   }

@@ -12,21 +12,21 @@ export interface Patch {
   readonly match: EnvoyConfigMatch;
   /** The name in the value; '' where it has none. */
   readonly name: string;
-  /** The encoded value; empty where there is none. */
+  /** The encoded value; empty when the patch has none. */
   readonly value: Uint8Array;
 }
 
-/** Most patches that a message lists. */
+/** Maximum number of patches that a message lists. */
 const MAX_LABELS = 3;
 
-/** Which patches a message is about. */
+/** Names the patches that a message is about. */
 export function labelsOf(patches: readonly Patch[]): string {
   const labels = patches.slice(0, MAX_LABELS).map(({ label }) => label);
   const more = patches.length - labels.length;
   return more > 0 ? `${labels.join(', ')} and ${more} more` : labels.join(', ');
 }
 
-/** These patches do not fit what they apply to. */
+/** The error for patches that do not fit what they apply to. */
 export function misfit(label: string, message: string): CtlError {
   return new CtlError('invalid_argument', `${label}: ${message}`);
 }

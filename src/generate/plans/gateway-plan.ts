@@ -9,9 +9,7 @@ import { type MeshReader, noteAll, type Recorded, recorded } from '../reads/inde
 import type { GatewayView, GenerationFinding } from '../types.ts';
 import { gatewayServers, type ServerKind, type ServerPlan } from './gateway-servers.ts';
 
-/** One listener. */
 export interface ListenerPlan {
-  /** Port of the servers, which clients use. */
   readonly port: number;
   readonly bind: string;
   /** The same for the other family, where a server names no address; undefined where another listener has it. */
@@ -35,7 +33,6 @@ export interface GatewayPlan {
   readonly servers: readonly ServerPlan[];
   /** Servers that pass mutual TLS through by server name. */
   readonly passing: readonly ServerPlan[];
-  /** Findings by server port. */
   readonly findings: ReadonlyMap<number, readonly GenerationFinding[]>;
 }
 

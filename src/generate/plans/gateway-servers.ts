@@ -26,7 +26,6 @@ export interface ServerPlan {
   /** As written, for messages. */
   readonly label: string;
   readonly port: number;
-  /** Address to listen on. */
   readonly bind: string;
   /** The same for the other family, for a server without an address, on a machine of both. */
   readonly extraBind: string | undefined;
@@ -34,7 +33,6 @@ export interface ServerPlan {
   readonly httpsRedirect: boolean;
   /** Whether its hosts are closed to other servers of the port: see `isolated` of the Gateway. */
   readonly isolated: boolean;
-  /** Whether gRPC-Web is translated to gRPC. */
   readonly grpcWeb: boolean;
   /** TLS settings of kinds `https` and `tls`. */
   readonly tls: ServerTlsSettings | undefined;
@@ -42,7 +40,6 @@ export interface ServerPlan {
   readonly routeName: string;
 }
 
-/** A server that cannot be opened, and the reason. */
 export interface RejectedServer {
   readonly port: number;
   readonly message: string;
@@ -57,7 +54,6 @@ export interface GatewayServers {
 const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB']);
 const TCP_PROTOCOLS: ReadonlySet<string> = new Set(['TCP', 'MONGO', 'REDIS', 'MYSQL']);
 
-/** All servers of a view's gateways. */
 export function gatewayServers(snapshot: MeshReader, view: GatewayView): GatewayServers {
   const gateways = snapshot.resources('Gateway');
   const servers: ServerPlan[] = [];
@@ -74,7 +70,6 @@ export function gatewayServers(snapshot: MeshReader, view: GatewayView): Gateway
   return { servers, rejected };
 }
 
-/** Key of the Gateway `namespace/name`. */
 export function gatewayKey(gateway: string): ResourceKey {
   const slash = gateway.indexOf('/');
   return resourceKey('Gateway', gateway.slice(0, slash), gateway.slice(slash + 1));

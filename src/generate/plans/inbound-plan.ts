@@ -10,7 +10,6 @@ import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { InboundView, OutboundView } from '../types.ts';
 import { socketPath } from './bind-addresses.ts';
 
-/** One inbound port. */
 export interface InboundPortPlan {
   /** Destination port of the connections. */
   readonly port: number;
@@ -30,7 +29,6 @@ export interface InboundPortPlan {
 }
 
 export interface InboundPlan {
-  /** Ascending by port. */
   readonly ports: readonly InboundPortPlan[];
   /** Port → services whose protocol is not the port's. */
   readonly conflicts: ReadonlyMap<number, readonly string[]>;

@@ -38,7 +38,6 @@ export function plannedPorts(snapshot: MeshReader, view: OutboundView): readonly
   return [...outboundPlan(snapshot, view).ports.keys()];
 }
 
-/** The plan of a listener unit. */
 export function portPlan(snapshot: MeshReader, view: OutboundView, unit: Unit): OutboundPortPlan | undefined {
   note(fact.port(Number(unit)));
   return outboundPlan(snapshot, view).ports.get(unit);
@@ -52,7 +51,6 @@ export function plannedRoutes(snapshot: MeshReader, view: OutboundView): Iterabl
   return outboundPlan(snapshot, view).routes.values();
 }
 
-/** The plan of a route configuration. */
 export function routePlan(snapshot: MeshReader, view: OutboundView, name: string): OutboundRoutePlan | undefined {
   const sniff = sniffs(snapshot.settings, 'sniffOutbound', view);
   const { host, port } = parseOutboundRouteName(name);

@@ -47,7 +47,7 @@ export interface OutboundListenerPlan {
   readonly http: HttpTarget | undefined;
   /** Whether some of the HTTP may be another protocol, although no TCP target is for it. */
   readonly undeclared: boolean;
-  /** Precedence order. */
+  /** In precedence order. */
   readonly tcp: readonly TcpTarget[];
   /** The scope's egress listener that it comes from. */
   readonly egress: EgressIndex;

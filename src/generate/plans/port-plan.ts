@@ -40,7 +40,6 @@ import type {
 import { ownerOfRange } from './range-owner.ts';
 import { byPrecedence, servedAs } from './served-ports.ts';
 
-/** Plans all ports. */
 export function makePlan(memos: Memos, listeners: readonly Egress[], input: PlanInput): OutboundPlan {
   const builders = new Map<number, PortBuilder>();
   const builderOf = (port: number) => {
@@ -70,7 +69,7 @@ interface Draft extends OutboundListenerPlan {
   undeclared: boolean;
   readonly tcp: TcpTarget[];
   readonly routes: OutboundRoutePlan[];
-  /** The first service, for messages. */
+  /** The hostname of the first service, for messages. */
   readonly first: string;
 }
 
@@ -84,7 +83,6 @@ interface Binding {
   readonly range: string | undefined;
 }
 
-/** Plans one port. */
 class PortBuilder {
   readonly #memos: Memos;
   readonly #port: number;

@@ -15,7 +15,7 @@ type Principal = NonNullable<RbacPolicy['principals']>[number];
 
 export interface GrpcServerPolicies {
   readonly filters: readonly HttpFilter[];
-  /** What cannot be expressed and is refused, one line each. */
+  /** Conditions that gRPC servers do not support and that are denied, one line each. */
   readonly problems: readonly string[];
 }
 
@@ -60,7 +60,7 @@ function readBy({ headers, cookies }: TokenReader): Principal[] {
 
 function withHeader(name: string, content: string): Principal {
   if (!isGrpcHeader(name)) return { any: true };
-  // Several headers of one name are one text.
+  // Several headers of one name are compared as one string.
   const match = content === '' ? { presentMatch: true } : { stringMatch: { contains: content, ignoreCase: true } };
   return { header: { name, ...match } };
 }

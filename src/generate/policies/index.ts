@@ -13,7 +13,7 @@ export { authorizerHosts, authorizerHostsOf, callsHost, guardsPaths, policyProbl
 export { type GrpcServerPolicies, grpcServerPolicies } from './grpc.ts';
 export type { Certificates, GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 
-/** HTTP filters, to be put before all others. */
+/** HTTP filters that come before all others. */
 export function requestFilters(
   snapshot: MeshReader,
   view: GuardedView,

@@ -13,6 +13,5 @@ export type Certificates = 'mesh' | 'foreign';
 
 export type HttpFilter = envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.Input;
 export type NetworkFilter = envoy.config.listener.v3.Filter.Input;
-/** Some fields of the HTTP connection manager. */
 export type ManagerFields =
   Partial<envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input>;

@@ -29,9 +29,7 @@ export const ANY_SERVICE: Fact = 'any service';
 /** Rules of the scope's services that name Secrets. */
 export const NAMING_SECRETS: Fact = 'rules naming Secrets';
 
-/** The service of a host. */
 export const host = (name: string): Fact => `host ${name}`;
-/** The merged destination rule of a host. */
 export const rule = (name: string): Fact => `rule ${name}`;
 /** The hash policy in the rule of a host; the TLS that the rule originates. */
 export const hash = (name: string): Fact => `hash ${name}`;

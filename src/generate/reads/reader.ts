@@ -27,7 +27,6 @@ export interface Lookup<V> {
   get(key: string): V | undefined;
 }
 
-/** An egress listener of a scope. */
 export interface EgressReader extends Pick<EgressListener, 'port' | 'bind' | 'captureMode'> {
   readonly services: Services;
   readonly virtualServices: VirtualServices;
@@ -80,10 +79,9 @@ function scopeReader(memos: Memos, scope: Scope, readServices: (all: Scope['serv
   };
 }
 
-/** One for each snapshot. */
+/** There is one for each snapshot. */
 export class MeshReader {
   readonly #mesh: MeshSnapshot;
-  /** Never changes while the program runs. */
   readonly settings: ModelSettings;
   readonly memos: Memos;
   readonly peers: Lookup<ServicePeers>;
@@ -147,7 +145,6 @@ export class MeshReader {
     return readScope(this.memos, this.#mesh.gatewayScope(namespace));
   }
 
-  /** Virtual services bound to gateway `namespace/name`. */
   virtualServicesOfGateway(gateway: string): GatewayRoutes {
     return new GatewayRoutes(this.memos, gateway, this.#mesh.virtualServicesOfGateway(gateway));
   }

@@ -18,7 +18,6 @@ const NONE: Facts = [];
 /** Generation is synchronous: there is one current recording, possibly nested in others. */
 let current: Set<Fact> | undefined;
 
-/** Records a read fact. */
 export function note(fact: Fact): void {
   current?.add(fact);
 }

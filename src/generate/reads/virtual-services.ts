@@ -85,7 +85,6 @@ export class VirtualServices {
   }
 }
 
-/** Virtual services that route connections. */
 export class ConnectionRoutes {
   readonly #memos: Memos;
   readonly #list: List;

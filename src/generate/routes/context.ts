@@ -25,9 +25,7 @@ export interface RouteLookups {
   onlyPort(host: string): number | undefined;
   /** The hash policy in the destination rule for this cluster. */
   consistentHash(host: string, subset: string, port: number): ConsistentHash | undefined;
-  /** Whether the requesting workloads are of this namespace. */
   isFrom(namespace: string): boolean;
-  /** Whether the requesting workloads have these labels. */
   hasLabels(labels: Readonly<Record<string, string>>): boolean;
   /**
    * The inputs of all lookups that are not about the source of the requests: where these are equal, so are the results.
@@ -67,7 +65,6 @@ export function contextKey({ gateway, defaultTimeoutMs, features }: RouteContext
   return [gateway, defaultTimeoutMs, cors, fault, previousHosts, previousPriorities].join(' ');
 }
 
-/** `gateway` of routes that sidecars use. */
 export const MESH_GATEWAY = 'mesh';
 
 /** A node that sent no list of its extensions is assumed to have them all. */

@@ -57,7 +57,6 @@ export function hasRoutes({ content, namespace }: ResolvedVirtualService, contex
   });
 }
 
-/** The route of a service without a virtual service. */
 export function defaultRoute(host: string, port: number, context: RouteContext): Route {
   const retries = retryPolicy(undefined, context.features);
   const hashes = hashPolicies([{ host, port: { number: port } }], context);

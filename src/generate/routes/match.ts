@@ -4,7 +4,6 @@ import { MESH_GATEWAY, type RouteContext } from './context.ts';
 import type { HeaderMatcher, Route, RouteMatch } from './messages.ts';
 import { headerMatcher, queryParameterMatcher, withoutHeaderMatcher } from './string-match.ts';
 
-/** Matches every request. */
 export const ANY_REQUEST: RouteMatch = { prefix: '/' };
 
 /** The conditions that are decided at generation, not for each request. */

@@ -79,7 +79,6 @@ export function discoveredUnits(snapshot: MeshReader, view: OutboundView): reado
   return [...plannedRoutes(snapshot, view)].filter((plan) => isDiscovered(view, plan)).map(({ name }) => name);
 }
 
-/** The virtual hosts of one route configuration as resources. */
 export function outboundVirtualHosts(snapshot: MeshReader, view: OutboundView, unit: Unit): UnitOutput {
   const plan = routePlan(snapshot, view, unit);
   const scope = addressedScope(snapshot, view);
@@ -107,7 +106,6 @@ function withDuplicates(
   };
 }
 
-/** The encoded virtual hosts of a route configuration. */
 interface HostPieces extends Pick<EncodedHosts, 'duplicates'> {
   /** All but the catch-all: one list object for all views with the same ones. */
   readonly pieces: readonly Uint8Array[];

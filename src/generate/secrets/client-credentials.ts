@@ -40,7 +40,7 @@ export function clientCredentials(
   );
 }
 
-/** The text for one of the rule's TLS settings. */
+/** The credential string for one of the rule's TLS settings. */
 export function readCredential(credentials: string | undefined, tls: ClientTlsSettings): ClientCredential | undefined {
   if (credentials === undefined) return undefined;
   return (JSON.parse(credentials) as Readonly<Record<string, ClientCredential>>)[credentialKey(tls)];
@@ -85,7 +85,6 @@ function missingOf(
   return undefined;
 }
 
-/** The TLS settings of a rule that name Secrets. */
 export function namingSecrets(rule: MergedDestinationRule): readonly ClientTlsSettings[] {
   const policies = [rule.trafficPolicy, ...rule.subsets.map(({ trafficPolicy }) => trafficPolicy)];
   return policies.flatMap(tlsOf).filter(({ mode, credentialName }) => {

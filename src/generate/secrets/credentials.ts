@@ -13,7 +13,6 @@ import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
 import { findAuthorities, findKeyPair, keyPairName } from './secrets.ts';
 
-/** A secret that a listener requests. */
 export interface RequestedSecret {
   readonly sdsName: string;
   /** Whether the agent serves it; else this program, over the stream of the listener. */
@@ -30,7 +29,7 @@ export interface ServerCredentials {
   readonly missing: () => string | undefined;
 }
 
-/** Modes in which the gateway has a certificate of its own. */
+/** Modes in which the gateway presents a certificate of its own. */
 const MODES: ReadonlySet<string> = new Set(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL']);
 
 /** Whether a server's certificates, or the authorities of its clients, are in Secrets. */

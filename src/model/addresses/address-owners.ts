@@ -10,7 +10,6 @@ import { decidesForAll, type OwnershipContext, ownCallersOnly } from '../service
 import type { NameConflict, Service } from '../types/types.ts';
 import { ADDRESS_READ, hasAddress } from '../workloads/workloads.ts';
 
-/** The indexes in which the owner of an address is looked up. */
 export interface AddressIndexes {
   /** Address (`addressId`) → keys of the Pods that have it. */
   readonly podsByIp: Groups;

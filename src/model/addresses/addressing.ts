@@ -36,7 +36,6 @@ function isOfFamily(address: string, allocated: 'ipv4' | 'ipv6' | 'dual'): boole
   return allocated === 'dual' || address.includes(':') === (allocated === 'ipv6');
 }
 
-/** Some of the services of a scope. */
 type Part = ReadonlyMap<string, Service>;
 
 /** Services (of a scope) as these proxies see them: the same object where none has other addresses. */

@@ -118,7 +118,6 @@ export function nextAllocatedAddresses(
   return { wanted, ...allocation.result() };
 }
 
-/** Edits of the addresses. */
 class Allocation {
   readonly #before: AllocatedAddresses;
   readonly #sequence: Sequence;
@@ -205,7 +204,6 @@ class Allocation {
   }
 }
 
-/** The address at a position of a host's sequence. */
 function slotOf(host: string, index: number): Slot {
   return (hashOf(host, 0x811c9dc5) + index * (1 + (hashOf(host, 0x2f0b4a5d) % (SLOTS - 1)))) % SLOTS;
 }
@@ -231,7 +229,7 @@ const IPV6_PREFIX = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0xf0];
 
 /** The slot of an address; undefined for a range and for an address that is never allocated. */
 function slotOfAddress(written: string): Slot | undefined {
-  // Most addresses are others.
+  // Most addresses are not allocated ones.
   if (!MAYBE_ALLOCATED.test(written)) return undefined;
   const [address = '', length] = written.split('/');
   const bytes = canonicalBytes(address) ?? [];

@@ -35,7 +35,7 @@ export function withClusterAddresses(
   if (inForce === undefined || indexes.remoteVirtualIps.clusters.size === 0 || service.resolution !== 'eds')
     return service;
   const written = clusterIps(inForce);
-  // Those of service entries are the same in all clusters.
+  // The addresses of service entries are the same in all clusters.
   const others = service.addresses.filter((address) => !written.includes(address));
   const virtual = new Map<string, readonly string[]>();
   for (const resource of services) {
@@ -80,7 +80,6 @@ function takenAddresses(
   return taken;
 }
 
-/** A service with these addresses in place of its own. */
 export function addressed(service: Service, addresses: readonly string[]): Service {
   if (addresses === service.addresses) return service;
   return { ...service, addresses, ...(addresses.length === 0 && { unaddressed: true }) };
@@ -131,7 +130,6 @@ export const NO_ADDRESS_CLUSTERS: AddressClusters = { counts: PMap.empty(), all:
 
 const NONE: ReadonlyMap<string, number> = new Map();
 
-/** The clusters after these services changed. */
 export function nextAddressClusters(
   clusters: AddressClusters,
   changes: Iterable<{ readonly before: Service | undefined; readonly after: Service | undefined }>,

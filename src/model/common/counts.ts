@@ -16,7 +16,7 @@ export function countBy(
   const edits = new Map<string, number>();
   for (const endpoint of removed) edits.set(of(endpoint), (edits.get(of(endpoint)) ?? 0) - 1);
   for (const endpoint of added) edits.set(of(endpoint), (edits.get(of(endpoint)) ?? 0) + 1);
-  // Nothing can have been removed.
+  // Nothing can have been removed from an empty map.
   if (before.size === 0 && edits.size > 0) return edits;
   const changed = [...edits].filter(([, by]) => by !== 0);
   if (changed.length === 0) return before;

@@ -89,7 +89,6 @@ function editedOnce(members: readonly string[], { member, present }: Edit): read
   return present ? members.toSpliced(place, 0, member) : members.toSpliced(place, 1);
 }
 
-/** Puts a value under a key into a map of sets. */
 export function addTo<K, V>(map: Map<K, Set<V>>, key: K, value: V): void {
   const set = map.get(key);
   if (set === undefined) map.set(key, new Set([value]));

@@ -25,7 +25,7 @@ export function canonicalHost(written: string): string {
   return lower.endsWith('.') ? lower.slice(0, -1) : lower;
 }
 
-/** Whether some name matches both. */
+/** Whether a name exists that matches both patterns. */
 export function hostsOverlap(a: string, b: string): boolean {
   return hostMatches(a, b) || hostMatches(b, a);
 }
@@ -56,7 +56,6 @@ export function fullHostname(host: string, namespace: string, domain: string): s
   return serviceHostname(lower, namespace, domain);
 }
 
-/** Full name of an orchestrator service. */
 export function serviceHostname(name: string, namespace: string, domain: string): string {
   return `${name}.${namespace}.svc.${domain}`;
 }

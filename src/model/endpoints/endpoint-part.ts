@@ -12,9 +12,7 @@ export interface EndpointPart {
   readonly endpoints: ReadonlyMap<string, Endpoint>;
   /** The keys that were looked up. A change of any of these rebuilds the part. */
   readonly reads: ReadonlySet<string>;
-  /** Number of addresses whose pod is not known yet. */
   readonly pendingPod: number;
-  /** Number of addresses without a pod. */
   readonly withoutPod: number;
 }
 
@@ -62,7 +60,7 @@ export class EndpointCollector {
     this.#endpoints.set(identity, keepIfEqual(this.#before?.endpoints.get(identity), made));
   }
 
-  /** The port is one of a service, so policies for it apply. */
+  /** Policies for the port apply, because it is the port of a service. */
   #takesMutualTls({ workload, labels }: Workload, port: number): boolean {
     const namespace = workload?.namespace ?? this.#namespace;
     if (namespace !== this.#noted) {

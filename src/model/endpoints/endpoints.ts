@@ -196,7 +196,6 @@ function addByName(
   if (servicePort !== undefined) collector.add(workload, port, servicePort);
 }
 
-/** An address of Endpoints or of a slice. */
 interface AddressReference {
   readonly hostname?: string | undefined;
   readonly nodeName?: string | undefined;

@@ -29,7 +29,6 @@ interface WorkloadPolicy {
   readonly ports: Readonly<Record<number, MutualTlsMode>>;
 }
 
-/** The policies of one namespace. */
 interface NamespacePolicies {
   /** Mode of the policy without selector; unset in the root namespace, where that policy is the mesh's. */
   readonly mode: MutualTlsMode | undefined;
@@ -40,7 +39,6 @@ interface NamespacePolicies {
 export interface PeerPolicies {
   /** The mode where no narrower policy applies. */
   readonly mesh: MutualTlsMode;
-  /** Namespaces that have policies of their own. */
   readonly namespaces: PMap<NamespacePolicies>;
   /**
    * A refused policy may be for any workload of the mesh: mutual TLS is required of all, whatever narrower policies
@@ -59,7 +57,7 @@ export const NO_PEER_POLICIES: PeerPolicies = { mesh: DEFAULT_MODE, namespaces: 
 /** Namespaces whose workloads may have other policies; `all` when the mesh's own changed. */
 export type PolicyChange = 'all' | ReadonlySet<string>;
 
-/** The parts of the registry that these functions read. */
+/** The parts of the registry stage that these functions read. */
 interface PolicySources {
   readonly settings: Pick<ModelSettings, 'rootNamespace'>;
   readonly resources: ResourceTables<RegistryKind>;

@@ -33,7 +33,7 @@ const NO_POLICIES: NamespacePolicies = { RequestAuthentication: [], Authorizatio
 
 export const EMPTY_POLICIES: PolicyTable = PMap.empty();
 
-/** The parts of the registry that these functions read. */
+/** The parts of the registry stage that these functions read. */
 interface PolicySources {
   readonly settings: Pick<ModelSettings, 'rootNamespace'>;
   readonly policies: PolicyTable;

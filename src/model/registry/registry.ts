@@ -71,7 +71,6 @@ export function updateRegistry(
   };
 }
 
-/** The data about services that the mesh stage gets. */
 function derivedOf(state: State, { services, endpoints, peers }: ServiceChanges): DerivedChanges {
   const carried = new Map<ServiceKey, readonly Endpoint[] | undefined>();
   for (const key of new Set([...services.keys(), ...endpoints])) {
@@ -118,7 +117,7 @@ function updateUnserved(
   }
   if (before.networkOf !== state.networkOf) for (const [key, pod] of table.entries()) pods.set(key, pod);
   for (const key of addresses) {
-    // All existing pods have changed.
+    // Every existing pod is among the changed ones already.
     if (present === table.size) break;
     const address = addressOfKey(key);
     for (const pod of membersOf(state.podsByIp, addressId(address) ?? address)) pods.set(pod, table.get(pod));

@@ -19,7 +19,7 @@ import { countPeers, NO_PEERS, type PeerCounts } from '../workloads/peers.ts';
 /** The parts of a service that a change concerns: everything, or tokens, which are reads and ids of parts. */
 export type AffectedParts = 'all' | ReadonlySet<string>;
 
-/** Numbers for the metrics. */
+/** Numbers that the metrics report. */
 export interface ServiceFacts {
   readonly notReady: number;
   readonly pendingPod: number;
@@ -32,7 +32,6 @@ export interface ServiceRecord {
   readonly service: Service;
   /** By id, in order of precedence. */
   readonly parts: ReadonlyMap<string, EndpointPart>;
-  /** The reads of the definition. */
   readonly reads: ReadonlySet<string>;
   /** Sorted. */
   readonly endpoints: readonly Endpoint[];
@@ -52,7 +51,6 @@ export interface EndpointDelta {
 export interface RecordStep {
   readonly record: ServiceRecord | undefined;
   readonly delta: EndpointDelta;
-  /** Reads that the service gained and lost. */
   readonly newReads: Iterable<string>;
   readonly goneReads: Iterable<string>;
 }
@@ -62,14 +60,12 @@ const NO_READS: ReadonlySet<string> = new Set();
 const NO_ENDPOINTS: readonly Endpoint[] = [];
 const NONE_REMOVED: ReadonlySet<Endpoint> = new Set();
 
-/** The resources that define a service. */
 export interface Definers {
   /** The Services of one name in several clusters. The first is in force, the others have addresses and endpoints. */
   readonly services: readonly Resource<'Service'>[];
   readonly entries: readonly Resource<'ServiceEntry'>[];
 }
 
-/** The record of the service `key` after a change. */
 export function nextRecord(
   key: string,
   { services, entries }: Definers,
@@ -203,7 +199,6 @@ function inForce(
   return undefined;
 }
 
-/** A sorted list with members removed and added. */
 function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta): readonly Endpoint[] {
   if (removed.size === 0 && added.length === 0) return before;
   if (before.length === 0) return added;
@@ -224,7 +219,6 @@ function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta):
 /** With more than one member in this many removed, it is cheaper to filter the list. */
 const ENDPOINTS_PER_REMOVED = 16;
 
-/** A sorted list without some of its members. */
 function without(before: readonly Endpoint[], removed: ReadonlySet<Endpoint>): readonly Endpoint[] {
   if (removed.size * ENDPOINTS_PER_REMOVED > before.length) return before.filter((endpoint) => !removed.has(endpoint));
   const places = [...removed].map((endpoint) => placeOf(before, endpoint)).sort((a, b) => a - b);

@@ -91,7 +91,6 @@ function definersOf(state: State, key: ServiceKey): Definers {
   return { services, entries: sources.flatMap((source) => entries.get(source) ?? []) };
 }
 
-/** The counts before and after a change of some records. */
 function* movesOf(
   counts: 'localities' | 'networks',
   state: State,

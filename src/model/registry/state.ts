@@ -42,7 +42,6 @@ export interface Totals {
 }
 
 export interface State {
-  /** Shared by all states of a model. */
   readonly memos: Memos;
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
@@ -59,7 +58,7 @@ export interface State {
   readonly documentsByService: Groups;
   /** Namespace → keys of resources that select workloads by label. */
   readonly selecting: Groups;
-  /** Those of {@link selecting} that also select pods. */
+  /** Keys of the documents in {@link selecting} that also select pods. */
   readonly selectingPods: Groups;
 
   /** Service key → keys of the resources that define it. */

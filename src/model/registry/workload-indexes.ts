@@ -51,7 +51,6 @@ function ownedIds(resource: AnyResource | undefined, settings: ModelSettings): r
   }
 }
 
-/** The addresses under which a pod is indexed. */
 function ownIds(pod: Resource<'Pod'> | undefined): readonly string[] {
   return pod === undefined ? NO_ADDRESSES : idsOf(ownAddresses(pod));
 }
@@ -139,7 +138,6 @@ export function indexWorkloads(state: State, changed: readonly ResourceChange[])
   };
 }
 
-/** Key of the orchestrator service `namespace/name`. */
 function serviceOfId(id: string, settings: ModelSettings): ServiceKey {
   const slash = id.indexOf('/');
   return orchestratorServiceKey(id.slice(0, slash), id.slice(slash + 1), settings);
@@ -153,7 +151,6 @@ function selectingNamespace(resource: AnyResource | undefined, state: State): st
 class DirtyServices {
   readonly found = new Map<ServiceKey, 'all' | Set<string>>();
   readonly #state: State;
-  /** The addresses of {@link addSharing}. */
   readonly #shared = new Set<string>();
 
   constructor(state: State) {
@@ -175,7 +172,7 @@ class DirtyServices {
     for (const key of membersOf(this.#state.readers, read)) this.add(key, read);
   }
 
-  /** Services that looked up the owners of addresses. */
+  /** Adds the services that looked up the owners of these addresses. */
   addOwned(ids: readonly string[]): void {
     for (const id of ids) this.addReaders(`${ADDRESS_READ}${id}`);
   }

@@ -64,7 +64,6 @@ function mergeRules(namespace: string, host: string, rules: readonly Rule[]) {
   return { merged, duplicateSubsets };
 }
 
-/** The rules of a group that a namespace sees. */
 function seenFrom(memos: Memos, group: RuleGroup, namespace: string): MergedDestinationRule | undefined {
   if (group.rules.length === 0) return undefined;
   if (group.namespace === namespace) return group.all;
@@ -124,7 +123,6 @@ function patternsOf(memos: Memos, service: Service): readonly string[] {
     .get(service, () => matchingPatterns(service.hostname));
 }
 
-/** The rule for a service as seen from `namespace`. */
 export function findDestinationRule(
   memos: Memos,
   table: RuleTable,

@@ -22,7 +22,6 @@ import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-servic
 
 export interface MeshState {
   readonly version: number;
-  /** Shared by all states of a model. */
   readonly memos: Memos;
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;

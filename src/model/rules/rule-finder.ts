@@ -13,7 +13,6 @@ import { findDestinationRule, type RuleGroup, type RuleTable } from './destinati
 type Finder = Scope['destinationRule'];
 type Rules = PMap<RuleGroup>;
 
-/** The part of a table of rules that a namespace sees. */
 interface RuleView {
   /** Rules found so far, valid for this table. */
   readonly found: WeakMemo<Service, MergedDestinationRule | undefined>;
@@ -23,7 +22,6 @@ interface RuleView {
 /** In place of a namespace, for all namespaces without a view of their own; no namespace has this name. */
 const ANYBODY = '';
 
-/** The inputs of a finder. */
 interface Sources {
   readonly memos: Memos;
   readonly rules: RuleTable;
@@ -98,7 +96,6 @@ function namedBy(memos: Memos, table: RuleTable): ReadonlySet<string> {
 }
 
 interface RulesContent {
-  /** Hosts of the rules. */
   readonly hosts: ReadonlySet<string>;
   /** Whether all rules are public, each for an exact host. */
   readonly open: boolean;

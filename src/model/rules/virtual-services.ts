@@ -203,7 +203,7 @@ export function replaceResolved(
 ): ResolvedList {
   if (before === after) return list;
   const next = list.slice();
-  // Mostly a member is replaced at the same index.
+  // In most cases a member is replaced at the same index.
   const same = before !== undefined && after !== undefined && compareResolved(before, after) === 0;
   const place = same ? positionOf(next, before) : -1;
   if (same && next[place]?.key === after.key) {
@@ -286,7 +286,7 @@ export interface VirtualServiceChange {
   readonly after: VirtualServiceEntry | undefined;
 }
 
-/** Updates the tables; returns the entries that differ. */
+/** Returns the entries that differ. */
 export function updateVirtualServices(
   tables: VirtualServiceTables,
   changed: ReadonlyMap<ResourceKey, VirtualService | undefined>,

@@ -12,7 +12,6 @@ import { destinationHosts, meshVirtualServices } from '../rules/virtual-services
 import type { EgressListener, ResolvedVirtualService, Scope, Service } from '../types/types.ts';
 import { importsHost, type ListenerPlan, planScope, planWatches, type ScopePlan, sidecarKey } from './scope-plan.ts';
 
-/** A scope with what is needed to update it. */
 export interface BuiltScope {
   readonly scope: Scope;
   readonly plan: ScopePlan;
@@ -194,7 +193,6 @@ export function watchesOf(plan: ScopePlan, routed: readonly string[]): readonly 
   return [...watches].sort();
 }
 
-/** The changing parts of a built scope. */
 export interface ScopeParts {
   readonly egress: readonly EgressListener[];
   readonly services: PMap<Service>;

@@ -80,7 +80,6 @@ function planListener({ port, bind, captureMode, hosts }: WrittenListener, names
   const imported = new Map<string, Set<string>>();
   const excluded = new Map<string, Set<string>>();
   for (const written of hosts) {
-    // Imports nothing.
     if (written === '~/*') continue;
     const slash = written.indexOf('/');
     const owner = slash < 0 ? '*' : written.slice(0, slash);

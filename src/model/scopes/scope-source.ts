@@ -19,7 +19,6 @@ export class MeshScopes {
     this.#scopeIndex = scopeIndex;
   }
 
-  /** The scopes that are kept up to date. */
   get scopeIndex(): ScopeIndex {
     return this.#scopeIndex;
   }

@@ -33,7 +33,6 @@ import { editIndex, type ScopeIndex, scopesWatching } from './scope-index.ts';
 import { type ListenerPlan, planScope, type ScopePlan } from './scope-plan.ts';
 import { compareRulesOf, type RuleComparer } from './scope-rules.ts';
 
-/** Everything that changed of what scopes are built from. */
 export interface ScopeInputs {
   /** The previous state's map, which scopes share that see public services only. */
   readonly publicServices: MeshState['publicServices'];
@@ -45,7 +44,6 @@ export interface ScopeInputs {
   readonly sidecars: ReadonlyMap<ResourceKey, Resource<'Sidecar'> | undefined>;
 }
 
-/** The inputs that may concern one scope. */
 interface Touched {
   readonly hosts: Set<string>;
   readonly virtualServices: Set<ResourceKey>;
@@ -70,7 +68,6 @@ const EVERYTHING: ScopeChange = {
   virtualServices: new Map(),
 };
 
-/** Builds all scopes again. */
 export function rebuildScopes(scopeIndex: ScopeIndex, state: MeshState): ScopeResults {
   const changes = new Map<string, ScopeChange>();
   const edits = new Map<string, BuiltScope | undefined>();

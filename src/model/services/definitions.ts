@@ -12,7 +12,7 @@ import type { ModelSettings, Resolution, Service, ServiceKey, ServicePort } from
 import { mayClaimForOthers, ownCallersOnly } from './ownership.ts';
 import { clusterIps } from './virtual-ips.ts';
 
-/** What definitions read besides their resource. */
+/** What definitions read besides their own resource. */
 export interface DefinitionContext {
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
@@ -45,7 +45,6 @@ export function definedKeys(resource: AnyResource | undefined, settings: ModelSe
   return [...hosts].map((host) => serviceKey(resource.meta.namespace, host));
 }
 
-/** The definition of service `key` by a resource. */
 export function definitionOf(
   resource: Resource<'Service'> | Resource<'ServiceEntry'>,
   key: ServiceKey,
@@ -153,7 +152,6 @@ function isSocketOrIp(address: string): boolean {
   return address.startsWith('unix:') || isIpAddress(address);
 }
 
-/** A service merged from all its definitions. */
 export interface MergedService {
   readonly service: Service;
   /** For each definition that contributes: its port number → the port's name in the service. */

@@ -6,7 +6,6 @@ import { GroupEdits, type Groups, membersOf } from '../common/groups.ts';
 import { addressId } from '../common/networks.ts';
 import { ofKind } from '../common/tables.ts';
 
-/** The cluster IPs of an orchestrator Service, as written. */
 export function clusterIps({ content }: Resource<'Service'>): readonly string[] {
   const { clusterIP, clusterIPs, type } = content.spec;
   if (type === 'ExternalName') return [];
@@ -68,7 +67,7 @@ function remoteIpsOf(resource: AnyResource | undefined): ReadonlyMap<string, num
   return new Map(virtualIps(service).map((address) => [`${address} ${cluster}`, 1]));
 }
 
-/** Addresses have no spaces. */
+/** Addresses do not contain spaces. */
 function separated(key: string): readonly string[] {
   const space = key.indexOf(' ');
   return [key.slice(0, space), key.slice(space + 1)];

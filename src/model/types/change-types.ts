@@ -22,17 +22,14 @@ export interface ChangeSet {
     ServiceKey,
     { readonly before: Service | undefined; readonly after: Service | undefined }
   >;
-  /** Services whose endpoints changed. */
   readonly endpoints: ReadonlySet<ServiceKey>;
   /** Services whose peers (identities, readiness for mutual TLS) changed: always some of {@link endpoints}. */
   readonly peers: ReadonlySet<ServiceKey>;
-  /** Workloads whose peer authentication may have changed. */
   readonly peerAuthentication: readonly WorkloadSelection[];
   /** Workloads whose request authentication or authorization policies or EnvoyFilters may have changed. */
   readonly policies: readonly WorkloadSelection[];
   /** Namespaces in which the result of `Snapshot.registeredLabels` may have changed. */
   readonly workloads: ReadonlySet<string>;
-  /** Whether `MeshSnapshot.workloadRanges` differ. */
   readonly workloadRanges: boolean;
   /**
    * Addresses, each in its network (`network/address`), whose bound instances changed: proxies there need new inbound
@@ -44,7 +41,6 @@ export interface ChangeSet {
     ResourceKey,
     { readonly before: AnyResource | undefined; readonly after: AnyResource | undefined }
   >;
-  /** Conflicts that the previous snapshot did not have. */
   readonly nameConflicts: readonly NameConflict[];
   /** Changed scopes, of those that are acquired: id → what changed. */
   readonly scopes: ReadonlyMap<string, ScopeChange>;
@@ -55,18 +51,15 @@ export interface ChangeSet {
  * deltas may be merged by taking the newest value of each key.
  */
 export interface MeshDelta {
-  /** Version of the state after it. */
   readonly version: number;
   /** Present where they changed. */
   readonly mesh?: MeshConfig;
   readonly networks?: MeshNetworks;
-  /** See `MeshSnapshot.workloadRanges`. */
   readonly workloadRanges?: readonly string[];
   readonly services: ReadonlyMap<ServiceKey, Service | undefined>;
   readonly peers: ReadonlyMap<ServiceKey, ServicePeers | undefined>;
   /** Endpoints that generation reads: see `carriesEndpoints`. */
   readonly endpoints: ReadonlyMap<ServiceKey, readonly Endpoint[] | undefined>;
-  /** Resources of `CONFIG_KINDS`. */
   readonly configs: ReadonlyMap<ResourceKey, AnyResource | undefined>;
 }
 

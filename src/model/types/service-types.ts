@@ -133,9 +133,7 @@ export interface PeerAuthentication {
 
 /** Keys of the policies about requests that apply to a workload, in order of precedence. All of them apply. */
 export interface WorkloadPolicies {
-  /** RequestAuthentication resources. */
   readonly authentication: readonly ResourceKey[];
-  /** AuthorizationPolicy resources. */
   readonly authorization: readonly ResourceKey[];
 }
 

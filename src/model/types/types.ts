@@ -36,7 +36,6 @@ export interface ProxyNetwork {
   readonly clusterId?: string;
 }
 
-/** What the registry knows about a workload. */
 export type RegisteredWorkload = Pick<Endpoint, 'address' | 'labels' | 'locality' | 'network' | 'workload'>;
 
 /** Numbers of problems in a snapshot that make no document invalid; metrics report them. */

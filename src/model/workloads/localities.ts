@@ -11,13 +11,11 @@ export interface LocalityNames {
 
 export const NO_LOCALITY_NAMES: LocalityNames = { counts: PMap.empty(), all: new Set() };
 
-/** The region, the zone and the subzone of a locality. */
 export function namesOfLocality(locality: string): readonly [region: string, zone: string, subzone: string] {
   const [region = '', zone = '', subzone = ''] = locality.split('/');
   return [region, `${region}/${zone}`, `${region}/${zone}/${subzone}`];
 }
 
-/** The names after services moved between localities. */
 export function nextLocalityNames(
   places: LocalityNames,
   moves: Iterable<{ readonly before: Counts; readonly after: Counts }>,

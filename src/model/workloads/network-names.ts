@@ -10,7 +10,6 @@ import type { ProxyNetwork } from '../types/types.ts';
 import { NETWORK_LABEL } from './workloads.ts';
 
 export interface NetworkNames {
-  /** The configured networks. */
   readonly configured: MeshNetworks;
   /** Network → number of services that have endpoints in it. */
   readonly counts: PMap<number>;
@@ -70,7 +69,7 @@ export function networkOfProxy(
  * the same key.
  */
 export function networkAddress(network: string, address: string): string {
-  // IPv4 addresses have one notation only.
+  // IPv4 addresses have only one notation.
   const id = address.includes(':') ? (addressId(address) ?? address) : address;
   return `${network}/${id}`;
 }

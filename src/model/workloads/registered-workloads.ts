@@ -38,10 +38,8 @@ function registeredBy(resource: AnyResource | undefined, settings: ClusterSettin
   return { serviceAccount: entry.content.serviceAccount, labels: entryLabels(entry.content, entry.meta.labels) };
 }
 
-/** A set of labels that workloads of an account have. */
 interface LabelSet {
   readonly labels: Labels;
-  /** Number of these workloads. */
   readonly workloads: number;
 }
 
@@ -92,7 +90,6 @@ export function updateRegistered(
   return { registered: { sets: before.sets.with(sets), accounts: accounts.apply(before.accounts) }, namespaces };
 }
 
-/** The edits of a change, by account and text of the labels. */
 class Edits {
   readonly #settings: ClusterSettings;
   readonly byKey = new Map<string, Edit>();

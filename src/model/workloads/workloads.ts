@@ -16,7 +16,6 @@ export type Cluster = string | undefined;
 /** An endpoint without ports. */
 export type Workload = Omit<Endpoint, 'port' | 'servicePort'>;
 
-/** The indexes in which workloads are looked up. */
 export interface WorkloadIndexes {
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
   /** IP address (`addressId`) → keys of the pods that have it, in any cluster. */
@@ -28,7 +27,7 @@ export interface WorkloadIndexes {
 /** The read of the owners of an address (in the form of `addressId`): Pods, virtual IPs, endpoints. */
 export const ADDRESS_READ = 'ip:';
 
-/** The read of the policies of a namespace. */
+/** The prefix of the read of the policies of a namespace. */
 export const POLICY_READ = 'auth:';
 
 /** The keys that were read: Pods and Nodes, `ip:address`, `auth:ns`. */
@@ -189,7 +188,6 @@ export function podWorkload(
   };
 }
 
-/** An address without a pod. */
 export function bareWorkload(
   address: string,
   health: Health,

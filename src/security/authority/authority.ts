@@ -39,7 +39,6 @@ export interface AuthoritySettings {
   readonly selfSignedCaDir: string;
 }
 
-/** Receives failures, for metrics. */
 export interface AuthorityObserver {
   /** A certificate request was unreadable or not acceptable. */
   csrRefused(error: CtlError): void;
@@ -66,7 +65,7 @@ export interface AuthorityOptions {
    * program is elected. Required with a shared store.
    */
   readonly elect?: (lead: (signal: AbortSignal) => void) => { close(): Promise<void> };
-  /** Ends the attempts to open a shared store. */
+  /** Aborts the attempts to open a shared store. */
   readonly signal?: AbortSignal;
   readonly clock?: WallClock;
   /** From 0 to 1. */
@@ -85,7 +84,7 @@ const MAX_RSA_BITS = 8192;
 /** The characters of a DNS name or address of a server certificate. */
 const HOST = /^[A-Za-z0-9*._:-]{1,253}$/;
 
-/** Between attempts to open a shared store, ms. */
+/** Pause between attempts to open a shared store, ms. */
 const OPEN_BASE_MS = 500;
 const OPEN_MAX_MS = 10_000;
 
@@ -243,7 +242,6 @@ function checkSettings(settings: AuthoritySettings): void {
     refuse('DEFAULT_WORKLOAD_CERT_TTL', 'must not be more than MAX_WORKLOAD_CERT_TTL');
 }
 
-/** The part of the authority that serves requests. */
 function createRequests(
   options: AuthorityOptions,
   pool: Pick<SigningPool, 'sign'>,

@@ -22,7 +22,6 @@ import {
 } from '../../asn1/index.ts';
 import { CtlError } from '../../core/errors.ts';
 
-/** A private key and its signature algorithm. */
 export interface SigningKey {
   readonly key: KeyObject;
   readonly hash: string;
@@ -51,13 +50,11 @@ export interface CertificateFields {
   readonly subject: Node;
   readonly notBefore: number;
   readonly notAfter: number;
-  /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer;
   /** The concatenated DER of the extensions. */
   readonly extensions: Buffer;
 }
 
-/** The certificate, DER. */
 export function writeCertificate(fields: CertificateFields, signer: SigningKey): Buffer {
   const body = sequence(
     context(0, smallInteger(2)),
@@ -162,7 +159,6 @@ function ipBytes(host: string): Buffer {
 /** The key to be certified. */
 export interface SubjectKey {
   readonly algorithm: 'rsa' | 'ec';
-  /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer;
   /** The key's bits, for its identifier. */
   readonly keyBits: Buffer;

@@ -101,7 +101,6 @@ function signatureOf(algorithm: Node | undefined): { readonly key: string; reado
 }
 
 interface RequestKey {
-  /** Object identifier of its algorithm. */
   readonly kind: string;
   readonly bits: Buffer;
 }
@@ -113,7 +112,7 @@ function readKey(keyInfo: Node | undefined): RequestKey {
   const kind = readOid(name);
   const bits = readBits(keyNode);
   if (kind === EC && isUniversal(parameters, 'OID')) {
-    // 4: an uncompressed point.
+    // 4 marks an uncompressed point.
     if (bits.length === POINT_BYTES[readOid(parameters)] && bits[0] === 4) return { kind, bits };
   } else if (kind === RSA && isUniversal(parameters, 'NULL')) {
     checkRsa(bits);

@@ -80,7 +80,6 @@ async function readOptional(directory: string, name: string): Promise<string | u
   }
 }
 
-/** A certificate and the file that contains it. */
 interface Found {
   readonly pem: string;
   readonly facts: CertificateFacts;

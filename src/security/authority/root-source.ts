@@ -1,6 +1,5 @@
 /** Sources of the signing key and the trusted roots: self-signed and stored, or plugged in by an operator. */
 
-/** The public data of the authority. */
 export interface RootSet {
   /** PEM: the signing certificate first, its root last. */
   readonly path: readonly string[];
@@ -10,7 +9,6 @@ export interface RootSet {
   readonly ends: { readonly chain: number; readonly root: number };
 }
 
-/** The data that the signing worker needs. */
 export interface SigningMaterial {
   /** PEM, PKCS #8. */
   readonly key: string;
@@ -20,7 +18,6 @@ export interface SigningMaterial {
 }
 
 export interface RootSource {
-  /** The roots in force. */
   roots(): RootSet;
   /** Reads the signing key from its store, for a worker without one. Changes in the store are put in force first. */
   material(): Promise<SigningMaterial>;
@@ -28,13 +25,11 @@ export interface RootSource {
   close(): Promise<void>;
 }
 
-/** A source and its first key. */
 export interface OpenedSource {
   readonly source: RootSource;
   readonly material: SigningMaterial;
 }
 
-/** Receives the events of a source. */
 export interface RootEvents {
   /** New roots are in force; with `material`, another key signs from now on. */
   changed(roots: RootSet, material?: SigningMaterial): void;

@@ -35,7 +35,6 @@ export interface SelfSignedOptions {
   readonly rotated: (message: string) => void;
 }
 
-/** The state without its keys. */
 interface PublicState {
   readonly certificate: string;
   readonly next: { readonly certificate: string; readonly servedSince: number } | undefined;
@@ -80,7 +79,7 @@ class SelfSignedSource implements RotatedSource {
   #endWatch: (() => Promise<void>) | undefined;
   /** Whether the store is about to be read, because it has changed. */
   #isFollowing = false;
-  /** Failures in a row to read or to restore a shared store. */
+  /** Consecutive failures to read or to restore a shared store. */
   #failures = 0;
   #retry: Timer | undefined;
   /** Roots that were in force and that an operator replaced in the store, the last one first. */
@@ -204,7 +203,7 @@ class SelfSignedSource implements RotatedSource {
     this.#enforce(after);
   }
 
-  /** Reads a shared store once for all changes until then. */
+  /** Reads a shared store once for all changes that arrive until then. */
   #followSoon(): void {
     if (this.#isFollowing) return;
     this.#isFollowing = true;
@@ -286,7 +285,6 @@ class SelfSignedSource implements RotatedSource {
     return after;
   }
 
-  /** The state without expired former roots. */
   #pruned(state: AuthorityState): AuthorityState {
     const now = this.#options.clock.now();
     return { ...state, former: state.former.filter((certificate) => now < endOf(certificate)) };
@@ -297,7 +295,7 @@ class SelfSignedSource implements RotatedSource {
     return { current: lifeOf(certificate), nextServedSince: next?.servedSince };
   }
 
-  /** Puts a state in force. True when the roots have changed. */
+  /** Puts a state in force. Returns true when the roots have changed. */
   #adopt({ certificate, next, former }: AuthorityState): boolean {
     const stored = [certificate, ...(next ? [next.certificate] : []), ...former];
     this.#replaced = this.#replacedBy(stored);

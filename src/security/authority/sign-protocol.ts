@@ -1,6 +1,5 @@
 /** Messages between the main thread and a signing worker: plain data, a closed union. */
 
-/** The key that signs, and its certificate. */
 export interface Issuer {
   /** PEM, PKCS #8. */
   readonly key: string;
@@ -39,7 +38,6 @@ export type SignResult =
   | { readonly kind: 'signed'; readonly certificate: string; readonly key?: string; readonly notAfter: number }
   /** The request is invalid; one line for the caller. */
   | { readonly kind: 'refused'; readonly message: string }
-  /** The issuer has expired. */
   | { readonly kind: 'expired' }
   /** The issuer is valid from `notBefore` (epoch ms) on, which is later than `now`: a clock was wrong. */
   | { readonly kind: 'not yet valid'; readonly now: number; readonly notBefore: number }

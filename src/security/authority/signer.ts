@@ -63,7 +63,6 @@ export interface Signer {
   run(task: SignTask): SignAnswer;
 }
 
-/** @param randomBytes is used for serial numbers */
 export function createSigner(randomBytes: (size: number) => Buffer): Signer {
   let issuer: Prepared | undefined;
   const serials = serialSource(randomBytes);

@@ -20,7 +20,7 @@ const MAX_WAITING = 16_384;
 /** Requests per message to a worker: enough to make messages cheap, few enough for a short batch. */
 const BATCH = 8;
 
-/** A job that kills its worker this many times fails. */
+/** A job fails after its worker has crashed this many times. */
 const MAX_ATTEMPTS = 3;
 
 /** A batch takes milliseconds; a worker that takes longer than this hangs, and is terminated. */
@@ -39,7 +39,7 @@ export interface SigningPool {
   sign(job: SignJob): Promise<Signed>;
   /** Gives the workers another key. Requests in progress may still be signed with the former one. */
   use(material: SigningMaterial): void;
-  /** The worker threads, for tests that terminate one. */
+  /** The worker threads, so that tests can terminate one. */
   readonly threads: readonly { terminate(): Promise<number> }[];
   close(): Promise<void>;
 }
@@ -68,7 +68,7 @@ interface Slot {
   readonly pool: Piscina<SignTask, SignAnswer>;
   /** The key to send with the next task; deleted here afterwards. */
   pending: SigningMaterial | undefined;
-  /** The path of the worker's key; undefined when it has none. */
+  /** The certificate path of the worker's key; undefined when it has none. */
   path: readonly string[] | undefined;
   busy: boolean;
 }
@@ -87,7 +87,7 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
 class Pool implements SigningPool {
   readonly #options: Omit<SigningPoolOptions, 'material'>;
   readonly #queue: FairQueue<Waiting>;
-  /** Jobs to repeat, before all others. */
+  /** Jobs to repeat before all others. */
   readonly #again: Waiting[] = [];
   readonly #slots: readonly Slot[];
   #closed = false;
@@ -98,7 +98,7 @@ class Pool implements SigningPool {
     this.#slots = Array.from({ length: options.threads ?? threadsOfMachine() }, () => this.#createSlot(material));
   }
 
-  /** Starts the workers, which get the key. */
+  /** Starts the workers and sends them the key. */
   start(): void {
     this.#dispatch();
   }
@@ -234,7 +234,6 @@ function laneOf(job: SignJob): string {
   return job.kind === 'workload' ? job.uri : '';
 }
 
-/** The issuer for the worker. */
 export function issuerOf({ key, path: [certificate = ''], chainEnd }: SigningMaterial): NonNullable<SignTask['adopt']> {
   return { key, certificate, chainEnd };
 }
@@ -244,7 +243,6 @@ function settle(waiting: Waiting, result: SignResult | undefined, path: readonly
   else waiting.reject(errorOf(result));
 }
 
-/** The error for a result without a certificate. */
 export function errorOf(result: Exclude<SignResult, { kind: 'signed' }> | undefined): CtlError {
   switch (result?.kind) {
     case 'refused':

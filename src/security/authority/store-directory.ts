@@ -118,7 +118,7 @@ function parseState(file: string, text: string): AuthorityState {
 /** Writes a temporary file, syncs and renames it: after a crash there is the old file or the new one. */
 async function writeAtomically(directory: string, name: string, text: string, mode: number): Promise<void> {
   const aside = join(directory, `.${name}.new`);
-  // A file that a crash left may have another mode.
+  // A file that a crash left behind may have another mode.
   await rm(aside, { force: true });
   const handle = await open(aside, 'wx', mode);
   try {

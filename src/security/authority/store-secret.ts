@@ -24,11 +24,9 @@ import type { AuthorityState, AuthorityStore, LoadOptions, SharedStore } from '.
 import { checkPlugged } from './plugged-files.ts';
 import { checkCertificate, checkPair, problemAt } from './stored-state.ts';
 
-/** The Secret with the keys. */
 const CA_SECRET = 'mesh-ca-secret';
 /** The ConfigMap with the trust bundle, in all namespaces. */
 export const ROOT_CONFIG_MAP = 'mesh-ca-root-cert';
-/** Its key. */
 export const ROOT_CERT_KEY = 'root-cert.pem';
 
 const KEYS = {
@@ -166,7 +164,7 @@ class SecretStore implements AuthorityStore {
   }
 
   #lastGood(): AuthorityState | undefined {
-    // Written by #keep.
+    // #keep has written the text, so it is a state.
     return this.#last === undefined ? undefined : (JSON.parse(this.#last.toString()) as AuthorityState);
   }
 
@@ -200,7 +198,7 @@ function dataOf({ certificate, key, next, former }: AuthorityState): Record<stri
     announcedAt: next && new Date(next.announcedAt).toISOString(),
     former: former.length === 0 ? undefined : former.join(''),
   };
-  // The keys of `fields` are those of KEYS.
+  // The keys of `fields` are those of KEYS, which TypeScript does not know.
   const entries = Object.entries(fields) as [keyof typeof KEYS, string | undefined][];
   return Object.fromEntries(
     entries.map(([name, text]) => [KEYS[name], text === undefined ? null : Buffer.from(text).toString('base64')]),

@@ -30,7 +30,7 @@ const SIGNING_REQUESTS: ResourceType = {
 /** The shortest lifetime that the API accepts, seconds. */
 const MIN_LIFETIME_SECONDS = 600;
 
-/** Between looks at a request, and after failures, ms. */
+/** Pause between two reads of a request, and after failures, ms. */
 const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 15_000;
 
@@ -47,7 +47,6 @@ export interface ClusterSignerOptions {
   readonly client: KubernetesClient;
   /** `spec.signerName`: a domain and a path, such as `example.com/serving`. */
   readonly signerName: string;
-  /** The beginning of the requests' names. */
   readonly namePrefix: string;
   readonly clock: Clock;
   /** 0 ≤ x < 1. */
@@ -59,7 +58,7 @@ export interface ClusterSignerOptions {
 }
 
 export interface ClusterSigner extends Pick<Authority, 'serverCertificate' | 'onChange'> {
-  /** Ends the requests under way. */
+  /** Aborts the requests in progress. */
   close(): void;
 }
 
@@ -186,7 +185,7 @@ class Signer implements ClusterSigner {
     }
   }
 
-  /** Repeats work while it fails for reasons that may pass. */
+  /** Repeats work while it fails for temporary reasons. */
   async #untilDone<T>(work: () => Promise<T>): Promise<T> {
     const { clock, random } = this.#options;
     const { signal } = this.#ending;

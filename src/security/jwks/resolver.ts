@@ -34,7 +34,6 @@ export interface KeySetResolverOptions {
   readonly refreshMs: number;
   /** Default: `KEY_SET_LIMITS`. */
   readonly limits?: FetchLimits;
-  /** The maximum number of key sets. */
   readonly maxFollowed?: number;
   /** Called with a new or changed key set as JSON text; with undefined for a known one that is no longer wanted. */
   onKeySet(reference: string, jwks: string | undefined): void;
@@ -54,10 +53,9 @@ export interface KeySetResolver {
   close(): void;
 }
 
-/** A reference with its current key set. */
 interface Followed {
   readonly tried: Promise<void>;
-  /** Stops following it. True when a key set was known. */
+  /** Stops following the key set. Returns true when its keys were known. */
   stop(): boolean;
 }
 

@@ -25,7 +25,7 @@ export function issuerOf(token: string | undefined): string | undefined {
   try {
     return token === undefined ? undefined : decodeJwt(token).iss;
   } catch {
-    // A token of another kind has no issuer.
+    // Other tokens have no issuer.
     return undefined;
   }
 }

@@ -4,7 +4,7 @@ export class ExpiringCache<T> {
   readonly #maxEntries: number;
   readonly #now: () => number;
 
-  /** @param now the clock that entries end by */
+  /** @param now the clock by which entries expire */
   constructor(maxEntries: number, now: () => number) {
     this.#maxEntries = maxEntries;
     this.#now = now;

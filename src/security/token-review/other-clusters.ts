@@ -12,7 +12,6 @@ import { issuerOf, ownIssuer } from './cluster-issuers.ts';
 import { type AskReview, createClusterReviews } from './cluster-reviews.ts';
 import type { Review } from './review-request.ts';
 
-/** A cluster whose tokens are accepted. */
 export interface OtherCluster {
   readonly cluster: string;
   readonly client: Pick<KubernetesClient, 'create'>;
@@ -47,7 +46,7 @@ export class OtherClusters {
     this.#options = options;
   }
 
-  /** Whether some of them has this issuer, or may have it. */
+  /** Whether one of the clusters has this issuer, or may have it. */
   async mayIssue(issuer: string): Promise<boolean> {
     return (await this.#issuedBy(issuer)).length > 0;
   }
@@ -129,7 +128,7 @@ export class OtherClusters {
   }
 }
 
-/** Rejects unless the answer accepts the token. */
+/** Rejects unless the API server accepts the token. */
 async function acceptedOf(answer: Promise<Review>): Promise<Review> {
   const review = await answer;
   if ('username' in review) return review;

@@ -26,9 +26,9 @@ function laneOf(peer: string): string {
 }
 
 export interface ReviewLimits {
-  /** Time of a review with its wait, ms; default TIME_LIMIT_MS. */
+  /** Time limit of a review including its wait, ms; default TIME_LIMIT_MS. */
   readonly timeLimitMs?: number;
-  /** Reviews that wait; no caller gets all of them. */
+  /** Maximum number of waiting reviews; one caller can use only a part of it. */
   readonly maxWaiting?: number;
 }
 

@@ -33,14 +33,13 @@ const MAX_REFUSED = 2000;
 const WITHOUT_END_MS = 3_600_000;
 
 export interface TokenReviewerOptions {
-  /** Asks the API server. */
   readonly ask: AskReview;
   /** See `ClusterIssuersOptions`. */
   readonly ownToken: () => Promise<string | undefined>;
   /** Whether `ask` asks an API server that has, or may have, this issuer beside that of the own cluster. */
   readonly mayIssue?: (issuer: string) => Promise<boolean>;
   readonly trustDomain: string;
-  /** One of them must be a token's. */
+  /** The token must have one of these audiences. */
   readonly audiences: readonly string[];
   /** JWT_POLICY first-party-jwt: tokens for the API server itself are accepted as well. */
   readonly firstParty: boolean;
@@ -113,7 +112,7 @@ class Reviewer implements TokenReviewer {
     const { audiences, clock, firstParty, trustDomain, mayIssue } = this.#options;
     const { exp, iss = '', sub } = claims;
     if (exp === undefined && !firstParty) throw refused('it lacks "exp"');
-    // Also when it is no number.
+    // Also rejects a value that is not a number.
     if (exp !== undefined && !(exp * 1000 > clock.now())) throw refused('it has expired');
     serviceAccountIdentity(sub, trustDomain);
     const isForMesh = audiencesOf(claims).some((audience) => audiences.includes(audience));

@@ -18,7 +18,7 @@ export function condition(
   return { type, status, reason, message, ...(generation === undefined ? {} : { observedGeneration: generation }) };
 }
 
-/** True without a complaint; otherwise false, for its reason. */
+/** True without a complaint; otherwise False with the complaint's reason. */
 export function verdict(
   type: string,
   complaint: Complaint | undefined,

@@ -32,7 +32,7 @@ export class Documents {
   /** Facts whose last reader is gone since the last {@link takeUnread}; some may have new readers. */
   readonly #unread = new Set<Fact>();
   #recording: Set<Fact> | undefined;
-  /** Of objects that are read by name: `Kind/name`. */
+  /** The access to objects that are read by name, by `Kind/name`. */
   readonly #access = new Map<string, ObjectAccess>();
   readonly #areReadByName: boolean;
 
@@ -76,7 +76,7 @@ export class Documents {
   get<K extends Kind>(kind: K, namespace: string, name: string): Resource<K> | undefined {
     const key = resourceKey(kind, namespace, name);
     this.note(key);
-    // The key names the kind, which determines the type.
+    // The kind in the key determines the type.
     return this.#all.get(key) as Resource<K> | undefined;
   }
 
@@ -88,7 +88,6 @@ export class Documents {
     });
   }
 
-  /** Records that the current computation depends on a fact. */
   note(fact: Fact): void {
     this.#recording?.add(fact);
   }
@@ -106,7 +105,7 @@ export class Documents {
     }
   }
 
-  /** A computation that does not exist any more. */
+  /** Forgets a computation that no longer exists. */
   forget(reader: string): void {
     this.#replaceReads(reader, new Set());
   }

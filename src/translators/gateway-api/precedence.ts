@@ -6,14 +6,14 @@
 export interface Precedence {
   /** How exact the path is: an exact path, an expression, a prefix. */
   readonly path: 'exact' | 'regex' | 'prefix';
-  /** Characters of the path. */
+  /** The number of characters of the path. */
   readonly length: number;
   readonly method: boolean;
   readonly headers: number;
   readonly parameters: number;
 }
 
-/** The route that a match is of, and its index there. */
+/** The route of a match, and the index of the match in it. */
 export interface MatchOrigin {
   /** Milliseconds since the epoch. */
   readonly created: number | undefined;

@@ -4,7 +4,6 @@ import type { Documents } from './documents.ts';
 
 export const GATEWAY_GROUP = 'gateway.networking.k8s.io';
 
-/** The object that refers to another. */
 export interface Referrer {
   readonly kind: string;
   readonly namespace: string;

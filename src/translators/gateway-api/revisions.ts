@@ -2,10 +2,10 @@
 import type { Resource } from '../../resources/index.ts';
 import type { Documents } from './documents.ts';
 
-/** Of objects without a label. */
+/** The revision of objects without a label. */
 export const DEFAULT_REVISION = 'default';
 
-/** On a Gateway, a GatewayClass or a Namespace. */
+/** The label of a Gateway, a GatewayClass or a Namespace. */
 const REVISION_LABEL = 'mesh.io/rev';
 
 /** The revision of the object's label, else of that of its Namespace. */

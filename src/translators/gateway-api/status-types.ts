@@ -34,14 +34,14 @@ export interface PolicyAncestorStatus {
 
 export interface StatusContent {
   readonly conditions?: readonly Condition[];
-  /** GatewayClass. */
+  /** For a GatewayClass. */
   readonly supportedFeatures?: readonly { readonly name: string }[];
-  /** Gateway. */
+  /** For a Gateway. */
   readonly addresses?: readonly { readonly type: string; readonly value: string }[];
   readonly listeners?: readonly ListenerStatus[];
-  /** Routes: the entries of this controller. */
+  /** For routes: the entries of this controller. */
   readonly parents?: readonly RouteParentStatus[];
-  /** Policies: the entries of this controller. */
+  /** For policies: the entries of this controller. */
   readonly ancestors?: readonly PolicyAncestorStatus[];
 }
 
@@ -49,11 +49,10 @@ export interface StatusContent {
 export interface ServedListener {
   readonly name: string;
   readonly port: number;
-  /** Of all that decides its configuration, without routes. */
+  /** A hash of everything that decides its configuration, except for routes. */
   readonly digest: string;
 }
 
-/** What the status of an object should say. */
 export interface DesiredStatus {
   readonly key: ResourceKey;
   readonly kind: ServiceApiKind;

@@ -53,14 +53,14 @@ export interface GatewayApiOptions extends TranslatorOptions {
   readonly gatewaysReadSecrets?: boolean;
 }
 
-/** What is to be computed again, by the key of its document. */
+/** What has to be computed again, by the key of its document. */
 interface Dirty {
   readonly gateways: Set<ResourceKey>;
   /** Identifiers of references to backends. */
   readonly backends: Set<string>;
-  /** Where routes attach. */
+  /** Routes whose attachment is computed again. */
   readonly routes: Set<ResourceKey>;
-  /** What routes do. */
+  /** Routes whose rules are computed again. */
   readonly rules: Set<ResourceKey>;
   /** Of Gateways, GatewayClasses and policies; those of routes are computed with the route. */
   readonly statuses: Set<ResourceKey>;
@@ -68,7 +68,7 @@ interface Dirty {
   readonly services: Set<ServiceName>;
 }
 
-/** A route that has a Gateway of this controller as a parent. */
+/** A route with a parent that is a Gateway of this controller. */
 interface CandidateRoute {
   readonly resource: RouteResource;
   readonly parents: readonly ParentResult[];
@@ -159,7 +159,6 @@ export class GatewayApiTranslator implements Translator {
     return revisionOf(this.#documents, gateway) !== this.#revision;
   }
 
-  /** Marks the computations that read a fact. */
   #mark(fact: Fact, dirty: Dirty): void {
     for (const reader of this.#documents.readersOf(fact)) {
       const colon = reader.indexOf(':');
@@ -173,7 +172,6 @@ export class GatewayApiTranslator implements Translator {
     }
   }
 
-  /** Marks the computations of a changed document itself. */
   #markOwn(key: ResourceKey, resource: AnyResource | undefined, dirty: Dirty): void {
     const kind = kindOf(key);
     if (kind === undefined) return;
@@ -217,13 +215,13 @@ export class GatewayApiTranslator implements Translator {
     return content.controllerName === this.#controllerName;
   }
 
-  /** Where a route could attach, other routes apart. */
+  /** Computes where a route could attach, regardless of other routes. */
   #attachRoute(key: ResourceKey): void {
     const candidate = this.#documents.reading(`route:${key}`, (): CandidateRoute | undefined => {
       const { kind, namespace, name } = namesOf(key);
       const found = isRouteKind(kind) ? this.#documents.get(kind, namespace, name) : undefined;
       if (found === undefined) return undefined;
-      // The resource is of one of the kinds.
+      // The key is of a route kind, and so is the resource.
       const resource = found as RouteResource;
       const { meta, content } = resource;
       const hostnames = 'hostnames' in content ? content.hostnames : undefined;

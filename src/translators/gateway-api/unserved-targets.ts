@@ -27,14 +27,14 @@ export interface UnservedTargetsOptions {
 }
 
 interface Target {
-  /** Of the reference. */
+  /** The field of the reference. */
   readonly field: string;
   readonly gateway: ResourceKey;
 }
 
 export class UnservedTargets {
   readonly #options: UnservedTargetsOptions;
-  /** Of policies with a Gateway as a target. */
+  /** The targets of policies that have a Gateway as a target. */
   readonly #targets = new Map<ResourceKey, readonly Target[]>();
   readonly #policies = new Map<ResourceKey, Set<ResourceKey>>();
   readonly #warnings = new Map<ResourceKey, readonly ResourceWarning[]>();
@@ -59,7 +59,6 @@ export class UnservedTargets {
     for (const key of changed) this.#warn(key);
   }
 
-  /** The warnings about a policy. */
   warningsOf(key: ResourceKey): readonly ResourceWarning[] {
     return this.#warnings.get(key) ?? [];
   }

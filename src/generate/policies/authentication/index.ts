@@ -34,9 +34,9 @@ export function tokenFilters(snapshot: MeshReader, view: GuardedView): HttpFilte
   });
   const config = {
     providers,
-    // For every path: that of some requests has no slash.
+    // For every path, also those without a slash at the beginning.
     rules: [{ match: { prefix: '' }, requires: allOf(requirements) }],
-    // Browsers send preflights without the user's token.
+    // Browsers send preflight requests without the user's token.
     bypassCorsPreflight: true,
   };
   return [typedConfig(JWT_FILTER, JwtAuthentication, config), ...jwtExpiryFilter(view, rules)];

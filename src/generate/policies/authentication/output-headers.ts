@@ -14,7 +14,6 @@ import { locationsOfRule } from './token-locations.ts';
 const { HeaderMutation } = envoy.extensions.http.early_header_mutation.header_mutation.v3;
 type Extension = envoy.config.core.v3.TypedExtensionConfig.Input;
 
-/** The headers of a rule, in lower case. */
 export function outputHeaders({ rule }: TokenRule): string[] {
   const { outputPayloadToHeader, outputClaimToHeaders = [] } = rule;
   const names = [outputPayloadToHeader ?? '', ...outputClaimToHeaders.map(({ header }) => header)];

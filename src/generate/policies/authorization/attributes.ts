@@ -25,7 +25,6 @@ export interface PolicyContext {
   readonly namespace: string;
 }
 
-/** Matches the values of one attribute. */
 export interface Matches<Leaf> {
   /** True where only HTTP requests have it; connections have the others. */
   readonly httpOnly: boolean;
@@ -33,7 +32,6 @@ export interface Matches<Leaf> {
   readonly inGrpc: boolean;
   /** True for the identity of a workload, which only certificates of the mesh prove. */
   readonly ofMesh: boolean;
-  /** The matcher of one value. */
   readonly matches: (values: readonly string[], reading: Reading, context: PolicyContext) => Condition<Leaf>;
 }
 
@@ -50,12 +48,12 @@ function onRequests<Leaf>(one: OneValue<Leaf>): Matches<Leaf> {
   return { httpOnly: true, inGrpc: true, ofMesh: false, matches: eachOf(one) };
 }
 
-/** Of identities, which certificates of the mesh prove. */
+/** An attribute of identities, which certificates of the mesh prove. */
 function ofWorkloads(one: OneValue<PrincipalLeaf>): WhoAttribute {
   return { ...onConnections(one), ofMesh: true };
 }
 
-/** Of tokens, which gRPC servers do not verify. */
+/** An attribute of tokens, which gRPC servers do not verify. */
 function ofTokens(one: OneValue<PrincipalLeaf>): WhoAttribute {
   return { ...onRequests(one), inGrpc: false };
 }
@@ -128,7 +126,7 @@ export function attributeOf(key: string): Attribute | undefined {
     };
   }
   const [, filter, field] = /^experimental\.(envoy\.filters\.[^[\]]+)\[([^\]]+)\]$/.exec(key) ?? [];
-  // gRPC servers have no filters that would make metadata.
+  // gRPC servers have no filters that create metadata.
   if (filter !== undefined && field !== undefined)
     return { who: { ...onConnections((value) => filterMetadata(filter, field, value)), inGrpc: false } };
   const claims = /^request\.auth\.claims((?:\[[^\]]+\])+)$/.exec(key)?.[1];
@@ -148,7 +146,7 @@ export function isGrpcHeader(name: string): boolean {
   return !NOT_COMPARED.test(name);
 }
 
-/** Envoy stores clients' `host` header where HTTP/2 has it. */
+/** Envoy stores the `host` header of HTTP/1 clients as `:authority`. */
 function headerName(name: string): string {
   const lower = name.toLowerCase();
   return lower === 'host' ? ':authority' : lower;

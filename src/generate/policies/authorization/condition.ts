@@ -38,7 +38,6 @@ export function allOf<Leaf>(conditions: readonly Condition<Leaf>[]): Condition<L
   return asking.length === 1 && only !== undefined ? only : { all: asking };
 }
 
-/** At least one of them. */
 export function anyOf<Leaf>(conditions: readonly Condition<Leaf>[]): Condition<Leaf> {
   if (conditions.some(isAlways)) return ALWAYS;
   const possible = conditions.filter((condition) => !isNever(condition));

@@ -30,7 +30,6 @@ type Http = NonNullable<ExtensionProvider['envoyExtAuthzHttp']>;
 type Grpc = NonNullable<ExtensionProvider['envoyExtAuthzGrpc']>;
 type ListStringMatcher = envoy.type.matcher.v3.ListStringMatcher.Input;
 
-/** An authorizer that can be called. */
 export interface Authorizer {
   readonly name: string;
   readonly host: string;
@@ -43,7 +42,6 @@ export interface Unreachable {
   readonly problem: string;
 }
 
-/** The authorizer of a name, for proxies of a scope. */
 export function authorizerOf(
   { mesh }: MeshReader,
   scope: ScopeReader | undefined,

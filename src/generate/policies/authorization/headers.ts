@@ -26,7 +26,7 @@ export function headers(name: string, values: readonly string[], reading: Readin
   return anyOf(kinds.map((of) => allOf([some(of), ...othersThan(of).map((regex) => not(has(regexMatcher(regex))))])));
 }
 
-/** A comma-separated list with such an element. */
+/** A comma-separated list that has such an element. */
 function elementRegex({ kind, text }: Text): string {
   const before = kind === 'suffix' ? '.*' : '(.*,)?[ \\t]*';
   const after = kind === 'prefix' ? '.*' : '[ \\t]*(,.*)?';
@@ -42,13 +42,13 @@ const MAX_DEPTH = 200;
  */
 const MAX_NODES = 1500;
 
-/** Texts with a common beginning share its nodes. */
+/** Strings with a common prefix share its nodes. */
 interface Trie {
   readonly next: Map<string, Trie>;
   /** Whether the text may end here, and whether anything may follow. */
   ends: boolean;
   goesOn: boolean;
-  /** This node and all below it. */
+  /** The number of nodes in this subtree. */
   nodes: number;
 }
 
@@ -95,7 +95,7 @@ function waysOut(trie: Trie, backwards: boolean, begun: string): string[] {
   ];
 }
 
-/** Another character than those that continue, and any rest. */
+/** Any character other than those that continue the trie, and any rest. */
 function atOnce({ next }: Trie, backwards: boolean): string {
   const letter = next.size === 0 ? '.' : `[^${[...next.keys()].join('')}]`;
   return backwards ? `.*${letter}` : `${letter}.*`;

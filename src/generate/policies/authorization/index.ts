@@ -161,7 +161,6 @@ export function authorizerHosts(snapshot: MeshReader, view: GuardedView): Readon
   return unrecorded(() => new Set(view.policies.authorization.flatMap((key) => hostsOfPolicy(snapshot, key))));
 }
 
-/** Whether a host is one of them. */
 export function callsHost(snapshot: MeshReader, view: GuardedView, host: string): boolean {
   for (const key of view.policies.authorization) note(fact.authorizerHost(key, host));
   return unrecorded(() => view.policies.authorization.some((key) => hostsOfPolicy(snapshot, key).includes(host)));
@@ -183,13 +182,11 @@ export function policyProblems(snapshot: MeshReader, view: GuardedView): string[
   return [...problems(custom, 'are denied'), ...problems(uncalled, 'would be denied (dry run)')];
 }
 
-/** The rules that name an authorizer. */
 interface CustomRules {
   readonly authorizer: Authorizer | Unreachable;
   readonly policies: NamedPolicies;
 }
 
-/** The rules of a view, by action. */
 interface Rules {
   /** By authorizer. */
   readonly custom: readonly CustomRules[];

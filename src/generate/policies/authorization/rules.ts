@@ -35,7 +35,6 @@ export type RbacPolicy = envoy.config.rbac.v3.Policy.Input;
 /** RBAC policies by name: Envoy evaluates them in the order of their names. */
 export type NamedPolicies = Readonly<Record<string, RbacPolicy>>;
 
-/** Context of rules. */
 export interface RuleContext extends PolicyContext {
   /** `allow` for action ALLOW, `restrict` for every other action. */
   readonly effect: 'allow' | 'restrict';
@@ -111,7 +110,6 @@ function asksFor(
   );
 }
 
-/** Whether a rule matches paths. */
 export function asksForPaths({ to = [], when = [] }: AuthorizationRule): boolean {
   return (
     to.some(({ operation }) => isGiven(operation, 'paths')) || when.some(({ key }) => key === 'request.headers[:path]')

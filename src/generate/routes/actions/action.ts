@@ -42,7 +42,6 @@ export function timeoutFields(milliseconds: number): Pick<RouteAction, 'timeout'
   return milliseconds > 0 ? { timeout } : { timeout, maxStreamDuration: { grpcTimeoutHeaderMax: timeout } };
 }
 
-/** The action for a route with destinations. */
 export function forwardAction(route: HttpRoute, targets: Targets, context: RouteContext): RouteAction {
   const retries = retryPolicy(route.retries, context.features);
   const mirrors = mirrorPolicies(route, context);

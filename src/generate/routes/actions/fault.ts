@@ -52,7 +52,7 @@ function abortMessage({ httpStatus, grpcStatus, percentage }: FaultAbort): Abort
   return code < 0 ? undefined : { grpcStatus: code, ...share };
 }
 
-/** By name or number; -1 for what is neither. */
+/** The status code by its name or number; -1 for any other string. */
 function grpcStatusCode(status: string): number {
   return /^\d{1,2}$/.test(status) ? Number(status) : GRPC_STATUSES.indexOf(status.toUpperCase());
 }

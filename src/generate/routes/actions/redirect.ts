@@ -32,7 +32,7 @@ export function redirectAction(redirect: HttpRedirect, port: number): RedirectAc
   };
 }
 
-/** One of the three, as Envoy requires. */
+/** At most one of the three, as Envoy requires. */
 function pathFields({ uri, uriPrefix, uriRegexRewrite }: HttpRedirect): RedirectAction {
   if (uriRegexRewrite !== undefined) {
     const { match, rewrite } = uriRegexRewrite;

@@ -35,7 +35,7 @@ export function discoveredHost(memos: Memos, routes: string, piece: Uint8Array):
 }
 
 function renamed(routes: string, piece: Uint8Array): GeneratedResource {
-  // The piece's own tag is one byte.
+  // The tag of the piece is one byte.
   const message = varint.read(piece, 1, piece.length);
   if (piece[message] !== NAME_TAG) throw new InternalError('a virtual host begins with its name');
   const start = varint.read(piece, message + 1, piece.length);

@@ -19,11 +19,9 @@ interface SharedPieces {
   readonly encoded: readonly SharedEncoding[];
   /** Indexes of those that are not shared. */
   readonly open: readonly number[];
-  /** Facts that were read for them. */
   readonly facts: Facts;
 }
 
-/** Encodings for equal inputs. */
 interface World {
   readonly candidates: WeakMap<Candidate, { readonly encoding: SharedEncoding; readonly facts: Facts }>;
   readonly sets: WeakMap<CandidateSet, SharedPieces>;
@@ -58,7 +56,6 @@ export class DomainEncoder {
     this.#world = worldOf(context, this.#key);
   }
 
-  /** One candidate with its remaining domains. */
   encode(candidate: Candidate, domains: readonly string[]): Uint8Array {
     const shared = domains === candidate.domains ? this.#shared(candidate) : undefined;
     return shared ?? this.#encode(candidate, domains, this.#context.lookups);

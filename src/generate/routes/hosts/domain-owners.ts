@@ -22,7 +22,6 @@ import { defaultRoute, hasRoutes, virtualServiceRoutes } from '../http-route.ts'
 import type { Route } from '../messages.ts';
 import { type CachedVirtualHosts, cachedVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';
 
-/** The inputs of a route configuration's candidates. */
 export interface CandidateSources {
   /** HTTP services with the port that serves them, each host once. */
   readonly entries: readonly ServicePortEntry[];
@@ -33,7 +32,6 @@ export interface CandidateSources {
 
 /** A virtual host before its remaining domains are known. */
 export interface Candidate extends SidecarCandidate {
-  /** Name of the virtual host: host and port. */
   readonly name: string;
   /** The port that clients use, and the default port of destinations. */
   readonly port: number;
@@ -55,7 +53,6 @@ interface CachedCandidates {
   readonly virtualServices: VirtualServices;
   readonly key: string;
   readonly set: CandidateSet;
-  /** Facts that were read to find them. */
   readonly facts: Facts;
 }
 

@@ -11,7 +11,6 @@ import { DomainEncoder } from './domain-encodings.ts';
 import { type Candidate, type CandidateSources, candidateOf, candidateSet } from './domain-owners.ts';
 import { virtualHost } from './virtual-host.ts';
 
-/** The inputs of one route configuration. */
 export interface OutboundHosts extends CandidateSources {
   readonly dnsDomain: string;
 }

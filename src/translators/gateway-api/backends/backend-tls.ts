@@ -22,7 +22,7 @@ export type Policy = Resource<'BackendTLSPolicy'>;
 /** A Service as `namespace/name`. */
 export type ServiceName = string;
 
-/** The Services that a policy is for, each once. */
+/** The Services that a policy targets, without duplicates. */
 export function targetsOf({ meta, content }: Policy): readonly ServiceName[] {
   const names = (content.targetRefs ?? []).filter(isService).map(({ name }) => `${meta.namespace}/${name}`);
   return [...new Set(names)];
@@ -53,7 +53,7 @@ export function isFor({ meta, content }: Policy, service: ServiceName, section: 
 
 export interface BackendTls {
   readonly settings: ClientTlsSettings;
-  /** Why no connection can be made. */
+  /** Why no connection can be made; undefined when connections can be made. */
   readonly rejected: Complaint | undefined;
   readonly unresolved: Complaint | undefined;
 }
@@ -95,7 +95,6 @@ export interface ServicePolicies {
   readonly grpcPorts: ReadonlySet<number>;
 }
 
-/** What is derived for a Service. */
 export function serviceDocuments(input: ServicePolicies): readonly AnyResource[] {
   const { documents, domain, service, grpcPorts } = input;
   const [namespace = '', name = ''] = service.split('/');
@@ -105,7 +104,7 @@ export function serviceDocuments(input: ServicePolicies): readonly AnyResource[]
     const policy =
       policies.find((each) => port.name !== undefined && isFor(each, service, port.name)) ??
       policies.find((each) => isFor(each, service, undefined));
-    // A port that says which protocol it has keeps it.
+    // A port with a declared protocol keeps it.
     const upgrades = grpcPorts.has(port.port) && port.appProtocol === undefined;
     if (policy === undefined && !upgrades) return [];
     return {

@@ -5,14 +5,12 @@ import type { Documents, Fact } from '../documents.ts';
 import type { RouteKind } from '../listeners/listeners.ts';
 import { isPermitted } from '../references.ts';
 
-/** The route that refers to backends. */
 export interface BackendContext {
   readonly backends: Backends;
   readonly kind: RouteKind;
   readonly namespace: string;
 }
 
-/** A port of a Service. */
 export interface Backend {
   readonly namespace: string;
   readonly service: string;
@@ -24,7 +22,7 @@ export function serviceHost(namespace: string, name: string, domain: string): st
   return `${name}.${namespace}.svc.${domain}`;
 }
 
-/** The backend of a reference, or why it cannot be used. */
+/** The backend of a reference, or the reason why it cannot be used. */
 export function resolveBackend({ backends, kind, namespace }: BackendContext, reference: BackendReference) {
   return backends.resolve(kind, namespace, reference);
 }
@@ -42,7 +40,6 @@ interface Resolved {
  */
 export class Backends {
   readonly #documents: Documents;
-  /** The cluster's domain. */
   readonly #domain: string;
   readonly #all = new Map<string, Resolved>();
 

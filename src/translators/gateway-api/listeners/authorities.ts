@@ -5,7 +5,7 @@ import type { ConfigMapContent } from '../../../resources/index.ts';
 import type { Documents } from '../documents.ts';
 import { absence } from '../references.ts';
 
-/** The entry that has them. */
+/** The entry of a ConfigMap that has the certificates. */
 const ENTRY = 'ca.crt';
 
 /** The certificates of a ConfigMap, PEM; or why there are none. */

@@ -31,7 +31,7 @@ export class HostnameSet<T> {
   /** Wildcard → a value with a narrower hostname. */
   readonly #below = new Map<string, T>();
 
-  /** The value that a hostname has already stays. */
+  /** Adds a value, unless the hostname already has one. */
   add(hostname: string, value: T): void {
     if (!this.#names.has(hostname)) this.#names.set(hostname, value);
     for (const wide of wildcardsOf(hostname)) if (!this.#below.has(wide)) this.#below.set(wide, value);
@@ -55,7 +55,7 @@ export class HostnameSet<T> {
 function wildcardsOf(hostname: string): readonly string[] {
   if (hostname === ANY_HOST) return [];
   const labels = hostname.split('.').slice(1);
-  // `*.example.com` is not below itself.
+  // `*.example.com` does not cover itself.
   const wide = labels.map((_, index) => `*.${labels.slice(index).join('.')}`);
   return [...wide.filter((name) => name !== hostname), ANY_HOST];
 }

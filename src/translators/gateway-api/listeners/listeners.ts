@@ -23,7 +23,6 @@ export type RouteKind = (typeof ROUTE_KINDS)[number];
 /** What a listener does with connections. */
 export type ListenerUse = 'http' | 'https' | 'terminate' | 'passthrough' | 'tcp';
 
-/** Namespaces whose routes may attach. */
 export type AllowedNamespaces = 'All' | 'Same' | 'None' | LabelSelector;
 
 export interface PlannedListener {
@@ -32,16 +31,15 @@ export interface PlannedListener {
   readonly protocol: string;
   /** `*`: any. */
   readonly hostname: string;
-  /** Undefined for a protocol that is not supported. */
   readonly use: ListenerUse | undefined;
   /** Kinds of routes that may attach. */
   readonly kinds: readonly RouteKind[];
   readonly namespaces: AllowedNamespaces;
-  /** Of a listener that terminates TLS. */
+  /** The TLS settings of a listener that terminates TLS. */
   readonly tls: ServerTlsSettings | undefined;
   /** Why it is not accepted; `isConflict`: because of another listener. */
   readonly rejected: (Complaint & { readonly isConflict?: true }) | undefined;
-  /** What its references lead to wrongly. */
+  /** The reason why references of the listener are not resolved. */
   readonly unresolved: Complaint | undefined;
   /** Which Secrets are not known here; undefined: all are known. */
   readonly unchecked: string | undefined;
@@ -62,9 +60,9 @@ export interface GatewayPlan {
   readonly namespace: string;
   readonly name: string;
   readonly created: number | undefined;
-  /** Presented to backends with TLS. */
+  /** The key pair that is presented to backends with TLS. */
   readonly clientKeyPair: SecretName | undefined;
-  /** What references of the Gateway itself lead to wrongly. */
+  /** The reason why references of the Gateway itself are not resolved. */
   readonly unresolved: Complaint | undefined;
   /** Why the Gateway is not accepted at all; nothing of it is served then. */
   readonly rejected: Complaint | undefined;
@@ -115,7 +113,7 @@ const NO_KEY_PAIR: SecretName = { namespace: '', name: '' };
 
 const ADDRESS_TYPES: ReadonlySet<string> = new Set(['IPAddress', 'Hostname']);
 
-/** Why a class is not accepted, nor any Gateway of it. */
+/** Why a class, and with it all of its Gateways, is not accepted. */
 export function classComplaint({ meta, content }: Resource<'GatewayClass'>): Complaint | undefined {
   if (content.parametersRef === undefined) return undefined;
   const message = `parametersRef of GatewayClass ${meta.name}: no kind of parameters is supported`;
@@ -239,7 +237,7 @@ function isKind({ group = GATEWAY_GROUP, kind }: RouteGroupKind, route: RouteKin
   return group === GATEWAY_GROUP && kind === route;
 }
 
-/** An unknown value lets in nobody. */
+/** An unknown value allows no namespaces. */
 function allowedNamespaces(
   written: { readonly from?: string | undefined; readonly selector?: LabelSelector | undefined } | undefined,
 ): AllowedNamespaces {
@@ -253,7 +251,7 @@ function familyOf(protocol: string): string {
   return protocol === 'HTTPS' ? 'TLS' : protocol;
 }
 
-/** No listener of the port is accepted then. */
+/** With this conflict, no listener of the port is accepted. */
 const PROTOCOL_CONFLICT = 'ProtocolConflict';
 
 function conflictOf({ content }: KubernetesGateway, listener: GatewayListener): PlannedListener['rejected'] {
@@ -289,7 +287,6 @@ function overlaps({ content }: KubernetesGateway, listener: GatewayListener): bo
 }
 
 interface ServerTls {
-  /** Undefined: the listener cannot be served. */
   readonly settings: ServerTlsSettings | undefined;
   readonly closedBecause: string | undefined;
   readonly rejected: Complaint | undefined;
@@ -317,7 +314,7 @@ function serverTls(
   };
 }
 
-/** The key of a plan among the facts that computations read. */
+/** The fact that a computation has read the plan of a Gateway. */
 export function planFact(namespace: string, name: string): string {
   return `plan/${namespace}/${name}`;
 }

@@ -4,7 +4,6 @@ import type { GatewayPlan } from '../listeners/listeners.ts';
 import { HostRoutes } from './host-routes.ts';
 import type { TranslatedRoute } from './routes.ts';
 
-/** A hostname of a listener. */
 export interface HostAddress {
   /** `namespace/name` */
   readonly gateway: string;
@@ -19,7 +18,7 @@ interface ListenerRoutes {
 
 export class AttachedRoutes {
   readonly #routes = new Map<ResourceKey, TranslatedRoute>();
-  /** `namespace/name` of a Gateway → its listeners with routes. */
+  /** `namespace/name` of a Gateway → those of its listeners that have routes. */
   readonly #gateways = new Map<string, Map<string, ListenerRoutes>>();
   readonly #changedHosts = new Map<string, HostAddress>();
   readonly #changedGateways = new Set<string>();
@@ -38,7 +37,6 @@ export class AttachedRoutes {
     else this.#routes.set(key, route);
   }
 
-  /** Marks all hostnames of a Gateway whose plan changed. */
   gatewayChanged(gateway: string, before: GatewayPlan | undefined, after: GatewayPlan | undefined): void {
     for (const { name, hostname } of [...(before?.listeners ?? []), ...(after?.listeners ?? [])]) {
       this.#mark({ gateway, listener: name, hostname });
@@ -49,7 +47,7 @@ export class AttachedRoutes {
     this.#changedGateways.add(gateway);
   }
 
-  /** Undefined without any. */
+  /** The routes of a hostname; undefined when it has none. */
   routesOf({ gateway, listener, hostname }: HostAddress): HostRoutes | undefined {
     return this.#gateways.get(gateway)?.get(listener)?.byHost.get(hostname);
   }

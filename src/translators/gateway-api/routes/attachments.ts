@@ -12,7 +12,7 @@ import {
 } from '../listeners/listeners.ts';
 import { GATEWAY_GROUP } from '../references.ts';
 
-/** A route, as far as attachment depends on it. */
+/** What attachment reads of a route. */
 export interface AttachableRoute {
   readonly kind: RouteKind;
   readonly meta: ResourceMeta;
@@ -23,15 +23,14 @@ export interface AttachableRoute {
 export interface Attachment {
   readonly gateway: GatewayPlan;
   readonly listener: PlannedListener;
-  /** What the route serves there. */
+  /** The hostnames of the route at that listener. */
   readonly hostnames: readonly string[];
 }
 
-/** A parent that is a Gateway of this controller. */
 export interface ParentResult {
   readonly reference: ParentReference;
   readonly attachments: readonly Attachment[];
-  /** Why there are no attachments. */
+  /** Why the route is not attached. */
   readonly complaint: Complaint | undefined;
 }
 
@@ -92,7 +91,7 @@ function allows(documents: Documents, allowed: AllowedNamespaces, gateway: Gatew
 /** Every Namespace has it (Kubernetes documentation, "Automatic labelling"), also those that no file defines. */
 const NAME_LABEL = 'kubernetes.io/metadata.name';
 
-/** An operator that is unknown selects nothing. */
+/** An unknown operator selects nothing. */
 export function selects(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,

@@ -15,7 +15,7 @@ export interface ConnectionTarget {
 }
 
 export interface Compiled extends CompiledRules {
-  /** Of TLSRoute and TCPRoute. */
+  /** The targets of a TLSRoute or TCPRoute. */
   readonly targets: readonly ConnectionTarget[];
 }
 

@@ -18,9 +18,9 @@ export interface FilterResult {
   readonly fields: Pick<HttpRoute, 'headers' | 'mirrors' | 'corsPolicy'>;
   readonly redirect: RouteFilter['requestRedirect'];
   readonly rewrite: RouteFilter['urlRewrite'];
-  /** Of mirrors. */
+  /** The backends of mirrors. */
   readonly backends: readonly Backend[];
-  /** What cannot be done: the rule's requests are refused. */
+  /** A filter that is not supported: requests of the rule are rejected. */
   readonly unsupported: Complaint | undefined;
   /** References that lead nowhere. `isFatal`: the rule's requests are refused. */
   readonly unresolved: (Complaint & { readonly isFatal: boolean }) | undefined;
@@ -172,7 +172,7 @@ function originMatch(origin: string): StringMatch {
   return { regex: `${escapeRegex(before)}[-._a-zA-Z0-9]+${escapeRegex(after)}` };
 }
 
-/** A text as an RE2 expression that matches it alone. */
+/** An RE2 expression that matches exactly this string. */
 export function escapeRegex(text: string): string {
   return text.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&');
 }

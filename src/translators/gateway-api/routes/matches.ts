@@ -16,17 +16,16 @@ export interface CompiledMatch extends Omit<Precedence, 'path'> {
   /** Undefined: every request. */
   readonly match: HttpMatch | undefined;
   readonly path: MatchedPath;
-  /** Why Envoy cannot compare it. */
+  /** Why Envoy cannot compare the match. */
   readonly problem: string | undefined;
 }
 
 const ROOT: MatchedPath = { type: 'prefix', value: '' };
 
-/** The matches of a rule. */
 export interface CompiledMatches {
-  /** Those that can be compared. */
+  /** The matches that Envoy can compare. */
   readonly matches: readonly CompiledMatch[];
-  /** Why others cannot. */
+  /** Why Envoy cannot compare the others. */
   readonly unsupported: Complaint | undefined;
 }
 
@@ -92,7 +91,7 @@ function namedFields(headers: readonly NamedMatch[], parameters: readonly NamedM
   for (const { each, name, into } of all) {
     const match = valueMatch(each);
     if ('reason' in match) return match;
-    // Of matches with equal names the first counts.
+    // Of several matches of one name, the first counts.
     if (!into.has(name)) into.set(name, match);
   }
   return {

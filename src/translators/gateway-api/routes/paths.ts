@@ -9,7 +9,6 @@ export interface MatchedPath {
   readonly value: string;
 }
 
-/** What a modifier does with the path. */
 type PathChange =
   | { readonly whole: string }
   | { readonly prefix: string }
@@ -75,7 +74,7 @@ export function redirectOf(redirect: RequestRedirect, matched: MatchedPath): Htt
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
-/** Where a redirect is answered. */
+/** The scheme and port of the listener where a redirect is returned. */
 export interface ListenerScheme {
   readonly port: number;
   readonly scheme: 'http' | 'https';

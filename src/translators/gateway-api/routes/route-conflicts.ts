@@ -8,7 +8,6 @@ import type { RouteKind } from '../listeners/listeners.ts';
 import { compareRoutes } from '../precedence.ts';
 import type { Attachment, ParentResult } from './attachments.ts';
 
-/** A route at a listener. */
 interface Candidate {
   readonly key: ResourceKey;
   readonly kind: RouteKind;
@@ -30,7 +29,7 @@ export class RouteConflicts {
   readonly #refused = new Map<string, Refused>();
   readonly #changed = new Set<string>();
 
-  /** Sets where a route could be attached. */
+  /** Sets the listeners to which a route could be attached. */
   set(key: ResourceKey, route: Omit<Candidate, 'key' | 'hostnames'> | undefined, parents: readonly ParentResult[]) {
     const after = new Map<string, Candidate>();
     if (route?.kind === 'HTTPRoute' || route?.kind === 'GRPCRoute') {

@@ -33,7 +33,7 @@ export function translateRoute(
 const ACCEPTED: Complaint = { reason: 'Accepted', message: 'the route is attached' };
 const RESOLVED: Complaint = { reason: 'ResolvedRefs', message: 'all references are resolved' };
 
-/** Entries for the Gateways of this controller. */
+/** The status entries for the Gateways of this controller. */
 export function parentStatuses(
   { meta }: RouteResource,
   parents: readonly ParentResult[],

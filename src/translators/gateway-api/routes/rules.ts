@@ -22,14 +22,14 @@ import { type CompiledMatch, type CompiledMatches, grpcMatches, httpMatches } fr
 import { type ListenerScheme, redirectOf, redirectPort, rewriteOf } from './paths.ts';
 import { retriesOf } from './retries.ts';
 
-/** What a match of a rule does. */
+/** The action of a match of a rule. */
 export interface CompiledRoute {
-  /** A redirect has no port yet. */
+  /** The route; a redirect in it has no port yet. */
   readonly http: HttpRoute;
   readonly redirect: RouteFilter['requestRedirect'];
 }
 
-/** A match in the order of all matches of a hostname. */
+/** A match with its place in the order of all matches of a hostname. */
 export interface RankedMatch extends Precedence, MatchOrigin {
   readonly key: ResourceKey;
 }
@@ -37,11 +37,11 @@ export interface RankedMatch extends Precedence, MatchOrigin {
 export interface CompiledRules {
   /** All matches, in their order: the same list until the content of the route changes. */
   readonly matches: readonly RankedMatch[];
-  /** What a match does; undefined for one that is left out. */
+  /** The action of a match; undefined for a match that is left out. */
   readonly routeOf: (match: RankedMatch) => CompiledRoute | undefined;
-  /** Hash of all that the routes of the matches are made from. */
+  /** A hash of everything from which the routes of the matches are made. */
   readonly digest: string;
-  /** Backends that get requests or copies of them. */
+  /** Backends that receive requests or copies of them. */
   readonly backends: readonly Backend[];
   /** Rules that cannot be served as written, by their index: their requests are refused. */
   readonly unsupported: ReadonlyMap<number, Complaint>;
@@ -51,7 +51,6 @@ export interface CompiledRules {
 
 type HttpResource = Resource<'HTTPRoute'> | Resource<'GRPCRoute'>;
 
-/** A rule of either kind. */
 interface Rule {
   readonly name: string;
   readonly matches: CompiledMatches;
@@ -63,9 +62,8 @@ interface Rule {
 /** What depends on the content of a route alone, and not on what its references lead to. */
 interface ParsedRoute {
   readonly rules: readonly Rule[];
-  /** In their order. */
+  /** In order of precedence. */
   readonly matches: readonly RankedMatch[];
-  /** Hash of the rules. */
   readonly digest: string;
 }
 
@@ -142,7 +140,7 @@ const REFUSED: HttpRoute = { directResponse: { status: 500 } };
 /** The routes of a rule's matches, or why the rule is not served: a rule without one of its matches is another rule. */
 function madeOf({ name, matches: { matches, unsupported } }: Rule, action: Action): readonly HttpRoute[] | Complaint {
   const made: HttpRoute[] = [];
-  // The action of most rules is the same for all matches.
+  // The action of most rules is the same for all of their matches.
   const problem = derivedRouteProblem(action.http);
   for (const { match, path, problem: ofMatch } of matches) {
     const http = withPath(action, path);
@@ -162,7 +160,7 @@ function refused(name: string, { match, problem }: CompiledMatch): HttpRoute | u
 }
 
 interface Action {
-  /** Without what depends on the match. */
+  /** The route without the parts that depend on the match. */
   readonly http: HttpRoute;
   readonly filters: FilterResult;
   readonly backends: readonly Backend[];
@@ -204,7 +202,7 @@ function withMatch(name: string, http: HttpRoute, match: HttpMatch | undefined):
 }
 
 interface Targets {
-  /** Those with a weight; none where all have weight 0. */
+  /** The destinations with a weight; none when all weights are 0. */
   readonly destinations: HttpRouteDestination[];
   readonly backends: readonly Backend[];
   readonly unsupported: Complaint | undefined;

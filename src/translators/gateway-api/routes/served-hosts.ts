@@ -9,7 +9,6 @@ import type { TranslatedRoute } from './routes.ts';
 /** The label of the Pods of a Gateway (GEP-1762). */
 export const GATEWAY_NAME_LABEL = 'gateway.networking.k8s.io/gateway-name';
 
-/** A listener of a Gateway. */
 export interface ListenerOf {
   readonly gateway: GatewayPlan;
   readonly listener: PlannedListener;
@@ -26,7 +25,7 @@ function hasGatewayPerHost({ use }: PlannedListener): boolean {
   return use === 'terminate';
 }
 
-/** What a listener itself derives. */
+/** The documents that are derived from a listener itself. */
 export function listenerDocuments(of: ListenerOf): readonly AnyResource[] {
   const { isServed, closedBecause } = of.listener;
   if (closedBecause === undefined && (!isServed || hasGatewayPerHost(of.listener))) return [];
@@ -113,7 +112,7 @@ export function hostDocuments(
   return [derivedGateway(of, name, hostname), derived(connections, name)];
 }
 
-/** The answer for hosts of a listener that no route has. */
+/** The response for hosts of a listener that no route has. */
 const NOT_FOUND: HttpRoute = { directResponse: { status: 404 } };
 
 function httpRoutes({ use, port }: PlannedListener, routes: HostRoutes | undefined): HostRules {

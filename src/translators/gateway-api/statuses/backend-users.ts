@@ -3,7 +3,6 @@ import type { ResourceKey } from '../../../resources/index.ts';
 import { type Policy, type ServiceName, targetsOf } from '../backends/backend-tls.ts';
 import type { TranslatedRoute } from '../routes/routes.ts';
 
-/** How a route uses a Service. */
 interface BackendUse {
   /** The Gateways that it is attached to, `namespace/name`. */
   readonly gateways: readonly string[];
@@ -16,7 +15,7 @@ export class BackendUsers {
   readonly #uses = new Map<ServiceName, Map<ResourceKey, BackendUse>>();
   readonly #ofRoute = new Map<ResourceKey, ReadonlyMap<ServiceName, BackendUse>>();
 
-  /** @returns the Services that it concerns, before or after */
+  /** @returns the Services that the policy targeted before or targets now */
   setPolicy(key: ResourceKey, policy: Policy | undefined): readonly ServiceName[] {
     const before = this.#targets.get(key) ?? [];
     const after = policy === undefined ? [] : targetsOf(policy);
@@ -27,7 +26,7 @@ export class BackendUsers {
     return [...before, ...after];
   }
 
-  /** @returns the Services that are used differently */
+  /** @returns the Services that are used differently now */
   setRoute(key: ResourceKey, route: TranslatedRoute | undefined): readonly ServiceName[] {
     const before = this.#ofRoute.get(key) ?? new Map<ServiceName, BackendUse>();
     const after = usesOf(route);
@@ -47,7 +46,6 @@ export class BackendUsers {
     return [...(this.#policies.get(service)?.values() ?? [])];
   }
 
-  /** Keys of the policies of a Service. */
   policyKeysOf(service: ServiceName): Iterable<ResourceKey> {
     return this.#policies.get(service)?.keys() ?? [];
   }

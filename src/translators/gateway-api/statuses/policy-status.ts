@@ -7,7 +7,7 @@ import { GATEWAY_GROUP } from '../references.ts';
 import type { PolicyAncestorStatus } from '../status-types.ts';
 import type { BackendUsers } from './backend-users.ts';
 
-/** The API's limit of a status. */
+/** Maximum number of ancestors in a status (Gateway API). */
 const MAX_ANCESTORS = 16;
 
 export function policyAncestors(
