@@ -32,7 +32,7 @@ export async function call(options: CallOptions): Promise<IncomingMessage> {
     method,
     agent: false,
     signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
-    // Spread, because `undefined` is not allowed for these.
+    // Spread, because these fields must not be `undefined`.
     ...(headers === undefined ? {} : { headers }),
     ...(options.tls === true ? { rejectUnauthorized: false } : {}),
   };

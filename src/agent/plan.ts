@@ -36,7 +36,7 @@ import { type ControlPlanes, planXds, type XdsPlan } from './xds-plan.ts';
 
 export interface AgentPlan {
   readonly role: ProxyRole;
-  /** False: applications speak xDS themselves (DISABLE_ENVOY). */
+  /** False when applications are xDS clients themselves (DISABLE_ENVOY). */
   readonly runsEnvoy: boolean;
   readonly workload: WorkloadAddress;
   /** Folder of the files that the agent writes for Envoy. */
@@ -46,13 +46,13 @@ export interface AgentPlan {
   readonly credentials: CredentialsPlan;
   /** The port of the security token service; 0 for none. */
   readonly stsPort: number;
-  /** The address of the xDS server, the first of several. */
+  /** The address of the xDS server; the first one of several. */
   readonly controlPlane: ControlPlane;
   readonly xds: XdsPlan;
-  /** Undefined: no DNS server. */
+  /** Undefined when the agent has no DNS server. */
   readonly dns: DnsPlan | undefined;
   readonly bootstrap: JsonObject;
-  /** For applications; undefined when none is wanted. */
+  /** The bootstrap for gRPC applications; undefined when none is written. */
   readonly grpcBootstrap: GrpcBootstrap | undefined;
   readonly envoy: Omit<EnvoyOptions, 'configPath'>;
   /** Additional environment variables for Envoy; the agent's own have precedence. */
@@ -61,10 +61,10 @@ export interface AgentPlan {
   readonly ports: { readonly readiness: number; readonly status: number; readonly prometheus: number };
   readonly drainTime: DrainTime;
   readonly probes: AppProbes;
-  /** Undefined: the health of the workload is not reported. */
+  /** Undefined when the health of the workload is not reported. */
   readonly workloadProbe: WorkloadProbe | undefined;
   readonly app: AppMetrics | undefined;
-  /** Parts of the configuration without effect, one line each. */
+  /** Settings without effect, one line each. */
   readonly warnings: readonly string[];
   /** Names of required listeners: those for redirected connections. */
   readonly neededListeners: readonly string[];
@@ -255,7 +255,7 @@ function bootstrapSettings(settings: AgentSettings, proxyConfig: AgentProxyConfi
   };
 }
 
-/** Where the application is probed and scraped. */
+/** The addresses at which the application is probed and scraped. */
 function applicationPlan(
   settings: AgentSettings,
   proxyConfig: AgentProxyConfig,

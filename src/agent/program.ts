@@ -44,7 +44,7 @@ const ADMIN_TIMEOUT_MS = 800;
 const DRAIN_CALL_TIMEOUT_MS = 5_000;
 const MAX_ADMIN_ANSWER = 64 * 1024;
 
-/** Node.js waits for its own children only. */
+/** Node.js only waits for its own children. */
 const AS_FIRST_PROCESS =
   'the agent is process 1, and does not reap processes that it adopts: start it below an init, such as tini';
 

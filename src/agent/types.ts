@@ -6,7 +6,7 @@
  *                                          └─▶ OUTPUT_CERTS, metrics
  */
 
-/** Whether the Envoy is a sidecar of a workload or a gateway. */
+/** Whether Envoy is the sidecar of a workload or a gateway. */
 export type ProxyRole = 'sidecar' | 'router';
 
 /** Key and certificate chain of the workload, PEM. */
@@ -32,7 +32,7 @@ export interface WorkloadSecrets {
 export interface SecretSource {
   /** The current secrets; undefined until there are any. */
   current(): WorkloadSecrets | undefined;
-  /** Why there are none, in one line; undefined when there are. */
+  /** The reason in one line when there are none; undefined when there are. */
   missing(): string | undefined;
   /** Registers a listener for every change. Returns the function that removes it. */
   onChange(listener: (secrets: WorkloadSecrets) => void): () => void;
@@ -55,7 +55,6 @@ export interface TokenSource {
   readonly advice: string;
 }
 
-/** A metric of the identity part. */
 export interface IdentityMetric {
   readonly name: string;
   readonly value: number;

@@ -5,7 +5,6 @@ import type { AgentSettings } from '../settings/index.ts';
 import type { ControlPlane } from './settings/control-plane.ts';
 import { type LocalAddress, parseXdsLocal } from './settings/xds-local.ts';
 
-/** Addresses of the control plane, at least one. */
 export type ControlPlanes = readonly [ControlPlane, ...ControlPlane[]];
 
 /** Settings for the agent's own connection to the control plane, and for the proxy. */
@@ -17,17 +16,16 @@ export interface XdsPlan {
   readonly delta: boolean;
   /** Where the proxy listens; undefined without a proxy. */
   readonly local: LocalAddress | undefined;
-  /** Mode of the proxy's socket. */
   readonly socketMode: number;
   /** File or folder of the snapshot; '' for none. */
   readonly savePath: string;
   /** Longest request of a proxy, bytes. */
   readonly maxRequestBytes: number;
-  /** Streams that clients of the proxy may have at a time. */
+  /** Maximum number of concurrent streams of the proxy's clients. */
   readonly maxStreams: number;
 }
 
-/** Envoy has one stream. */
+/** Envoy itself opens one stream. */
 const ENVOY_STREAMS = 8;
 /** Of gRPC applications, some languages have one for each target. */
 const GRPC_STREAMS = 64;

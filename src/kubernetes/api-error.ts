@@ -86,7 +86,7 @@ export function statusObject(value: unknown): Status | undefined {
   };
 }
 
-/** Longest wait that a server can ask for, ms. */
+/** Maximum wait that a server can request, ms. */
 const MAX_RETRY_AFTER_MS = 120_000;
 
 /** Retry-After in seconds (RFC 9110, 10.2.3); API servers send no dates. */

@@ -30,7 +30,7 @@ export function readBody(response: ApiResponse, maxBytes: number): Promise<Buffe
   });
 }
 
-/** Bytes that are decompressed at once. */
+/** Number of bytes that are decompressed at once. */
 const GUNZIP_CHUNK = 64 * 1024;
 
 /**
@@ -108,7 +108,7 @@ export class FrameSplitter {
     this.#delimited = delimited;
   }
 
-  /** Bytes of a frame whose end has not come. */
+  /** Bytes of a frame whose end has not arrived. */
   get pending(): number {
     return this.#restBytes;
   }

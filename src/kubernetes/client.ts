@@ -28,14 +28,14 @@ export interface PatchOptions extends RequestOptions {
   readonly subresource?: string;
   /** Name under which server-side apply records ownership of fields; required there. */
   readonly fieldManager?: string;
-  /** Server-side apply takes fields over that others own. */
+  /** Whether server-side apply takes ownership of fields that other managers own. */
   readonly force?: boolean;
 }
 
 export interface DeleteOptions extends RequestOptions {
   /** Rejects with ApiError 409 where the object of this name has another identifier. */
   readonly uid?: string;
-  /** The same for another version of it. */
+  /** Rejects with ApiError 409 where the object has another version. */
   readonly resourceVersion?: string;
 }
 
@@ -130,14 +130,14 @@ export function isSuccess({ status }: ApiResponse): boolean {
   return status >= 200 && status < 300;
 }
 
-/** The error that an answer is; reads its body. */
+/** The error of a failed response; reads its body. */
 export async function errorOf(response: ApiResponse): Promise<ApiError> {
   const { 'retry-after': retryAfter } = response.headers;
   let body: Buffer = Buffer.alloc(0);
   try {
     body = await readBody(response, MAX_ERROR);
   } catch {
-    // The status alone says enough.
+    // The status code is enough.
   }
   const type = contentTypeOf(response);
   const text = type.startsWith(PROTOBUF) ? '' : body.toString('utf8');

@@ -36,7 +36,7 @@ export interface ConnectionOptions {
 export interface ConnectionObserver {
   /** The API server cannot be reached. Called once for each reason. */
   lost(reason: string): void;
-  /** It is reached after that. */
+  /** Called when the server is reached after that. */
   reached(): void;
 }
 
@@ -45,13 +45,13 @@ export interface ApiRequest {
   /** Path and query. */
   readonly path: string;
   readonly accept: string;
-  /** Whether the answer may be compressed. */
+  /** Whether the response may be compressed. */
   readonly gzip?: boolean;
   readonly contentType?: string;
   readonly body?: string;
   /** Time until the headers of the answer, ms, time to connect included. */
   readonly timeoutMs: number;
-  /** Ends the request, and the answer's body. */
+  /** Aborts the request and the body of its response. */
   readonly signal?: AbortSignal;
 }
 
@@ -64,19 +64,19 @@ export interface ApiResponse {
 }
 
 export class Connection {
-  /** When failed lists and watches are tried again. */
+  /** Decides when failed lists and watches are retried. */
   readonly retries: Retries;
   readonly #options: ConnectionOptions;
   #sessions: Session[] = [];
   #connecting: Promise<void> | undefined;
-  /** Attempts in a row that came to nothing. */
+  /** Consecutive failed attempts to connect. */
   #failures = 0;
   #lostReason: string | undefined;
   /** When certificates are compared again after a refused request. */
   #checkAfter = Number.NEGATIVE_INFINITY;
   readonly #observers = new Set<ConnectionObserver>();
   readonly #ending = new AbortController();
-  /** Those that wait until the server is reached. */
+  /** Requests that wait until the server is reached. */
   readonly #waiting = new Set<AbortController>();
   #probing = false;
   #closed = false;
@@ -123,7 +123,7 @@ export class Connection {
       outcome.reject(error);
     };
     const timer = clock.setTimer(timeoutMs, () => {
-      // Without a stream, the connection is what is waited for.
+      // Without a stream, the request still waits for the connection.
       fail(new ConnectionError(`no response within ${Math.round(timeoutMs / 1000)} s`, stream === undefined));
     });
     const onAbort = (): void => fail(new ConnectionError('the request was aborted', false));
@@ -166,7 +166,7 @@ export class Connection {
     this.#waiting.delete(back);
   }
 
-  /** Ends all requests and makes no more. */
+  /** Aborts all requests; later ones fail. */
   close(): void {
     this.#closed = true;
     this.#ending.abort();
@@ -227,7 +227,7 @@ export class Connection {
         for (const back of this.#waiting) back.abort();
         this.#waiting.clear();
       } catch {
-        // The observers know.
+        // The observers have been told.
       }
     }
     this.#probing = false;
@@ -277,7 +277,7 @@ export class Connection {
     return outcome.promise;
   }
 
-  /** Between two attempts to connect, ms. */
+  /** Interval between two attempts to connect, ms. */
   #interval(): number {
     return PROBE_MS * (1 - PROBE_JITTER * this.#options.random());
   }
@@ -297,7 +297,7 @@ export class Connection {
       const material = await this.#options.access.tls();
       for (const session of this.#sessions) if (!session.shows(material)) session.retire();
     } catch {
-      // The next attempt to connect reports that.
+      // The next attempt to connect reports the failure.
     }
   }
 
@@ -311,7 +311,7 @@ export class Connection {
     if (this.#closed || !known) return;
     // A server that closes every connection at once must not be asked without a pause.
     this.#failures = session.wasOfUse ? 1 : this.#failures + 1;
-    // As a load balancer does that has no server behind it.
+    // A load balancer without a server closes connections like this.
     if (!session.wasOfUse && this.#failures > 1) this.#lost(session.reason);
   }
 

@@ -181,7 +181,7 @@ const SECRET = message({ 1: nested('metadata', OBJECT_META), 2: bytesMap('data')
 /** Kinds of which only the metadata is read. */
 export const METADATA_ONLY: MessageTable = message({ 1: nested('metadata', OBJECT_META) });
 
-/** Kinds that are asked for in protobuf. */
+/** Kinds that are requested in protobuf. */
 export const CORE_MESSAGES: ReadonlyMap<string, MessageTable> = new Map([
   ['EndpointSlice', ENDPOINT_SLICE],
   ['Endpoints', ENDPOINTS],

@@ -13,13 +13,13 @@ import { runPlugin } from './run-plugin.ts';
 
 const API_GROUP = 'client.authentication.k8s.io';
 const API_VERSIONS: ReadonlySet<unknown> = new Set([`${API_GROUP}/v1`, `${API_GROUP}/v1beta1`]);
-/** User fields with other credentials. */
+/** User fields with credentials of other kinds. */
 const OTHER_CREDENTIALS = ['token', 'tokenFile', 'client-certificate', 'client-certificate-data'];
 /** How long before their end credentials are renewed, ms; at most a fifth of their lifetime. */
 const RENEW_BEFORE_MS = 60_000;
-/** Between runs because the server refused credentials, ms. */
+/** Minimum interval between runs after the server refused credentials, ms. */
 const REFUSED_INTERVAL_MS = 30_000;
-/** Between runs that fail, ms. */
+/** Interval between runs that fail, ms. */
 const RETRY_BASE_MS = 1000;
 const RETRY_MAX_MS = 60_000;
 
@@ -43,7 +43,7 @@ interface Command {
 interface Credential {
   readonly token?: string;
   readonly certificate: Pick<TlsMaterial, 'cert' | 'key'>;
-  /** Epoch ms; undefined: until the server refuses it. */
+  /** Epoch ms; when undefined, the credentials are used until the server refuses them. */
   readonly expiresAt?: number;
   /** Epoch ms. */
   readonly renewAt?: number;
@@ -95,7 +95,7 @@ export class CredentialPlugin {
     const now = this.#now();
     const known = this.#credential;
     if (known !== undefined && !this.#refused && now < (known.renewAt ?? Number.POSITIVE_INFINITY)) return known;
-    // Requests do not run a failing program again and again.
+    // Requests must not run a failing program again and again.
     const usable = known !== undefined && !this.#refused && now < (known.expiresAt ?? 0) ? known : undefined;
     if (now < this.#retryAt && this.#running === undefined && this.#failure !== undefined) {
       if (usable !== undefined) return usable;
@@ -147,7 +147,7 @@ export class CredentialPlugin {
   }
 }
 
-/** What the cluster's entry has for plugins. */
+/** The configuration for plugins in the cluster's entry. */
 function configIn(extensions: unknown): { readonly config?: unknown } {
   const list: readonly unknown[] = Array.isArray(extensions) ? extensions : [];
   const found = list.find((entry) => isObject(entry) && entry.name === `${API_GROUP}/exec`);

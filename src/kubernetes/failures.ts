@@ -24,7 +24,7 @@ export function isOfServer(error: CtlError): boolean {
   return error instanceof ConnectionError;
 }
 
-/** What the next attempt has to wait for at least, ms. */
+/** Minimum wait before the next attempt, ms. */
 export function minimumWait(error: CtlError): number {
   if (error instanceof ApiError) return error.retryAfterMs ?? 0;
   return error.code === 'resource_exhausted' ? RETRY_LARGE_MS : 0;

@@ -9,7 +9,7 @@ import { systemClock } from '../core/clock.ts';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import type { ClusterAccess, TlsMaterial } from './access.ts';
 
-/** Between attempts to use files that cannot be used, ms. */
+/** Interval between attempts to use files that cannot be used, ms. */
 const RETRY_BASE_MS = 1000;
 const RETRY_MAX_MS = 60_000;
 
@@ -21,12 +21,12 @@ export class FollowedAccess implements ClusterAccess {
   readonly #read: () => Promise<ClusterAccess>;
   readonly #onProblem: (error: CtlError) => void;
   #current: ClusterAccess;
-  /** Times and sizes of the files when they were read last. */
+  /** Modification times and sizes of the files when they were last read. */
   #stamp: string;
-  /** Attempts in a row to use these files that failed. */
+  /** Consecutive failed attempts to use these files. */
   #failures = 0;
   #retryAt = 0;
-  /** What was reported last of these files. */
+  /** The last reported problem of these files. */
   #problem: string | undefined;
   #reading: Promise<void> | undefined;
 
@@ -53,7 +53,7 @@ export class FollowedAccess implements ClusterAccess {
     read: () => Promise<ClusterAccess>,
     onProblem: (error: CtlError) => void,
   ): Promise<FollowedAccess> {
-    // Before the content: a change in between is then noticed.
+    // Read before the content, so that a change in between is noticed.
     const stamp = await stampOf(files);
     return new FollowedAccess(files, read, onProblem, { access: await read(), stamp });
   }
@@ -92,7 +92,7 @@ export class FollowedAccess implements ClusterAccess {
         const message = `expected the server ${this.server.href}; changing the server needs a restart`;
         throw new CtlError('failed_precondition', message, { file });
       }
-      // Fails where a file that it names cannot be read.
+      // Fails when a file that it names cannot be read.
       await access.tls();
       this.#current = access;
       this.#failures = 0;

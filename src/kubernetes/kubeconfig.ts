@@ -39,7 +39,7 @@ const REFUSED_USER_FIELDS: Readonly<Record<string, string>> = {
  */
 export interface KubeconfigText {
   readonly text: string;
-  /** Where the text is from, for messages. */
+  /** The origin of the text, for messages. */
   readonly name: string;
 }
 
@@ -123,7 +123,7 @@ async function parseYaml(file: string, content: string): Promise<Entries> {
   try {
     parsed = parse(content, { logLevel: 'error', prettyErrors: false });
   } catch {
-    // The parser's message may quote a line that holds a key.
+    // The parser's message may quote a line with a key.
     throw refusal(file, '', 'expected YAML or JSON');
   }
   if (!isObject(parsed)) throw refusal(file, '', 'expected a kubeconfig');
@@ -151,7 +151,7 @@ function referenced(context: Named, field: string, entries: ReadonlyMap<string, 
   throw refusal(context.file, `${context.path}.${field}`, message);
 }
 
-/** Refuses credentials that are outside of the text. */
+/** Rejects credentials that are not part of the text. */
 function requireInline(cluster: Named, user: Named | undefined): void {
   const paths: readonly (readonly [entry: Named | undefined, fields: readonly string[]])[] = [
     [cluster, ['certificate-authority']],
@@ -225,7 +225,7 @@ function credentialsOf(user: Named | undefined, cluster: Named, ca: (() => Promi
       return certText === undefined || keyText === undefined ? {} : { cert: certText, key: keyText };
     },
     token: tokenOf(user),
-    // What is inside files is read again when it changes.
+    // Credentials in files are read again when the files change.
     rejected: () => undefined,
   };
 }
@@ -256,7 +256,7 @@ function material(entry: Named, field: string): (() => Promise<string>) | undefi
 function tokenOf(user: Named | undefined): ClusterAccess['token'] {
   if (user === undefined) return () => Promise.resolve(undefined);
   const path = text(user, 'tokenFile');
-  // As in other clients, the file counts where both are given.
+  // As in other clients, the file takes precedence.
   if (path === undefined) {
     const token = text(user, 'token');
     if (token !== undefined) checkToken(token, user.file, `${user.path}.token`);

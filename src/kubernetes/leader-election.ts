@@ -26,16 +26,16 @@ import { type Lease, type LeaseAccess, type LeaseSpec, microTime } from './lease
 export const LEASE_MS = 15_000;
 /** Time after the last successful write at which the leader stops, ms. */
 export const DEADLINE_MS = 10_000;
-/** Between two successful writes of the leader, ms. */
+/** Interval between two successful writes of the leader, ms. */
 const RENEW_MS = 5000;
-/** Between attempts after failures, ms. */
+/** Interval between attempts after failures, ms. */
 const RETRY_MS = 2000;
 const MAX_RETRY_MS = 15_000;
 /** Longest time that a Lease with another duration is respected, ms: it cannot be held for good by an edit. */
 const MAX_LEASE_MS = 60_000;
 /** Duration of a Lease that was given up, seconds; the API requires a positive one. */
 const RELEASED_SECONDS = 1;
-/** Between attempts of a task that fails, ms. */
+/** Interval between attempts of a task that fails, ms. */
 const TASK_RETRY_MS = 1000;
 const MAX_TASK_RETRY_MS = 60_000;
 
@@ -69,9 +69,9 @@ export class LeaderElection {
   readonly #options: LeaderElectionOptions;
   readonly #failures: FailureLog;
   readonly #closing = new AbortController();
-  /** The Lease as it was seen last; undefined: not known. */
+  /** The Lease as it was last read; undefined when it has not been read. */
   #seen: { readonly lease: Lease | undefined; readonly isFree: boolean } | undefined;
-  /** Whether the Lease was ever seen, or seen to be missing. */
+  /** Whether the Lease was ever read or found missing. */
   #hasLooked = false;
   /** When the Lease may be taken, as far as this replica knows, by the monotonic clock, ms. */
   #freeAt = 0;

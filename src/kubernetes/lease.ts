@@ -12,7 +12,7 @@ export interface LeaseSpec {
   /** MicroTime, such as `2026-01-31T12:00:00.000000Z`. Information for people: no replica decides by it. */
   readonly acquireTime: string;
   readonly renewTime: string;
-  /** How often the Lease went from one holder to another. */
+  /** How often the holder of the Lease has changed. */
   readonly leaseTransitions: number;
 }
 

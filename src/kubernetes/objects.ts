@@ -51,9 +51,8 @@ export interface KubernetesObject {
   readonly [field: string]: unknown;
 }
 
-/** An object as it was read. */
 export interface DecodedObject {
-  /** The metadata alone where there is an error. */
+  /** Only the metadata when there is an error. */
   readonly object: KubernetesObject;
   /** Why the rest of it cannot be decoded. */
   readonly error?: CtlError;
@@ -87,7 +86,7 @@ export function pathOf(type: ResourceType, namespace?: string, name?: string): s
   return `${root}/${type.version}${within}/${type.plural}${object}`;
 }
 
-/** By which an object is found among those of its kind. */
+/** Identifies an object among those of its kind. */
 export function objectKey({ metadata }: KubernetesObject): string {
   return `${metadata.namespace ?? ''}/${metadata.name}`;
 }
@@ -104,7 +103,7 @@ export function isOlder(one: { readonly version: string }, other: { readonly ver
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 const JSON_TYPE = 'application/json';
 
-/** Reads the answers to lists and watches of one kind. */
+/** Reads the responses to lists and watches of one kind. */
 export class ObjectReader {
   readonly #type: ResourceType;
   readonly #table: MessageTable | undefined;
@@ -188,7 +187,7 @@ export class ObjectReader {
       return { object: this.#object(this.#decode(value)) };
     } catch (error) {
       const reason = `expected an object of this kind: ${messageOf(error)}`;
-      // Of every kind, the metadata is the first field.
+      // In every kind, the metadata is the first field.
       return { object: this.#object(decodeFirstField(METADATA_ONLY, value)), error: unreadable(reason) };
     }
   }

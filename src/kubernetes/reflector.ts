@@ -58,7 +58,7 @@ export interface ReflectorHandlers<T> {
 export interface ReflectorOptions {
   readonly connection: Connection;
   readonly type: ResourceType;
-  /** Left out: all namespaces. */
+  /** All namespaces by default. */
   readonly namespace?: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
@@ -71,7 +71,7 @@ export interface ReflectorOptions {
   readonly pause?: (objects: number, bytes: number) => number;
 }
 
-/** Between attempts after failures, ms. */
+/** Interval between attempts after failures, ms. */
 const RETRY_BASE_MS = 500;
 const RETRY_MAX_MS = 30_000;
 const WATCH_SECONDS = 300;
@@ -94,9 +94,9 @@ const NO_STREAMING_LIST: ReadonlySet<number> = new Set([400, 405, 406, 415, 422,
 const ABOUT_ALL_REQUESTS: ReadonlySet<number> = new Set([401, 403, 404, 410, 429]);
 /** After so many streaming lists in a row that failed, one is read in pages. */
 const STREAMING_ATTEMPTS = 3;
-/** Time until the headers of an answer, ms. */
+/** Time limit for the headers of a response, ms. */
 const ANSWER_TIMEOUT_MS = 30_000;
-/** Time for one page of a list, ms. */
+/** Time limit for one page of a list, ms. */
 const PAGE_TIMEOUT_MS = 60_000;
 const PAGE_OBJECTS = 500;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
@@ -118,13 +118,13 @@ export class Reflector<T> {
   #version: string | undefined;
   /** False once the server has refused a streaming list. */
   #streaming = true;
-  /** Failed streaming lists since the last list. */
+  /** Failed streaming lists since the last successful list. */
   #failedStreams = 0;
   /** Whether the server sends bookmarks: then a watch without any frame is one that it does not serve. */
   #bookmarked = false;
-  /** For how long watches have brought no frame, ms. */
+  /** How long watches have received no frame, ms. */
   #silentMs = 0;
-  /** For how long they may, ms. */
+  /** How long watches may receive no frame before the collection is listed again, ms. */
   #silenceLimitMs = SILENCE_MS;
   #listedAt = Number.NEGATIVE_INFINITY;
   /** Consecutive lists whose version expired at once. */
@@ -174,7 +174,7 @@ export class Reflector<T> {
       this.#streaming = false;
       return;
     }
-    // The event would follow the same version again.
+    // The event would come again after the same version.
     const unreadable = verb === 'watch' && error instanceof UnreadableEventError;
     if (unreadable) this.#unreadable++;
     const expired = error instanceof ApiError && (error.status === 410 || error.reason === 'Expired');
@@ -307,7 +307,7 @@ export class Reflector<T> {
       const response = await this.#open(query, 'list', PAGE_TIMEOUT_MS);
       const body = await this.#page(response);
       if (body === undefined) {
-        // Few objects of the largest size fill a page.
+        // A few objects of the largest size fill a page.
         if (limit === 1)
           throw new CtlError('resource_exhausted', `expected objects of at most ${MAX_PAGE_BYTES} bytes`);
         limit = Math.max(1, Math.floor(limit / 8));
@@ -332,7 +332,7 @@ export class Reflector<T> {
     return this.#options.pause?.(objects, bytes) ?? 0;
   }
 
-  /** The body of a page; undefined where it is too large. */
+  /** The body of a page; undefined when it is too large. */
   async #page(response: ApiResponse): Promise<Buffer | undefined> {
     const timer = this.#options.clock.setTimer(PAGE_TIMEOUT_MS, () => response.stream.destroy());
     try {

@@ -29,9 +29,9 @@ interface Waiting {
 
 export class Retries {
   readonly #options: RetryOptions;
-  /** In the order in which they began to wait. */
+  /** Requests in the order in which they began to wait. */
   readonly #waiting = new Set<Waiting>();
-  /** Probes in a row without a success. */
+  /** Consecutive probes without a success. */
   #probes = 0;
   #probing = false;
 
@@ -55,7 +55,7 @@ export class Retries {
     this.#waiting.delete(waiting);
   }
 
-  /** A request that had failed has succeeded. */
+  /** Called when a request that had failed has succeeded. */
   succeeded(): void {
     this.#probes = 0;
     for (const { wake, notBefore } of [...this.#waiting]) if (notBefore <= this.#options.clock.now()) wake.abort();

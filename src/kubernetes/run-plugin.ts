@@ -5,11 +5,11 @@ import { CtlError, errnoOf } from '../core/errors.ts';
 export interface PluginCommand {
   readonly program: string;
   readonly args: readonly string[];
-  /** In addition to this process's environment. */
+  /** Variables in addition to this process's environment. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Less than a request waits for its answer, ms. */
+/** Shorter than the time limit of a request, ms. */
 const TIMEOUT_MS = 20_000;
 /** Largest output, bytes: a certificate chain with its key has a few KiB. */
 const MAX_OUTPUT = 256 * 1024;
@@ -26,7 +26,7 @@ export function runPlugin(
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env, ...more },
-    // A group of its own, so that what it starts ends with it.
+    // A process group of its own, so that programs that it starts are terminated with it.
     detached: true,
   });
   const chunks: Buffer[] = [];
@@ -78,6 +78,6 @@ function endGroup(child: ChildProcess): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // It has ended already.
+    // The process has already ended.
   }
 }

@@ -17,7 +17,7 @@ const DEFAULT_MAX_STREAMS = 100;
 
 export interface SessionOptions {
   readonly clock: Clock;
-  /** Ends the connection, also while it is being made. */
+  /** Aborts the connection, also while it is being established. */
   readonly signal: AbortSignal;
   readonly onClosed: (session: Session) => void;
 }
@@ -25,7 +25,7 @@ export interface SessionOptions {
 export class Session {
   readonly #session: ClientHttp2Session;
   readonly #material: TlsMaterial;
-  /** Requests under way, and those that are about to be made. */
+  /** Requests in progress and those that are about to be sent. */
   #active = 0;
   #answered = false;
   #lastError: Error | undefined;
@@ -93,7 +93,6 @@ export class Session {
     return this.#answered;
   }
 
-  /** Requests under way. */
   get active(): number {
     return this.#active;
   }
@@ -140,7 +139,7 @@ export class Session {
     this.#pingTimer = clock.setTimer(PING_INTERVAL_MS, () => {
       // After a pause of the whole process, an answer may lie in the socket unread.
       if (this.#waiting) setImmediate(() => this.#giveUp());
-      // After GOAWAY as well, while watches are still open.
+      // Also after GOAWAY, while watches are still open.
       else if (!this.#session.destroyed) {
         this.#waiting = true;
         this.#session.ping((error) => {

@@ -32,7 +32,7 @@ export class UnreadableEventError extends CtlError {
 /** A server sends no list this way, although it answered with success. */
 export class NoStreamingListError extends ConnectionError {}
 
-/** How a watch ended that brought no error. */
+/** How a watch without an error ended. */
 export interface WatchEnd {
   readonly frames: number;
   /** Ended here, because the server sent nothing for longer than it should. */
@@ -50,7 +50,7 @@ export interface WatchLimits {
 export interface WatchContext<T> {
   readonly reader: ObjectReader;
   readonly clock: Clock;
-  /** undefined: the object is left out. */
+  /** Undefined: the object is left out. */
   convert(object: DecodedObject): T | undefined;
   listed(items: readonly T[], version: string): void;
   changed(changes: readonly ObjectChange<T>[], version: string): void;
@@ -62,7 +62,7 @@ export interface WatchContext<T> {
   pause(events: number, bytes: number): number;
 }
 
-/** One watch, from the headers of its answer to its end. */
+/** One watch, from the headers of its response to its end. */
 export class WatchStream<T> {
   readonly #context: WatchContext<T>;
   readonly #response: ApiResponse;
@@ -80,11 +80,11 @@ export class WatchStream<T> {
   /** While a list is sent: the longest pause. Of a watch: the time until it counts as served. */
   #patience: Timer | undefined;
   #silence: Timer | undefined;
-  /** While reading pauses. */
+  /** Set while reading is paused. */
   #pause: Timer | undefined;
   readonly #limits: WatchLimits;
 
-  /** @param initial whether all objects come first */
+  /** @param initial whether the watch begins with all objects */
   constructor(context: WatchContext<T>, response: ApiResponse, initial: boolean, limits: WatchLimits) {
     this.#limits = limits;
     this.#context = context;
@@ -179,7 +179,7 @@ export class WatchStream<T> {
     return item === undefined ? undefined : { type: 'set', item };
   }
 
-  /** Objects can change while the list is sent. */
+  /** Objects may change while the list is sent. */
   #takeListed(event: Extract<WatchEvent, { readonly object: KubernetesObject }>, listing: Map<string, T>): void {
     const { namespace = '', name } = event.object.metadata;
     const key = `${namespace}/${name}`;
@@ -214,7 +214,7 @@ export class WatchStream<T> {
     });
   }
 
-  /** Ends the stream from this side. */
+  /** Closes the stream from this side. */
   #end(): void {
     if (this.#listing !== undefined) this.#outcome.reject(incompleteList());
     this.#response.stream.destroy();

@@ -13,9 +13,9 @@ type Target = Record<string, unknown>;
 type FieldReader = (target: Target, reader: Reader, wireType: number, limit: number) => void;
 
 export interface MessageTable {
-  /** By field number. */
+  /** Readers by field number. */
   readonly fields: ReadonlyMap<number, FieldReader>;
-  /** Lists that JSON has even when they are empty. */
+  /** Lists that JSON contains even when they are empty. */
   readonly lists: readonly string[];
 }
 
@@ -74,7 +74,7 @@ function endOf(reader: Reader, wireType: number, limit: number): number {
  * Texts that many objects share are kept once; when there are more different ones than this, the table starts again.
  */
 const MAX_SHARED = 65_536;
-/** Longer texts are hardly ever equal. */
+/** Longer strings are rarely equal. */
 const MAX_SHARED_LENGTH = 128;
 const shared = new Map<string, string>();
 
@@ -92,7 +92,7 @@ function readText(reader: Reader, wireType: number): string {
   return reader.string();
 }
 
-/** A text that JSON leaves out when it is empty. */
+/** A string that JSON omits when it is empty. */
 export function text(name: string): FieldReader {
   return (target, reader, wireType) => {
     const value = readText(reader, wireType);
@@ -108,7 +108,7 @@ export function word(name: string): FieldReader {
   };
 }
 
-/** A text that may be there and empty. */
+/** A string that may be present and empty. */
 export function presentWord(name: string): FieldReader {
   return (target, reader, wireType) => {
     target[name] = sharedText(readText(reader, wireType));
@@ -121,7 +121,7 @@ export function texts(name: string): FieldReader {
   };
 }
 
-/** A flag that JSON leaves out when it is false. */
+/** A boolean that JSON omits when it is false. */
 export function flag(name: string): FieldReader {
   return (target, reader, wireType) => {
     expectType(wireType, VARINT);
@@ -129,7 +129,7 @@ export function flag(name: string): FieldReader {
   };
 }
 
-/** A flag whose absence means something else than false. */
+/** A boolean whose absence does not mean false. */
 export function presentFlag(name: string): FieldReader {
   return (target, reader, wireType) => {
     expectType(wireType, VARINT);
@@ -137,7 +137,7 @@ export function presentFlag(name: string): FieldReader {
   };
 }
 
-/** A number of 32 bits that JSON leaves out when it is 0. */
+/** A 32-bit number that JSON omits when it is 0. */
 export function int32(name: string): FieldReader {
   return (target, reader, wireType) => {
     expectType(wireType, VARINT);
@@ -155,14 +155,14 @@ export function int64(name: string): FieldReader {
   };
 }
 
-/** A message; there even where it is empty. */
+/** A message, which is present even when it is empty. */
 export function nested(name: string, table: MessageTable): FieldReader {
   return (target, reader, wireType, limit) => {
     target[name] = readMessage(table, reader, endOf(reader, wireType, limit));
   };
 }
 
-/** A message of which `pick` makes the value of the field. */
+/** A message from which `pick` makes the value of the field. */
 export function nestedAs(name: string, table: MessageTable, pick: (value: Target) => unknown): FieldReader {
   return (target, reader, wireType, limit) => {
     const value = pick(readMessage(table, reader, endOf(reader, wireType, limit)));
@@ -170,7 +170,6 @@ export function nestedAs(name: string, table: MessageTable, pick: (value: Target
   };
 }
 
-/** A list of messages. */
 export function items(name: string, table: MessageTable): FieldReader {
   return (target, reader, wireType, limit) => {
     listOf(target, name).push(readMessage(table, reader, endOf(reader, wireType, limit)));

@@ -76,7 +76,11 @@ describe('a client certificate', () => {
     ['may not sign anything', { keyUsage: [5, 0x20] }, /^its key usage does not include digital signatures/],
     ['is restricted in an unknown way', { extra: [unknownExtension(true)] }, /critical extension/],
     ['is of a stranger', { issuer: makeCa({ name: 'stranger' }) }, /^it is not signed by a trusted root/],
-    ['is of a stranger with the name of the root', { signer: ecKey('P-256').privateKey }, /^it is not signed by a trusted root/],
+    [
+      'is of a stranger with the name of the root',
+      { signer: ecKey('P-256').privateKey },
+      /^it is not signed by a trusted root/,
+    ],
     [
       'is of an unknown trust domain',
       { uris: ['spiffe://else.example/ns/a/sa/b'] },
@@ -149,7 +153,10 @@ describe('a chain of certificates', () => {
     const short = middle('short', root, { pathLength: 0 });
     assert.equal(await outcome(leaf({ issuer: short }), derOf(short)), WEB);
     const below = middle('below', short);
-    assert.match(await outcome(leaf({ issuer: below }), derOf(below), derOf(short)), /^it is not signed by a trusted root/);
+    assert.match(
+      await outcome(leaf({ issuer: below }), derOf(below), derOf(short)),
+      /^it is not signed by a trusted root/,
+    );
   });
 
   it('is refused when a workload’s certificate is used as an authority', async () => {
@@ -176,7 +183,10 @@ describe('a chain of certificates', () => {
     const child = makeLeaf({ issuer: { ...root, name: 'between', keys } });
     assert.equal(await outcome(child, between()), WEB);
     const nameConstraints = '2.5.29.30';
-    assert.match(await outcome(child, between(extension(nameConstraints, sequence()))), /^it is not signed by a trusted root/);
+    assert.match(
+      await outcome(child, between(extension(nameConstraints, sequence()))),
+      /^it is not signed by a trusted root/,
+    );
     assert.match(await outcome(child, between(unknownExtension(true))), /^it is not signed by a trusted root/);
   });
 });

@@ -146,7 +146,10 @@ describe('the controller of the Gateway API', { skip }, () => {
     await cluster.api.apply([service, gateway('taken')]);
     const running = await startController(t, cluster, [accepted('taken')]);
     await eventually(() =>
-      assert.match(running.log.join('\n'), /Gateway edge\/taken is not deployed as specified: Service taken-meshd exists/),
+      assert.match(
+        running.log.join('\n'),
+        /Gateway edge\/taken is not deployed as specified: Service taken-meshd exists/,
+      ),
     );
     const { spec } = await read('v1', 'Service', 'taken-meshd');
     assert.equal((spec as { ports: { port: number }[] }).ports[0]?.port, 1);

@@ -56,12 +56,12 @@ export interface BootstrapInput {
   readonly delta: boolean;
   /** Milliseconds; 0 waits for the first configuration without limit. */
   readonly initialFetchTimeoutMs: number;
-  /** Empty: none. */
+  /** Empty: no log. */
   readonly outlierLogPath: string;
   readonly minimalStats: boolean;
   readonly countsConnections: boolean;
   readonly extraStatTags: readonly string[];
-  /** `host:port`; empty: none. */
+  /** `host:port`; empty when there is none. */
   readonly statsdUdpAddress: string;
 }
 

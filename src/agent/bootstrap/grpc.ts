@@ -33,7 +33,7 @@ export interface GrpcBootstrapInput {
   readonly certificates: string;
 }
 
-/** How often applications look for a renewed certificate. */
+/** How often applications check for a renewed certificate. */
 const REFRESH_INTERVAL = '60s';
 
 /** Undefined when none is wanted. Throws CtlError `invalid_argument` without an xDS proxy. */

@@ -13,7 +13,7 @@ import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 export interface NodeInput {
   readonly role: 'sidecar' | 'router';
   readonly ip: string;
-  /** All addresses of the workload, `ip` among them. */
+  /** All addresses of the workload, including `ip`. */
   readonly addresses: readonly string[];
   /** `<workload>.<namespace>`. */
   readonly id: string;

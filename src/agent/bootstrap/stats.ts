@@ -35,7 +35,7 @@ export interface StatsInput {
   readonly minimalStats: boolean;
   /** Also keeps the numbers of connections, until which the agent drains. */
   readonly countsConnections: boolean;
-  /** More tags in the names of metrics of the mesh filters. */
+  /** Additional tags in the names of the mesh filters' metrics. */
   readonly extraStatTags: readonly string[];
 }
 

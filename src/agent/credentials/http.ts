@@ -8,7 +8,7 @@ import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { readUpTo } from '../../core/network/body.ts';
 import { shownUrl } from './service-url.ts';
 
-/** Tokens have some kilobytes. */
+/** Responses with tokens have some kilobytes. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 export interface ServiceCall {

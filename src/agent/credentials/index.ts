@@ -33,7 +33,7 @@ export type { TokenManager, TokenStatus } from './token-manager.ts';
 export interface Credentials {
   /** The source of the token for the authority, given that of the token file. */
   readonly token: (ofFile: TokenSource) => TokenSource;
-  /** Undefined when nothing exchanges tokens. */
+  /** Undefined when no tokens are exchanged. */
   readonly manager: TokenManager | undefined;
   metrics(): readonly IdentityMetric[];
   /** Aborts requests in progress. */

@@ -2,7 +2,7 @@
 
 /** The longest time before the expiry at which a token is renewed, ms. */
 const GRACE_MS = 300_000;
-/** The same as part of the lifetime, for short-lived tokens. */
+/** The same for short-lived tokens, as a share of the lifetime. */
 const GRACE_RATIO = 0.2;
 
 /** When a token that was received at this time is renewed, epoch ms. */

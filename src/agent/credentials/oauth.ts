@@ -24,7 +24,7 @@ export const OAUTH_ERRORS = [
 
 export type OAuthErrorCode = (typeof OAUTH_ERRORS)[number];
 
-/** A refusal, as the client of a token endpoint receives it. */
+/** An error that the client of a token endpoint receives. */
 export class OAuthError extends Error {
   readonly code: OAuthErrorCode;
 

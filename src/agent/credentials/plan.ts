@@ -11,7 +11,6 @@ export interface MetadataServer {
   readonly audience: string;
 }
 
-/** Where and how tokens are exchanged. */
 export interface ExchangePlan {
   /** Token endpoint (RFC 8693). */
   readonly endpoint: URL;
@@ -19,17 +18,17 @@ export interface ExchangePlan {
   readonly clientFile: string | undefined;
   /** Issues the access token of a service account for the exchanged token; undefined: the exchanged one is used. */
   readonly accessTokenEndpoint: URL | undefined;
-  /** Audience of requests that name none; empty: none is sent. */
+  /** Audience of requests that do not name one; when empty, none is sent. */
   readonly audience: string;
-  /** Scope of requests that name none; empty: none is sent. */
+  /** Scope of requests that do not name one; when empty, none is sent. */
   readonly scope: string;
 }
 
 export interface CredentialsPlan {
   readonly cloud: Cloud;
-  /** Undefined: the token comes from a file. */
+  /** Undefined when the token is read from a file. */
   readonly metadataServer: MetadataServer | undefined;
-  /** Undefined when nothing exchanges tokens. */
+  /** Undefined when no tokens are exchanged. */
   readonly exchange: ExchangePlan | undefined;
   /** The audience of the token that the authority is sent, when it is exchanged (PLUGINS); undefined: it is not. */
   readonly authorityAudience: string | undefined;
@@ -138,7 +137,7 @@ function exchangePlan(settings: CredentialsSettings, audience: string, user: str
     accessTokenEndpoint:
       accessTokenEndpoint === '' ? undefined : serviceUrl(accessTokenEndpoint, 'ACCESS_TOKEN_ENDPOINT'),
     audience,
-    // The second step needs one too.
+    // The second step also needs a scope.
     scope: ofCloud || accessTokenEndpoint !== '' ? CLOUD_SCOPE : '',
   };
 }

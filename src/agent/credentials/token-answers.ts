@@ -9,9 +9,9 @@ import type { ServiceAnswer } from './http.ts';
 import { ACCESS_TOKEN_TYPE, type IssuedToken, OAUTH_ERRORS, OAuthError } from './oauth.ts';
 import { shownUrl } from './service-url.ts';
 
-/** Servers refuse longer headers. */
+/** Servers reject longer headers. */
 const MAX_TOKEN_CHARACTERS = 32 * 1024;
-/** A token is not kept longer, whatever the endpoint says. */
+/** Maximum time for which a token is kept, regardless of the endpoint's `expires_in`. */
 const MAX_LIFETIME_SECONDS = 86_400;
 const MAX_DESCRIPTION_CHARACTERS = 500;
 
@@ -50,7 +50,7 @@ function bodyOf({ status, text }: ServiceAnswer, url: URL): Json {
   const at = shownUrl(url);
   if (status >= 300 && status < 400)
     throw new CtlError('failed_precondition', `${at} returned HTTP ${status}: redirects are not followed`);
-  // Later calls may succeed.
+  // Later requests may succeed.
   if (status === 408 || status === 429 || status >= 500 || status < 200)
     throw new CtlError('unavailable', `${at} returned HTTP ${status}`);
   const body = jsonOf(text);

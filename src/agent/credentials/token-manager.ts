@@ -37,7 +37,7 @@ export interface TokenStatus {
 export interface TokenManager {
   /** Rejects with OAuthError for a refusal of the endpoint, with CtlError for everything else. */
   token(request: ExchangeRequest, step: TokenStep): Promise<IssuedToken>;
-  /** The tokens that are kept and valid. */
+  /** The valid tokens that are kept. */
   status(): readonly TokenStatus[];
 }
 
@@ -66,7 +66,7 @@ export function createTokenManager(options: TokenManagerOptions): TokenManager {
 class Manager implements TokenManager {
   readonly #options: TokenManagerOptions;
   readonly #state: FailureLog;
-  /** In the order of their last use. */
+  /** Entries in the order of their last use. */
   readonly #entries = new Map<string, Entry>();
   readonly #running = new Map<string, Promise<IssuedToken>>();
 

@@ -30,7 +30,6 @@ import { readNames } from './names.ts';
 import { type DnsPlan, isLoopback, type TlsServer } from './plan.ts';
 import { createWarmUpResolver } from './warm-up.ts';
 
-/** The running server. */
 export interface AgentDns {
   /** Why the workload should not be called ready yet; undefined: it is. */
   missing(): string | undefined;
@@ -174,7 +173,7 @@ function tlsServer({ host, port, controlPlaneName }: TlsServer, options: AgentDn
   });
 }
 
-/** Adds up how long queries wait for an upstream server. */
+/** Measures how long queries wait for an upstream server. */
 function measured(forwarder: Forwarder, now: () => number): { resolver: DnsResolver; waitedMs: () => number } {
   let waited = 0;
   return {

@@ -7,7 +7,6 @@ export interface DnsCounters {
   readonly forwarder: ForwarderStats;
   /** How long queries have waited for other servers, ms. */
   readonly waitedMs: number;
-  /** Names of the mesh. */
   readonly names: number;
 }
 

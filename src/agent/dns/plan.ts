@@ -10,7 +10,7 @@ import type { WorkloadAddress } from '../settings/workload-address.ts';
 
 export interface DnsPlan {
   readonly address: DnsAddress;
-  /** Undefined: the name servers of resolv.conf. */
+  /** Undefined when the name servers of resolv.conf are used. */
   readonly server: TlsServer | undefined;
   readonly namespace: string;
   /** Domain of the services of all namespaces: `svc.cluster.local`. */
@@ -58,7 +58,7 @@ export async function dnsPlan({ settings, env, workload, controlPlane }: DnsPlan
   return { address, server, namespace, domain: mesh, warnings };
 }
 
-/** Whether only programs on this machine reach the address. */
+/** Whether only programs of this machine can reach the address. */
 export function isLoopback(host: string): boolean {
   return host === 'loopback' || host === '::1' || host.startsWith('127.');
 }

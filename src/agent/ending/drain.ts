@@ -30,7 +30,7 @@ export interface DrainDeps {
    * it.
    */
   readonly closeListeners: (signal: AbortSignal) => Promise<void>;
-  /** The connections that Envoy still has. May fail. */
+  /** Returns the number of Envoy's remaining connections. May fail. */
   readonly connections: (signal: AbortSignal) => Promise<number>;
   /** Settles when Envoy has ended. */
   readonly envoyEnded: Promise<unknown>;
@@ -47,7 +47,7 @@ export interface DrainDeps {
  */
 const FLUSH_MS = 500;
 
-/** Between two counts of connections. */
+/** Interval between two counts of connections. */
 const COUNT_PERIOD_MS = 1_000;
 /** Envoy's main thread may be busy; one that is asked so often without an answer hangs. */
 const MAX_COUNT_FAILURES = 5;

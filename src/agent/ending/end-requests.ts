@@ -2,9 +2,9 @@
 import { getScope } from '../../logging/index.ts';
 
 export interface EndRequests {
-  /** Settles at the first one; `now`: without draining. */
+  /** Settles at the first signal; `now`: without draining. */
   readonly requested: Promise<{ readonly kind: 'requested'; readonly now: boolean }>;
-  /** Settles at the second one. */
+  /** Settles at the second signal. */
   readonly forced: Promise<void>;
   readonly request: (now: boolean) => void;
   readonly close: () => void;
@@ -29,7 +29,7 @@ const ENDING = [
 /** What tools send to have log files opened again, for example: nobody who sends it wants the proxy to end. */
 const IGNORED = 'SIGUSR2';
 
-/** From here on signals are requests. */
+/** From now on, signals are handled as requests to end. */
 export function watchEndRequests(): EndRequests {
   const first = Promise.withResolvers<{ readonly kind: 'requested'; readonly now: boolean }>();
   const second = Promise.withResolvers<void>();

@@ -49,7 +49,7 @@ export function logEnvoyLine(log: Pick<Logger, EnvoyLogLine['level']>, { level, 
 /** Longer lines are split: a dumped configuration must not fill the agent's memory. */
 const MAX_LINE = 16 * 1024;
 
-/** Calls `take` with each line of a stream, without its end. */
+/** Calls `take` with each line of a stream, without its line end. */
 export function readLines(stream: Readable, take: (line: string) => void): void {
   let rest = '';
   stream.setEncoding('utf8');

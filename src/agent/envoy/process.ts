@@ -10,7 +10,7 @@ export interface EnvoyExit {
 
 export interface EnvoyProcess {
   readonly pid: number;
-  /** Settles when it has ended and all of its log was read. */
+  /** Settles when Envoy has ended and its log was read completely. */
   readonly exited: Promise<EnvoyExit>;
   kill(signal: 'SIGTERM' | 'SIGKILL'): void;
 }
@@ -19,7 +19,7 @@ interface StartOptions {
   readonly binary: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Called with each line that it writes to stderr. */
+  /** Called with each line that Envoy writes to stderr. */
   readonly onLine: (line: string) => void;
 }
 

@@ -15,11 +15,11 @@ const MAX_FAILURES = 10;
 /** An Envoy that has run this long counts as started: the count of failures restarts. */
 const STABLE_MS = 60_000;
 
-/** Why Envoy is no longer restarted. */
+/** Why Envoy is not restarted. */
 export type EnvoyEnd =
   | { readonly kind: 'quit' }
   | { readonly kind: 'stopped' }
-  /** It refuses its bootstrap; a restart would not help. */
+  /** Envoy rejects its bootstrap; a restart would not help. */
   | { readonly kind: 'rejected'; readonly reason: string }
   | { readonly kind: 'failed'; readonly failures: number; readonly reason: string };
 
@@ -103,7 +103,6 @@ function exitText({ code, signal }: EnvoyExit): string {
 }
 
 interface RejectionWatch {
-  /** Takes the text of a log line. */
   see(text: string): void;
   /** Whether a line only repeats the refusal: Envoy also prints the plain text of it when it ends. */
   repeats(line: string): boolean;

@@ -48,7 +48,7 @@ export function callError(error: unknown, name: string, timeoutMs = 0): CtlError
 /** A server may answer anything: at most a few lines of it are shown, and no token that it repeats. */
 function shownAnswer(details: string): string {
   const text = details.slice(0, MAX_ANSWER_CHARACTERS).replaceAll(/\s+/g, ' ');
-  // Each JWT begins so, because its header is a JSON object.
+  // Each JWT begins with these characters, because its header is a JSON object.
   return text.replaceAll(/\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g, '<token>');
 }
 
@@ -61,7 +61,7 @@ function connectionProblem(text: string): string {
     .replace(/\. Resolution note: [\s\S]*$/, '')
     .replace(/^Error( \[[A-Z_]+\])?: /, '')
     .replace(/ \(\d{4}-[^)]*\)$/, '')
-    // Advice on the roots of Node, which are not used.
+    // Advice about Node's root certificates, which are not used.
     .replace(/; if the root CA is installed[\s\S]*$/, '')
     .replaceAll(/\s+/g, ' ')
     .trim();

@@ -17,7 +17,6 @@ import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { callError } from './call-error.ts';
 import { asBuffer, loadGrpc } from './load.ts';
 
-/** A server and the client's credentials. */
 export interface GrpcTarget {
   readonly address: { readonly host: string; readonly port: number } | { readonly path: string };
   /** Undefined for plain text. */
@@ -34,7 +33,7 @@ export interface GrpcTls {
 }
 
 export interface GrpcClientOptions {
-  /** Longer responses are refused. */
+  /** Longer responses are rejected. */
   readonly maxMessageBytes: number;
   /** HTTP/2 PINGs while a call is open; undefined for none. A server without an answer within 10 s is disconnected. */
   readonly keepaliveMs?: number;
@@ -61,7 +60,7 @@ export interface GrpcClient {
   stream(path: string, metadata?: Readonly<Record<string, string>>): BytesStream;
   /** Connects. Resolves with whether the connection is established within this time; a failed one is tried again. */
   ready(timeoutMs: number): Promise<boolean>;
-  /** The CtlError for what a stream or a call failed with. */
+  /** Converts the error of a stream or call to a CtlError. */
   errorOf(error: unknown): CtlError;
   /** Closes the connection; calls in progress fail. */
   close(): void;
@@ -86,7 +85,7 @@ export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOpti
     for (const [key, value] of Object.entries(values)) metadata.set(key, value);
     return metadata;
   };
-  // Closing a client of grpc-js leaves calls in progress open.
+  // Closing a grpc-js client does not end its calls.
   const open = new Set<ClientUnaryCall | BytesStream>();
   const opened = <C extends ClientUnaryCall | BytesStream>(call: C): C => {
     open.add(call);
@@ -157,7 +156,7 @@ function credentialsOf({ credentials }: typeof Grpc, tls: GrpcTls | undefined): 
 function channelOptions({ tls }: GrpcTarget, { maxMessageBytes, keepaliveMs }: GrpcClientOptions): ClientOptions {
   return {
     'grpc.enable_channelz': 0,
-    // The callers retry, with backoff and limits of their own.
+    // The callers retry with their own backoff and limits.
     'grpc.enable_retries': 0,
     // Variables such as https_proxy of an application's container are not for the mesh.
     'grpc.enable_http_proxy': 0,

@@ -52,7 +52,7 @@ function listen(server: Server, path: string, mode: number): Promise<void> {
   });
 }
 
-/** Removes the socket if no process listens on it. */
+/** Removes the socket if no process is listening on it. */
 async function removeStale(path: string): Promise<void> {
   if (!(await lstat(path)).isSocket()) {
     throw new CtlError('already_exists', 'the path exists and is not a socket', { file: path });
@@ -69,7 +69,7 @@ function answers(path: string): Promise<boolean> {
       resolve(answer);
     };
     socket.on('connect', () => done(true));
-    // A full backlog also means that a process listens.
+    // A full backlog also shows that a process is listening.
     socket.on('error', (error: NodeJS.ErrnoException) => done(error.code === 'EAGAIN'));
   });
 }

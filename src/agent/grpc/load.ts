@@ -9,7 +9,7 @@ export async function loadGrpc(): Promise<typeof Grpc> {
   return grpc as typeof Grpc;
 }
 
-/** Messages are bytes on both sides; grpc-js wants a Buffer. */
+/** Messages are bytes on both sides; grpc-js needs a Buffer. */
 export function asBuffer(message: Uint8Array): Buffer {
   return Buffer.from(message.buffer, message.byteOffset, message.length);
 }

@@ -80,7 +80,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
         if (socket.destroyed) return;
         inUse = true;
         inject(socket);
-        // The HTTP/2 session reads from now on.
+        // From now on, the HTTP/2 session reads.
         socket.resume();
       },
       (error: unknown) => {
@@ -101,7 +101,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     close: () =>
       new Promise((resolve) => {
         closed = true;
-        // Node removes the file of a Unix domain socket.
+        // Node.js removes the file of a Unix domain socket.
         listener.close(() => resolve());
         for (const socket of sockets) socket.destroy();
       }),

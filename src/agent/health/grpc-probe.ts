@@ -8,13 +8,13 @@ import { openGrpcClient } from '../grpc/index.ts';
 export interface HealthTarget {
   readonly host: string;
   readonly port: number;
-  /** Empty: the server as a whole. */
+  /** Empty for the server as a whole. */
   readonly service: string;
   readonly timeoutMs: number;
 }
 
 const PATH = '/grpc.health.v1.Health/Check';
-/** Longest answer: a message of one number. */
+/** Maximum size of a response, a message with one number. */
 const MAX_ANSWER = 1024;
 
 /** Whether the service answers that it serves. Rejects when it cannot be reached in time. */

@@ -14,7 +14,7 @@ export interface HttpProbe {
   readonly port: number;
   readonly path: string;
   readonly tls: boolean;
-  /** Override headers of the same name from the prober. */
+  /** These override headers of the same name from the prober. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly timeoutMs: number;
 }
@@ -32,7 +32,7 @@ export interface GrpcProbe extends HealthTarget {
 
 export type AppProbe = HttpProbe | TcpProbe | GrpcProbe;
 
-/** The orchestrator's default. */
+/** The default of Kubernetes. */
 const DEFAULT_TIMEOUT_SECONDS = 1;
 /** A day: timers of Node end at once after more than 2^31 ms, and gRPC timeouts have eight digits. */
 const MAX_TIMEOUT_SECONDS = 86_400;

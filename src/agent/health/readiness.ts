@@ -27,7 +27,7 @@ const DUMP = '/config_dump?resource=dynamic_listeners&mask=name,active_state.ver
 const CACHE_MS = 250;
 
 export interface ReadinessDeps {
-  /** GET to Envoy's admin interface, with a time limit. */
+  /** Sends GET to Envoy's admin interface, with a time limit. */
   readonly admin: (path: string) => Promise<{ readonly status: number; readonly text: string }>;
   /** Names of required listeners; none without redirection. */
   readonly needed: readonly string[];
@@ -44,13 +44,13 @@ export interface ReadinessDeps {
 }
 
 export interface Readiness {
-  /** Undefined when ready, otherwise why not. */
+  /** Undefined when ready; otherwise the reason. */
   check(): Promise<string | undefined>;
   /** Whether this Envoy is or was ready, and so may have connections. Never rejects. */
   hasServed(): Promise<boolean>;
   /** Resets the state for a new Envoy. */
   restarted(): void;
-  /** From now on the proxy is not ready. */
+  /** From now on, the proxy is not ready. */
   draining(): void;
 }
 
@@ -131,7 +131,7 @@ function missingListener(
   return { text: `Envoy has rejected ${what}: ${words}`, refused: true };
 }
 
-/** The reason for an Envoy that has refused all listeners. */
+/** The reason of an Envoy that has rejected all listeners. */
 function refusal(refused: ReadonlyMap<string, string>): string {
   const [first] = refused;
   if (first === undefined)

@@ -11,13 +11,13 @@ export interface HealthReports {
 
 export interface HealthReportDeps {
   readonly connection: { get(): Promise<Pick<ControlPlaneConnection, 'reportHealth'>> };
-  /** Undefined when the proxy is ready, otherwise why not. */
+  /** Undefined when the proxy is ready; otherwise the reason. */
   readonly proxy: () => Promise<string | undefined>;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
   readonly log: Log;
 }
 
-/** Does nothing without a probe. */
+/** Without a probe, nothing is reported. */
 export async function startHealthReports(
   probe: WorkloadProbe | undefined,
   deps: HealthReportDeps,

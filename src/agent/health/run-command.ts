@@ -45,7 +45,7 @@ export function runCommand(
       const [line = ''] = output.trim().split('\n');
       end(code === 0 ? '' : `${program} ended with ${code ?? killedBy}${line === '' ? '' : `: ${line}`}`);
     });
-    // Without free file descriptors there are none.
+    // The streams are missing when no file descriptor is free.
     child.stdout?.on('data', keep);
     child.stderr?.on('data', keep);
   });
@@ -56,6 +56,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // No process of the group is left.
+    // The process group has no processes left.
   }
 }

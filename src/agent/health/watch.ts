@@ -12,9 +12,9 @@ const PATIENCE_MS = 10_000;
 export const CONNECTED_STATS = `/stats?filter=${encodeURIComponent('^control_plane.connected_state$')}`;
 
 interface WatchDeps {
-  /** Undefined when ready, otherwise why not. */
+  /** Undefined when ready; otherwise the reason. */
   readonly check: () => Promise<string | undefined>;
-  /** GET to Envoy's admin interface, with a time limit. */
+  /** Sends GET to Envoy's admin interface, with a time limit. */
   readonly admin: (path: string) => Promise<{ readonly text: string }>;
   /** `host:port`, for the message. */
   readonly controlPlane: string;

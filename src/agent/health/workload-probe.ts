@@ -26,11 +26,11 @@ export interface WorkloadProbe {
   readonly failureThreshold: number;
 }
 
-/** The orchestrator's defaults. */
+/** The defaults of Kubernetes. */
 const DEFAULTS = { periodSeconds: 10, successThreshold: 1, failureThreshold: 3 };
-/** A day: timers of Node end at once after more than 2^31 ms. */
+/** A day: timers of Node.js of more than 2^31 ms fire at once. */
 const MAX_SECONDS = 86_400;
-/** How often a proxy that starts is looked at. */
+/** How often the readiness of a starting proxy is checked. */
 const STARTING_MS = 500;
 const WHERE = 'PROXY_CONFIG or the mesh configuration: readinessProbe';
 
@@ -75,7 +75,7 @@ function actionOf(spec: Readonly<Record<string, unknown>>, host: string): Worklo
 
 export interface WorkloadHealthDeps {
   readonly probe: WorkloadProbe;
-  /** Undefined when the proxy is ready, otherwise why not. */
+  /** Undefined when the proxy is ready; otherwise the reason. */
   readonly proxy: () => Promise<string | undefined>;
   readonly report: (health: WorkloadHealth) => void;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;

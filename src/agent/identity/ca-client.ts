@@ -68,7 +68,7 @@ export interface CaClient {
 
 /** Signing takes milliseconds; a call that takes longer than this is repeated. */
 const TIMEOUT_MS = 10_000;
-/** Longer responses are refused: an authority's are shorter. */
+/** Maximum size of a response; those of authorities are smaller. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 type Metadata = Readonly<Record<string, string>>;
@@ -167,7 +167,7 @@ class Client implements CaClient {
     }
   }
 
-  /** The roots that verify the authority's certificate. */
+  /** The root certificates that verify the authority's certificate. */
   async #roots(current: WorkloadSecrets | undefined, known: WorkloadSecrets | undefined): Promise<string> {
     const { text, problem } = await trustedRoots(this.#options, [current?.roots, known?.roots]);
     // A machine with provisioned certificates never has the file.

@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { google, mesh } from '../../protobuf/agent/index.ts';
 
-/** How a service is called. */
 export interface CaProtocol {
-  /** Path of the method that signs. */
+  /** Path of the gRPC method that signs. */
   readonly signPath: string;
   signRequest(csr: string, lifetimeSeconds: number): Uint8Array;
   /** The chain of an answer, PEM, leaf first and root last. Throws CtlError. */
@@ -32,7 +31,7 @@ export function meshProtocol(service: string): CaProtocol {
   };
 }
 
-/** Longest google.protobuf.Duration, seconds: 10,000 years. */
+/** Maximum of google.protobuf.Duration, seconds: 10,000 years. */
 const MAX_DURATION_SECONDS = 315_576_000_000;
 
 /** google.security.meshca.v1.MeshCertificateService. */

@@ -19,10 +19,10 @@ const KEY = 'key.pem';
 const ROOTS = 'root-cert.pem';
 const DATA = '..data';
 
-/** Larger files are refused: certificates are smaller. */
+/** Larger files are rejected; certificates are smaller. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/** Bytes per read: nearly always a whole file. */
+/** Number of bytes per read, enough for almost every file. */
 const READ_BYTES = 16 * 1024;
 
 /**
@@ -86,7 +86,7 @@ function tooLarge(file: string): CtlError {
   return new CtlError('invalid_argument', `more than ${MAX_FILE_BYTES} bytes`, { file });
 }
 
-/** Mode of a key that only its owner reads. */
+/** Mode of a key file that only its owner can read. */
 const OWNER_ONLY = 0o600;
 
 /** Replaces the files of a directory atomically. Rejects with the file system's error. */

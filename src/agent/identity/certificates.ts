@@ -4,7 +4,7 @@ import { CtlError } from '../../core/errors.ts';
 import { pemBlocks } from '../../core/tls/pem.ts';
 import type { WorkloadSecrets } from '../types.ts';
 
-/** More than any chain or bundle of roots has. */
+/** Larger than any chain or trust bundle. */
 const MAX_CERTIFICATES = 1_000;
 
 /** The certificates of a text, each with a line break at its end. */

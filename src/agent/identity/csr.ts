@@ -31,7 +31,7 @@ const SUBJECT_ALT_NAME = '2.5.29.17';
 /** Context tag of GeneralName: a URI. */
 const URI_NAME = 6;
 
-/** The usual size; larger keys make handshakes slower. */
+/** The usual size; larger keys slow down handshakes. */
 const RSA_BITS = 2048;
 
 export type KeyKind = 'RSA' | 'ECDSA';

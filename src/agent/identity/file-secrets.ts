@@ -128,7 +128,7 @@ class FollowedFiles implements FileSecrets {
     }
   }
 
-  /** Reads a secret. True when it has changed. */
+  /** Reads a secret. Returns true when it has changed. */
   async #check(name: string, entry: Followed): Promise<boolean> {
     try {
       const { text, encode } = await readSecret(name, this.#env);
@@ -166,7 +166,7 @@ class FollowedFiles implements FileSecrets {
  */
 const REVOCATIONS = 'X509 CRL';
 
-/** The texts of a secret's files. */
+/** The contents of a secret's files. */
 interface SecretFiles {
   readonly text: string;
   /** The encoded Secret. Throws CtlError when the files are invalid, or do not fit together. */

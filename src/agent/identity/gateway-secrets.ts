@@ -28,7 +28,7 @@ import { authoritiesSecret, certificateSecret } from './secret-table.ts';
 
 /** Far more than a gateway has; each costs the API server a watch or two. */
 const MAX_FOLLOWED = 200;
-/** The interval at which unused names are looked for. */
+/** Interval of checks for unused names. */
 const CHECK_MS = 5_000;
 /** A name is dropped after this many checks in which no stream was subscribed to it: an Envoy may reconnect. */
 const MAX_UNWANTED_CHECKS = 2;
@@ -71,7 +71,7 @@ export function createGatewaySecrets(options: GatewaySecretsOptions): GatewaySec
 /** An SDS name that Envoy has requested. */
 interface Followed {
   readonly what: 'key pair' | 'authorities';
-  /** Names of the Secrets in which it may be, in this order. */
+  /** Names of the Secrets that may contain it, in order of precedence. */
   readonly secrets: readonly string[];
   readonly state: FailureLog;
   /** Checks since a stream was last subscribed to it. */
@@ -112,7 +112,7 @@ class FollowedSecrets implements GatewaySecrets {
     const state = createFailureLog(this.#options.log, `${name} cannot be used`, `${name} is usable`);
     this.#followed.set(name, { what: parsed.what, secrets, state, unwantedChecks: 0, resource: undefined });
     for (const secret of secrets) this.#watch(secret);
-    // The Secret may be known already, as that of another name.
+    // Another name may already have caused the Secret to be read.
     if (this.#update(name)) queueMicrotask(this.#options.changed);
     this.#running ??= this.#checkAll();
     return true;
@@ -242,7 +242,7 @@ function missingRight(reason: string, namespace: string): string {
 function contentOf({ type, data }: KubernetesObject): SecretContent {
   return {
     ...(typeof type === 'string' ? { type } : {}),
-    // The API server sends base64 by name.
+    // The API server returns base64 strings by name.
     ...(typeof data === 'object' && data !== null ? { data: data as Readonly<Record<string, string>> } : {}),
   };
 }

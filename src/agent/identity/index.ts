@@ -69,7 +69,7 @@ export interface AgentIdentityOptions {
 export async function startAgentIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
   const { sdsPath, settings, clock = wallClock } = options;
   const counters = newCounters();
-  // First of all: it rejects where there is no API server.
+  // This comes first, because it rejects when there is no API server.
   const open = await gatewaySecrets(options.gatewayNamespace);
   const secrets = settings.fileMountedCerts
     ? createMountedSource(options.mountedFolder ?? MOUNTED_FOLDER, clock, getScope('secretfetcher'))
@@ -108,7 +108,7 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
 
 type OpenGatewaySecrets = (changed: () => void, isWanted: (name: string) => boolean) => GatewaySecrets;
 
-/** Loads the Kubernetes client where it is needed. */
+/** Loads the Kubernetes client only when it is needed. */
 async function gatewaySecrets(namespace: string | undefined): Promise<OpenGatewaySecrets | undefined> {
   if (namespace === undefined) return undefined;
   const { createGatewaySecrets, podAccess } = await import('./gateway-secrets.ts');

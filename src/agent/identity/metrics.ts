@@ -13,7 +13,7 @@ export interface IdentityCounters {
   num_outgoing_requests: number;
   num_failed_outgoing_requests: number;
   num_outgoing_retries: number;
-  /** Sum, ms. */
+  /** The sum, ms. */
   outgoing_latency: number;
 }
 

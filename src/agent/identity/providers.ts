@@ -10,7 +10,7 @@ const ISTIO = (): Provider => meshProtocol('istio.v1.auth.IstioCertificateServic
 const PROVIDERS: Readonly<Record<string, () => Provider>> = {
   SelfCA: () => meshProtocol('mesh.v1.auth.MeshCertificateService'),
   Istio: ISTIO,
-  // Names in settings of Istio 1.7 and its predecessors.
+  // Names from settings of Istio 1.7 and earlier.
   Istiod: ISTIO,
   Citadel: ISTIO,
   GoogleCA: () => CLOUD_PROTOCOL,

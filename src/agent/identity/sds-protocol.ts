@@ -31,7 +31,7 @@ export interface StreamEvents {
   rejected(names: readonly string[], message: string): void;
 }
 
-/** One stream of one protocol variant. */
+/** A stream of one variant of the protocol. */
 export interface SecretStream {
   /** Processes a request. Throws CtlError for one that ends the stream. */
   receive(bytes: Uint8Array): void;

@@ -29,14 +29,14 @@ export interface SdsServerOptions {
 }
 
 const LIMITS = {
-  /** Only Envoy, and users with a tool, connect. */
+  /** Only Envoy connects, and sometimes a user with a tool. */
   connections: 100,
   /** An Envoy opens one stream for each secret of each of its configuration sources. */
   streams: 1_000,
   /** gRPC's usual limit; Envoy sends all metadata of its node with the first request. */
   messageBytes: 4 * 1024 * 1024,
 };
-/** Names of peers must not fill the memory. */
+/** Limits the memory for names that peers send. */
 const MAX_REPORTED_NAMES = 1_000;
 
 const SERVICE = '/envoy.service.secret.v3.SecretDiscoveryService';

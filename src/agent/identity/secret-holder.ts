@@ -6,9 +6,9 @@ import type { WorkloadSecrets } from '../types.ts';
 
 export interface SecretHolder {
   current(): WorkloadSecrets | undefined;
-  /** Why there are none; undefined when there are. */
+  /** The reason when there are none; undefined when there are. */
   missing(): string | undefined;
-  /** Notes why there are no new ones. */
+  /** Records why there are no new secrets. */
   failed(reason: string): void;
   onChange(listener: (secrets: WorkloadSecrets) => void): () => void;
   /**

@@ -13,7 +13,7 @@ const TOKEN_FILES: Readonly<Record<string, string>> = {
   'first-party-jwt': './var/run/secrets/orchestrator.io/serviceaccount/token',
 };
 
-/** Servers refuse longer headers. */
+/** Servers reject longer headers. */
 const MAX_TOKEN_BYTES = 32 * 1024;
 
 /** The file of CA_TOKEN_FILE or, without it, of the policy. Throws CtlError for an unknown policy. */
@@ -32,7 +32,6 @@ export interface TokenOptions {
   readonly read: (file: string) => Promise<string>;
 }
 
-/** The token of a file. */
 export function fileTokenSource(options: TokenOptions, now: () => number): TokenSource {
   return {
     token: () => currentToken(options, now()),

@@ -32,7 +32,6 @@ const FIRST_ANSWER_MS = 30_000;
 const KEEPALIVE_MS = 330_000;
 
 export interface WorkloadApiOptions {
-  /** Path of the socket. */
   readonly path: string;
   /** The identity that the proxy announces to the control plane. */
   readonly announced: AnnouncedIdentity;
@@ -223,7 +222,7 @@ function isAnnounced(id: string, { namespace, serviceAccount }: AnnouncedIdentit
   return named?.namespace === namespace && (serviceAccount ?? named.serviceAccount) === named.serviceAccount;
 }
 
-/** PEM of concatenated DER certificates. */
+/** Converts concatenated DER certificates to PEM. */
 function certificatesIn(der: Uint8Array): string[] {
   const found: string[] = [];
   for (let rest = Buffer.from(der.buffer, der.byteOffset, der.length); rest.length > 0; ) {

@@ -12,7 +12,7 @@ import type { Family, Redirection, TableName, TableRules } from './types.ts';
 /** How long iptables-restore waits for the lock of another iptables, seconds. */
 const LOCK_WAIT = '30';
 
-/** What there is of meshd in one family before a change. */
+/** The rules of meshd in one address family before a change. */
 interface Earlier {
   readonly tables: ReadonlyMap<TableName, ExistingRules>;
   readonly routes: readonly MarkRoute[];
@@ -71,7 +71,7 @@ export async function cleanRedirection(run: Run, families: readonly Family[]): P
   for (const family of families) {
     for (const [table, there] of await readTables(run, family)) await cleanTable(run, family, table, there);
     await deleteRoutes(run, family, await existingRoutes(run, family));
-    // Fails when it does not exist, which is the desired state.
+    // The command fails when the address does not exist, which is the desired state.
     if (family === 'ipv6') await run('ip', inboundSourceAddress('del')).catch(() => undefined);
   }
 }

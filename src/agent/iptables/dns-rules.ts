@@ -20,7 +20,7 @@ export function dnsRules(family: Family, wanted: Redirection): readonly string[]
   const { dns } = wanted;
   if (dns === undefined || !hasDns(family, wanted)) return [];
   return [
-    // What the agent or Envoy itself asks the name servers.
+    // The agent's and Envoy's own queries to the name servers.
     ...proxyOwners(wanted).map((owner) => `${owner} -j RETURN`),
     ...serversOf(family, wanted).flatMap((server) =>
       dns.protocols.map((protocol) => `-d ${server} -p ${protocol} -j REDIRECT --to-ports ${dns.port}`),

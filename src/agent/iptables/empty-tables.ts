@@ -30,7 +30,7 @@ export async function removeEmptyTable(run: Run, family: Family, table: TableNam
   if (isEmpty) await attempt(run, 'nft', ['delete', ...name]);
 }
 
-/** The built-in chains from which jumps of meshd lead. */
+/** The built-in chains that have jumps to chains of meshd. */
 function builtInChains(table: TableName): readonly string[] {
   return [...new Set(FOOTPRINT[table].jumps.map((jump) => jump.slice(0, jump.indexOf(' '))))];
 }

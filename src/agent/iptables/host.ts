@@ -59,7 +59,7 @@ export async function findUser(read: ReadText, name: string): Promise<ProxyUser 
   return uid === undefined || gid === undefined ? undefined : { uid, gid };
 }
 
-/** The name servers that this host's programs ask. */
+/** The name servers that programs of this host query. */
 export async function findNameservers(read: ReadText): Promise<readonly string[]> {
   return nameserversOf((await read('/etc/resolv.conf')) ?? '');
 }

@@ -13,7 +13,6 @@ import { validateDns } from './validate-dns.ts';
 
 export { RedirectionFault };
 
-/** The settings of `ctl-agent mesh-iptables`. */
 export interface MeshIptablesSettings extends RedirectionSettings {
   readonly dryRun: boolean;
   readonly restoreFormat: boolean;
@@ -21,7 +20,7 @@ export interface MeshIptablesSettings extends RedirectionSettings {
   readonly skipRuleApply: boolean;
   readonly iptablesProbePort: string;
   readonly probeTimeoutMs: number;
-  /** User whose uid and gid the proxy has when neither is set. */
+  /** The user whose IDs the proxy has when neither is set. */
   readonly proxyUser: string;
 }
 

@@ -28,7 +28,7 @@ export interface RedirectionSettings extends DnsSettings {
 
 /** The usual id of the proxy's user, on a host without a user of that name. */
 const DEFAULT_PROXY_ID = '1337';
-/** The same as in Istio, so that rules look familiar. */
+/** The same as in Istio. */
 const DEFAULT_MARK = '1337';
 const DEFAULT_ROUTE_TABLE = '133';
 const MAX_ID = 0xffff_fffe;
@@ -50,7 +50,7 @@ export interface HostFacts {
 /** Checks the settings. Throws CtlError invalid_argument that names the flag. */
 export function redirectionOf(settings: RedirectionSettings, { proxyUser, nameservers }: HostFacts): Redirection {
   const uid = settings.proxyUid || (proxyUser?.uid ?? DEFAULT_PROXY_ID);
-  // A given user implies its group.
+  // A user implies its group.
   const gid = settings.proxyGid || (settings.proxyUid === '' ? (proxyUser?.gid ?? uid) : uid);
   return {
     interception: interceptionOf(settings),
@@ -140,7 +140,7 @@ function idOf(flag: string, text: string): number {
 function cidrOf(flag: string, text: string): string {
   const [address = '', bits, ...rest] = text.split('/');
   const version = isIP(address);
-  // Rules do not match zones of addresses.
+  // iptables rules do not match zones of addresses.
   const fits = version !== 0 && !address.includes('%') && rest.length === 0;
   if (!fits) throw wrong(flag, text, 'an address range, such as 10.0.0.0/8');
   const most = isIPv6(address) ? 128 : 32;

@@ -84,7 +84,7 @@ function inboundRules(wanted: Redirection, capture: readonly string[]): readonly
   ];
 }
 
-/** Rules for traffic that applications here send. */
+/** Rules for traffic that programs of this host send. */
 function outputRules(family: Family, wanted: Redirection): readonly string[] {
   const { loopback, inboundSource } = FAMILIES[family];
   const owners = proxyOwners(wanted);

@@ -45,7 +45,7 @@ export async function mustRun(run: Run, program: string, args: readonly string[]
 /** The error for a failed program: its output in one line. */
 export function failure(program: string, args: readonly string[], stderr: string): CtlError {
   const lines = stderr.split('\n').map((line) => line.trim());
-  // Hints about --help and the summary line are left out.
+  // Leaves out hints about --help and the summary line.
   const output = lines.filter((line) => line !== '' && !/^(Try |Error occurred at line|.*Perhaps )/.test(line));
   const command = [program, ...args].join(' ');
   if (/permission denied|you must be root|operation not permitted/i.test(stderr)) {

@@ -28,7 +28,7 @@ interface Probe {
   readonly what: string;
   readonly address: string;
   readonly arrivesAt: number;
-  /** The user that connects; undefined: that of this process. */
+  /** The user that connects; undefined: the user of this process. */
   readonly as: { readonly uid: number; readonly gid: number } | undefined;
 }
 
@@ -104,7 +104,7 @@ export async function validateRedirection(options: ValidationOptions): Promise<r
   }
 }
 
-/** What a probe found, as a line. */
+/** The result of a probe as a line. */
 interface Proof {
   readonly isProved: boolean;
   readonly line: string;

@@ -4,7 +4,7 @@
  */
 
 interface AgentMetricSpec {
-  /** Sum only grows, LastValue is a current value. */
+  /** Sum: a counter; LastValue: a gauge. */
   readonly type: 'Sum' | 'LastValue';
   readonly meaning: string;
   readonly labels?: readonly string[];

@@ -70,7 +70,7 @@ const ALL = Object.entries(UNMOVED_METRICS).map(([name, { type, meaning }]) => (
 
 export const UNMOVED_FAMILIES: readonly Family[] = ALL;
 
-/** Those that are not in the set, with the value 0. */
+/** The metrics that are not in the set, with the value 0. */
 export function unmovedText(format: Format, without: ReadonlySet<string>): string {
   return ALL.filter(({ name }) => !without.has(name))
     .map((each) => {

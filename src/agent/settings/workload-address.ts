@@ -6,7 +6,7 @@ import type { AgentSettings } from '../../settings/index.ts';
 
 export interface WorkloadAddress {
   readonly ip: string;
-  /** `ip` first. */
+  /** All addresses, beginning with `ip`. */
   readonly addresses: readonly string[];
   /** Whether these are all addresses of the machine; false for one of several proxies on a loopback network. */
   readonly followsMachine: boolean;
@@ -16,7 +16,6 @@ export interface WorkloadAddress {
   readonly domain: string;
 }
 
-/** The machine's name and addresses. */
 export interface Machine {
   readonly hostName: string;
   /** Its addresses, without loopback and link-local ones. */

@@ -33,7 +33,7 @@ export function dialedAddress(local: LocalAddress, loopback: string): LocalAddre
   return local.host === '0.0.0.0' || local.host === '::' ? { host: loopback, port: local.port } : local;
 }
 
-/** A warning for an address that other machines may reach. */
+/** A warning when other machines may reach the address. */
 export function exposureOf(local: LocalAddress | undefined): readonly string[] {
   if (local === undefined || 'path' in local || isLoopbackName(local.host)) return [];
   return [

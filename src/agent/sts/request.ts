@@ -76,7 +76,7 @@ function jsonParameters(body: string): Parameters {
   try {
     value = JSON.parse(body);
   } catch {
-    // Parsers repeat the text in their messages.
+    // The messages of parsers quote the input.
     throw new OAuthError('invalid_request', 'the body is not JSON');
   }
   if (!isObject(value)) throw new OAuthError('invalid_request', 'the body is not a JSON object');

@@ -22,7 +22,7 @@ import { exchangeRequest } from './request.ts';
 
 const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'] as const;
 const MAX_BODY_BYTES = 64 * 1024;
-/** Clients are a few programs of one workload. */
+/** The clients are a few programs of one workload. */
 const MAX_CONNECTIONS = 64;
 
 export interface StsServer {
@@ -32,7 +32,7 @@ export interface StsServer {
 }
 
 export interface StsOptions {
-  /** 0: any free port. */
+  /** 0 selects any free port. */
   readonly port: number;
   readonly manager: TokenManager;
   readonly log: Log;
@@ -161,7 +161,7 @@ function answerOf(issued: IssuedToken, now: number): object {
   };
 }
 
-/** The members of Istio's agent, without the token. */
+/** The members that Istio's agent returns, without the token. */
 function statusOf(manager: TokenManager): object {
   const tokens = manager.status().map(({ kind, audience, scope, issuedAt, expiresAt }) => ({
     token_type: kind,

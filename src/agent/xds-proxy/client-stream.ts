@@ -10,9 +10,9 @@ import { Relay } from './relay.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Upstream, UpstreamLink, UpstreamStream } from './upstream.ts';
 
-/** The stream of a client, as grpc-js has it. */
+/** The stream of a client in the form of grpc-js. */
 export interface ClientDuplex {
-  /** False: the caller should wait for `drain`. */
+  /** Returns false when the caller should wait for `drain`. */
   write(bytes: Buffer): boolean;
   pause(): unknown;
   resume(): unknown;
@@ -23,7 +23,7 @@ export interface ClientDuplex {
   end(): unknown;
 }
 
-/** Numbers of all clients. */
+/** Counters of all clients. */
 export interface ProxyCounters {
   requests: number;
   responses: number;
@@ -89,7 +89,7 @@ export class ClientStream {
       rejected: (typeUrl, message) => {
         counters.rejections++;
         const type = xdsTypeOfUrl(typeUrl);
-        // What Envoy says of a secret may quote it.
+        // Envoy's message about a secret may quote the secret.
         const isQuotable = type === undefined || !XDS[type].confidential;
         const shown = isQuotable ? message.slice(0, MAX_SHOWN) : 'not shown, because it may quote a secret';
         options.log.warn('the proxy rejects a response', { type: typeUrl, message: shown });

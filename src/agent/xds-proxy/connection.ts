@@ -15,7 +15,7 @@ import type { Upstream, UpstreamStream } from './upstream.ts';
 
 export interface ConnectionOptions {
   readonly upstream: Upstream;
-  /** Of Envoy, and of the agent's own stream. */
+  /** The variant of Envoy and of the agent's own stream. */
   readonly variant: Variant;
   /** The node id of Envoy. */
   readonly nodeId: string;
@@ -23,7 +23,7 @@ export interface ConnectionOptions {
   readonly node: Buffer;
   /** Whether the proxy is on: Envoy's stream may carry the agent's own types. */
   readonly proxied: boolean;
-  /** Of an earlier run of the agent. */
+  /** The snapshot of an earlier run of the agent. */
   readonly snapshot?: Snapshot | undefined;
   /** Begins the nonces of responses from the snapshot; differs between agents and runs. */
   readonly noncePrefix: string;
@@ -31,7 +31,7 @@ export interface ConnectionOptions {
   readonly log: Log;
 }
 
-/** How Envoy names itself in its node. */
+/** The name of Envoy in its node. */
 const ENVOY = 'envoy';
 /** How long the agent's own types wait for a stream of Envoy, which starts or reconnects. */
 const OWN_STREAM_DELAY_MS = 2_000;
@@ -148,7 +148,7 @@ export class Connection implements ControlPlaneConnection {
   }
 }
 
-/** Opens a stream for the agent's own types alone. */
+/** Opens a stream only for the agent's own types. */
 function openOwnStream({ upstream, variant, node, log }: ConnectionOptions, own: OwnTypes): UpstreamStream {
   let ownStream: OwnStream | undefined;
   const stream = upstream.open(variant, {

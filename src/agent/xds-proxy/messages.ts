@@ -12,10 +12,10 @@ export type Variant = 'sotw' | 'delta';
 /** The name that subscribes to all resources of a type. */
 export const WILDCARD = '*';
 
-/** A request; lists that the variant does not have are empty. */
+/** A request; lists that the variant does not support are empty. */
 export interface DiscoveryRequest {
   readonly typeUrl: string;
-  /** '' when it answers no response. */
+  /** Empty when the request does not respond to a response. */
   readonly nonce: string;
   /** The message of `error_detail`; undefined unless the request is a NACK. */
   readonly nack: string | undefined;
@@ -33,7 +33,7 @@ export interface DiscoveryRequest {
 
 /** A resource of a response. */
 export interface LocatedResource {
-  /** State of the World: '' for types that are none of Envoy's. */
+  /** State of the World: '' for types that Envoy does not define. */
   readonly name: string;
   readonly version: string;
   /**
@@ -118,7 +118,7 @@ export function readResponse(variant: Variant, bytes: Buffer): DiscoveryResponse
     else if (field.number === 6 && variant === 'delta') removed.push(reader.text(field));
   }
   const type = xdsTypeOfUrl(typeUrl);
-  // A table of names has no name itself.
+  // A name table has no name itself.
   const isNamed = type !== undefined && type !== 'nds';
   const resources = found.map((each) =>
     variant === 'delta' ? deltaResource(each) : { name: isNamed ? nameOfAny(each) : '', version, bytes: each },
@@ -180,7 +180,7 @@ export function readNode(bytes: Buffer): { readonly id: string; readonly userAge
   return { id, userAgent };
 }
 
-/** A request to write; what is left out has its default. */
+/** A request to write; omitted fields have their defaults. */
 export interface RequestToWrite {
   readonly typeUrl: string;
   readonly names?: Iterable<string>;
@@ -234,7 +234,7 @@ export function withNonce(variant: Variant, bytes: Buffer, nonce: string): Buffe
   return Buffer.concat([bytes, encodeFields([[variant === 'delta' ? 6 : 5, nonce]])]);
 }
 
-/** The same for a response of both variants. */
+/** Sets the nonce of a response of either variant. */
 export function withResponseNonce(bytes: Buffer, nonce: string): Buffer {
   return Buffer.concat([bytes, encodeFields([[5, nonce]])]);
 }

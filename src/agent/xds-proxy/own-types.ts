@@ -26,7 +26,7 @@ interface Subscription {
   version: string;
 }
 
-/** A limit for memory: a table of names is one resource. */
+/** Limits memory: a name table is one resource. */
 const MAX_RESOURCES = 10_000;
 
 export class OwnTypes {
@@ -99,7 +99,7 @@ export class OwnTypes {
     const after = new Map(variant === 'delta' && subscription.variant === 'delta' ? subscription.accepted : []);
     for (const name of removed) after.delete(name);
     for (const [index, resource] of resources.entries()) {
-      // A copy: the rest of the message is not kept.
+      // A copy, so that the rest of the message can be freed.
       const value = Buffer.from(resourceValue(variant, resource));
       const key = variant === 'delta' ? resource.name : String(index);
       after.set(key, { version: resource.version, value });

@@ -36,7 +36,7 @@ export interface RelayOutput {
   servedFromSnapshot(typeUrl: string, resources: number): void;
 }
 
-/** A client uses about ten. */
+/** A client uses about ten types. */
 const MAX_TYPES = 64;
 
 export class Relay {
@@ -101,7 +101,7 @@ export class Relay {
   #identify({ node }: DiscoveryRequest): void {
     if (node === undefined) throw new CtlError('invalid_argument', 'the first request needs a node', { field: 'node' });
     const isFirst = this.#node === undefined;
-    // A copy: the rest of the message is not kept.
+    // A copy, so that the rest of the message can be freed.
     this.#node = Buffer.from(node);
     if (isFirst) this.#snapshot = this.#out.identified(readNode(node));
   }
@@ -172,14 +172,13 @@ export class Relay {
     this.#write(request);
   }
 
-  /** The first request of a stream has the node. */
+  /** The first request of a stream contains the node. */
   #write(request: RequestToWrite): void {
     const node = this.#nodeSent ? undefined : this.#node;
     this.#nodeSent = true;
     this.#out.toUpstream(writeRequest(this.variant, { ...request, node }));
   }
 
-  /** Passes a request of the client. */
   #pass(bytes: Buffer, node: Buffer | undefined): void {
     const missing = this.#nodeSent || node !== undefined ? undefined : this.#node;
     this.#nodeSent = true;

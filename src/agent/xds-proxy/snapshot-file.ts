@@ -22,10 +22,10 @@ const MAX_FILE_BYTES = 256 * 1024 * 1024;
 const OTHERS_WRITE = 0o022;
 /** The file's name in a folder. */
 const FILE_NAME = 'xds-snapshot';
-/** Buffers that are written with one call. */
+/** Number of buffers that are written with one call. */
 const BATCH = 256;
 
-/** Whose resources a file has; another proxy's are refused. */
+/** The proxy whose resources a file has; snapshots of other proxies are rejected. */
 export interface SnapshotOwner {
   readonly nodeId: string;
   readonly variant: Variant;
@@ -55,7 +55,7 @@ export async function writeSnapshot(path: string, owner: SnapshotOwner, snapshot
   const temporary = join(dirname(path), `.${basename(path)}.new`);
   try {
     await makeFolder(dirname(path), 0o700);
-    // A file that an earlier process has left.
+    // Removes a file that an earlier process left.
     await unlink(temporary).catch(() => undefined);
     const file = await open(temporary, 'wx', 0o600);
     try {
@@ -98,7 +98,7 @@ async function writeAll(file: FileHandle, chunks: readonly Buffer[]): Promise<vo
   await file.writeFile(hash.digest());
 }
 
-/** So that the new name survives a power failure. */
+/** Makes the new name survive a power failure. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {

@@ -10,14 +10,14 @@ import { type SnapshotOwner, writeSnapshot } from './snapshot-file.ts';
 const DELAY_MS = 1_000;
 /** Endpoints may change all the time; a snapshot of a large mesh has tens of megabytes. */
 const INTERVAL_MS = 10_000;
-/** A full disk is tried again after this time. */
+/** Interval of attempts while the disk is full. */
 const RETRY_MS = 60_000;
 
 export interface SnapshotSaver {
   /** The snapshot has changed. */
   changed(): void;
   readonly failures: () => number;
-  /** Writes what is not written yet. */
+  /** Writes the changes that have not been written. */
   close(): Promise<void>;
 }
 

@@ -16,7 +16,7 @@ const SLACK_BYTES = 1024 * 1024;
 class Type implements SnapshotType {
   version = '';
   resources = new Map<string, LocatedResource>();
-  /** Bytes of the messages that may be kept for the resources. */
+  /** Maximum bytes of messages that the resources keep in memory. */
   keptBytes = 0;
 
   versionOf(name: string): string | undefined {
@@ -26,7 +26,7 @@ class Type implements SnapshotType {
 
 export class Snapshot {
   readonly variant: Variant;
-  /** Epoch ms at which the control plane has last confirmed it. */
+  /** When the control plane last confirmed the snapshot, epoch ms. */
   asOf: number;
   readonly #types = new Map<string, Type>();
   readonly #changed: () => void;
@@ -58,7 +58,7 @@ export class Snapshot {
     return this.#bytes;
   }
 
-  /** Bytes that the snapshot keeps from being freed, at most. */
+  /** Maximum bytes that the snapshot keeps from being freed. */
   get keptBytes(): number {
     let sum = 0;
     for (const { keptBytes } of this.#types.values()) sum += keptBytes;

@@ -29,7 +29,7 @@ const ABSENT = '';
 /** A version that no resource has: the client has the resource in another version than the snapshot. */
 const OTHER_VERSION = '-';
 
-/** As many as the control plane accepts of one stream. */
+/** The control plane accepts as many on one stream. */
 const MAX_NAMES = 100_000;
 /** The control plane has few unacknowledged responses of a type at once: meshd has one. */
 const MAX_PENDING = 64;
@@ -59,7 +59,7 @@ export class Subscription {
   pending: Pending[] = [];
   /** Nonces of the current stream to the control plane, by those that the client was given for them. */
   readonly aliases = new Map<string, string>();
-  /** The last nonces that the client was given. */
+  /** The last nonces that were sent to the client. */
   readonly #used = new Set<string>();
   /** On the current stream to the control plane: whether the subscription was sent, and a response has arrived. */
   requested = false;
@@ -106,7 +106,7 @@ export class Subscription {
       if (name === WILDCARD) this.wildcard = true;
       else {
         this.names.add(name);
-        // The client subscribes again to what it does not have.
+        // The client subscribes again to resources that it does not have.
         if (!isFirst && (!this.wildcard || this.#known.get(name) === ABSENT)) this.#known.delete(name);
       }
     }

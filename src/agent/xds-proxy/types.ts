@@ -15,7 +15,7 @@ import { XDS } from '../../core/xds-types.ts';
 export interface OwnType {
   /** For example {@link NAME_TABLE_TYPE}. */
   readonly typeUrl: string;
-  /** Empty subscribes to all. */
+  /** An empty list subscribes to all. */
   readonly resourceNames: readonly string[];
   /** Processes a response: all resources of the type. Throws CtlError to reject it (NACK with the message). */
   receive(resources: readonly Uint8Array[], version: string): void;

@@ -43,7 +43,7 @@ const STABLE_MS = 20_000;
 
 /** What a stream needs of the environment, and what all streams of an agent share. */
 export interface UpstreamOptions {
-  /** Tried in turn, from a random one on. */
+  /** The addresses are tried in turn, beginning with a random one. */
   readonly addresses: readonly ControlPlane[];
   /** The workload's certificate; needed for addresses with TLS, which wait for it. */
   readonly secrets: SecretSource | undefined;
@@ -56,7 +56,7 @@ export interface UpstreamOptions {
 
 /** An open stream. */
 export interface UpstreamLink {
-  /** False: the caller should wait for `drained`. */
+  /** Returns false when the caller should wait for `drained`. */
   write(bytes: Buffer): boolean;
   /** Stops and continues reading. */
   pause(): void;
@@ -64,13 +64,13 @@ export interface UpstreamLink {
 }
 
 export interface UpstreamHandlers {
-  /** A stream is open, and has no state yet. */
+  /** Called when a new stream is open. */
   attached(link: UpstreamLink): void;
   /** The control plane has kept the stream open for long: it serves it, with or without a response. */
   stable(): void;
   message(bytes: Buffer): void;
   drained(): void;
-  /** The open stream has ended. Another one is opened. */
+  /** Called when the stream has ended. Another one is opened. */
   detached(): void;
   /** No stream could be opened, there is no certificate for one, or one has ended without a response. */
   failed(): void;
@@ -87,7 +87,7 @@ export interface Upstream {
   open(variant: Variant, handlers: UpstreamHandlers): UpstreamStream;
   /** Whether any stream is open; `since`: epoch ms of the last change. */
   state(): { readonly connected: boolean; readonly since: number };
-  /** Attempts and streams that have failed. */
+  /** Number of failed attempts and streams. */
   failures(): number;
 }
 
@@ -149,7 +149,6 @@ class SharedUpstream implements Upstream {
   }
 }
 
-/** How a connection has ended. */
 interface Outcome {
   /** Whether the control plane has answered on it, or kept it open for long. */
   readonly proved: boolean;
@@ -162,7 +161,7 @@ class Stream implements UpstreamStream {
   readonly #handlers: UpstreamHandlers;
   readonly #closed = new AbortController();
   readonly #running: Promise<void>;
-  /** Ends the connection that is open. */
+  /** Closes the open connection. */
   #end: (outcome: Outcome) => void = () => undefined;
   #proved = false;
 
@@ -292,7 +291,7 @@ function targetOf({ host, port, tls, serverName }: ControlPlane, secrets: Worklo
   return { address, tls: { serverName, roots: secrets.roots, client: { key, chain } } };
 }
 
-/** Resolves when a stream has ended, with what ended it. */
+/** Resolves with the error when a stream has ended. */
 function endOf(stream: BytesStream, client: GrpcClient): Promise<CtlError> {
   return new Promise((resolve) => {
     stream.on('error', (error) => resolve(client.errorOf(error)));
@@ -300,7 +299,7 @@ function endOf(stream: BytesStream, client: GrpcClient): Promise<CtlError> {
   });
 }
 
-/** Resolves when there are secrets, or the signal aborts. */
+/** Resolves when there are secrets or when the signal aborts. */
 function nextSecrets(secrets: SecretSource, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

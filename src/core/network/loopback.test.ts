@@ -27,8 +27,18 @@ const REASONS: readonly [name: string, remoteAddress: string, headers: Record<st
   ['a reverse proxy', '127.0.0.1', { host: 'localhost', 'x-forwarded-for': '192.0.2.1' }, /proxy/],
   ['a load balancer', '127.0.0.1', { host: 'localhost', 'true-client-ip': '192.0.2.1' }, /proxy/],
   ['an Envoy', '127.0.0.1', { host: 'localhost', 'x-envoy-expected-rq-timeout-ms': '1' }, /proxy/],
-  ['a script of another page', '127.0.0.1', { host: 'localhost', origin: 'https://evil.example' }, /page of another site/],
-  ['an image of another page', '127.0.0.1', { host: 'localhost', 'sec-fetch-site': 'cross-site' }, /page of another site/],
+  [
+    'a script of another page',
+    '127.0.0.1',
+    { host: 'localhost', origin: 'https://evil.example' },
+    /page of another site/,
+  ],
+  [
+    'an image of another page',
+    '127.0.0.1',
+    { host: 'localhost', 'sec-fetch-site': 'cross-site' },
+    /page of another site/,
+  ],
 ];
 
 test('a request is local when address, Host and headers say so', () => {

@@ -29,7 +29,8 @@ const { UNESCAPE_AND_FORWARD } = HttpConnectionManager.PathWithEscapedSlashesAct
 export const SERVER_NAME = 'mesh-envoy';
 
 export type RouteSource =
-  { readonly rds: string } | { readonly inline: envoy.config.route.v3.RouteConfiguration.Input };
+  | { readonly rds: string }
+  | { readonly inline: envoy.config.route.v3.RouteConfiguration.Input };
 
 export interface HttpConnectionManagerOptions {
   readonly statPrefix: string;

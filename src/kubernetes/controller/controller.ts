@@ -17,7 +17,7 @@ import { ApiError, isLost } from '../api-error.ts';
 import type { Connection } from '../connection.ts';
 import { isRefusal } from '../failures.ts';
 
-/** How many writes are made: a second, and at once. */
+/** The rate of writes: a second, and at once. */
 interface Rate {
   readonly rate: number;
   readonly burst: number;
@@ -30,9 +30,9 @@ export interface ControllerOptions {
    * where it cannot.
    */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Outcome>;
-  /** Keys at the same time. */
+  /** Number of keys that are reconciled at the same time. */
   readonly concurrency: number;
-  /** Writes for all keys. */
+  /** The rate of writes of all keys. */
   readonly budget: Rate;
   /** Called when `reconcile` has rejected, except by a lost connection, which the connection reports. */
   readonly onFailure: (key: string, error: unknown) => void;
@@ -48,11 +48,11 @@ const REPAIRS: Rate = { rate: 1 / 30, burst: 5 };
 const PAUSE_BASE_MS = 1_000;
 const PAUSE_MAX_MS = 60_000;
 
-/** An object that was written. */
+/** An object that this controller has written. */
 interface Repaired {
-  /** Of the content that was written last. */
+  /** The digest of the content that was written last. */
   readonly digest: string;
-  /** How often that may be written. */
+  /** Limits how often that content may be written. */
   readonly bucket: TokenBucket;
 }
 
@@ -62,7 +62,7 @@ export class Controller {
   readonly #budget: TokenBucket;
   /** Of each key: what was written last to each object, and how often it may be. */
   readonly #repairs = new Map<string, Map<string, Repaired>>();
-  /** Groups that cannot be written now. */
+  /** Groups that cannot be written at present. */
   readonly #pauses = new Map<string, { readonly times: number; readonly until: number }>();
   /** Keys that failed because the connection was lost. */
   readonly #lost = new Set<string>();
@@ -87,7 +87,7 @@ export class Controller {
     for (const key of keys) this.#queue.add(key);
   }
 
-  /** Aborts when the controller is closed. */
+  /** Aborted when the controller is closed. */
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
@@ -127,7 +127,7 @@ export class Controller {
     this.#repairs.delete(key);
   }
 
-  /** Nothing is written after it has resolved. */
+  /** Nothing is written after the promise has resolved. */
   async close(): Promise<void> {
     this.#unobserve();
     this.#ending.abort();
@@ -166,7 +166,7 @@ export class Controller {
   #pause(group: string, error: unknown): void {
     const { clock, random } = this.#options.connection;
     const before = this.#pauses.get(group);
-    // Of requests at the same time, the first counts.
+    // Of concurrent requests, the first counts.
     if (before !== undefined && before.until > clock.now()) return;
     const times = (before?.times ?? 0) + 1;
     const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;

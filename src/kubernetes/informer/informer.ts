@@ -10,11 +10,11 @@ import { isOlder, type KubernetesObject, objectKey } from '../objects.ts';
 import type { ObjectChange } from '../watch-stream.ts';
 import { type Following, type FollowOptions, followCollection } from './shared-watch.ts';
 
-/** A difference between two states of a collection. */
+/** The difference between two states of an object in the collection. */
 export interface InformerChange<T> {
   readonly namespace: string;
   readonly name: string;
-  /** Undefined: there was no such object, or none that is kept. */
+  /** Undefined: the object did not exist or was not kept. */
   readonly before: T | undefined;
   readonly after: T | undefined;
 }
@@ -30,7 +30,7 @@ export interface InformerOptions<T> extends FollowOptions {
    * @param isList whether everything was listed; the list can be empty
    */
   readonly onChange: (changes: readonly InformerChange<T>[], isList: boolean) => void;
-  /** Called for each failed attempt to read, beside the log. */
+  /** Called for each failed attempt to read, in addition to the log. */
   readonly onFailure?: (error: CtlError, isForbidden: boolean) => void;
   /** The log while the collection cannot be read. */
   readonly failures: FailureLog;
@@ -47,9 +47,9 @@ interface Received<T> {
 
 export class Informer<T> {
   readonly #options: InformerOptions<T>;
-  /** By `namespace/name`; those that are kept. */
+  /** The objects that are kept, by `namespace/name`. */
   #objects = new Map<string, Received<T>>();
-  /** Keys by the value of the index. */
+  /** Keys by index value. */
   readonly #index = new Map<string, Set<string>>();
   #following: Following | undefined;
   #isSynced = false;
@@ -70,7 +70,7 @@ export class Informer<T> {
     });
   }
 
-  /** `onChange` is not called after it was called. */
+  /** `onChange` is not called after `close`. */
   async close(): Promise<void> {
     await this.#following?.close();
   }
@@ -88,7 +88,7 @@ export class Informer<T> {
     for (const { value } of this.#objects.values()) if (value !== undefined) yield value;
   }
 
-  /** The objects with this value of the index. */
+  /** The objects with this index value. */
   withIndex(value: string): readonly T[] {
     const keys = [...(this.#index.get(value) ?? [])];
     return keys.flatMap((key) => this.#objects.get(key)?.value ?? []);
@@ -147,7 +147,7 @@ export class Informer<T> {
       const key = change.type === 'set' ? keyOf(change.item) : objectKey(change.object);
       const before = this.#objects.get(key);
       if (change.type === 'deleted') this.#remove(key);
-      // The watch can be behind a write.
+      // The watch may be behind a write.
       else if (before === undefined || before.uid !== change.item.uid || !isOlder(change.item, before)) {
         this.#set(change.item);
       }

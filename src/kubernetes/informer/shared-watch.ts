@@ -20,9 +20,9 @@ const FORBIDDEN_ATTEMPTS = 3;
 /** The objects that are followed. */
 export interface Selection {
   readonly type: ResourceType;
-  /** Left out: all namespaces. */
+  /** All namespaces by default. */
   readonly namespace?: string;
-  /** Only objects of this name; left out: all. */
+  /** Only objects of this name; all objects by default. */
   readonly name?: string;
   readonly labelSelector?: string;
 }
@@ -43,7 +43,7 @@ export interface FollowOptions extends Selection {
 }
 
 export interface FollowHandlers<T> extends Omit<ReflectorHandlers<T>, 'convert' | 'onFailure'> {
-  /** As that of a reflector; undefined: the object is left out. */
+  /** As in a reflector; undefined: the object is left out. */
   convert(object: KubernetesObject): T | undefined;
   /** @param isForbidden whether the server has refused the rights so often in a row that it is believed */
   onFailure(error: CtlError, verb: 'list' | 'watch', isForbidden: boolean): void;
@@ -148,7 +148,7 @@ class SharedWatch {
     if (this.isUnused) await this.#reflector?.close();
   }
 
-  /** Lists the collection from the start, for all followers. */
+  /** Lists the collection from the start for all followers. */
   #start(): void {
     const { connection, name, type, ...rest } = this.#options;
     const { clock, random } = connection;
@@ -163,7 +163,7 @@ class SharedWatch {
     reflector.start();
   }
 
-  /** @param isCurrent false once the reflector was replaced */
+  /** @param isCurrent returns false once the reflector was replaced */
   #handlers(isCurrent: () => boolean): ReflectorHandlers<Row> {
     const whenCurrent = (run: () => void): void => {
       if (isCurrent()) run();
@@ -227,7 +227,7 @@ class SharedWatch {
   }
 
   #failed(error: CtlError, verb: 'list' | 'watch'): void {
-    // A lost connection says nothing about rights.
+    // A lost connection does not show what the program may read.
     if (!isLost(error)) this.#forbidden = isForbiddenError(error) ? this.#forbidden + 1 : 0;
     const isForbidden = this.#forbidden >= FORBIDDEN_ATTEMPTS;
     this.#toEach((follower) => {
@@ -249,7 +249,7 @@ class SharedWatch {
   #toEach(call: (follower: Follower) => void): void {
     const errors: unknown[] = [];
     for (const follower of this.#followers) {
-      // It can have been removed by the one before.
+      // The previous handler may have removed the follower.
       if (!this.#followers.includes(follower)) continue;
       try {
         call(follower);

@@ -11,13 +11,13 @@ import { helpLine, type Metadata, parseMetadata, parseSample, type Sample, sampl
 const MAX_FAMILIES = 50_000;
 /** After so many lines in a row that are no metrics the rest is not read. */
 const MAX_BAD_LINES = 1_000;
-/** Characters of a line that a message shows. */
+/** Maximum number of characters of a line in a message. */
 const SHOWN = 60;
 
 export interface ApplicationOptions {
-  /** Of its lines. */
+  /** The format of the application's response. */
   readonly from: Format;
-  /** Of the scrape. */
+  /** The format of the scrape. */
   readonly to: Format;
   /** Whether the proxy exports a series or a family of this name. */
   readonly isTaken: (name: string) => boolean;
@@ -96,7 +96,7 @@ export class ApplicationMetrics {
     return `${head}${sampleLine(from === to ? sample : withTime(sample, from), to)}\n`;
   }
 
-  /** The lines about the family that was declared last, once. */
+  /** The lines about the last declared family, once. */
   #head(): string {
     const [family, metadata] = [this.#family, this.#metadata];
     if (family === undefined || metadata.size === 0) return '';
@@ -116,7 +116,7 @@ export class ApplicationMetrics {
     return [
       ...(help === undefined ? [] : [`${helpLine(name, help, to)}\n`]),
       ...(metadata.has('TYPE') ? [`# TYPE ${name} ${type}\n`] : []),
-      // Prometheus refuses a unit that is no ending of the name.
+      // Prometheus rejects a unit that is not a suffix of the name.
       ...(to === 'openmetrics' && unit !== '' && name.endsWith(`_${unit}`) ? [`# UNIT ${name} ${unit}\n`] : []),
     ].join('');
   }
@@ -134,7 +134,7 @@ export class ApplicationMetrics {
   }
 }
 
-/** A sample in the unit of time of the other format. */
+/** A sample with its time in the unit of the other format. */
 function withTime(sample: Sample, from: Format): Sample {
   if (sample.time === undefined) return sample;
   const time = from === 'text' ? Number(sample.time) / 1000 : Math.round(Number(sample.time) * 1000);

@@ -4,10 +4,10 @@ import type { IncomingMessage } from 'node:http';
 import { pipeline, type Readable, Transform, type TransformOptions } from 'node:stream';
 import { CtlError } from '../../../core/errors.ts';
 
-/** A part that does not end must not block a scrape forever. */
+/** Limits a part that does not end, which would block a scrape forever. */
 const MAX_PART_BYTES = 256 * 1024 * 1024;
 const MAX_DECOMPRESSED_BYTES = 32 * 1024 * 1024;
-/** The longest line, bytes. */
+/** Maximum length of a line, bytes. */
 const MAX_LINE_BYTES = 1024 * 1024;
 const LINE_END = 0x0a;
 

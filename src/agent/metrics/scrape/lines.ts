@@ -27,7 +27,7 @@ const LABELS_END = /[ \t]*\}/y;
 const SPACE = /[ \t]+/y;
 const VALUE = /[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?|nan)(?=[ \t]|$)/iy;
 const TIME: Readonly<Record<Format, RegExp>> = {
-  // Prometheus reads no sign here.
+  // Prometheus does not accept a sign here.
   text: /\d{1,16}(?=[ \t]|$)/y,
   openmetrics: /-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[ \t]|$)/y,
 };
@@ -112,13 +112,13 @@ function isTooLarge(number: string): boolean {
   return !Number.isFinite(Number(number));
 }
 
-/** Both formats write these in one way only. */
+/** Both formats have a single notation for these. */
 function special(value: string): string {
   if (/nan/i.test(value)) return 'NaN';
   return value.startsWith('-') ? '-Inf' : '+Inf';
 }
 
-/** Undefined for a line that is no sample. */
+/** Undefined for a line that is not a sample. */
 export function parseSample(line: string, format: Format): Sample | undefined {
   const reader = new Reader(line);
   const name = reader.take(NAME)?.[0];

@@ -27,14 +27,14 @@ const TIMEOUT_MS = 9_000;
 const FORMAT_WAIT_MS = 4_000;
 
 export interface MergeDeps {
-  /** Undefined: Envoy is not running. */
+  /** Undefined when Envoy is not running. */
   readonly adminPort: number | undefined;
-  /** Undefined: the application has none. */
+  /** Undefined when the application has no metrics. */
   readonly app: AppMetrics | undefined;
   /** The application's address. */
   readonly appHost: string;
   readonly metrics: AgentMetrics;
-  /** Of parts that cannot be fetched or read. */
+  /** The logs of parts that cannot be fetched or read. */
   readonly failures: Readonly<Record<Part, FailureLog>>;
 }
 
@@ -98,7 +98,7 @@ class Scrape {
   #ask({ port, path }: AppMetrics): Promise<IncomingMessage> {
     const headers = { accept: acceptHeader(this.#openMetrics), 'accept-encoding': 'identity' };
     const answer = this.#call({ host: this.#deps.appHost, port, path, headers });
-    // A failure is handled then.
+    // The failure is handled later.
     answer.catch(() => undefined);
     return answer;
   }
@@ -139,7 +139,7 @@ class Scrape {
         await this.#write(Buffer.from(text, 'latin1'));
       }
     } finally {
-      // An answer that broke off ends in the middle of a line.
+      // An incomplete response ends in the middle of a line.
       if (last !== '\n') await this.#write('\n');
     }
   }
@@ -156,7 +156,7 @@ class Scrape {
     const application = new ApplicationMetrics({ from, to: format, isTaken: (name) => this.#names.isTaken(name) });
     for await (const block of linesOf(bodyOf(answer))) {
       await this.#write(application.convert(textOf(block)));
-      // Leaving the loop ends the answer.
+      // Leaving the loop destroys the response.
       if (application.ended) break;
     }
     await this.#write(application.end());

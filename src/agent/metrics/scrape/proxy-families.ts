@@ -4,7 +4,7 @@ import type { Format } from './formats.ts';
 
 /** The families of the agent, with the types of the text format. */
 export interface AgentFamilies {
-  /** Those that the agent counts. */
+  /** The families that the agent counts. */
   readonly counted: readonly Family[];
   /** Those that are always 0 here, see `unmoved.ts`: those of the application are exported in their place. */
   readonly constant: readonly Family[];
