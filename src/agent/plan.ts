@@ -18,7 +18,7 @@ import { type GrpcBootstrap, grpcBootstrap } from './bootstrap/grpc.ts';
 import { mergeBootstrap } from './bootstrap/merge.ts';
 import { type NodeInput, nodeOf } from './bootstrap/node.ts';
 import { fillTemplate } from './bootstrap/template.ts';
-import { cloudOf } from './credentials/cloud.ts';
+import { parseCloud } from './credentials/cloud.ts';
 import { type CredentialsPlan, planCredentials } from './credentials/plan.ts';
 import { type DnsPlan, dnsPlan } from './dns/plan.ts';
 import type { DrainTime } from './ending/drain.ts';
@@ -225,7 +225,7 @@ function identityPlan(
     },
     trustDomainSet: (settings.trustDomain || meshTrustDomain || '') !== '',
     caServer,
-    clusterUrl: cloudOf(settings).clusterUrl,
+    clusterUrl: parseCloud(settings).clusterUrl,
     sdsPath: join(configFolder, 'SDS'),
   };
 }

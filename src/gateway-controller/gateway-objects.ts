@@ -47,7 +47,7 @@ export class GatewayObjects {
       connection,
       type: DEFINITIONS,
       fromRetained: true,
-      convert: definitionOf,
+      convert: toDefinition,
       onChange: () => this.#options.onChanged(this.keysOf('GatewayClass')),
       failures: createFailureLog(log, `${definitions} cannot be read`, `${definitions} are read again`),
     });
@@ -64,7 +64,7 @@ export class GatewayObjects {
   }
 
   get(key: string): StatusObject | undefined {
-    return this.#kinds.get(kindOf(key))?.get(key);
+    return this.#kinds.get(parseKind(key))?.get(key);
   }
 
   keysOf(kind: string): readonly string[] {
@@ -106,12 +106,12 @@ export class GatewayObjects {
 }
 
 /** Undefined for definitions of other groups. */
-function definitionOf({ metadata }: KubernetesObject): Definition | undefined {
+function toDefinition({ metadata }: KubernetesObject): Definition | undefined {
   const { name, annotations } = metadata;
   if (!name.endsWith(`.${GATEWAY_GROUP}`)) return undefined;
   return { plural: name.slice(0, -GATEWAY_GROUP.length - 1), version: annotations?.[VERSION_ANNOTATION] };
 }
 
-function kindOf(key: string): string {
+function parseKind(key: string): string {
   return key.slice(0, key.indexOf('/'));
 }

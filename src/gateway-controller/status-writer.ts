@@ -80,7 +80,7 @@ export class StatusWriter {
       budget: { rate, burst },
       onFailure: (key, error) => this.#failed(key, error),
       isOfKey: (error) => error instanceof ApiError && OF_OBJECT.includes(error.status),
-      groupOf: kindOf,
+      groupOf: parseKind,
     });
   }
 
@@ -162,7 +162,7 @@ export class StatusWriter {
     await objects.write(object, () => client.patch(type, name, patch, options));
     this.#refused.get(key)?.succeeded();
     this.#refused.delete(key);
-    this.#failures.get(kindOf(key))?.succeeded();
+    this.#failures.get(parseKind(key))?.succeeded();
     if (wanted === undefined) this.#written.delete(key);
     else this.#written.set(key, { desired: rules.fieldsOf(wanted), stored: objects.get(key)?.status ?? {} });
   }
@@ -193,7 +193,7 @@ export class StatusWriter {
   }
 
   #failureLog(key: string): FailureLog {
-    const kind = kindOf(key);
+    const kind = parseKind(key);
     const known = this.#failures.get(kind);
     if (known !== undefined) return known;
     const plural = this.#options.objects.get(key)?.type.plural ?? kind;
@@ -207,6 +207,6 @@ export class StatusWriter {
   }
 }
 
-function kindOf(key: string): string {
+function parseKind(key: string): string {
   return key.slice(0, key.indexOf('/'));
 }

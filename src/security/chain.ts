@@ -47,7 +47,7 @@ function checkKey({ x509: { publicKey } }: Certificate, what: string, maxRsaBits
   if (!fits) throw refused(`${what} is neither RSA of at most ${maxRsaBits} bits nor on a supported curve`);
 }
 
-function identityOf(leaf: Certificate): Identity {
+function readIdentity(leaf: Certificate): Identity {
   const [uri, another] = leaf.uris;
   if (uri === undefined || another !== undefined)
     throw refused(`it has ${leaf.uris.length} URIs, expected exactly one`);
@@ -110,7 +110,7 @@ export function verifyChain(
   });
   if (leaf === undefined) throw refused('there is none');
   checkLeaf(leaf, now);
-  const identity = identityOf(leaf);
+  const identity = readIdentity(leaf);
   const roots = rootsOf(identity.trustDomain);
   if (roots.length === 0) throw refused(`trust domain ${identity.trustDomain} is unknown`);
   for (const other of others) checkKey(other, 'the key of a certificate above it', MAX_CA_RSA_BITS);

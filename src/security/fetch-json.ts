@@ -51,7 +51,7 @@ function redirected(from: URL, location: string | null): URL {
 }
 
 /** The response after all redirects, of any status. */
-async function answerOf(url: URL, fetch: Fetch, init: RequestInit, redirects: number): Promise<Response> {
+async function followRedirects(url: URL, fetch: Fetch, init: RequestInit, redirects: number): Promise<Response> {
   let at = url;
   for (let left = redirects; ; left--) {
     const response = await fetch(at.href, init);
@@ -98,7 +98,7 @@ export async function fetchJson(
       headers: { accept: 'application/json' },
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     };
-    const response = await answerOf(url, fetch, init, redirects);
+    const response = await followRedirects(url, fetch, init, redirects);
     if (response.status !== 200) {
       await response.body?.cancel();
       throw new CtlError('unavailable', `returned HTTP ${response.status}`);

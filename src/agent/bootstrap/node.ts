@@ -78,8 +78,8 @@ function metadataOf(input: NodeInput): JsonObject {
     if (value === undefined || value === '') continue;
     if (name.startsWith(META_JSON)) {
       const key = name.slice(META_JSON.length);
-      const data = jsonOf(name, value);
-      if (key === 'LABELS') Object.assign(labels, labelsOf(name, data));
+      const data = parseJson(name, value);
+      if (key === 'LABELS') Object.assign(labels, parseLabels(name, data));
       else metadata[key] = data;
     } else if (name.startsWith(META)) {
       metadata[name.slice(META.length)] = value;
@@ -89,7 +89,7 @@ function metadataOf(input: NodeInput): JsonObject {
   return metadata;
 }
 
-function jsonOf(name: string, text: string): JsonValue {
+function parseJson(name: string, text: string): JsonValue {
   try {
     return JSON.parse(text) as JsonValue;
   } catch {
@@ -97,7 +97,7 @@ function jsonOf(name: string, text: string): JsonValue {
   }
 }
 
-function labelsOf(name: string, data: JsonValue): JsonObject {
+function parseLabels(name: string, data: JsonValue): JsonObject {
   if (isObject(data) && Object.values(data).every((value) => typeof value === 'string')) return data;
   throw new CtlError('invalid_argument', `invalid value of variable ${name}: expected an object of strings`);
 }

@@ -12,7 +12,7 @@ export interface Cloud {
 const SHAPE = '<project_id>|<project_number>|<cluster_name>|<cluster_zone>';
 
 /** Throws CtlError invalid_argument that names a malformed variable. */
-export function cloudOf(settings: Pick<AgentSettings, 'cloudMetadata' | 'cloudClusterUrl'>): Cloud {
+export function parseCloud(settings: Pick<AgentSettings, 'cloudMetadata' | 'cloudClusterUrl'>): Cloud {
   const { cloudMetadata, cloudClusterUrl } = settings;
   const [project = '', number = '', cluster = '', zone = ''] = parts(cloudMetadata);
   if (cloudClusterUrl !== '' && !/^https?:\/\/\S+$/.test(cloudClusterUrl))

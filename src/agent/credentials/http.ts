@@ -33,7 +33,7 @@ export async function callService({ timeoutMs, signal, ...call }: ServiceCall): 
   const timeout = AbortSignal.timeout(timeoutMs);
   try {
     const response = await send(call, AbortSignal.any([timeout, signal]));
-    return { status: response.statusCode ?? 0, headers: response.headers, text: await textOf(response) };
+    return { status: response.statusCode ?? 0, headers: response.headers, text: await readText(response) };
   } catch (error) {
     const at = shownUrl(call.url);
     if (timeout.aborted)
@@ -58,7 +58,7 @@ function send(call: Pick<ServiceCall, 'url' | 'method' | 'headers' | 'body'>, si
   });
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
+async function readText(response: IncomingMessage): Promise<string> {
   const body = await readUpTo(MAX_ANSWER_BYTES, response);
   if (body !== undefined) return body.toString('utf8');
   throw new CtlError('unavailable', `its response is longer than ${MAX_ANSWER_BYTES} bytes`);

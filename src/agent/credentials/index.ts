@@ -12,7 +12,7 @@ import { getScope } from '../../logging/index.ts';
 import type { IdentityMetric, TokenSource } from '../types.ts';
 import { requestCounters } from './counters.ts';
 import { metadataTokenSource } from './metadata-server.ts';
-import { exchangeOf, JWT_TYPE, OAuthError } from './oauth.ts';
+import { JWT_TYPE, OAuthError, toExchangeRequest } from './oauth.ts';
 import type { CredentialsPlan } from './plan.ts';
 import { shownUrl } from './service-url.ts';
 import { tokenExchange } from './token-exchange.ts';
@@ -85,7 +85,7 @@ function exchangedSource(own: TokenSource, manager: TokenManager, audience: stri
     async token() {
       const subject = await own.token();
       try {
-        const { token } = await manager.token({ ...exchangeOf(subject, JWT_TYPE), audience }, 'exchanged');
+        const { token } = await manager.token({ ...toExchangeRequest(subject, JWT_TYPE), audience }, 'exchanged');
         return token;
       } catch (error) {
         if (!(error instanceof OAuthError)) throw error;

@@ -49,7 +49,7 @@ export interface ExchangeRequest {
 }
 
 /** A request that exchanges a token of this type and has no other parameters. */
-export function exchangeOf(subjectToken: string, subjectTokenType: string): ExchangeRequest {
+export function toExchangeRequest(subjectToken: string, subjectTokenType: string): ExchangeRequest {
   const none = { actorToken: '', actorTokenType: '', audience: '', resource: '', scope: '', requestedTokenType: '' };
   return { subjectToken, subjectTokenType, ...none };
 }

@@ -1,7 +1,7 @@
 /** Checks the settings of credentials before anything is started. Loaded by every agent, so it imports little. */
 import { CtlError } from '../../core/errors.ts';
 import type { AgentSettings } from '../../settings/index.ts';
-import { type Cloud, cloudOf } from './cloud.ts';
+import { type Cloud, parseCloud } from './cloud.ts';
 import { serviceUrl } from './service-url.ts';
 
 /** The metadata server of a cloud, whose identity tokens replace the token file. */
@@ -70,9 +70,9 @@ export function planCredentials(
   trustDomain: string,
   usesAuthority: boolean,
 ): CredentialsPlan {
-  const cloud = cloudOf(settings);
+  const cloud = parseCloud(settings);
   const metadataServer = metadataServerOf(settings, trustDomain);
-  const forAuthority = pluginOf(settings.plugins) !== undefined;
+  const forAuthority = parsePlugin(settings.plugins) !== undefined;
   const provider = metadataServer === undefined ? cloud.clusterUrl : METADATA_PROVIDER;
   const audience = provider === undefined ? '' : `identitynamespace:${trustDomain}:${provider}`;
   const user = settings.stsPort > 0 ? '--stsPort' : forAuthority ? 'PLUGINS' : undefined;
@@ -116,7 +116,7 @@ function metadataServerOf(settings: CredentialsSettings, audience: string): Meta
   return { url, audience };
 }
 
-function pluginOf(text: string): string | undefined {
+function parsePlugin(text: string): string | undefined {
   const names = text.split(',').flatMap((part) => (part.trim() === '' ? [] : [part.trim()]));
   const unknown = names.find((name) => !PLUGINS.includes(name));
   if (unknown !== undefined) throw invalid('PLUGINS', text, 'only CloudTokenExchange is known');

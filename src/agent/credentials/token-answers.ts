@@ -19,12 +19,12 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** The token of an answer of RFC 8693 section 2.2. Throws OAuthError for a refusal, CtlError for everything else. */
 export function exchangedToken(answer: ServiceAnswer, url: URL, now: number): IssuedToken {
-  const body = bodyOf(answer, url);
+  const body = readBody(answer, url);
   const seconds = lifetimeSeconds(body.expires_in, url);
   return {
-    token: tokenOf(body.access_token, url),
-    issuedTokenType: nameOf(body.issued_token_type, ACCESS_TOKEN_TYPE, url),
-    tokenType: nameOf(body.token_type, 'Bearer', url),
+    token: readToken(body.access_token, url),
+    issuedTokenType: readTokenType(body.issued_token_type, ACCESS_TOKEN_TYPE, url),
+    tokenType: readTokenType(body.token_type, 'Bearer', url),
     scope: typeof body.scope === 'string' && /^[\x20-\x7e]{0,4096}$/.test(body.scope) ? body.scope : '',
     issuedAt: now,
     expiresAt: seconds === undefined ? undefined : now + seconds * 1000,
@@ -33,11 +33,11 @@ export function exchangedToken(answer: ServiceAnswer, url: URL, now: number): Is
 
 /** The token of `generateAccessToken`: `{accessToken, expireTime}` with a time of RFC 3339. Throws the same. */
 export function serviceAccountToken(answer: ServiceAnswer, url: URL, now: number): IssuedToken {
-  const body = bodyOf(answer, url);
+  const body = readBody(answer, url);
   const expiresAt = typeof body.expireTime === 'string' ? Date.parse(body.expireTime) : Number.NaN;
   if (!(expiresAt > now)) throw lie(url, 'a token without an expireTime in the future');
   return {
-    token: tokenOf(body.accessToken, url),
+    token: readToken(body.accessToken, url),
     issuedTokenType: ACCESS_TOKEN_TYPE,
     tokenType: 'Bearer',
     scope: '',
@@ -46,21 +46,21 @@ export function serviceAccountToken(answer: ServiceAnswer, url: URL, now: number
   };
 }
 
-function bodyOf({ status, text }: ServiceAnswer, url: URL): Json {
+function readBody({ status, text }: ServiceAnswer, url: URL): Json {
   const at = shownUrl(url);
   if (status >= 300 && status < 400)
     throw new CtlError('failed_precondition', `${at} returned HTTP ${status}: redirects are not followed`);
   // Later requests may succeed.
   if (status === 408 || status === 429 || status >= 500 || status < 200)
     throw new CtlError('unavailable', `${at} returned HTTP ${status}`);
-  const body = jsonOf(text);
+  const body = parseJsonObject(text);
   if (body !== undefined && 'error' in body) throw refusal(body, at);
   if (status !== 200) throw new CtlError('failed_precondition', `${at} returned HTTP ${status} without an OAuth error`);
   if (body === undefined) throw lie(url, 'no JSON object');
   return body;
 }
 
-function jsonOf(text: string): Json | undefined {
+function parseJsonObject(text: string): Json | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : undefined;
@@ -82,7 +82,7 @@ function refusal({ error, error_description: description }: Json, at: string): E
   return new OAuthError(own, text.slice(0, MAX_DESCRIPTION_CHARACTERS) || `the token endpoint returned ${code}`);
 }
 
-function tokenOf(value: unknown, url: URL): string {
+function readToken(value: unknown, url: URL): string {
   if (typeof value !== 'string' || value === '') throw lie(url, 'no token');
   if (value.length > MAX_TOKEN_CHARACTERS || !/^[\x21-\x7e]+$/.test(value))
     throw lie(url, 'a token that cannot be sent in a header');
@@ -97,7 +97,7 @@ function lifetimeSeconds(value: unknown, url: URL): number | undefined {
   return Math.min(Math.floor(seconds), MAX_LIFETIME_SECONDS);
 }
 
-function nameOf(value: unknown, byDefault: string, url: URL): string {
+function readTokenType(value: unknown, byDefault: string, url: URL): string {
   if (value === undefined || value === null) return byDefault;
   if (typeof value !== 'string' || !/^[\w:./-]{1,200}$/.test(value)) throw lie(url, 'a token of an invalid type');
   return value;

@@ -5,14 +5,14 @@ import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { logLines } from '../identity/testing/log-lines.ts';
 import { requestCounters } from './counters.ts';
-import { ACCESS_TOKEN_TYPE, type ExchangeRequest, exchangeOf, JWT_TYPE } from './oauth.ts';
+import { ACCESS_TOKEN_TYPE, type ExchangeRequest, JWT_TYPE, toExchangeRequest } from './oauth.ts';
 import type { ExchangePlan } from './plan.ts';
 import { json, type Received, startService, type TestService } from './testing/service.ts';
 import { tokenExchange } from './token-exchange.ts';
 import { createTokenManager } from './token-manager.ts';
 
 const SUBJECT = 'e30.s3cret.x';
-const REQUEST: ExchangeRequest = { ...exchangeOf(SUBJECT, JWT_TYPE), audience: 'bank', scope: 'read write' };
+const REQUEST: ExchangeRequest = { ...toExchangeRequest(SUBJECT, JWT_TYPE), audience: 'bank', scope: 'read write' };
 const ISSUED = { access_token: 'issued', issued_token_type: ACCESS_TOKEN_TYPE, token_type: 'Bearer' };
 const START = 1_700_000_000_000;
 
@@ -57,7 +57,7 @@ test('the request has the parameters of RFC 8693, and the defaults of the plan',
     scope: 'default',
   });
   await manager.token({ ...REQUEST, resource: 'https://bank.example/' }, 'access');
-  await manager.token(exchangeOf(SUBJECT, JWT_TYPE), 'access');
+  await manager.token(toExchangeRequest(SUBJECT, JWT_TYPE), 'access');
   const [first, second] = service.received.map(parameters);
   assert.deepEqual(first, {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',

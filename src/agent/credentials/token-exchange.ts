@@ -68,7 +68,7 @@ export function tokenExchange(options: TokenExchangeOptions): TokenExchange {
 
 /** Form and headers of the exchange. The client is read each time, because its secret may be replaced. */
 async function exchangeCall(request: ExchangeRequest, scope: string, { plan, readFile }: TokenExchangeOptions) {
-  const client = await clientOf(plan.clientFile, readFile);
+  const client = await readClient(plan.clientFile, readFile);
   const parameters = {
     grant_type: TOKEN_EXCHANGE_GRANT,
     subject_token: request.subjectToken,
@@ -95,7 +95,7 @@ interface Client {
   readonly secret: string | undefined;
 }
 
-async function clientOf(
+async function readClient(
   file: string | undefined,
   readFile: TokenExchangeOptions['readFile'],
 ): Promise<Client | undefined> {

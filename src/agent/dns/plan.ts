@@ -43,9 +43,9 @@ export interface DnsPlanInput {
 /** Undefined when nothing asks for a DNS server. Rejects with CtlError for an invalid variable. */
 export async function dnsPlan({ settings, env, workload, controlPlane }: DnsPlanInput): Promise<DnsPlan | undefined> {
   const { dnsAgent, dnsAddress, dnsServer, dnsCapture } = settings;
-  const address = await checked('DNS_ADDR', dnsAddress, addressOf);
+  const address = await checked('DNS_ADDR', dnsAddress, parseAddress);
   const server =
-    dnsServer === '' ? undefined : await checked('DNS_SERVER', dnsServer, (text) => serverOf(text, controlPlane));
+    dnsServer === '' ? undefined : await checked('DNS_SERVER', dnsServer, (text) => parseServer(text, controlPlane));
   if (!isEnabled(dnsAgent) && (env.DNS_ADDR ?? '') === '') return undefined;
   const warnings: string[] = [];
   if (isEnabled(dnsAgent) && isEnabled(dnsCapture))
@@ -72,7 +72,7 @@ async function checked<T>(variable: string, text: string, read: (text: string) =
   }
 }
 
-function addressOf(text: string): DnsAddress {
+function parseAddress(text: string): DnsAddress {
   const { host, port } = parseListenAddress(text);
   if (port === 0) throw new CtlError('invalid_argument', 'port 0 is not a port');
   if (host === undefined) return { host: text.startsWith('*') ? 'all' : 'loopback', port };
@@ -81,7 +81,7 @@ function addressOf(text: string): DnsAddress {
   return { host, port };
 }
 
-async function serverOf(text: string, controlPlane: readonly ControlPlane[]): Promise<TlsServer> {
+async function parseServer(text: string, controlPlane: readonly ControlPlane[]): Promise<TlsServer> {
   const { parseTlsServer } = await import('../../dns/index.ts');
   const { host, port } = parseTlsServer(text);
   const own = controlPlane.find((each) => each.tls && each.host === host);

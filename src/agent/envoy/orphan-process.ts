@@ -46,7 +46,7 @@ export async function endOrphanProcess(folder: string, configPath: string, log: 
   const [, number = '', started, parent] = /^(\d+) (\d+) (\d+)\n$/.exec(note) ?? [];
   const pid = Number(number);
   const isLeft = async (): Promise<boolean> => {
-    const entry = pid > 1 ? await entryOf(pid) : undefined;
+    const entry = pid > 1 ? await readEntry(pid) : undefined;
     return entry !== undefined && entry.started === started && entry.parent !== Number(parent);
   };
   if (!(await isLeft())) return;
@@ -75,7 +75,7 @@ export async function endOrphanProcess(folder: string, configPath: string, log: 
 }
 
 /** The entry of a process; undefined when it has ended, and on a system without proc(5). */
-async function entryOf(pid: number): Promise<Entry | undefined> {
+async function readEntry(pid: number): Promise<Entry | undefined> {
   return entryIn(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''));
 }
 

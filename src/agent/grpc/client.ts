@@ -77,9 +77,9 @@ const CLOSE_MS = 500;
 export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOptions): Promise<GrpcClient> {
   const grpc = await loadGrpc();
   const name = nameOf(target.address);
-  const credentials = credentialsOf(grpc, target.tls);
+  const credentials = createCredentials(grpc, target.tls);
   const sockets = socketsOf(credentials);
-  const client: Client = new grpc.Client(targetOf(target.address), credentials, channelOptions(target, options));
+  const client: Client = new grpc.Client(toTarget(target.address), credentials, channelOptions(target, options));
   const metadataOf = (values: Readonly<Record<string, string>> = {}): Metadata => {
     const metadata = new grpc.Metadata();
     for (const [key, value] of Object.entries(values)) metadata.set(key, value);
@@ -142,7 +142,7 @@ function socketsOf(credentials: ChannelCredentials): { readonly destroy: () => v
   };
 }
 
-function credentialsOf({ credentials }: typeof Grpc, tls: GrpcTls | undefined): ChannelCredentials {
+function createCredentials({ credentials }: typeof Grpc, tls: GrpcTls | undefined): ChannelCredentials {
   if (tls === undefined) return credentials.createInsecure();
   const own = tls.client === undefined ? [] : [Buffer.from(tls.client.key), Buffer.from(tls.client.chain)];
   try {
@@ -174,7 +174,7 @@ function channelOptions({ tls }: GrpcTarget, { maxMessageBytes, keepaliveMs }: G
   };
 }
 
-function targetOf(address: GrpcTarget['address']): string {
+function toTarget(address: GrpcTarget['address']): string {
   return 'path' in address ? `unix:${address.path}` : `dns:${nameOf(address)}`;
 }
 

@@ -109,7 +109,9 @@ async function whatIsMissing({ admin, needed, requirement, refused }: ReadinessD
   const rejected = has(REJECTED);
   if (!has(LISTENERS)) return rejected ? refusal(refused()) : 'no listeners have been acknowledged yet';
   if (needed.length > 0) {
-    const states = statesOf((await admin(`${DUMP}&name_regex=${encodeURIComponent(`^(${needed.join('|')})$`)}`)).text);
+    const states = parseListenerStates(
+      (await admin(`${DUMP}&name_regex=${encodeURIComponent(`^(${needed.join('|')})$`)}`)).text,
+    );
     const why = missingListener(needed, states, refused());
     return why?.refused === true && requirement !== '' ? `${why.text} (${requirement})` : why?.text;
   }
@@ -140,7 +142,7 @@ function refusal(refused: ReadonlyMap<string, string>): string {
 }
 
 /** The state of each listener of which the dump has an accepted version. */
-function statesOf(text: string): ReadonlyMap<string, 'active' | 'warming'> {
+function parseListenerStates(text: string): ReadonlyMap<string, 'active' | 'warming'> {
   const dump: unknown = JSON.parse(text);
   const configs = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : [];
   const states = new Map<string, 'active' | 'warming'>();

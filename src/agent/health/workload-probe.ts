@@ -51,7 +51,7 @@ export function parseWorkloadProbe(
       throw new CtlError('invalid_argument', `${field} must be a whole number from 0`);
     };
     return {
-      action: actionOf(spec, host),
+      action: parseAction(spec, host),
       initialDelayMs: number('initialDelaySeconds', 0, MAX_SECONDS) * 1000,
       periodMs: number('periodSeconds', DEFAULTS.periodSeconds, MAX_SECONDS) * 1000,
       successThreshold: number('successThreshold', DEFAULTS.successThreshold, Number.MAX_SAFE_INTEGER),
@@ -62,7 +62,7 @@ export function parseWorkloadProbe(
   }
 }
 
-function actionOf(spec: Readonly<Record<string, unknown>>, host: string): WorkloadProbe['action'] {
+function parseAction(spec: Readonly<Record<string, unknown>>, host: string): WorkloadProbe['action'] {
   if (!isObject(spec.exec)) return parseProbe(spec, host);
   const { command } = spec.exec;
   const words = Array.isArray(command) ? command.filter((word) => typeof word === 'string') : [];

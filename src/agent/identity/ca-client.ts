@@ -8,7 +8,7 @@ import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { type GrpcClient, openGrpcClient } from '../grpc/index.ts';
 import type { TokenSource, WorkloadCertificate, WorkloadSecrets } from '../types.ts';
-import { bundleOf, type CaProtocol } from './ca-protocols.ts';
+import { type CaProtocol, decodeBundle } from './ca-protocols.ts';
 import { readText } from './cert-files.ts';
 import { rootsText } from './certificates.ts';
 import type { IdentityCounters } from './metrics.ts';
@@ -182,7 +182,7 @@ class Client implements CaClient {
     if (rootsPath === undefined) return undefined;
     try {
       const answer = await this.#call(connection, rootsPath, new Uint8Array(), metadata);
-      return rootsText(bundleOf(answer), 'the trust bundle');
+      return rootsText(decodeBundle(answer), 'the trust bundle');
     } catch (error) {
       if (isUnimplemented(error)) return undefined;
       throw error;

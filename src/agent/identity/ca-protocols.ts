@@ -62,7 +62,7 @@ export function cloudMetadata(clusterUrl: string | undefined): Readonly<Record<s
 }
 
 /** The roots in an answer of `rootsPath`, PEM. Throws CtlError. */
-export function bundleOf(answer: Uint8Array): readonly string[] {
+export function decodeBundle(answer: Uint8Array): readonly string[] {
   return decoded(() => mesh.v1.auth.TrustBundleResponse.decode(answer)).roots;
 }
 

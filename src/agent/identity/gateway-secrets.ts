@@ -139,7 +139,7 @@ class FollowedSecrets implements GatewaySecrets {
       type: SECRETS,
       namespace,
       name: secret,
-      convert: contentOf,
+      convert: decodeContent,
       onChange: () => this.#changed(secret),
       failures: { ...failures, failed: (reason) => failures.failed(`${missingRight(reason, namespace)}${reason}`) },
     });
@@ -239,7 +239,7 @@ function missingRight(reason: string, namespace: string): string {
   return `the service account of this Pod needs the rights to list and watch secrets in namespace ${namespace}: `;
 }
 
-function contentOf({ type, data }: KubernetesObject): SecretContent {
+function decodeContent({ type, data }: KubernetesObject): SecretContent {
   return {
     ...(typeof type === 'string' ? { type } : {}),
     // The API server returns base64 strings by name.

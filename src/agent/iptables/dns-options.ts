@@ -28,10 +28,10 @@ const DEFAULT_SERVER = '127.0.0.1';
  *
  * @param nameservers the name servers of resolv.conf
  */
-export function dnsCaptureOf(settings: DnsSettings, nameservers: readonly string[]): DnsCapture | undefined {
+export function planDnsCapture(settings: DnsSettings, nameservers: readonly string[]): DnsCapture | undefined {
   const servers = nameservers.length === 0 ? [DEFAULT_SERVER] : nameservers;
   if (isEnabled(settings.dnsAgent)) {
-    const { host, port } = dnsAddressOf(settings.dnsAddress);
+    const { host, port } = parseDnsAddress(settings.dnsAddress);
     const reached = servers.filter((server) => listensFor(host, server));
     return { port, protocols: ['udp', 'tcp'], servers: reached };
   }
@@ -59,12 +59,12 @@ export function ineffectiveDnsSettings(
 }
 
 /** The addresses of `nameserver` lines of a resolv.conf, without the zones of IPv6 addresses. */
-export function nameserversOf(resolvConf: string): readonly string[] {
+export function parseNameservers(resolvConf: string): readonly string[] {
   const found = [...resolvConf.matchAll(/^[ \t]*nameserver[ \t]+([^\s#;%]+)/gm)].map(([, address = '']) => address);
   return [...new Set(found.filter((address) => isIP(address) !== 0))];
 }
 
-function dnsAddressOf(text: string): ListenAddress {
+function parseDnsAddress(text: string): ListenAddress {
   try {
     const address = parseListenAddress(text);
     if (address.port === 0) throw new CtlError('invalid_argument', 'port 0 is not a port for redirected queries');

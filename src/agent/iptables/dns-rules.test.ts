@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { nameserversOf } from './dns-options.ts';
+import { parseNameservers } from './dns-options.ts';
 import { ineffectiveSettings, type RedirectionSettings } from './options.ts';
 import { redirectionRules } from './rules.ts';
 import { DEFAULT_SETTINGS, redirection } from './testing/redirections.ts';
@@ -85,12 +85,12 @@ test('“false” captures nothing', () => {
 
 test('name servers are read from resolv.conf as resolvers read it', () => {
   const text = '# nameserver 9.9.9.9\nsearch a.example\nnameserver 127.0.0.53\n nameserver\tfe80::1%eth0 # router\n';
-  assert.deepEqual(nameserversOf(`${text};nameserver 8.8.8.8\nnameserver 127.0.0.53\nnameserver name\n`), [
+  assert.deepEqual(parseNameservers(`${text};nameserver 8.8.8.8\nnameserver 127.0.0.53\nnameserver name\n`), [
     '127.0.0.53',
     'fe80::1',
   ]);
   // resolv.conf(5): without a name server, the one on the local machine is asked.
-  assert.deepEqual(redirection(AGENT, nameserversOf('search a.example\n')).dns?.servers, ['127.0.0.1']);
+  assert.deepEqual(redirection(AGENT, parseNameservers('search a.example\n')).dns?.servers, ['127.0.0.1']);
 });
 
 test('an agent that listens in one family gets the queries to name servers of this family', () => {

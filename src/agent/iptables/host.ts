@@ -1,7 +1,7 @@
 /** Reads properties of the host's network namespace. */
 import { readFile } from 'node:fs/promises';
 import { CtlError, messageOf } from '../../core/errors.ts';
-import { nameserversOf } from './dns-options.ts';
+import { parseNameservers } from './dns-options.ts';
 import { FAMILIES } from './footprint.ts';
 import type { ProxyUser } from './options.ts';
 import { mustRun, type Run } from './run.ts';
@@ -61,5 +61,5 @@ export async function findUser(read: ReadText, name: string): Promise<ProxyUser 
 
 /** The name servers that programs of this host query. */
 export async function findNameservers(read: ReadText): Promise<readonly string[]> {
-  return nameserversOf((await read('/etc/resolv.conf')) ?? '');
+  return parseNameservers((await read('/etc/resolv.conf')) ?? '');
 }

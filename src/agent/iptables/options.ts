@@ -3,7 +3,7 @@
  */
 import { isIP, isIPv6 } from 'node:net';
 import { CtlError } from '../../core/errors.ts';
-import { type DnsSettings, dnsCaptureOf, ineffectiveDnsSettings } from './dns-options.ts';
+import { type DnsSettings, ineffectiveDnsSettings, planDnsCapture } from './dns-options.ts';
 import { FAMILIES } from './footprint.ts';
 import type { Included, Interception, Redirection } from './types.ts';
 
@@ -53,20 +53,24 @@ export function redirectionOf(settings: RedirectionSettings, { proxyUser, namese
   // A user implies its group.
   const gid = settings.proxyGid || (settings.proxyUid === '' ? (proxyUser?.gid ?? uid) : uid);
   return {
-    interception: interceptionOf(settings),
+    interception: parseInterception(settings),
     proxyPort: portOf('proxy-port', settings.proxyPort),
     inboundPort: portOf('inbound-capture-port', settings.inboundCapturePort),
     tunnelPort: portOf('inbound-tunnel-port', settings.inboundTunnelPort),
-    inboundPorts: includedOf('mesh-inbound-ports', settings.meshInboundPorts, portOf),
-    inboundPortsExcluded: listOf('mesh-local-exclude-ports', settings.meshLocalExcludePorts, portOf),
-    outboundPorts: listOf('mesh-outbound-ports', settings.meshOutboundPorts, portOf),
-    outboundPortsExcluded: listOf('mesh-local-outbound-ports-exclude', settings.meshLocalOutboundPortsExclude, portOf),
-    cidrs: includedOf('mesh-service-cidr', settings.meshServiceCidr, cidrOf),
-    cidrsExcluded: listOf('mesh-service-exclude-cidr', settings.meshServiceExcludeCidr, cidrOf),
-    virtualInterfaces: listOf('orch-virt-interfaces', settings.orchVirtInterfaces, interfaceOf),
-    proxyUids: listOf('proxy-uid', uid, idOf),
-    proxyGids: listOf('proxy-gid', gid, idOf),
-    dns: dnsCaptureOf(settings, nameservers),
+    inboundPorts: parseIncluded('mesh-inbound-ports', settings.meshInboundPorts, portOf),
+    inboundPortsExcluded: parseList('mesh-local-exclude-ports', settings.meshLocalExcludePorts, portOf),
+    outboundPorts: parseList('mesh-outbound-ports', settings.meshOutboundPorts, portOf),
+    outboundPortsExcluded: parseList(
+      'mesh-local-outbound-ports-exclude',
+      settings.meshLocalOutboundPortsExclude,
+      portOf,
+    ),
+    cidrs: parseIncluded('mesh-service-cidr', settings.meshServiceCidr, parseCidr),
+    cidrsExcluded: parseList('mesh-service-exclude-cidr', settings.meshServiceExcludeCidr, parseCidr),
+    virtualInterfaces: parseList('orch-virt-interfaces', settings.orchVirtInterfaces, parseInterface),
+    proxyUids: parseList('proxy-uid', uid, parseId),
+    proxyGids: parseList('proxy-gid', gid, parseId),
+    dns: planDnsCapture(settings, nameservers),
   };
 }
 
@@ -105,39 +109,39 @@ export function isLocalhost(cidr: string): boolean {
   return Object.values(FAMILIES).some(({ loopback }) => loopback === cidr);
 }
 
-function interceptionOf(settings: RedirectionSettings): Interception {
+function parseInterception(settings: RedirectionSettings): Interception {
   if (settings.meshInboundInterceptionMode !== 'TPROXY') return { mode: 'REDIRECT' };
   const mark = settings.meshInboundTproxyMark || DEFAULT_MARK;
   const routeTable = settings.meshInboundTproxyRouteTable || DEFAULT_ROUTE_TABLE;
   return {
     mode: 'TPROXY',
-    mark: numberOf('mesh-inbound-tproxy-mark', mark, 1, 0xffff_ffff, 'a mark'),
+    mark: parseNumber('mesh-inbound-tproxy-mark', mark, 1, 0xffff_ffff, 'a mark'),
     // 253 to 255 are the kernel's own tables.
-    routeTable: numberOf('mesh-inbound-tproxy-route-table', routeTable, 1, 252, 'the number of a routing table'),
+    routeTable: parseNumber('mesh-inbound-tproxy-route-table', routeTable, 1, 252, 'the number of a routing table'),
   };
 }
 
 type ReadItem<T> = (flag: string, text: string) => T;
 
-function listOf<T>(flag: string, text: string, read: ReadItem<T>): readonly T[] {
+function parseList<T>(flag: string, text: string, read: ReadItem<T>): readonly T[] {
   const items = text.split(',').map((item) => item.trim());
   return [...new Set(items.filter((item) => item !== '').map((item) => read(flag, item)))];
 }
 
-function includedOf<T>(flag: string, text: string, read: ReadItem<T>): Included<T> {
-  return text.trim() === '*' ? '*' : listOf(flag, text, read);
+function parseIncluded<T>(flag: string, text: string, read: ReadItem<T>): Included<T> {
+  return text.trim() === '*' ? '*' : parseList(flag, text, read);
 }
 
 /** Parses a port. Throws CtlError invalid_argument that names the flag. */
 export function portOf(flag: string, text: string): number {
-  return numberOf(flag, text, 1, 65_535, 'a port');
+  return parseNumber(flag, text, 1, 65_535, 'a port');
 }
 
-function idOf(flag: string, text: string): number {
-  return numberOf(flag, text, 0, MAX_ID, 'a numeric id');
+function parseId(flag: string, text: string): number {
+  return parseNumber(flag, text, 0, MAX_ID, 'a numeric id');
 }
 
-function cidrOf(flag: string, text: string): string {
+function parseCidr(flag: string, text: string): string {
   const [address = '', bits, ...rest] = text.split('/');
   const version = isIP(address);
   // iptables rules do not match zones of addresses.
@@ -145,16 +149,16 @@ function cidrOf(flag: string, text: string): string {
   if (!fits) throw wrong(flag, text, 'an address range, such as 10.0.0.0/8');
   const most = isIPv6(address) ? 128 : 32;
   if (bits === undefined) return `${address}/${most}`;
-  return `${address}/${numberOf(flag, bits, 0, most, `the number of bits of ${address}`)}`;
+  return `${address}/${parseNumber(flag, bits, 0, most, `the number of bits of ${address}`)}`;
 }
 
 /** Checks the name of an interface as the kernel does; `+` at the end is a wildcard of iptables. */
-function interfaceOf(flag: string, text: string): string {
+function parseInterface(flag: string, text: string): string {
   if (!/^[A-Za-z0-9_.@-]{1,15}\+?$/.test(text) || text.startsWith('-')) throw wrong(flag, text, 'an interface');
   return text;
 }
 
-function numberOf(flag: string, text: string, least: number, most: number, what: string): number {
+function parseNumber(flag: string, text: string, least: number, most: number, what: string): number {
   const value = /^(\d{1,10}|0x[0-9a-fA-F]{1,8})$/.test(text.trim()) ? Number(text) : Number.NaN;
   if (value >= least && value <= most) return value;
   throw wrong(flag, text, `${what} (${least} to ${most})`);

@@ -22,16 +22,16 @@ type Parameters = ReadonlyMap<string, readonly string[]>;
 
 /** Throws OAuthError for a request that is not valid. */
 export function exchangeRequest(contentType: string | undefined, body: string): ExchangeRequest {
-  const parameters = parametersOf(contentType, body);
+  const parameters = parseParameters(contentType, body);
   if (CLIENT_CREDENTIALS.some((name) => one(parameters, name) !== ''))
     throw new OAuthError('invalid_client', 'this server does not authenticate clients');
   const grant = needed(parameters, 'grant_type');
   if (grant !== TOKEN_EXCHANGE_GRANT)
     throw new OAuthError('unsupported_grant_type', `expected grant_type ${TOKEN_EXCHANGE_GRANT}`);
   const request: ExchangeRequest = {
-    subjectToken: tokenOf(parameters, 'subject_token'),
+    subjectToken: readTokenParameter(parameters, 'subject_token'),
     subjectTokenType: tokenType(parameters, 'subject_token_type'),
-    ...actorOf(parameters),
+    ...readActor(parameters),
     audience: target(parameters, 'audience'),
     resource: target(parameters, 'resource'),
     scope: one(parameters, 'scope'),
@@ -47,7 +47,7 @@ export function exchangeRequest(contentType: string | undefined, body: string): 
   return request;
 }
 
-function parametersOf(contentType: string | undefined, body: string): Parameters {
+function parseParameters(contentType: string | undefined, body: string): Parameters {
   const [type = ''] = (contentType ?? '').split(';');
   switch (type.trim().toLowerCase()) {
     case FORM:
@@ -110,7 +110,7 @@ function needed(parameters: Parameters, name: string): string {
   return value;
 }
 
-function tokenOf(parameters: Parameters, name: string): string {
+function readTokenParameter(parameters: Parameters, name: string): string {
   const value = needed(parameters, name).trim();
   if (!/^[\x21-\x7e]+$/.test(value)) throw invalid(name, 'a token');
   return value;
@@ -122,10 +122,10 @@ function tokenType(parameters: Parameters, name: string): string {
   return value;
 }
 
-function actorOf(parameters: Parameters): Pick<ExchangeRequest, 'actorToken' | 'actorTokenType'> {
+function readActor(parameters: Parameters): Pick<ExchangeRequest, 'actorToken' | 'actorTokenType'> {
   if (one(parameters, 'actor_token') !== '')
     return {
-      actorToken: tokenOf(parameters, 'actor_token'),
+      actorToken: readTokenParameter(parameters, 'actor_token'),
       actorTokenType: tokenType(parameters, 'actor_token_type'),
     };
   if (one(parameters, 'actor_token_type') !== '')

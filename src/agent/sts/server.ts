@@ -87,7 +87,7 @@ async function serve(request: IncomingMessage, response: ServerResponse, options
     case '/stsStatus':
       if (method !== 'GET' && method !== 'HEAD') return text(response, 405, 'GET only\n', { allow: 'GET, HEAD' });
       request.resume();
-      return json(response, 200, statusOf(options.manager));
+      return json(response, 200, describeTokens(options.manager));
     default:
       return text(response, 404, 'not found\n');
   }
@@ -102,12 +102,12 @@ async function exchange(
   try {
     if (authorization !== undefined)
       throw new OAuthError('invalid_client', 'this server does not authenticate clients');
-    const body = await bodyOf(request);
+    const body = await readBody(request);
     const issued = await manager.token(exchangeRequest(request.headers['content-type'], body), 'access');
-    json(response, 200, answerOf(issued, now()));
+    json(response, 200, toResponse(issued, now()));
   } catch (error) {
     // Also an unexpected error has an answer that clients understand.
-    const { status, code, description } = failureOf(error);
+    const { status, code, description } = toFailure(error);
     log.debug('no token is issued', { status, error: code });
     // RFC 6749 section 5.2: with the scheme that the client has used.
     const [scheme = ''] = (authorization ?? '').split(' ');
@@ -118,7 +118,7 @@ async function exchange(
 
 class BodyTooLong extends Error {}
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const body = await readUpTo(MAX_BODY_BYTES, request.iterator({ destroyOnReturn: false }));
   if (body !== undefined) return body.toString('utf8');
   // The rest is discarded: a client that is still sending would not read the answer.
@@ -132,7 +132,7 @@ interface Failure {
   readonly description: string;
 }
 
-function failureOf(error: unknown): Failure {
+function toFailure(error: unknown): Failure {
   if (error instanceof BodyTooLong)
     return { status: 413, code: 'invalid_request', description: `the body is longer than ${MAX_BODY_BYTES} bytes` };
   if (error instanceof OAuthError)
@@ -150,7 +150,7 @@ function ascii(description: string): string {
 }
 
 /** RFC 8693 section 2.2.1. */
-function answerOf(issued: IssuedToken, now: number): object {
+function toResponse(issued: IssuedToken, now: number): object {
   const { token, issuedTokenType, tokenType, scope, expiresAt } = issued;
   return {
     access_token: token,
@@ -162,7 +162,7 @@ function answerOf(issued: IssuedToken, now: number): object {
 }
 
 /** The members that Istio's agent returns, without the token. */
-function statusOf(manager: TokenManager): object {
+function describeTokens(manager: TokenManager): object {
   const tokens = manager.status().map(({ kind, audience, scope, issuedAt, expiresAt }) => ({
     token_type: kind,
     issue_time: new Date(issuedAt).toISOString(),

@@ -12,7 +12,7 @@ export function encodeNode(node: JsonObject): Buffer {
   const bytes = envoy.config.core.v3.Node.encode({
     id: String(id),
     cluster: String(cluster),
-    metadata: isObject(metadata) ? structOf(metadata) : null,
+    metadata: isObject(metadata) ? toStruct(metadata) : null,
     locality: isObject(locality) ? { region, zone, subZone } : null,
     // Envoy sends `envoy` here.
     userAgentName: 'ctl-agent',
@@ -23,7 +23,7 @@ export function encodeNode(node: JsonObject): Buffer {
 type Struct = NonNullable<Parameters<typeof envoy.config.core.v3.Node.encode>[0]['metadata']>;
 type Value = NonNullable<Struct['fields']>[string];
 
-function structOf(object: JsonObject): Struct {
+function toStruct(object: JsonObject): Struct {
   return { fields: Object.fromEntries(Object.entries(object).map(([key, value]) => [key, structValue(value)])) };
 }
 
@@ -33,5 +33,5 @@ function structValue(value: JsonValue): Value {
   if (typeof value === 'boolean') return { boolValue: value };
   if (value === null) return { nullValue: 0 };
   if (Array.isArray(value)) return { listValue: { values: value.map(structValue) } };
-  return { structValue: structOf(value as JsonObject) };
+  return { structValue: toStruct(value as JsonObject) };
 }

@@ -51,7 +51,7 @@ export async function snapshotPath(setting: string): Promise<string> {
 /** Replaces the file in one step. Rejects with CtlError that names it; then the old one is still there. */
 export async function writeSnapshot(path: string, owner: SnapshotOwner, snapshot: Snapshot): Promise<void> {
   // The state of this moment: the snapshot changes while it is written.
-  const chunks = chunksOf(owner, snapshot);
+  const chunks = encodeSnapshot(owner, snapshot);
   const temporary = join(dirname(path), `.${basename(path)}.new`);
   try {
     await makeFolder(dirname(path), 0o700);
@@ -72,7 +72,7 @@ export async function writeSnapshot(path: string, owner: SnapshotOwner, snapshot
   }
 }
 
-function chunksOf(owner: SnapshotOwner, snapshot: Snapshot): readonly Buffer[] {
+function encodeSnapshot(owner: SnapshotOwner, snapshot: Snapshot): readonly Buffer[] {
   const saved = [...snapshot.types()].filter(([typeUrl]) => typeUrl !== XDS.sds.url);
   const head: Head = {
     nodeId: owner.nodeId,

@@ -221,10 +221,10 @@ class Stream implements UpstreamStream {
     const options = { maxMessageBytes: MAX_RESPONSE_BYTES, keepaliveMs: KEEPALIVE_MS };
     const aborted = Promise.withResolvers<'closed'>();
     const abort = (): void => aborted.resolve('closed');
-    const client = await this.#shared.options.openClient(targetOf(address, secrets), options);
+    const client = await this.#shared.options.openClient(toGrpcTarget(address, secrets), options);
     try {
       const stream = client.stream(XDS_PATHS[this.#variant]);
-      const ended = endOf(stream, client);
+      const ended = waitForEnd(stream, client);
       try {
         this.#closed.signal.addEventListener('abort', abort);
         const first = await Promise.race([client.ready(CONNECT_TIMEOUT_MS), ended, aborted.promise]);
@@ -284,7 +284,7 @@ class Stream implements UpstreamStream {
   }
 }
 
-function targetOf({ host, port, tls, serverName }: ControlPlane, secrets: WorkloadSecrets | undefined): GrpcTarget {
+function toGrpcTarget({ host, port, tls, serverName }: ControlPlane, secrets: WorkloadSecrets | undefined): GrpcTarget {
   const address = { host, port };
   if (!tls || secrets === undefined) return { address, tls: undefined };
   const { key, chain } = secrets.certificate;
@@ -292,7 +292,7 @@ function targetOf({ host, port, tls, serverName }: ControlPlane, secrets: Worklo
 }
 
 /** Resolves with the error when a stream has ended. */
-function endOf(stream: BytesStream, client: GrpcClient): Promise<CtlError> {
+function waitForEnd(stream: BytesStream, client: GrpcClient): Promise<CtlError> {
   return new Promise((resolve) => {
     stream.on('error', (error) => resolve(client.errorOf(error)));
     stream.on('end', () => resolve(new CtlError('unavailable', 'the control plane has ended the stream')));

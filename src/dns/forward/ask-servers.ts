@@ -2,7 +2,7 @@
 import { CtlError, messageOf } from '../../core/errors.ts';
 import type { FailureLog, Log } from '../../core/log.ts';
 import { RCODE, rcodeName } from '../wire/constants.ts';
-import { rcodeOf } from '../wire/reply.ts';
+import { readRcode } from '../wire/reply.ts';
 import type { Request, UpstreamResponse } from './request.ts';
 import type { Upstream, UpstreamSource } from './upstream.ts';
 
@@ -35,7 +35,7 @@ export async function askServers(request: Request, context: AskContext): Promise
       if (refusing.has(server) || left <= 0) continue;
       try {
         const response = await tried(server, request, Math.min(timeoutMs, left), context);
-        const rcode = rcodeOf(response.message);
+        const rcode = readRcode(response.message);
         if (!UNUSABLE.has(rcode)) {
           failures.succeeded();
           return response;
@@ -62,7 +62,7 @@ async function tried(
 ): Promise<UpstreamResponse> {
   counters.upstreamQueries++;
   const response = await server.exchange(request, timeoutMs);
-  const rcode = rcodeOf(response.message);
+  const rcode = readRcode(response.message);
   const unknownEdns = rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP;
   if (!unknownEdns || request.edns === undefined) return response;
   // The server does not support EDNS (RFC 6891 section 6.2.2).

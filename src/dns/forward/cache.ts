@@ -1,7 +1,7 @@
 /** Responses of upstream resolvers, for as long as they say: bounded by entries and bytes, the oldest use first out. */
 import { FLAG, RCODE, TYPE } from '../wire/constants.ts';
 import type { RecordLayout } from '../wire/layout.ts';
-import { isTruncated, rcodeOf } from '../wire/reply.ts';
+import { isTruncated, readRcode } from '../wire/reply.ts';
 import type { UpstreamResponse } from './request.ts';
 
 export interface CacheLimits {
@@ -71,7 +71,7 @@ export function createResponseCache({ maxEntries, maxBytes }: CacheLimits, now: 
       const time = now();
       const entry: Entry = {
         // A copy of its own: a slice would keep the buffer of which it is a part.
-        message: copyOf(message),
+        message: copyMessage(message),
         ttlOffsets: records.map(({ ttlAt }) => ttlAt),
         storedAt: time,
         expiresAt: time + seconds * 1000,
@@ -91,7 +91,7 @@ export function createResponseCache({ maxEntries, maxBytes }: CacheLimits, now: 
   };
 }
 
-function copyOf(message: Buffer): Buffer {
+function copyMessage(message: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(message.length);
   message.copy(copy);
   return copy;
@@ -101,21 +101,21 @@ function aged({ message, ttlOffsets }: Entry, seconds: number): Buffer {
   const copy = Buffer.from(message);
   // The server that answered was the authority; a cache is not.
   copy.writeUInt16BE(copy.readUInt16BE(2) & ~FLAG.AA, 2);
-  for (const at of ttlOffsets) copy.writeUInt32BE(Math.max(0, ttlOf(message, at) - seconds), at);
+  for (const at of ttlOffsets) copy.writeUInt32BE(Math.max(0, readTtl(message, at) - seconds), at);
   return copy;
 }
 
 /** A TTL with the first bit set counts as zero (RFC 2181 section 8). */
-function ttlOf(message: Buffer, at: number): number {
+function readTtl(message: Buffer, at: number): number {
   const ttl = message.readUInt32BE(at);
   return ttl > 0x7fffffff ? 0 : ttl;
 }
 
 /** How long a response may be used, seconds; 0 when it must not be cached. */
 function lifetimeSeconds(message: Buffer, records: readonly RecordLayout[]): number {
-  const rcode = rcodeOf(message);
+  const rcode = readRcode(message);
   if (isTruncated(message) || (rcode !== RCODE.NOERROR && rcode !== RCODE.NXDOMAIN)) return 0;
-  const ttls = records.map(({ ttlAt }) => ttlOf(message, ttlAt));
+  const ttls = records.map(({ ttlAt }) => readTtl(message, ttlAt));
   const shortest = Math.min(MAX_TTL_SECONDS, ...ttls);
   const type = message.readUInt16BE((records[0]?.start ?? 4) - 4);
   const answers = records.filter(({ section }) => section === 'answer');

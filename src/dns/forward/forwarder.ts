@@ -8,7 +8,7 @@ import { RCODE } from '../wire/constants.ts';
 import { startReply } from '../wire/reply.ts';
 import { askServers } from './ask-servers.ts';
 import { type CacheLimits, createResponseCache } from './cache.ts';
-import { type Request, requestKey, requestOf, responseTo, type UpstreamResponse } from './request.ts';
+import { type Request, requestKey, responseTo, toRequest, type UpstreamResponse } from './request.ts';
 import type { UpstreamSource } from './upstream.ts';
 
 export interface ForwarderOptions {
@@ -94,7 +94,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
         log.debug('a DNS query was returned to the server that sent it');
         return startReply(query, 0, RCODE.REFUSED);
       }
-      const request = requestOf(query);
+      const request = toRequest(query);
       const key = requestKey(request);
       const cached = cache.get(key);
       if (cached !== undefined) {

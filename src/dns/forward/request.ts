@@ -1,8 +1,8 @@
 /** Queries to upstream resolvers, and the check of their responses. */
 import type { DnsQuery } from '../types.ts';
 import { FLAG, HEADER_BYTES, RCODE, SAFE_UDP_BYTES, TYPE } from '../wire/constants.ts';
-import { layoutOf, type MessageLayout } from '../wire/layout.ts';
-import { rcodeOf, withOpt } from '../wire/reply.ts';
+import { type MessageLayout, parseLayout } from '../wire/layout.ts';
+import { readRcode, withOpt } from '../wire/reply.ts';
 
 /** A question, without an id: each exchange has its own. */
 export interface Request {
@@ -16,7 +16,7 @@ export interface Request {
 
 const FORWARDED = FLAG.RD | FLAG.AD | FLAG.CD;
 
-export function requestOf({ bytes, questionEnd, edns }: DnsQuery): Request {
+export function toRequest({ bytes, questionEnd, edns }: DnsQuery): Request {
   return {
     question: bytes.subarray(HEADER_BYTES, questionEnd),
     flags: bytes.readUInt16BE(2) & FORWARDED,
@@ -53,10 +53,10 @@ export function readResponse(message: Buffer, request: Request, id: number): Ups
   if (message.length < HEADER_BYTES || message.readUInt16BE(0) !== id) return undefined;
   // QR is set and the operation is a query.
   if ((message.readUInt16BE(2) & 0xf800) !== FLAG.QR) return undefined;
-  const layout = layoutOf(message);
+  const layout = parseLayout(message);
   if (layout === undefined) return undefined;
   // A server that does not understand the query may not repeat the question.
-  const rcode = rcodeOf(message);
+  const rcode = readRcode(message);
   const unreadable = (rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP) && message.readUInt16BE(4) === 0;
   if (!unreadable && !sameQuestion(message, layout.questionEnd, request.question)) return undefined;
   return withoutOpt(message, layout);

@@ -5,7 +5,7 @@ import type { Log } from '../../core/log.ts';
 import type { DnsAnswer, DnsClient, DnsQuery, DnsResolver, DnsServerStats } from '../types.ts';
 import { MAX_MESSAGE_BYTES, MIN_UDP_BYTES, RCODE, rcodeName } from '../wire/constants.ts';
 import { readQuery } from '../wire/query.ts';
-import { errorReply, finished, isTruncated, rcodeOf, startReply, withOpt } from '../wire/reply.ts';
+import { errorReply, finished, isTruncated, readRcode, startReply, withOpt } from '../wire/reply.ts';
 
 export interface HandlerOptions {
   readonly resolvers: readonly DnsResolver[];
@@ -42,7 +42,7 @@ export function createHandler({ resolvers, allows, maxWaiting, maxUdpBytes, log 
   };
   const waiting = new FairLimiter(maxWaiting);
 
-  const counted = (response: Buffer, rcode = rcodeOf(response)): Buffer => {
+  const counted = (response: Buffer, rcode = readRcode(response)): Buffer => {
     const name = rcodeName(rcode);
     stats.responses.set(name, (stats.responses.get(name) ?? 0) + 1);
     return response;

@@ -39,7 +39,7 @@ export function findHost(name: string, scope: NameScope): Match | undefined {
     const host = hostOf(unexpanded, scope);
     if (host !== undefined) return { ...host, alias: unexpanded };
   }
-  return wildcardOf(name, unexpanded, scope.table);
+  return findWildcard(name, unexpanded, scope.table);
 }
 
 type Host = Omit<Match, 'alias'>;
@@ -73,7 +73,7 @@ function withoutSearch(name: string, search: string | undefined): string | undef
   return end > 0 && name[end] === '.' ? name.slice(0, end) : undefined;
 }
 
-function wildcardOf(name: string, unexpanded: string | undefined, table: NameTable): Match | undefined {
+function findWildcard(name: string, unexpanded: string | undefined, table: NameTable): Match | undefined {
   if (table.wildcards === 0) return undefined;
   for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
     const direct = inTable(`*${name.slice(dot)}`, table);

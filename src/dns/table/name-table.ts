@@ -75,7 +75,7 @@ class TableBuilder {
       this.#invalid++;
       return;
     }
-    const wireName = wireNameOf(name);
+    const wireName = toWireName(name);
     if (name.startsWith('*.') && !this.#index.has(wireName)) this.#wildcards++;
     this.#index.set(wireName, this.#bounds.length);
     const start = this.#used;
@@ -109,7 +109,7 @@ class TableBuilder {
       size: index.size,
       invalid: this.#invalid,
       wildcards: this.#wildcards,
-      find: (name) => index.get(wireNameOf(name)),
+      find: (name) => index.get(toWireName(name)),
       findWire: (wireName) => index.get(wireName),
       addresses(id, family) {
         const first = family === 4 ? id : id + 1;
@@ -119,7 +119,7 @@ class TableBuilder {
   }
 }
 
-function wireNameOf(name: string): string {
+function toWireName(name: string): string {
   const bytes = nameBytes(name);
   return bytes.toString('latin1', 0, bytes.length - 1);
 }

@@ -3,7 +3,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { DnsAnswer, DnsClient, DnsQuery, DnsResolver } from '../types.ts';
 import { FLAG, HEADER_BYTES, MAX_MESSAGE_BYTES, RCODE, TYPE } from '../wire/constants.ts';
 import { addressRecords, cnameRecord, nameBytes } from '../wire/records.ts';
-import { rcodeOf, startReply } from '../wire/reply.ts';
+import { readRcode, startReply } from '../wire/reply.ts';
 import { findHost, type NameScope } from './lookup.ts';
 import type { NameId, NameTable } from './name-table.ts';
 
@@ -59,7 +59,7 @@ export function createTableResolver({ scope, random = Math.random }: TableResolv
 
 async function existing(query: DnsQuery, answer: DnsAnswer): Promise<Buffer> {
   const response = await answer;
-  return rcodeOf(response) === RCODE.NXDOMAIN ? startReply(query, FLAG.AA, RCODE.NOERROR) : response;
+  return readRcode(response) === RCODE.NXDOMAIN ? startReply(query, FLAG.AA, RCODE.NOERROR) : response;
 }
 
 /** @param alias to which a CNAME record leads, see `Match` */

@@ -29,7 +29,7 @@ const MAX_NAME_BYTES = 255;
 const POINTER = 0xc0;
 
 /** Undefined for a message that ends in the middle of something, or goes on after its last record. */
-export function layoutOf(bytes: Buffer): MessageLayout | undefined {
+export function parseLayout(bytes: Buffer): MessageLayout | undefined {
   if (bytes.length < HEADER_BYTES) return undefined;
   let at: number | undefined = HEADER_BYTES;
   for (let count = bytes.readUInt16BE(4); count > 0; count--) {

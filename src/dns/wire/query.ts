@@ -6,7 +6,7 @@
 import { decode } from 'dns-packet';
 import type { DnsEdns, DnsQuery } from '../types.ts';
 import { CLASS_IN, HEADER_BYTES, RCODE, TYPE } from './constants.ts';
-import { layoutOf } from './layout.ts';
+import { parseLayout } from './layout.ts';
 
 /** A query has one name, at most 255 bytes, and EDNS options: larger messages are refused. */
 export const MAX_QUERY_BYTES = 4096;
@@ -119,7 +119,7 @@ export function readAnyQuery(bytes: Buffer): DnsQuery | UnusableQuery {
   const oneQuestion = bytes.readUInt16BE(4) === 1 && bytes.readUInt32BE(6) === 0;
   if (!oneQuestion || bytes.readUInt16BE(10) > MAX_ADDITIONAL) return unusable(RCODE.FORMERR);
   if (bytes.length > MAX_QUERY_BYTES) return unusable(RCODE.FORMERR);
-  const layout = layoutOf(bytes);
+  const layout = parseLayout(bytes);
   if (layout === undefined) return unusable(RCODE.FORMERR);
   const { questionEnd, records } = layout;
   if (checkName(bytes, questionEnd - 4) === undefined || records.filter(({ type }) => type === TYPE.OPT).length > 1)

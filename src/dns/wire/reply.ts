@@ -1,7 +1,7 @@
 /** Builds responses, and changes those of others: OPT record, truncation. */
 import type { DnsQuery } from '../types.ts';
 import { FLAG, HEADER_BYTES, RCODE, TYPE } from './constants.ts';
-import { layoutOf } from './layout.ts';
+import { parseLayout } from './layout.ts';
 
 /** Flags of a query that its response repeats (RFC 1035 section 4.1.1, RFC 4035 section 3.2.2). */
 const REPEATED = FLAG.RD | FLAG.CD;
@@ -65,7 +65,7 @@ export function withOpt(message: Buffer, payload: number, rcode: number, dnssecO
  */
 export function truncated(message: Buffer, limit: number): Buffer {
   if (message.length <= limit) return message;
-  const layout = layoutOf(message);
+  const layout = parseLayout(message);
   if (layout === undefined) return message.subarray(0, HEADER_BYTES);
   const counts = { answer: 0, authority: 0, additional: 0 };
   let [end, cut] = [layout.questionEnd, false];
@@ -92,7 +92,7 @@ export function finished(query: DnsQuery, response: Buffer, limit: number, paylo
   return withOpt(short, payload, RCODE.NOERROR, query.edns.dnssecOk);
 }
 
-export function rcodeOf(message: Buffer): number {
+export function readRcode(message: Buffer): number {
   return message.readUInt16BE(2) & 0xf;
 }
 

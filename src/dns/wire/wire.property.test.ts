@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decode, encode, type Packet } from 'dns-packet';
 import fc from 'fast-check';
-import { readResponse, requestOf } from '../forward/request.ts';
+import { readResponse, toRequest } from '../forward/request.ts';
 import { createHandler } from '../server/handler.ts';
 import { createNameTable } from '../table/name-table.ts';
 import { createTableResolver } from '../table/table-resolver.ts';
 import { opt, silentLog } from '../testing/clients.ts';
 import type { DnsClient } from '../types.ts';
 import { addressBytes } from './addresses.ts';
-import { layoutOf } from './layout.ts';
+import { parseLayout } from './layout.ts';
 import { readAnyQuery, readPlainQuery, readQuery } from './query.ts';
 import { finished, truncated } from './reply.ts';
 
@@ -59,7 +59,7 @@ test('a message of any bytes is answered with a readable message of the same id,
       if (response === undefined) return;
       assert.ok(Buffer.isBuffer(response));
       assert.equal(response.readUInt16BE(0), bytes.readUInt16BE(0));
-      assert.ok(layoutOf(response) !== undefined);
+      assert.ok(parseLayout(response) !== undefined);
       assert.ok(decode(response).flag_qr);
     }),
     { numRuns: 3000 },
@@ -102,7 +102,7 @@ test('what is read of a usual query without dns-packet is what dns-packet reads'
 test('a response of any bytes is read or ignored', () => {
   const query = readQuery(queryOf('www.example.com', 'A'));
   assert.ok('bytes' in query);
-  const request = requestOf(query);
+  const request = toRequest(query);
   fc.assert(
     fc.property(
       fc.oneof(
@@ -122,7 +122,7 @@ test('a response of any bytes is read or ignored', () => {
 test('messages that lie about their contents are refused before they are decoded', () => {
   const header = Buffer.alloc(12);
   header.fill(0xff, 4);
-  assert.equal(layoutOf(header), undefined, 'counts');
+  assert.equal(parseLayout(header), undefined, 'counts');
   assert.deepEqual(readQuery(header), { rcode: 1, questionEnd: undefined, edns: false });
   const loop = Buffer.from(queryOf('a.b', 'A'));
   loop.writeUInt16BE(0xc00c, 12);

@@ -59,14 +59,14 @@ export class ConnectedProxies {
 
   /** A stream was opened by an authorized node; undefined where it is no proxy of a Gateway. */
   connected(node: ProxyNode, proxy: ConnectedProxy): { rejected(): void; disconnected(): void } | undefined {
-    const name = gatewayOf(node);
+    const name = findGateway(node);
     if (name === undefined || this.#closed) return undefined;
     const { namespace } = node;
     const key = `${namespace}/${name}`;
     const gateway = this.#gateways.get(key) ?? { key, namespace, proxies: new CountedProxies(), listeners: [] };
     this.#gateways.set(key, gateway);
     if (gateway.proxies.size === 0) this.#refresh(key);
-    const entry = new NotedProxy(key, namespace, podOf(node), proxy);
+    const entry = new NotedProxy(key, namespace, podName(node), proxy);
     if (gateway.proxies.add(entry)) this.#looks.add(entry);
     if (gateway.proxies.areCrowded) this.#turns.add(gateway);
     return {
@@ -92,11 +92,11 @@ export class ConnectedProxies {
 
   of(gateway: string): GatewayReport | undefined {
     const found = this.#gateways.get(gateway);
-    return found === undefined ? undefined : reportOf(found);
+    return found === undefined ? undefined : toReport(found);
   }
 
   report(): Report {
-    const reports = [...this.#gateways].map(([key, gateway]) => [key, reportOf(gateway)] as const);
+    const reports = [...this.#gateways].map(([key, gateway]) => [key, toReport(gateway)] as const);
     return new Map(reports.filter(([, { size }]) => size > 0));
   }
 
@@ -149,18 +149,18 @@ export class ConnectedProxies {
  * The Gateway that a node is a proxy of: its credential is that of the ServiceAccount made for the Gateway. Only
  * routers are sent its listeners: others have none to acknowledge, which would count as acknowledged.
  */
-function gatewayOf({ type, proxyless, labels, namespace, identity }: ProxyNode): string | undefined {
+function findGateway({ type, proxyless, labels, namespace, identity }: ProxyNode): string | undefined {
   if (type !== 'router' || proxyless === true) return undefined;
   const name = Object.hasOwn(labels, GATEWAY_NAME_LABEL) ? labels[GATEWAY_NAME_LABEL] : undefined;
   if (name === undefined || identity?.namespace !== namespace) return undefined;
   return identity.serviceAccount === managedName(name) ? name : undefined;
 }
 
-function podOf({ workload, namespace }: ProxyNode): string {
+function podName({ workload, namespace }: ProxyNode): string {
   return workload.slice(0, -namespace.length - 1);
 }
 
-function reportOf({ proxies }: Gateway): GatewayReport {
+function toReport({ proxies }: Gateway): GatewayReport {
   const answered = proxies.counted().filter(({ hasAnswered }) => hasAnswered);
   return new Map(answered.map((proxy) => [proxy.pod, proxy]));
 }

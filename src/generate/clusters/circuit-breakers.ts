@@ -2,7 +2,7 @@
 
 import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool, TcpKeepalive } from '../../resources/index.ts';
-import { durationOf } from '../common/index.ts';
+import { toDuration } from '../common/index.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
@@ -38,12 +38,12 @@ export function connectionSettings(
   const timeout = pool?.tcp?.connectTimeout ?? 0;
   const keepalive = pool?.tcp?.tcpKeepalive ?? meshKeepalive;
   return {
-    connectTimeout: durationOf(timeout > 0 ? timeout : meshConnectTimeoutMs),
-    ...(keepalive !== undefined && { upstreamConnectionOptions: { tcpKeepalive: keepaliveOf(keepalive) } }),
+    connectTimeout: toDuration(timeout > 0 ? timeout : meshConnectTimeoutMs),
+    ...(keepalive !== undefined && { upstreamConnectionOptions: { tcpKeepalive: toKeepalive(keepalive) } }),
   };
 }
 
-function keepaliveOf({ probes, time, interval }: TcpKeepalive): envoy.config.core.v3.TcpKeepalive.Input {
+function toKeepalive({ probes, time, interval }: TcpKeepalive): envoy.config.core.v3.TcpKeepalive.Input {
   return {
     ...(probes !== undefined && probes > 0 && { keepaliveProbes: { value: probes } }),
     ...(time !== undefined && { keepaliveTime: { value: wholeSeconds(time) } }),

@@ -1,6 +1,6 @@
 /** Clusters whose endpoints Envoy resolves by name. */
 import { envoy, packAny } from '../../protobuf/index.ts';
-import { durationOf } from '../common/index.ts';
+import { toDuration } from '../common/index.ts';
 import type { NodeFamilies } from '../types.ts';
 import { STRICT_DNS } from './static.ts';
 
@@ -30,7 +30,7 @@ export interface DnsSettings {
 }
 
 export function dnsDiscovery({ families, refreshRateMs, typed }: DnsSettings): Cluster {
-  const common = { dnsRefreshRate: durationOf(refreshRateMs), respectDnsTtl: true };
+  const common = { dnsRefreshRate: toDuration(refreshRateMs), respectDnsTtl: true };
   if (!typed) return { type: STRICT_DNS, ...common, dnsLookupFamily: OLD_LOOKUP_FAMILY[families] };
   const config = { ...common, dnsLookupFamily: LOOKUP_FAMILY[families] };
   return { clusterType: { name: 'envoy.cluster.dns', typedConfig: packAny(DnsCluster, config) } };

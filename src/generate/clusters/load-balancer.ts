@@ -1,7 +1,7 @@
 /** How a cluster chooses among its endpoints. */
 import type { envoy } from '../../protobuf/index.ts';
 import type { ConsistentHash, LoadBalancerSettings } from '../../resources/index.ts';
-import { durationOf } from '../common/index.ts';
+import { toDuration } from '../common/index.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 type Balancing = Pick<
@@ -25,7 +25,7 @@ const MAX_RING_SIZE = 8_388_608;
 export function loadBalancing(settings: LoadBalancerSettings | undefined): Balancing {
   if (settings?.consistentHash !== undefined) return consistentHashing(settings.consistentHash);
   const warmup = settings?.warmup?.duration ?? settings?.warmupDurationSecs;
-  const slowStart = warmup !== undefined && warmup > 0 ? { slowStartConfig: slowStartOf(settings, warmup) } : undefined;
+  const slowStart = warmup !== undefined && warmup > 0 ? { slowStartConfig: toSlowStart(settings, warmup) } : undefined;
   switch (settings?.simple) {
     case 'LEAST_REQUEST':
       return { lbPolicy: LEAST_REQUEST, ...(slowStart && { leastRequestLbConfig: slowStart }) };
@@ -36,13 +36,13 @@ export function loadBalancing(settings: LoadBalancerSettings | undefined): Balan
   }
 }
 
-function slowStartOf(
+function toSlowStart(
   settings: LoadBalancerSettings | undefined,
   windowMs: number,
 ): envoy.config.cluster.v3.Cluster.SlowStartConfig.Input {
   const { minimumPercent, aggression } = settings?.warmup ?? {};
   return {
-    slowStartWindow: durationOf(windowMs),
+    slowStartWindow: toDuration(windowMs),
     ...(minimumPercent !== undefined && { minWeightPercent: { value: minimumPercent } }),
     ...(aggression !== undefined && {
       aggression: { defaultValue: aggression, runtimeKey: 'upstream.slow_start.aggression' },

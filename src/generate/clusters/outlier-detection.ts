@@ -1,7 +1,7 @@
 /** Which failures eject an endpoint from load balancing, and for how long. */
 import type { envoy } from '../../protobuf/index.ts';
 import type { OutlierDetection } from '../../resources/index.ts';
-import { durationOf } from '../common/index.ts';
+import { toDuration } from '../common/index.ts';
 
 type Message = envoy.config.cluster.v3.OutlierDetection.Input;
 
@@ -27,8 +27,8 @@ export function outlierDetection(settings: OutlierDetection): Message {
     // ejected, because of the default of 10 %.
     alwaysEjectOneHost: { value: true },
     ...countedErrors(settings),
-    ...(isOwn(interval, DEFAULT_INTERVAL_MS) && { interval: durationOf(interval) }),
-    ...(isOwn(baseEjectionTime, DEFAULT_EJECTION_MS) && { baseEjectionTime: durationOf(baseEjectionTime) }),
+    ...(isOwn(interval, DEFAULT_INTERVAL_MS) && { interval: toDuration(interval) }),
+    ...(isOwn(baseEjectionTime, DEFAULT_EJECTION_MS) && { baseEjectionTime: toDuration(baseEjectionTime) }),
     ...(maxEjectionPercent !== undefined &&
       maxEjectionPercent > 0 && { maxEjectionPercent: { value: Math.min(100, maxEjectionPercent) } }),
     ...localOriginErrors(settings),

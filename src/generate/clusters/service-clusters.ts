@@ -264,7 +264,7 @@ function serviceCluster(
       ? { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED }
       : { ...balanced(mesh, target), ...discovered(inputs, name, target, discovery, false) }),
   };
-  return resourceOf(cluster, name, discovery);
+  return encodeCluster(cluster, name, discovery);
 }
 
 /** Traffic of a cluster: TCP proxies lead to it too where the protocol is detected. */
@@ -288,10 +288,10 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
     ...balanced(mesh, target),
     ...discovered(inputs, name, target, discovery, true),
   };
-  return resourceOf(cluster, name, discovery);
+  return encodeCluster(cluster, name, discovery);
 }
 
-function resourceOf(cluster: Cluster, name: string, discovery: Discovery): GeneratedResource {
+function encodeCluster(cluster: Cluster, name: string, discovery: Discovery): GeneratedResource {
   const bytes = encode(envoy.config.cluster.v3.Cluster, cluster);
   return { name, bytes, refs: discovery === 'eds' ? [cluster.edsClusterConfig?.serviceName ?? name] : [] };
 }

@@ -3,11 +3,11 @@ import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool } from '../../resources/index.ts';
 import {
   BLACKHOLE_CLUSTER,
-  durationOf,
   familiesOf,
   INBOUND_PASSTHROUGH_CLUSTER_IPV4,
   INBOUND_PASSTHROUGH_CLUSTER_IPV6,
   PASSTHROUGH_CLUSTER,
+  toDuration,
 } from '../common/index.ts';
 import type { IpFamily, NodeFamilies } from '../types.ts';
 import { circuitBreakers } from './circuit-breakers.ts';
@@ -38,7 +38,7 @@ export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
     name: PASSTHROUGH_CLUSTER,
     type: ORIGINAL_DST,
     lbPolicy: CLUSTER_PROVIDED,
-    connectTimeout: durationOf(connectTimeoutMs),
+    connectTimeout: toDuration(connectTimeoutMs),
     ...circuitBreakers(undefined),
     // Requests keep their protocol: gRPC without TLS (h2c) must stay HTTP/2.
     ...protocolOptions('client', PASSTHROUGH_POOL),
@@ -51,7 +51,7 @@ export function blackHoleCluster(connectTimeoutMs: number): NamedCluster {
 
 /** Has no endpoints: traffic to it is refused. */
 export function emptyCluster(name: string, connectTimeoutMs: number): NamedCluster {
-  return { name, type: STATIC, connectTimeout: durationOf(connectTimeoutMs) };
+  return { name, type: STATIC, connectTimeout: toDuration(connectTimeoutMs) };
 }
 
 export function inboundPassthroughCluster(family: IpFamily, connectTimeoutMs: number): NamedCluster {

@@ -3,7 +3,7 @@
 import type { Protocol } from '../../model/index.ts';
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
 import type { ConnectionPool } from '../../resources/index.ts';
-import { durationOf } from '../common/index.ts';
+import { toDuration } from '../common/index.ts';
 import type { ServerNames } from './upstream-names.ts';
 
 const { HttpProtocolOptions } = envoy.extensions.upstreams.http.v3;
@@ -79,9 +79,9 @@ function commonOptions(pool: ConnectionPool | undefined): envoy.config.core.v3.H
   const perConnection = pool?.http?.maxRequestsPerConnection ?? 0;
   const duration = pool?.tcp?.maxConnectionDuration ?? 0;
   const options = {
-    ...(idle !== undefined && { idleTimeout: durationOf(idle) }),
+    ...(idle !== undefined && { idleTimeout: toDuration(idle) }),
     ...(perConnection > 0 && { maxRequestsPerConnection: { value: perConnection } }),
-    ...(duration > 0 && { maxConnectionDuration: durationOf(duration) }),
+    ...(duration > 0 && { maxConnectionDuration: toDuration(duration) }),
   };
   return Object.keys(options).length === 0 ? undefined : options;
 }

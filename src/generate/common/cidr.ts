@@ -15,17 +15,17 @@ export function parseRange(text: string): Range | undefined {
   if (bytes === undefined || more.length > 0) return undefined;
   const bits = length === undefined ? bytes.length * 8 : Number(length);
   if (!Number.isInteger(bits) || bits < 0 || bits > bytes.length * 8) return undefined;
-  return { bytes: bytes.map((byte, index) => byte & maskOf(bits - index * 8)), bits };
+  return { bytes: bytes.map((byte, index) => byte & prefixMask(bits - index * 8)), bits };
 }
 
 /** Mask of one byte of which `bits` are left in the prefix. */
-function maskOf(bits: number): number {
+function prefixMask(bits: number): number {
   return (0xff00 >> Math.max(0, Math.min(8, bits))) & 0xff;
 }
 
 /** The range of this prefix length around another one, as text that is equal for equal ranges. */
 export function maskedRange({ bytes }: Range, bits: number): string {
-  return `${bytes.map((byte, index) => byte & maskOf(bits - index * 8)).join('.')}/${bits}`;
+  return `${bytes.map((byte, index) => byte & prefixMask(bits - index * 8)).join('.')}/${bits}`;
 }
 
 /** Whether it is a range of more than one address. */
@@ -38,7 +38,7 @@ export function isRange(text: string): boolean {
 export function rangeHolds(range: string, address: string): boolean {
   const [outer, inner] = [parseRange(range), parseRange(address)];
   if (outer === undefined || inner === undefined || outer.bytes.length !== inner.bytes.length) return false;
-  return outer.bytes.every((byte, index) => byte === ((inner.bytes[index] ?? 0) & maskOf(outer.bits - index * 8)));
+  return outer.bytes.every((byte, index) => byte === ((inner.bytes[index] ?? 0) & prefixMask(outer.bits - index * 8)));
 }
 
 /** Equal for texts with the same address or range; other texts (socket paths) are their own key. */

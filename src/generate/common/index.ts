@@ -52,5 +52,5 @@ export {
 } from './names.ts';
 export { RangeIndex } from './range-index.ts';
 export { type EffectivePolicy, effectivePolicy, gatewayPolicy, isGatewayTls } from './traffic-policy.ts';
-export { API_VERSION_V3, addressOf, adsConfigSource, durationOf, isIpAddress, isSocketPath } from './values.ts';
+export { API_VERSION_V3, addressOf, adsConfigSource, isIpAddress, isSocketPath, toDuration } from './values.ts';
 export { addressedScope, scopeIdOfView, scopeOfView } from './view-scope.ts';

@@ -8,7 +8,7 @@ import { SDS_CLUSTER } from '../../core/proxy.ts';
 import type { ModelSettings } from '../../model/index.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
-import { API_VERSION_V3, durationOf, isIpAddress } from './values.ts';
+import { API_VERSION_V3, isIpAddress, toDuration } from './values.ts';
 
 const { DownstreamTlsContext, TlsParameters } = envoy.extensions.transport_sockets.tls.v3;
 const { SanType } = envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher;
@@ -104,7 +104,7 @@ function agentSecret(name: string, waitMs = 0): SecretConfig {
         transportApiVersion: API_VERSION_V3,
         grpcServices: [{ envoyGrpc: { clusterName: SDS_CLUSTER } }],
       },
-      initialFetchTimeout: durationOf(waitMs),
+      initialFetchTimeout: toDuration(waitMs),
       resourceApiVersion: API_VERSION_V3,
     },
   };

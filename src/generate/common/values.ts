@@ -8,7 +8,7 @@ import type { envoy, google } from '../../protobuf/index.ts';
 const MAX_MILLIS = 2_562_047 * 3_600_000;
 
 /** `google.protobuf.Duration` of milliseconds (fractions down to nanoseconds are kept). */
-export function durationOf(milliseconds: number): google.protobuf.Duration.Input {
+export function toDuration(milliseconds: number): google.protobuf.Duration.Input {
   const bounded = Math.min(milliseconds, MAX_MILLIS);
   const seconds = Math.trunc(bounded / 1000);
   const nanos = Math.round((bounded - seconds * 1000) * 1e6);
@@ -36,7 +36,7 @@ export function isIpAddress(address: string): boolean {
 export function adsConfigSource(initialFetchTimeoutMs: number): envoy.config.core.v3.ConfigSource.Input {
   return {
     ads: {},
-    initialFetchTimeout: durationOf(initialFetchTimeoutMs),
+    initialFetchTimeout: toDuration(initialFetchTimeoutMs),
     resourceApiVersion: API_VERSION_V3,
   };
 }

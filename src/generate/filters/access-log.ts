@@ -84,7 +84,7 @@ function streamLog(mesh: LogConfig, view: ProxyCapabilities): TypedConfig | unde
 }
 
 function logFormat({ accessLogFormat, accessLogEncoding }: LogConfig): LogFormat {
-  if (accessLogEncoding === 'JSON') return { jsonFormat: structOf(jsonObject(accessLogFormat) ?? DEFAULT_FIELDS) };
+  if (accessLogEncoding === 'JSON') return { jsonFormat: toStruct(jsonObject(accessLogFormat) ?? DEFAULT_FIELDS) };
   const text = accessLogFormat === '' ? DEFAULT_TEXT : accessLogFormat;
   // Envoy writes the format as it is: without an end of line, lines would run together.
   return { textFormatSource: { inlineString: text.endsWith('\n') ? text : `${text}\n` } };
@@ -100,7 +100,7 @@ function jsonObject(text: string): object | undefined {
   }
 }
 
-function structOf(object: object): google.protobuf.Struct.Input {
+function toStruct(object: object): google.protobuf.Struct.Input {
   return { fields: Object.fromEntries(Object.entries(object).map(([key, value]) => [key, jsonValue(value)])) };
 }
 
@@ -114,5 +114,5 @@ function jsonValue(value: unknown): google.protobuf.Value.Input {
       return { boolValue: value };
   }
   if (Array.isArray(value)) return { listValue: { values: value.map(jsonValue) } };
-  return typeof value === 'object' && value !== null ? { structValue: structOf(value) } : { nullValue: 0 };
+  return typeof value === 'object' && value !== null ? { structValue: toStruct(value) } : { nullValue: 0 };
 }

@@ -5,7 +5,7 @@
  */
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
-import { durationOf } from '../common/index.ts';
+import { toDuration } from '../common/index.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
 const { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_FORWARD_ONLY } =
@@ -28,6 +28,6 @@ export function edgeSettings({ defaultConfig }: MeshConfig): Partial<Manager> {
     xffNumTrustedHops: numTrustedProxies,
     forwardClientCertDetails: details,
     setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true },
-    requestHeadersTimeout: durationOf(REQUEST_HEADERS_TIMEOUT_MS),
+    requestHeadersTimeout: toDuration(REQUEST_HEADERS_TIMEOUT_MS),
   };
 }

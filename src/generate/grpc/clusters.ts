@@ -12,11 +12,11 @@ import { loadBalancing, type MeshPeering, meshPeers } from '../clusters/index.ts
 import {
   adsConfigSource,
   clusterName,
-  durationOf,
   type EffectivePolicy,
   effectivePolicy,
   InputCache,
   scopeOfView,
+  toDuration,
 } from '../common/index.ts';
 import {
   assignEndpoints,
@@ -91,7 +91,7 @@ function clustersOf(inputs: ClusterInputs): UnitOutput {
       if (problem !== undefined) {
         const message = `${name} is left out for gRPC applications: ${problem}`;
         findings.push({ metric: 'ctl_missing_credentials', type: 'cds', unit: service.hostname, message });
-      } else if (typeof discovery !== 'string') resources.set(name, clusterOf(inputs, name, target, discovery));
+      } else if (typeof discovery !== 'string') resources.set(name, buildCluster(inputs, name, target, discovery));
     }
   }
   return { resources: [...resources.values()], findings };
@@ -123,7 +123,12 @@ function discoveryFor(
   return { type: DiscoveryType.LOGICAL_DNS, loadAssignment: assignmentMessage(assignment) };
 }
 
-function clusterOf(inputs: ClusterInputs, name: string, target: ClusterTarget, discovery: Cluster): GeneratedResource {
+function buildCluster(
+  inputs: ClusterInputs,
+  name: string,
+  target: ClusterTarget,
+  discovery: Cluster,
+): GeneratedResource {
   const { tls, connectionPool, outlierDetection, loadBalancer } = target.policy;
   const cluster: Cluster = {
     name,
@@ -174,8 +179,8 @@ function ejection(settings: OutlierDetection): envoy.config.cluster.v3.OutlierDe
     failurePercentageThreshold: { value: NEARLY_ALL },
     failurePercentageMinimumHosts: { value: 1 },
     failurePercentageRequestVolume: { value: Number.isFinite(errors) ? errors : 0 },
-    ...(interval !== undefined && interval > 0 && { interval: durationOf(interval) }),
-    ...(baseEjectionTime !== undefined && baseEjectionTime > 0 && { baseEjectionTime: durationOf(baseEjectionTime) }),
+    ...(interval !== undefined && interval > 0 && { interval: toDuration(interval) }),
+    ...(baseEjectionTime !== undefined && baseEjectionTime > 0 && { baseEjectionTime: toDuration(baseEjectionTime) }),
     ...(maxEjectionPercent !== undefined &&
       maxEjectionPercent > 0 && { maxEjectionPercent: { value: Math.min(100, maxEjectionPercent) } }),
   };

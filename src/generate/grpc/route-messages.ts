@@ -24,7 +24,7 @@ export function grpcRoutes(
 ): Route[] {
   const fault = route ? typedPerFilterConfig?.[FAULT_FILTER] : failure(directResponse?.status ?? 0);
   const action = route ? forwarding(route) : { cluster };
-  return matchesOf(match ?? {}).map((each) => ({
+  return toGrpcMatches(match ?? {}).map((each) => ({
     ...(name ? { name } : {}),
     match: each,
     route: action,
@@ -32,15 +32,15 @@ export function grpcRoutes(
   }));
 }
 
-function matchesOf(match: RouteMatch): RouteMatch[] {
+function toGrpcMatches(match: RouteMatch): RouteMatch[] {
   // gRPC requests have no query.
   if ((match.queryParameters?.length ?? 0) > 0) return [];
-  const path = pathOf(match);
-  const headers = headersOf(match.headers ?? []);
+  const path = toGrpcPath(match);
+  const headers = toGrpcHeaders(match.headers ?? []);
   return headers.map((each) => ({ ...path, ...(each.length > 0 ? { headers: each } : {}) }));
 }
 
-function pathOf({ prefix, path, safeRegex, pathSeparatedPrefix, caseSensitive }: RouteMatch): RouteMatch {
+function toGrpcPath({ prefix, path, safeRegex, pathSeparatedPrefix, caseSensitive }: RouteMatch): RouteMatch {
   if (pathSeparatedPrefix) {
     const flags = caseSensitive?.value === false ? '(?i)' : '';
     return { safeRegex: { regex: `${flags}${escapeRegex(pathSeparatedPrefix)}(/.*)?` } };
@@ -55,7 +55,7 @@ function escapeRegex(text: string): string {
 }
 
 /** Alternative lists of header matchers; none when no request matches. */
-function headersOf(matchers: readonly HeaderMatcher[]): HeaderMatcher[][] {
+function toGrpcHeaders(matchers: readonly HeaderMatcher[]): HeaderMatcher[][] {
   let lists: HeaderMatcher[][] = [[]];
   let absent = 0;
   for (const matcher of matchers) {
@@ -109,10 +109,10 @@ function matchesText({ stringMatch, presentMatch }: HeaderMatcher, text: string)
 function forwarding(route: RouteAction): RouteAction {
   const { timeout } = route;
   const limited = timeout && ((timeout.seconds ?? 0) !== 0 || (timeout.nanos ?? 0) !== 0);
-  const retryPolicy = retriesOf(route);
-  const hashPolicy = (route.hashPolicy ?? []).flatMap((policy) => hashOf(policy) ?? []);
+  const retryPolicy = toGrpcRetries(route);
+  const hashPolicy = (route.hashPolicy ?? []).flatMap((policy) => toGrpcHash(policy) ?? []);
   return {
-    ...clustersOf(route),
+    ...toGrpcClusters(route),
     ...(limited ? { maxStreamDuration: { maxStreamDuration: timeout } } : {}),
     ...(retryPolicy ? { retryPolicy } : {}),
     ...(hashPolicy.length > 0 ? { hashPolicy } : {}),
@@ -141,7 +141,7 @@ function failure(httpStatus: number): google.protobuf.Any.Input {
 }
 
 /** Clusters by name: gRPC has no other settings for destinations. */
-function clustersOf({ cluster, weightedClusters }: RouteAction): Pick<RouteAction, 'cluster' | 'weightedClusters'> {
+function toGrpcClusters({ cluster, weightedClusters }: RouteAction): Pick<RouteAction, 'cluster' | 'weightedClusters'> {
   if (!weightedClusters) return { cluster: cluster ?? '' };
   const weights = new Map<string, number>();
   for (const { name, weight } of weightedClusters.clusters ?? []) {
@@ -160,7 +160,7 @@ const CONDITIONS: ReadonlySet<string> = new Set([
   'unavailable',
 ]);
 
-function retriesOf({ retryPolicy }: RouteAction): RouteAction['retryPolicy'] | undefined {
+function toGrpcRetries({ retryPolicy }: RouteAction): RouteAction['retryPolicy'] | undefined {
   const conditions = (retryPolicy?.retryOn ?? '').split(',').filter((condition) => CONDITIONS.has(condition));
   if (conditions.length === 0) return undefined;
   const { numRetries, retryBackOff } = retryPolicy ?? {};
@@ -175,7 +175,7 @@ function retriesOf({ retryPolicy }: RouteAction): RouteAction['retryPolicy'] | u
 const CHANNEL_ID = 'io.grpc.channel_id';
 
 /** The nearest to a client's address is its channel. Cookies and query parameters do not exist. */
-function hashOf({ header, connectionProperties }: HashPolicy): HashPolicy | undefined {
+function toGrpcHash({ header, connectionProperties }: HashPolicy): HashPolicy | undefined {
   if (header) return { header };
   return connectionProperties?.sourceIp === true ? { filterState: { key: CHANNEL_ID } } : undefined;
 }

@@ -29,10 +29,10 @@ type ByPort = ReadonlyMap<number, readonly ServicePortEntry[]>;
  * Port number → service ports, in the order of host names; ports ascend. Without UDP ports, which Envoy does not get.
  */
 export function servicesByPort(memos: Memos, services: PMap<Service>): ByPort {
-  return memos.weak<PMap<Service>, ByPort>('services by port').get(services, () => indexOf(memos, services));
+  return memos.weak<PMap<Service>, ByPort>('services by port').get(services, () => getIndex(memos, services));
 }
 
-function indexOf(memos: Memos, services: PMap<Service>): ByPort {
+function getIndex(memos: Memos, services: PMap<Service>): ByPort {
   const byPort = new Map<number, ServicePortEntry[]>();
   for (const [, service] of services.sorted()) {
     for (const entry of entriesOf(memos, service)) {

@@ -63,21 +63,21 @@ function add<T>(lists: Map<string, T[]>, key: string, item: T): void {
   else list.push(item);
 }
 
-function indexOf(memos: Memos, list: List): HostIndex {
+function getIndex(memos: Memos, list: List): HostIndex {
   return memos.weak<List, HostIndex>('virtual services by host').get(list, () => new HostIndex(list));
 }
 
 /** The virtual services of a list that are for `host`, each once, in the order of the list. */
 export function virtualServicesFor(memos: Memos, list: List, host: string): List {
-  return indexOf(memos, list).for(host);
+  return getIndex(memos, list).for(host);
 }
 
 /** The virtual services of a list that may have a host in common with these, each once, in the order of the list. */
 export function virtualServicesForAny(memos: Memos, list: List, hosts: readonly string[]): List {
-  return indexOf(memos, list).forAny(hosts);
+  return getIndex(memos, list).forAny(hosts);
 }
 
 /** The target hosts of a list of virtual services; the same object for the same list. */
 export function targetHosts(memos: Memos, list: List): ReadonlySet<string> {
-  return indexOf(memos, list).targetHosts;
+  return getIndex(memos, list).targetHosts;
 }

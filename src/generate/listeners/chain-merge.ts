@@ -36,7 +36,7 @@ export function mergeChains(chains: readonly L4Chain[]): MergedChains {
       free.set(key, group);
     }
     for (const { ranges: remaining, names } of free.values()) {
-      merged.push({ ...matchOf(remaining, names), filters });
+      merged.push({ ...toChainMatch(remaining, names), filters });
       matchesServerNames ||= !names.includes(ANY);
     }
     for (const other of lost) conflicts.push(`${owner}: connections that match it already belong to ${other}`);
@@ -81,7 +81,7 @@ function canonicalRanges(ranges: readonly string[]): ReadonlySet<string> {
   );
 }
 
-function matchOf(ranges: readonly string[], names: readonly string[]): Pick<FilterChain, 'filterChainMatch'> {
+function toChainMatch(ranges: readonly string[], names: readonly string[]): Pick<FilterChain, 'filterChainMatch'> {
   const prefixRanges = ranges.flatMap((range) => (range === ANY ? [] : (cidrRange(range) ?? [])));
   const serverNames = names.filter((name) => name !== ANY);
   if (prefixRanges.length === 0 && serverNames.length === 0) return {};

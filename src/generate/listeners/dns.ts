@@ -8,7 +8,7 @@ import type { Memos } from '../../core/memo.ts';
 import { DNS_LISTENER } from '../../core/proxy.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { delimitedLength, writeDelimitedHead } from '../../protobuf/wire/index.ts';
-import { DNS_LISTENER_UNIT, durationOf, joinedResource, loopbackBinds } from '../common/index.ts';
+import { DNS_LISTENER_UNIT, joinedResource, loopbackBinds, toDuration } from '../common/index.ts';
 import { DNS_FILTER, hasExtension, typedConfig } from '../filters/index.ts';
 import { encodedChunks, type Name, namesOf } from '../names/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
@@ -63,7 +63,7 @@ export function dnsListener(snapshot: MeshReader, view: OutboundView, scope: Sco
   const byFamilies = snapshot.memos
     .weak<readonly Name[], Map<string, GeneratedResource>>('DNS listeners')
     .get(names, () => new Map());
-  const resource = byFamilies.get(view.families) ?? listenerOf(snapshot.memos, view, served);
+  const resource = byFamilies.get(view.families) ?? buildListener(snapshot.memos, view, served);
   byFamilies.set(view.families, resource);
   return { resources: [resource], findings: names.length === served.length ? [] : [tooMany(names.length)] };
 }
@@ -89,7 +89,7 @@ function servedNames(names: readonly Name[]): readonly Name[] {
   return [...own, ...names.filter(({ short }) => short !== undefined)].slice(0, MAX_NAMES);
 }
 
-function listenerOf(memos: Memos, view: OutboundView, names: readonly Name[]): GeneratedResource {
+function buildListener(memos: Memos, view: OutboundView, names: readonly Name[]): GeneratedResource {
   const { bind, extraBind } = loopbackBinds(view);
   const listener = encode(Listener, {
     name: DNS_LISTENER,
@@ -100,10 +100,10 @@ function listenerOf(memos: Memos, view: OutboundView, names: readonly Name[]): G
   });
   const table = [
     encode(DnsTable, { externalRetryCount: RETRIES }),
-    ...encodedChunks(memos, 'chunks of DNS listeners', names, domainOf),
+    ...encodedChunks(memos, 'chunks of DNS listeners', names, encodeDomain),
   ];
   const clientConfig = {
-    resolverTimeout: durationOf(RESOLVER_TIMEOUT_MS),
+    resolverTimeout: toDuration(RESOLVER_TIMEOUT_MS),
     maxPendingLookups: MAX_PENDING_LOOKUPS,
     typedDnsResolverConfig: typedConfig(CARES, CaresDnsResolverConfig, RESOLVERS),
   };
@@ -123,9 +123,9 @@ function udpAddress(address: string): envoy.config.core.v3.Address.Input {
 }
 
 /** An entry of `virtual_domains`. */
-function domainOf({ host, ips }: Name): Uint8Array {
+function encodeDomain({ host, ips }: Name): Uint8Array {
   const endpoint = { addressList: { address: ips } };
-  return encode(DnsTable, { virtualDomains: [{ name: host, endpoint, answerTtl: durationOf(ANSWER_TTL_MS) }] });
+  return encode(DnsTable, { virtualDomains: [{ name: host, endpoint, answerTtl: toDuration(ANSWER_TTL_MS) }] });
 }
 
 function inField(field: number, content: readonly Uint8Array[]): readonly Uint8Array[] {

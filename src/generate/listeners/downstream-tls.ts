@@ -5,7 +5,7 @@
 import { authoritiesFileName, keyPairFileName } from '../../core/tls/file-secret-names.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/index.ts';
-import { agentFileSecret, agentKubernetesSecret, durationOf, exactName, TLS_SOCKET } from '../common/index.ts';
+import { agentFileSecret, agentKubernetesSecret, exactName, TLS_SOCKET, toDuration } from '../common/index.ts';
 import { type FilterChain, typedConfig } from '../filters/index.ts';
 import { adsSecret, type RequestedSecret, type ServerCredentials } from '../secrets/index.ts';
 
@@ -23,7 +23,7 @@ const HANDSHAKE_TIMEOUT_MS = 15_000;
 
 /** For each filter chain that terminates TLS of unknown clients. */
 export const HANDSHAKE_LIMIT: Pick<FilterChain, 'transportSocketConnectTimeout'> = {
-  transportSocketConnectTimeout: durationOf(HANDSHAKE_TIMEOUT_MS),
+  transportSocketConnectTimeout: toDuration(HANDSHAKE_TIMEOUT_MS),
 };
 
 /**

@@ -1,7 +1,7 @@
 /** The HTTP connection manager for sidecars and gateways. */
 
 import { envoy } from '../../protobuf/index.ts';
-import { adsConfigSource, durationOf } from '../common/index.ts';
+import { adsConfigSource, toDuration } from '../common/index.ts';
 import {
   accessLogs,
   CORS_FILTER,
@@ -56,7 +56,7 @@ export function httpConnectionManager(
   options: HttpConnectionManagerOptions,
 ): NetworkFilter {
   const guarded = view.part !== 'outbound' && guardsPaths(snapshot, view);
-  return managerOf(
+  return buildManager(
     { mesh: snapshot.mesh, settings: snapshot.settings, capabilities: view.capabilities },
     guarded,
     options,
@@ -71,10 +71,10 @@ export function outboundConnectionManager(
   sources: ManagerSources,
   options: Omit<HttpConnectionManagerOptions, 'guards'>,
 ): NetworkFilter {
-  return managerOf(sources, false, options);
+  return buildManager(sources, false, options);
 }
 
-function managerOf(sources: ManagerSources, guarded: boolean, options: HttpConnectionManagerOptions): NetworkFilter {
+function buildManager(sources: ManagerSources, guarded: boolean, options: HttpConnectionManagerOptions): NetworkFilter {
   const { mesh, settings } = sources;
   const { routes } = options;
   return typedConfig(HTTP_CONNECTION_MANAGER, HttpConnectionManager, {
@@ -89,7 +89,7 @@ function managerOf(sources: ManagerSources, guarded: boolean, options: HttpConne
     ...(settings.http10 && { httpProtocolOptions: { acceptHttp_10: true } }),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
     // Long polls and idle gRPC streams are up to the application; Envoy would end them after five minutes.
-    streamIdleTimeout: durationOf(0),
+    streamIdleTimeout: toDuration(0),
     // A complete name may end with a dot (RFC 3986, section 3.2.2). Envoy removes it before policies and routes see it.
     stripTrailingHostDot: true,
     ...pathNormalization(mesh, guarded),

@@ -1,6 +1,6 @@
 /** Listener filters: they inspect a connection before a filter chain is chosen for it. */
 import { envoy } from '../../protobuf/index.ts';
-import { durationOf } from '../common/index.ts';
+import { toDuration } from '../common/index.ts';
 import {
   type FilterChain,
   HTTP_INSPECTOR,
@@ -46,7 +46,7 @@ export function httpInspector(view: ProxyCapabilities, ports?: InspectedPorts): 
 export function detectionTimeout(
   milliseconds: number,
 ): Pick<Listener, 'listenerFiltersTimeout' | 'continueOnListenerFiltersTimeout'> {
-  return { listenerFiltersTimeout: durationOf(milliseconds), continueOnListenerFiltersTimeout: true };
+  return { listenerFiltersTimeout: toDuration(milliseconds), continueOnListenerFiltersTimeout: true };
 }
 
 /**

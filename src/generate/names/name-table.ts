@@ -29,7 +29,7 @@ export function nameTable(snapshot: MeshReader, view: NamedView, unit: Unit): Un
   const names = namesOf(snapshot, scope.services, networkOf(view));
   const table = memos.weak<readonly Name[], GeneratedResource>('name tables').get(names, () => {
     // A message is the concatenation of its fields.
-    return joinedResource(NAME_TABLE, encodedChunks(memos, 'chunks of name tables', names, entryOf), []);
+    return joinedResource(NAME_TABLE, encodedChunks(memos, 'chunks of name tables', names, encodeEntry), []);
   });
   return { resources: [table], findings: [] };
 }
@@ -43,7 +43,7 @@ function networkOf(view: NamedView): string {
   return view.part === 'gateway' ? '' : (view.dns?.network ?? '');
 }
 
-function entryOf({ host, ips, short }: Name): Uint8Array {
+function encodeEntry({ host, ips, short }: Name): Uint8Array {
   const info =
     short === undefined
       ? { ips, registry: 'External' }

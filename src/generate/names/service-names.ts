@@ -31,7 +31,7 @@ export function serviceName(memos: Memos, service: Service): Name | undefined {
   return memos.weak<Service, Name | undefined>('names of services').get(service, () => {
     // An address range is not an address of the name.
     const ips = addressesOf(memos, service).flatMap((address) => ('bind' in address ? address.bind : []));
-    return ips.length === 0 ? undefined : nameOf(service, '', ips);
+    return ips.length === 0 ? undefined : toName(service, '', ips);
   });
 }
 
@@ -49,12 +49,12 @@ export function headlessNames(service: Service, endpoints: readonly Endpoint[]):
   }
   const pods = [...byPod].sort(([a], [b]) => (a < b ? -1 : 1));
   return {
-    own: all.size === 0 ? undefined : nameOf(service, '', [...all].sort()),
-    pods: pods.map(([pod, ips]) => nameOf(service, `${pod}.`, [...ips].sort())),
+    own: all.size === 0 ? undefined : toName(service, '', [...all].sort()),
+    pods: pods.map(([pod, ips]) => toName(service, `${pod}.`, [...ips].sort())),
   };
 }
 
-function nameOf(service: Service, prefix: string, ips: readonly string[]): Name {
+function toName(service: Service, prefix: string, ips: readonly string[]): Name {
   const { hostname, registry, shortName, namespace } = service;
   const host = `${prefix}${hostname}`;
   const name = { host, ips, endsChunk: endsChunk(host) };

@@ -41,8 +41,8 @@ export function fitting(
   let attempts = MAX_FORMER_ATTEMPTS;
   for (let replaced = 0; ; replaced++) {
     const { count, output } = longest(choice, attempt);
-    if (count === choice.length) return { output, misfits: misfitsOf(current, choice) };
-    if (replaced === MAX_REPLACED) return { output, misfits: misfitsOf(current, choice.slice(0, count)) };
+    if (count === choice.length) return { output, misfits: listMisfits(current, choice) };
+    if (replaced === MAX_REPLACED) return { output, misfits: listMisfits(current, choice.slice(0, count)) };
     let next: Choice | undefined;
     for (const candidate of replacements(choice, count, former)) {
       if (attempts-- <= 0) break;
@@ -101,7 +101,7 @@ function namespaceOf({ key }: AppliedFilter): string | undefined {
   return key.split('/')[1];
 }
 
-function misfitsOf(current: readonly AppliedFilter[], choice: Choice): readonly Misfit[] {
+function listMisfits(current: readonly AppliedFilter[], choice: Choice): readonly Misfit[] {
   return current.flatMap(({ key }, index): Misfit[] => {
     const chosen = choice[index];
     if (chosen === undefined) return [{ key, use: 'nothing' }];

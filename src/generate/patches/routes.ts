@@ -72,7 +72,7 @@ const CONFIGURATION_KEYS: PatchKeys<{ readonly name: string; readonly context: P
   keyOf: ({ match: { routeConfiguration = {} } }) =>
     combination(routeConfiguration.name, routeConfiguration.portNumber),
   keysOf: ({ name, context }) => {
-    const port = context === 'GATEWAY' ? GATEWAY_ROUTES.exec(name)?.groups?.port : String(portOf(name));
+    const port = context === 'GATEWAY' ? GATEWAY_ROUTES.exec(name)?.groups?.port : String(parsePort(name));
     return combinations(name, port ?? '');
   },
 };
@@ -97,7 +97,7 @@ const GATEWAY_ROUTES = /^https?\.(?<port>\d+)(?:\.(?<portName>.+)\.(?<gateway>[^
 function isConfiguration(name: string, context: PatchContext, match: RoutesMatch): boolean {
   if (match === undefined) return true;
   if (match.name && match.name !== name) return false;
-  if (context !== 'GATEWAY') return match.portNumber === undefined || match.portNumber === portOf(name);
+  if (context !== 'GATEWAY') return match.portNumber === undefined || match.portNumber === parsePort(name);
   const { port, portName = '', gateway, namespace } = GATEWAY_ROUTES.exec(name)?.groups ?? {};
   if (match.portNumber !== undefined && String(match.portNumber) !== port) return false;
   if (match.portName && match.portName !== portName) return false;
@@ -106,7 +106,7 @@ function isConfiguration(name: string, context: PatchContext, match: RoutesMatch
 
 const INBOUND_ROUTES = /^inbound\|(\d+)\|/;
 
-function portOf(name: string): number {
+function parsePort(name: string): number {
   const inbound = INBOUND_ROUTES.exec(name)?.[1];
   return inbound === undefined ? parseOutboundRouteName(name).port : Number(inbound);
 }

@@ -55,7 +55,7 @@ interface Found {
 /** Whether there is a key pair, not which one: a renewed one is equal. */
 export function findKeyPair(name: string, snapshot: MeshReader, namespace: string): Found | undefined {
   note(fact.keyPair(resourceKey('Secret', namespace, name)));
-  const state = unrecorded(() => keyPairState(contentOf(name, snapshot, namespace)));
+  const state = unrecorded(() => keyPairState(findContent(name, snapshot, namespace)));
   return state === 'absent' ? undefined : { secret: name, usable: state === 'usable' };
 }
 
@@ -65,12 +65,12 @@ export function findKeyPair(name: string, snapshot: MeshReader, namespace: strin
  */
 export function findAuthorities(name: string, snapshot: MeshReader, namespace: string): Found | undefined {
   note(fact.authorities(credentialKey(name, namespace)));
-  return unrecorded(() => authoritiesAmong(name, (secret) => contentOf(secret, snapshot, namespace)));
+  return unrecorded(() => authoritiesAmong(name, (secret) => findContent(secret, snapshot, namespace)));
 }
 
-function authoritiesAmong(name: string, contentOf: (secret: string) => SecretContent | undefined): Found | undefined {
+function authoritiesAmong(name: string, find: (secret: string) => SecretContent | undefined): Found | undefined {
   for (const secret of authoritiesNames(name)) {
-    const content = contentOf(secret);
+    const content = find(secret);
     if (content !== undefined) return { secret, usable: authoritiesMessage(content) !== undefined };
   }
   return undefined;
@@ -103,17 +103,17 @@ export function changedCredentials(before: SecretTable, after: SecretTable, key:
   ];
 }
 
-function contentOf(name: string, snapshot: MeshReader, namespace: string): SecretContent | undefined {
+function findContent(name: string, snapshot: MeshReader, namespace: string): SecretContent | undefined {
   return snapshot.resources('Secret').get(resourceKey('Secret', namespace, name))?.content;
 }
 
 function secretMessage(secret: string, snapshot: MeshReader, namespace: string): SecretMessage | undefined {
   if (!secret.endsWith(AUTHORITIES_SUFFIX)) {
-    const content = contentOf(secret, snapshot, namespace);
+    const content = findContent(secret, snapshot, namespace);
     return content && keyPairMessage(content);
   }
   for (const name of authoritiesNames(secret)) {
-    const content = contentOf(name, snapshot, namespace);
+    const content = findContent(name, snapshot, namespace);
     if (content !== undefined) return authoritiesMessage(content);
   }
   return undefined;

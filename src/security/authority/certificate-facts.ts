@@ -40,6 +40,6 @@ export function certificateFacts(pem: string): CertificateFacts {
 }
 
 /** The bits of a key in its SubjectPublicKeyInfo. */
-export function keyBitsOf(publicKey: Buffer): Buffer {
+export function readKeyBits(publicKey: Buffer): Buffer {
   return readBits(childrenOf(readAsn1(publicKey))[1]);
 }

@@ -60,13 +60,13 @@ function refused(message: string, cause?: unknown): CtlError {
  * hold.
  */
 export function readCsr(pem: string): SubjectKey {
-  const der = derOf(pem);
+  const der = decodePem(pem);
   const [info, algorithm, signature] = childrenOf(readAsn1(der));
   const [version, , keyInfo] = childrenOf(info);
   if (!isUniversal(version, 'INTEGER') || !contentOf(version).equals(Buffer.of(0)))
     throw refused('the certificate request is of an unknown version');
   const { kind, bits } = readKey(keyInfo);
-  const { key: wanted, hash } = signatureOf(algorithm);
+  const { key: wanted, hash } = parseSignatureAlgorithm(algorithm);
   if (wanted !== kind) throw refused('the certificate request is signed with another kind of key than its own');
   const publicKey = sliceDer(der, [0, 2]);
   if (!signatureHolds(hash, sliceDer(der, [0]), publicKey, readBits(signature)))
@@ -83,7 +83,7 @@ function signatureHolds(hash: string, data: Buffer, publicKey: Buffer, signature
   }
 }
 
-function derOf(pem: string): Buffer {
+function decodePem(pem: string): Buffer {
   if (pem.length > MAX_CSR_CHARS) throw refused(`the certificate request is longer than ${MAX_CSR_CHARS} characters`);
   const [der, ...more] = readPem(pem, ...LABELS);
   if (der === undefined) throw refused('there is no PEM-encoded certificate request');
@@ -91,7 +91,7 @@ function derOf(pem: string): Buffer {
   return der;
 }
 
-function signatureOf(algorithm: Node | undefined): { readonly key: string; readonly hash: string } {
+function parseSignatureAlgorithm(algorithm: Node | undefined): { readonly key: string; readonly hash: string } {
   const [name, parameters] = childrenOf(algorithm);
   const found = SIGNATURES[readOid(name)];
   if (found === undefined) throw refused('the certificate request is signed by an algorithm that is not accepted');

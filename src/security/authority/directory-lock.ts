@@ -84,7 +84,7 @@ async function claim(directory: string, at: (name: string) => string, own: strin
 }
 
 async function refuseIfHeld(directory: string, path: string): Promise<void> {
-  const holder = await holderOf(path);
+  const holder = await findHolder(path);
   if (holder === undefined) return;
   const owner = holder === '' ? '' : ` (process ${holder})`;
   const message = `is in use by another program${owner}; only one program can use a directory`;
@@ -92,7 +92,7 @@ async function refuseIfHeld(directory: string, path: string): Promise<void> {
 }
 
 /** Process id of the listener, '' when it does not send one; undefined when nothing listens. */
-function holderOf(path: string): Promise<string | undefined> {
+function findHolder(path: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     let holder = '';
     const socket = connect(path);

@@ -91,7 +91,7 @@ export function checkPlugged({ directory, texts }: PluggedText, now: number): Pl
   const certificates = (part: 'cert' | 'chain' | 'root'): Found[] =>
     readPem(texts[part], 'CERTIFICATE')
       .map((der) => encodePem('CERTIFICATE', der))
-      .map((pem) => ({ pem, facts: factsOf(directory, NAMES[part], pem), file: NAMES[part] }));
+      .map((pem) => ({ pem, facts: readFacts(directory, NAMES[part], pem), file: NAMES[part] }));
   const [signing] = certificates('cert');
   if (signing === undefined) throw problemIn(directory, NAMES.cert, 'holds no certificate in PEM form');
   const roots = certificates('root');
@@ -109,7 +109,7 @@ export function checkPlugged({ directory, texts }: PluggedText, now: number): Pl
   };
 }
 
-function factsOf(directory: string, name: string, pem: string): CertificateFacts {
+function readFacts(directory: string, name: string, pem: string): CertificateFacts {
   try {
     return certificateFacts(pem);
   } catch (error) {

@@ -48,7 +48,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
   /** Computes the trusted roots. True when they have changed. */
   const gather = (): boolean => {
     const now = clock.now();
-    former = former.filter((pem) => !plugged.bundle.includes(pem) && now < endOf(pem)).slice(0, MAX_FORMER);
+    former = former.filter((pem) => !plugged.bundle.includes(pem) && now < notAfterOf(pem)).slice(0, MAX_FORMER);
     const bundle = [...plugged.bundle, ...former];
     const changed = bundle.join('') !== roots.bundle.join('') || plugged.path.join('') !== roots.path.join('');
     roots = { ...plugged, bundle };
@@ -105,6 +105,6 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
   };
 }
 
-function endOf(pem: string): number {
+function notAfterOf(pem: string): number {
   return new X509Certificate(pem).validToDate.getTime();
 }

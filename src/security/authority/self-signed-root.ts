@@ -3,7 +3,7 @@ import { createPrivateKey, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import { encodePem } from '../../core/tls/pem.ts';
 import { authorityName, keyIdentifier, rootExtensions, signingKey, writeCertificate } from './certificate.ts';
-import { keyBitsOf } from './certificate-facts.ts';
+import { readKeyBits } from './certificate-facts.ts';
 import { BACKDATE_MS } from './signer.ts';
 
 export interface NewRootOptions {
@@ -38,7 +38,7 @@ export async function createRoot({
     publicKeyEncoding: { format: 'der', type: 'spki' },
     privateKeyEncoding: { format: 'pem', type: 'pkcs8' },
   });
-  const keyBits = keyBitsOf(publicKey);
+  const keyBits = readKeyBits(publicKey);
   // There are two roots during a rotation: different names keep a verifier from trying the wrong one.
   const name = authorityName(trustDomain, `mesh root ${keyIdentifier(keyBits).toString('hex', 0, 4)}`);
   const fields = {

@@ -166,7 +166,7 @@ class SelfSignedSource implements RotatedSource {
   async #reportUnused({ certificate, next, former }: AuthorityState): Promise<void> {
     const { earlier, clock, events } = this.#options;
     const unused = await earlier?.().catch(() => undefined);
-    if (unused === undefined || clock.now() >= endOf(unused.certificate)) return;
+    if (unused === undefined || clock.now() >= notAfterOf(unused.certificate)) return;
     if ([certificate, next?.certificate, ...former].includes(unused.certificate)) return;
     const message = 'has another root certificate; workloads with certificates of it are not trusted';
     events.problem(new CtlError('failed_precondition', message, { field: 'SELF_SIGNED_CA_DIR' }));
@@ -178,7 +178,7 @@ class SelfSignedSource implements RotatedSource {
    */
   async #resume(kept: AuthorityState): Promise<AuthorityState> {
     const state = this.#pruned(kept);
-    if (this.#options.clock.now() < endOf(state.certificate)) {
+    if (this.#options.clock.now() < notAfterOf(state.certificate)) {
       // Also writes the trust bundle, which may be outdated after a crash.
       await this.#options.store.save(state).catch((error: unknown) => {
         if (!isConflict(error)) this.#options.events.problem(error);
@@ -287,12 +287,12 @@ class SelfSignedSource implements RotatedSource {
 
   #pruned(state: AuthorityState): AuthorityState {
     const now = this.#options.clock.now();
-    return { ...state, former: state.former.filter((certificate) => now < endOf(certificate)) };
+    return { ...state, former: state.former.filter((certificate) => now < notAfterOf(certificate)) };
   }
 
   #rotationState(): RotationState {
     const { certificate, next } = this.#known;
-    return { current: lifeOf(certificate), nextServedSince: next?.servedSince };
+    return { current: validityOf(certificate), nextServedSince: next?.servedSince };
   }
 
   /** Puts a state in force. Returns true when the roots have changed. */
@@ -306,7 +306,7 @@ class SelfSignedSource implements RotatedSource {
       former,
       next: next && this.#nextOf(next.certificate),
     };
-    const end = endOf(certificate);
+    const end = notAfterOf(certificate);
     if (changed) this.#roots = { path: [certificate], bundle, ends: { chain: end, root: end } };
     return changed;
   }
@@ -324,7 +324,7 @@ class SelfSignedSource implements RotatedSource {
     if (isGone) this.#options.log('uses another root certificate that was written to its store');
     const all = isGone ? [signing, ...this.#replaced] : this.#replaced;
     return all
-      .filter((certificate) => !stored.includes(certificate) && now < endOf(certificate))
+      .filter((certificate) => !stored.includes(certificate) && now < notAfterOf(certificate))
       .slice(0, MAX_REPLACED);
   }
 
@@ -356,14 +356,14 @@ class SelfSignedSource implements RotatedSource {
 }
 
 function materialOf({ key, certificate }: AuthorityState): SigningMaterial {
-  return { key, path: [certificate], chainEnd: endOf(certificate) };
+  return { key, path: [certificate], chainEnd: notAfterOf(certificate) };
 }
 
-function endOf(certificate: string): number {
-  return lifeOf(certificate).notAfter;
+function notAfterOf(certificate: string): number {
+  return validityOf(certificate).notAfter;
 }
 
-function lifeOf(certificate: string): { readonly notBefore: number; readonly notAfter: number } {
+function validityOf(certificate: string): { readonly notBefore: number; readonly notAfter: number } {
   const { validFromDate, validToDate } = new X509Certificate(certificate);
   return { notBefore: validFromDate.getTime(), notAfter: validToDate.getTime() };
 }

@@ -18,7 +18,7 @@ import {
   uriName,
   writeCertificate,
 } from './certificate.ts';
-import { certificateFacts, keyBitsOf } from './certificate-facts.ts';
+import { certificateFacts, readKeyBits } from './certificate-facts.ts';
 import { readCsr } from './csr.ts';
 import type { Issuer, SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
 
@@ -93,7 +93,7 @@ export function createSigner(randomBytes: (size: number) => Buffer): Signer {
         privateKeyEncoding: { format: 'pem', type: 'pkcs8' },
       });
       return {
-        ...issue(by, { algorithm: 'ec', publicKey, keyBits: keyBitsOf(publicKey) }, job.hosts.map(hostName), job),
+        ...issue(by, { algorithm: 'ec', publicKey, keyBits: readKeyBits(publicKey) }, job.hosts.map(hostName), job),
         key,
       };
     }

@@ -75,7 +75,7 @@ class SecretStore implements AuthorityStore {
   async load({ restore = false }: LoadOptions = {}): Promise<AuthorityState | undefined> {
     const secret = await this.#read();
     if (secret === undefined) return this.#missing(restore);
-    const state = readState(fieldsOf(secret), this.#location, this.#options.now(), this.#lastGood());
+    const state = readState(decodeFields(secret), this.#location, this.#options.now(), this.#lastGood());
     this.#version = secret.metadata.resourceVersion;
     this.#isMissing = false;
     this.#keep(state);
@@ -86,7 +86,7 @@ class SecretStore implements AuthorityStore {
     if (this.#version !== undefined && serialize(state) === this.#last?.toString()) return;
     const { client, namespace } = this.#options;
     const options = { namespace };
-    const data = dataOf(state);
+    const data = encodeData(state);
     const type = 'application/merge-patch+json';
     const metadata = { name: CA_SECRET, namespace };
     try {
@@ -189,7 +189,7 @@ function serialize({ certificate, key, next, former }: AuthorityState): string {
 }
 
 /** The values of the Secret in the order of KEYS; null removes a key. */
-function dataOf({ certificate, key, next, former }: AuthorityState): Record<string, string | null> {
+function encodeData({ certificate, key, next, former }: AuthorityState): Record<string, string | null> {
   const fields: Fields = {
     certificate,
     key,
@@ -209,7 +209,7 @@ function present(data: Readonly<Record<string, string | null>>): Record<string, 
   return Object.fromEntries(Object.entries(data).filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
-function fieldsOf({ data }: KubernetesObject): Fields {
+function decodeFields({ data }: KubernetesObject): Fields {
   const values: Readonly<Record<string, unknown>> = typeof data === 'object' && data !== null ? { ...data } : {};
   const text = (name: string): string | undefined => {
     const value = values[name];
@@ -245,7 +245,7 @@ function readState(
     throw problemAt(at(name), 'is missing or empty; restore a good copy of the Secret');
   };
   const root = (certificateName: 'certificate' | 'nextCertificate', keyName: 'key' | 'nextKey') => {
-    const certificates = certificatesOf(required(certificateName));
+    const certificates = parseCertificates(required(certificateName));
     const [certificate] = certificates ?? [];
     if (certificate === undefined || certificates?.length !== 1) {
       throw problemAt(at(certificateName), 'expected one certificate in PEM form');
@@ -267,7 +267,7 @@ function readState(
   const announcedAt = next === undefined ? 0 : Date.parse(required('announcedAt'));
   if (Number.isNaN(announcedAt)) throw problemAt(at('announcedAt'), 'expected a time such as 2026-01-31T12:00:00Z');
   if (next !== undefined) checkAuthority(next, at('nextCertificate'), undefined);
-  const former = fields.former === undefined ? [] : certificatesOf(fields.former);
+  const former = fields.former === undefined ? [] : parseCertificates(fields.former);
   if (former === undefined) throw problemAt(at('former'), 'expected certificates in PEM form');
   for (const each of former) checkCertificate(at('former'), each);
   return { ...current, ...(next === undefined ? {} : { next: { ...next, announcedAt } }), former };
@@ -293,7 +293,7 @@ function checkAuthority(
 }
 
 /** The certificates in a text, in one form; undefined when there is none, or one is cut short. */
-function certificatesOf(text: string): string[] | undefined {
+function parseCertificates(text: string): string[] | undefined {
   const found = readPem(text, 'CERTIFICATE').map((der) => encodePem('CERTIFICATE', der));
   return found.length > 0 && found.length === countPemBlocks(text, 'CERTIFICATE') ? found : undefined;
 }

@@ -173,7 +173,7 @@ export class GatewayApiTranslator implements Translator {
   }
 
   #markOwn(key: ResourceKey, resource: AnyResource | undefined, dirty: Dirty): void {
-    const kind = kindOf(key);
+    const kind = parseKind(key);
     if (kind === undefined) return;
     if (kind === 'KubernetesGateway') dirty.gateways.add(key);
     else if (isRouteKind(kind)) {
@@ -187,7 +187,7 @@ export class GatewayApiTranslator implements Translator {
   }
 
   #updateGateway(key: ResourceKey, dirty: Dirty): void {
-    const { namespace, name } = namesOf(key);
+    const { namespace, name } = parseKey(key);
     const id = `${namespace}/${name}`;
     const before = this.#plans.get(id);
     const plan = this.#documents.reading(`gateway:${key}`, () => {
@@ -218,7 +218,7 @@ export class GatewayApiTranslator implements Translator {
   /** Computes where a route could attach, regardless of other routes. */
   #attachRoute(key: ResourceKey): void {
     const candidate = this.#documents.reading(`route:${key}`, (): CandidateRoute | undefined => {
-      const { kind, namespace, name } = namesOf(key);
+      const { kind, namespace, name } = parseKey(key);
       const found = isRouteKind(kind) ? this.#documents.get(kind, namespace, name) : undefined;
       if (found === undefined) return undefined;
       // The key is of a route kind, and so is the resource.
@@ -293,7 +293,7 @@ export class GatewayApiTranslator implements Translator {
   }
 
   #updateStatus(key: ResourceKey): void {
-    const { kind, namespace, name } = namesOf(key);
+    const { kind, namespace, name } = parseKey(key);
     if (kind === 'GatewayClass') {
       const resource = this.#documents.get('GatewayClass', '', name);
       const isWritten = resource && this.#isOurs(resource) && revisionOf(this.#documents, resource) === this.#revision;
@@ -331,7 +331,7 @@ export class GatewayApiTranslator implements Translator {
     listeners?: readonly ServedListener[],
   ): void {
     const before = this.#statuses.get(key);
-    const kind = kindOf(key);
+    const kind = parseKind(key);
     if (resource === undefined || status === undefined || kind === undefined) {
       if (this.#statuses.delete(key)) this.#changedStatuses.add(key);
       return;
@@ -365,12 +365,12 @@ function nothingDirty(): Dirty {
   };
 }
 
-function kindOf(key: ResourceKey): ServiceApiKind | undefined {
+function parseKind(key: ResourceKey): ServiceApiKind | undefined {
   const name = key.slice(0, key.indexOf('/'));
   return SERVICE_API_KINDS.find((kind) => kind === name);
 }
 
-function namesOf(key: ResourceKey): { readonly kind: string; readonly namespace: string; readonly name: string } {
+function parseKey(key: ResourceKey): { readonly kind: string; readonly namespace: string; readonly name: string } {
   const [kind = '', namespace = '', name = ''] = key.split('/');
   return { kind, namespace, name };
 }

@@ -12,7 +12,7 @@ const MAX_LINE_BYTES = 1024 * 1024;
 const LINE_END = 0x0a;
 
 /** Blocks of complete lines; the last one may have no end. Rejects with CtlError beyond a limit. */
-export async function* linesOf(body: Readable): AsyncGenerator<Buffer> {
+export async function* readLines(body: Readable): AsyncGenerator<Buffer> {
   let rest: Buffer[] = [];
   let [size, held] = [0, 0];
   for await (const chunk of body as AsyncIterable<Buffer>) {

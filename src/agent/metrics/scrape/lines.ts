@@ -130,11 +130,11 @@ export function parseSample(line: string, format: Format): Sample | undefined {
   const point = reader.point(labels === '{}' ? '' : labels, format);
   if (point === undefined) return undefined;
   if (reader.atEnd) return { name, ...point, exemplar: undefined };
-  const exemplar = format === 'text' ? undefined : exemplarOf(reader);
+  const exemplar = format === 'text' ? undefined : readExemplar(reader);
   return exemplar === undefined ? undefined : { name, ...point, exemplar };
 }
 
-function exemplarOf(reader: Reader): Point | undefined {
+function readExemplar(reader: Reader): Point | undefined {
   if (reader.take(EXEMPLAR) === undefined) return undefined;
   const labels = reader.labels();
   reader.take(SPACE);

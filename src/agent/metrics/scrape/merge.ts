@@ -14,8 +14,8 @@ import { type CallOptions, call } from '../../http-client.ts';
 import type { AppMetrics } from '../app-metrics.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import { ApplicationMetrics } from './application.ts';
-import { decoded, linesOf, textOf } from './body.ts';
-import { acceptedOpenMetrics, acceptHeader, contentTypeOf, type Format, formatOf } from './formats.ts';
+import { decoded, readLines, textOf } from './body.ts';
+import { acceptedOpenMetrics, acceptHeader, contentTypeOf, type Format, parseFormat } from './formats.ts';
 import { ProxyFamilies } from './proxy-families.ts';
 
 /** Scrapers time out after 10 s by default; this is the time for all parts together. */
@@ -85,7 +85,7 @@ class Scrape {
           path: '/stats/prometheus',
           headers: { accept: acceptHeader([]) },
         });
-        await this.#passEnvoy(bodyOf(answer), format);
+        await this.#passEnvoy(readableBody(answer), format);
       });
     if (application !== undefined)
       await this.#part('application', async () => this.#passApplication(await application, format));
@@ -115,7 +115,7 @@ class Scrape {
     const answer = await Promise.race([application, late]).catch(() => undefined);
     decided.abort();
     const isRead = answer !== undefined && answer.statusCode === 200;
-    return isRead && formatOf(answer.headers['content-type']) === 'openmetrics' ? 'openmetrics' : 'text';
+    return isRead && parseFormat(answer.headers['content-type']) === 'openmetrics' ? 'openmetrics' : 'text';
   }
 
   async #part(part: Part, pass: () => Promise<void>): Promise<void> {
@@ -133,7 +133,7 @@ class Scrape {
   async #passEnvoy(body: Readable, format: Format): Promise<void> {
     let last = '\n';
     try {
-      for await (const block of linesOf(body)) {
+      for await (const block of readLines(body)) {
         const text = this.#names.passOn(block.toString('latin1'), format);
         last = text.at(-1) ?? last;
         await this.#write(Buffer.from(text, 'latin1'));
@@ -145,7 +145,7 @@ class Scrape {
   }
 
   async #passApplication(answer: IncomingMessage, format: Format): Promise<void> {
-    const from = formatOf(answer.headers['content-type']);
+    const from = parseFormat(answer.headers['content-type']);
     if (from === undefined) {
       answer.destroy();
       throw new CtlError(
@@ -154,7 +154,7 @@ class Scrape {
       );
     }
     const application = new ApplicationMetrics({ from, to: format, isTaken: (name) => this.#names.isTaken(name) });
-    for await (const block of linesOf(bodyOf(answer))) {
+    for await (const block of readLines(readableBody(answer))) {
       await this.#write(application.convert(textOf(block)));
       // Leaving the loop destroys the response.
       if (application.ended) break;
@@ -170,7 +170,7 @@ class Scrape {
 }
 
 /** Throws CtlError for a status other than 200. */
-function bodyOf(answer: IncomingMessage): Readable {
+function readableBody(answer: IncomingMessage): Readable {
   if (answer.statusCode === 200) return decoded(answer);
   answer.destroy();
   throw new CtlError('unavailable', `returned HTTP ${answer.statusCode}`);

@@ -41,11 +41,11 @@ type WhoAttribute = Matches<PrincipalLeaf>;
 type WhatAttribute = Matches<PermissionLeaf>;
 
 function onConnections<Leaf>(one: OneValue<Leaf>): Matches<Leaf> {
-  return { httpOnly: false, inGrpc: true, ofMesh: false, matches: eachOf(one) };
+  return { httpOnly: false, inGrpc: true, ofMesh: false, matches: matchEach(one) };
 }
 
 function onRequests<Leaf>(one: OneValue<Leaf>): Matches<Leaf> {
-  return { httpOnly: true, inGrpc: true, ofMesh: false, matches: eachOf(one) };
+  return { httpOnly: true, inGrpc: true, ofMesh: false, matches: matchEach(one) };
 }
 
 /** An attribute of identities, which certificates of the mesh prove. */
@@ -58,7 +58,7 @@ function ofTokens(one: OneValue<PrincipalLeaf>): WhoAttribute {
   return { ...onRequests(one), inGrpc: false };
 }
 
-function eachOf<Leaf>(one: OneValue<Leaf>): Matches<Leaf>['matches'] {
+function matchEach<Leaf>(one: OneValue<Leaf>): Matches<Leaf>['matches'] {
   return (values, reading, context) => anyOf(values.map((value) => one(value, reading, context)));
 }
 
@@ -114,7 +114,7 @@ const ATTRIBUTES: Readonly<Record<string, Attribute>> = {
 };
 
 /** The attribute of a key of `when`; undefined for an unknown key. */
-export function attributeOf(key: string): Attribute | undefined {
+export function findAttribute(key: string): Attribute | undefined {
   const known = Object.hasOwn(ATTRIBUTES, key) ? ATTRIBUTES[key] : undefined;
   if (known !== undefined) return known;
   const name = /^request\.headers\[([^\]]+)\]$/.exec(key)?.[1];

@@ -56,8 +56,8 @@ export function leaf<Leaf>(matcher: Leaf): Condition<Leaf> {
 }
 
 /** @param sourced whether Envoy supports `sourced_metadata`, which replaces `metadata` */
-export function principalOf(condition: Condition<PrincipalLeaf>, sourced: boolean): Principal {
-  const each = (part: Condition<PrincipalLeaf>) => principalOf(part, sourced);
+export function toPrincipal(condition: Condition<PrincipalLeaf>, sourced: boolean): Principal {
+  const each = (part: Condition<PrincipalLeaf>) => toPrincipal(part, sourced);
   if (isAlways(condition)) return { any: true };
   if (isNever(condition)) return { notId: { any: true } };
   if ('leaf' in condition) return sourced ? withSource(condition.leaf) : condition.leaf;
@@ -71,11 +71,11 @@ function withSource({ metadata, ...rest }: PrincipalLeaf): PrincipalLeaf {
   return metadata ? { ...rest, sourcedMetadata: { metadataMatcher: metadata } } : rest;
 }
 
-export function permissionOf(condition: Condition<PermissionLeaf>): Permission {
+export function toPermission(condition: Condition<PermissionLeaf>): Permission {
   if (isAlways(condition)) return { any: true };
   if (isNever(condition)) return { notRule: { any: true } };
   if ('leaf' in condition) return condition.leaf;
-  if ('not' in condition) return { notRule: permissionOf(condition.not) };
-  if ('all' in condition) return { andRules: { rules: condition.all.map(permissionOf) } };
-  return { orRules: { rules: condition.any.map(permissionOf) } };
+  if ('not' in condition) return { notRule: toPermission(condition.not) };
+  if ('all' in condition) return { andRules: { rules: condition.all.map(toPermission) } };
+  return { orRules: { rules: condition.any.map(toPermission) } };
 }

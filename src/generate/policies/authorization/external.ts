@@ -9,13 +9,13 @@
 import { canonicalHost, type ServicePort } from '../../../model/index.ts';
 import { envoy } from '../../../protobuf/index.ts';
 import type { ExtensionProvider, MeshConfig } from '../../../resources/index.ts';
-import { API_VERSION_V3, clusterName, durationOf } from '../../common/index.ts';
+import { API_VERSION_V3, clusterName, toDuration } from '../../common/index.ts';
 import { typedConfig } from '../../filters/index.ts';
 import type { MeshReader, ScopeReader } from '../../reads/index.ts';
 import type { HttpFilter, NetworkFilter } from '../types.ts';
 import { markedBy, markFilter } from './rbac.ts';
 import type { NamedPolicies } from './rules.ts';
-import { patternOf, type StringMatcher, stringMatcher } from './text.ts';
+import { parsePattern, type StringMatcher, stringMatcher } from './text.ts';
 
 const { ExtAuthz: HttpExtAuthz } = envoy.extensions.filters.http.ext_authz.v3;
 const { ExtAuthz: NetworkExtAuthz } = envoy.extensions.filters.network.ext_authz.v3;
@@ -131,7 +131,7 @@ function prefixOf({ name }: Authorizer): string {
 
 function grpcService({ timeout }: Grpc, cluster: string, host: string): envoy.config.core.v3.GrpcService.Input {
   // Envoy's default, the name of the cluster, is not a valid authority.
-  return { envoyGrpc: { clusterName: cluster, authority: host }, timeout: durationOf(timeout ?? DEFAULT_TIMEOUT_MS) };
+  return { envoyGrpc: { clusterName: cluster, authority: host }, timeout: toDuration(timeout ?? DEFAULT_TIMEOUT_MS) };
 }
 
 function httpService(
@@ -149,7 +149,7 @@ function httpService(
       serverUri: {
         uri: `http://${host}:${config.port}`,
         cluster,
-        timeout: durationOf(config.timeout ?? DEFAULT_TIMEOUT_MS),
+        timeout: toDuration(config.timeout ?? DEFAULT_TIMEOUT_MS),
       },
       pathPrefix: config.pathPrefix,
       ...(additional.length > 0 && {
@@ -172,7 +172,7 @@ function headerList(names: readonly string[]): ListStringMatcher | undefined {
   if (names.length === 0) return undefined;
   return {
     patterns: names.map((name): StringMatcher => {
-      const pattern = patternOf(name);
+      const pattern = parsePattern(name);
       return pattern.kind === 'any' ? { safeRegex: { regex: '.*' } } : stringMatcher(pattern, true);
     }),
   };

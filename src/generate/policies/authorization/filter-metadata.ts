@@ -4,7 +4,7 @@
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import { type Condition, leaf, type PrincipalLeaf } from './condition.ts';
-import { patternOf, stringMatcher } from './text.ts';
+import { parsePattern, stringMatcher } from './text.ts';
 
 type Value = envoy.type.matcher.v3.ValueMatcher.Input;
 
@@ -16,6 +16,6 @@ export function filterMetadata(filter: string, field: string, value: string): Co
 }
 
 function textValue(value: string): Value {
-  const pattern = patternOf(value);
+  const pattern = parsePattern(value);
   return pattern.kind === 'any' ? { presentMatch: true } : { stringMatch: stringMatcher(pattern) };
 }

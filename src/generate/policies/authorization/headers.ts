@@ -8,12 +8,12 @@
  */
 import { allOf, anyOf, type Condition, leaf, not, type PrincipalLeaf } from './condition.ts';
 import type { Reading } from './operation.ts';
-import { escapeRegex, type Pattern, patternOf, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
+import { escapeRegex, type Pattern, parsePattern, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
 
 type Text = Exclude<Pattern, { kind: 'any' }>;
 
 export function headers(name: string, values: readonly string[], reading: Reading): Condition<PrincipalLeaf> {
-  const patterns = values.map(patternOf);
+  const patterns = values.map(parsePattern);
   const texts = patterns.filter((pattern) => pattern.kind !== 'any');
   if (texts.length < patterns.length) return leaf({ header: { name, presentMatch: true } });
   const has = (stringMatch: StringMatcher) => leaf<PrincipalLeaf>({ header: { name, stringMatch } });

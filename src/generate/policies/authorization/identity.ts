@@ -7,7 +7,7 @@
  * nothing here matches.
  */
 import { anyOf, type Condition, leaf, type PrincipalLeaf } from './condition.ts';
-import { escapeRegex, type Pattern, patternOf, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
+import { escapeRegex, type Pattern, parsePattern, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
 
 const SCHEME = 'spiffe://';
 /** In policies this name means the mesh's trust domain, whatever it is. */
@@ -20,7 +20,7 @@ type Who = Condition<PrincipalLeaf>;
  * them.
  */
 export function principal(value: string, trustDomains: readonly string[]): Who {
-  return anyOf(withAliases(value, trustDomains).map((each) => named(principalName(patternOf(each)))));
+  return anyOf(withAliases(value, trustDomains).map((each) => named(principalName(parsePattern(each)))));
 }
 
 function principalName(pattern: Pattern): StringMatcher {
@@ -43,7 +43,7 @@ function withAliases(value: string, trustDomains: readonly string[]): readonly s
   const slash = value.indexOf('/');
   if (slash <= 0) return [value];
   const domain = value.slice(0, slash);
-  const pattern = patternOf(domain);
+  const pattern = parsePattern(domain);
   if (pattern.kind === 'any') return [value];
   const covers = (name: string) => (pattern.kind === 'suffix' ? name.endsWith(pattern.text) : name === domain);
   if (!covers(LOCAL_TRUST_DOMAIN) && !trustDomains.some(covers)) return [value];
@@ -55,13 +55,13 @@ function withAliases(value: string, trustDomains: readonly string[]): readonly s
 
 /** `namespaces`: the namespace of the identity and no other part of it, in any trust domain. */
 export function namespace(value: string): Who {
-  return named(regexMatcher(`${SCHEME}[^/]+/ns/${segment(patternOf(value))}/sa/[^/]+`));
+  return named(regexMatcher(`${SCHEME}[^/]+/ns/${segment(parsePattern(value))}/sa/[^/]+`));
 }
 
 /** `trustDomains`: that of the identity. As for principals, one of the mesh's means all of them. */
 export function trustDomain(value: string, trustDomains: readonly string[]): Who {
   const names = withAliases(`${value}/`, trustDomains).map((each) => each.slice(0, -1));
-  return anyOf(names.map((name) => named(regexMatcher(`${SCHEME}${segment(patternOf(name))}/(?s:.*)`))));
+  return anyOf(names.map((name) => named(regexMatcher(`${SCHEME}${segment(parsePattern(name))}/(?s:.*)`))));
 }
 
 /** `serviceAccounts`: `<namespace>/<service account>`, or a service account of the policy's own namespace. */

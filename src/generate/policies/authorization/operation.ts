@@ -12,7 +12,7 @@ import {
   type PermissionLeaf,
   type PrincipalLeaf,
 } from './condition.ts';
-import { escapeRegex, patternOf, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
+import { escapeRegex, parsePattern, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
 
 type What = Condition<PermissionLeaf>;
 type Who = Condition<PrincipalLeaf>;
@@ -35,7 +35,7 @@ export function unclear(reading: Reading): typeof ALWAYS | typeof NEVER {
  * `%61` may be any letter of any name.
  */
 export function host(value: string, reading: Reading): What {
-  const pattern = patternOf(value);
+  const pattern = parsePattern(value);
   switch (pattern.kind) {
     case 'any':
       return ALWAYS;
@@ -63,7 +63,7 @@ function authority(stringMatch: StringMatcher): What {
  * case.
  */
 export function method(value: string, reading: Reading): What {
-  const pattern = patternOf(value);
+  const pattern = parsePattern(value);
   if (pattern.kind === 'any') return ALWAYS;
   return leaf({ header: { name: ':method', stringMatch: stringMatcher(pattern, reading === 'wide') } });
 }
@@ -76,7 +76,7 @@ export function method(value: string, reading: Reading): What {
  */
 export function path(value: string, reading: Reading): What {
   if (isPathTemplate(value)) return templatePath(value, reading);
-  const pattern = patternOf(value);
+  const pattern = parsePattern(value);
   if (pattern.kind === 'any') return ALWAYS;
   const plain = hasPath(stringMatcher(pattern));
   if (reading === 'narrow') {
@@ -127,7 +127,7 @@ export function destinationIp(value: string, reading: Reading): What {
 
 /** The server name in the client's TLS handshake, case-insensitive: Envoy has it in lower case. */
 export function serverName(value: string): What {
-  const pattern = patternOf(value);
+  const pattern = parsePattern(value);
   return leaf({ requestedServerName: pattern.kind === 'any' ? regexMatcher('(?s).+') : stringMatcher(pattern, true) });
 }
 

@@ -14,7 +14,7 @@ import type {
   AuthorizationSource,
 } from '../../../resources/index.ts';
 import type { Certificates } from '../types.ts';
-import { attributeOf, type Matches, OPERATION_FIELDS, type PolicyContext, SOURCE_FIELDS } from './attributes.ts';
+import { findAttribute, type Matches, OPERATION_FIELDS, type PolicyContext, SOURCE_FIELDS } from './attributes.ts';
 import {
   ALWAYS,
   allOf,
@@ -25,8 +25,8 @@ import {
   not,
   type PermissionLeaf,
   type PrincipalLeaf,
-  permissionOf,
-  principalOf,
+  toPermission,
+  toPrincipal,
 } from './condition.ts';
 import { type Reading, unclear } from './operation.ts';
 
@@ -77,7 +77,7 @@ export function rbacPolicy(rule: AuthorizationRule, context: RuleContext): RbacP
     ...conditions.flatMap((condition) => ('what' in condition ? [condition.what] : [])),
   ]);
   if (isNever(who) || isNever(what)) return undefined;
-  return { permissions: [permissionOf(what)], principals: [principalOf(who, context.sourcedMetadata)] };
+  return { permissions: [toPermission(what)], principals: [toPrincipal(who, context.sourcedMetadata)] };
 }
 
 type AnyAttribute = Pick<Matches<unknown>, 'httpOnly' | 'inGrpc'>;
@@ -104,7 +104,7 @@ function asksFor(
       OPERATION_NAMES.some((name) => of(OPERATION_FIELDS[name]) && isGiven(operation, name)),
     ) ||
     when.some(({ key }) => {
-      const attribute = attributeOf(key);
+      const attribute = findAttribute(key);
       return attribute !== undefined && of('who' in attribute ? attribute.who : attribute.what);
     })
   );
@@ -139,7 +139,7 @@ function whenMatches(
   { key, values, notValues }: AuthorizationCondition,
   context: RuleContext,
 ): { readonly who: Condition<PrincipalLeaf> } | { readonly what: Condition<PermissionLeaf> } {
-  const attribute = attributeOf(key);
+  const attribute = findAttribute(key);
   if (attribute === undefined) return { who: unclear(readingOf(context)) };
   if ('who' in attribute) return { who: fieldMatches(attribute.who, values, notValues, context) };
   return { what: fieldMatches(attribute.what, values, notValues, context) };

@@ -10,7 +10,7 @@ export type Pattern =
   | { readonly kind: 'any' }
   | { readonly kind: 'exact' | 'prefix' | 'suffix'; readonly text: string };
 
-export function patternOf(value: string): Pattern {
+export function parsePattern(value: string): Pattern {
   if (value === '*') return { kind: 'any' };
   if (value.startsWith('*')) return { kind: 'suffix', text: value.slice(1) };
   if (value.endsWith('*')) return { kind: 'prefix', text: value.slice(0, -1) };

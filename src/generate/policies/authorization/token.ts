@@ -6,7 +6,7 @@ import type { envoy } from '../../../protobuf/index.ts';
 import { JWT_FILTER, PAYLOAD } from '../authentication/metadata.ts';
 import { ALWAYS, allOf, anyOf, type Condition, leaf, NEVER, not, type PrincipalLeaf } from './condition.ts';
 import type { Reading } from './operation.ts';
-import { type Pattern, patternOf, stringMatcher } from './text.ts';
+import { type Pattern, parsePattern, stringMatcher } from './text.ts';
 
 type User = Condition<PrincipalLeaf>;
 type Value = envoy.type.matcher.v3.ValueMatcher.Input;
@@ -18,7 +18,7 @@ const PRESENT: Value = { presentMatch: true };
  * pattern is split at each slash. A token without subject has the principal `<issuer>/`.
  */
 export function requestPrincipal(value: string, reading: Reading): User {
-  const pattern = patternOf(value);
+  const pattern = parsePattern(value);
   switch (pattern.kind) {
     case 'any':
       return reading === 'narrow' ? claim(['iss'], PRESENT) : anyOf([claim(['iss'], PRESENT), claim(['sub'], PRESENT)]);
@@ -81,7 +81,7 @@ function subjectBegins(start: string): User {
  * numbers, booleans and objects match nothing but `*`, which checks that there is a value (unknown for an object).
  */
 export function claimMatches(path: readonly string[], value: string): User {
-  const element = textValue(patternOf(value));
+  const element = textValue(parsePattern(value));
   return claim(path, { orMatch: { valueMatchers: [element, { listMatch: { oneOf: element } }] } });
 }
 

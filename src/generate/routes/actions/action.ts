@@ -1,7 +1,7 @@
 /** The forwarding action of a route: clusters, time limits, retries, rewrites. */
 import { envoy } from '../../../protobuf/index.ts';
 import type { HttpRoute, HttpRouteDestination } from '../../../resources/index.ts';
-import { durationOf } from '../../common/index.ts';
+import { toDuration } from '../../common/index.ts';
 import type { RouteContext } from '../context.ts';
 import { weightedCluster } from '../destination.ts';
 import type { ClusterWeight, RouteAction } from '../messages.ts';
@@ -38,7 +38,7 @@ export function weighted<D extends { readonly weight?: number | undefined }>(
  * (https://github.com/envoyproxy/envoy/issues/15530).
  */
 export function timeoutFields(milliseconds: number): Pick<RouteAction, 'timeout' | 'maxStreamDuration'> {
-  const timeout = durationOf(milliseconds);
+  const timeout = toDuration(milliseconds);
   return milliseconds > 0 ? { timeout } : { timeout, maxStreamDuration: { grpcTimeoutHeaderMax: timeout } };
 }
 

@@ -1,7 +1,7 @@
 /** Fault injection of a route, as configuration of Envoy's fault filter for that route. */
 import { envoy, type google, packAny } from '../../../protobuf/index.ts';
 import type { FaultAbort, FaultDelay, HttpRoute } from '../../../resources/index.ts';
-import { durationOf } from '../../common/index.ts';
+import { toDuration } from '../../common/index.ts';
 import { fractionalPercent } from './percent.ts';
 
 const { HTTPFault } = envoy.extensions.filters.http.fault.v3;
@@ -40,7 +40,7 @@ export function faultConfig(fault: NonNullable<HttpRoute['fault']>): google.prot
 
 function delayMessage({ fixedDelay, percentage }: FaultDelay): DelayMessage | undefined {
   if (fixedDelay === undefined || fixedDelay <= 0) return undefined;
-  return { fixedDelay: durationOf(fixedDelay), percentage: fractionalPercent(percentage ?? { value: 0 }) };
+  return { fixedDelay: toDuration(fixedDelay), percentage: fractionalPercent(percentage ?? { value: 0 }) };
 }
 
 function abortMessage({ httpStatus, grpcStatus, percentage }: FaultAbort): AbortMessage | undefined {

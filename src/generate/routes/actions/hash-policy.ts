@@ -1,6 +1,6 @@
 /** The request attributes of consistent hashing: defined by the destination rule, configured on the route. */
 import type { ConsistentHash, Destination } from '../../../resources/index.ts';
-import { durationOf } from '../../common/index.ts';
+import { toDuration } from '../../common/index.ts';
 import type { RouteContext } from '../context.ts';
 import { destinationPort } from '../destination.ts';
 import type { HashPolicy } from '../messages.ts';
@@ -24,7 +24,7 @@ function hashPolicy(rule: ConsistentHash): HashPolicy | undefined {
       cookie: {
         name,
         // With a lifetime (even 0s), Envoy creates the cookie itself when a client has none.
-        ...(ttl === undefined ? {} : { ttl: durationOf(ttl) }),
+        ...(ttl === undefined ? {} : { ttl: toDuration(ttl) }),
         ...(path === undefined ? {} : { path }),
         ...(attributes === undefined ? {} : { attributes }),
       },

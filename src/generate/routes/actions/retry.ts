@@ -1,7 +1,7 @@
 /** Retries of a route. */
 import { envoy, packAny } from '../../../protobuf/index.ts';
 import type { HttpRetries } from '../../../resources/index.ts';
-import { durationOf } from '../../common/index.ts';
+import { toDuration } from '../../common/index.ts';
 import { PREVIOUS_HOSTS, PREVIOUS_PRIORITIES } from '../../filters/index.ts';
 import type { RouteFeatures } from '../context.ts';
 import type { RetryPolicy } from '../messages.ts';
@@ -23,10 +23,14 @@ const { PreviousPrioritiesConfig } = envoy.extensions.retry.priority.previous_pr
 /** The retry policy as written, or the default one; undefined when `attempts: 0` switches retries off. */
 export function retryPolicy(retries: HttpRetries | undefined, features: RouteFeatures): RetryPolicy | undefined {
   if (retries === undefined) return features.previousHosts ? DEFAULT_RETRIES : DEFAULT_RETRIES_ANYWHERE;
-  return policyOf(retries, features.previousHosts, features.previousPriorities);
+  return toRetryPolicy(retries, features.previousHosts, features.previousPriorities);
 }
 
-function policyOf(retries: HttpRetries, previousHosts: boolean, previousPriorities: boolean): RetryPolicy | undefined {
+function toRetryPolicy(
+  retries: HttpRetries,
+  previousHosts: boolean,
+  previousPriorities: boolean,
+): RetryPolicy | undefined {
   const attempts = retries.attempts ?? DEFAULT_ATTEMPTS;
   if (attempts <= 0) return undefined;
   const { perTryTimeout, backoff } = retries;
@@ -35,8 +39,8 @@ function policyOf(retries: HttpRetries, previousHosts: boolean, previousPrioriti
     numRetries: { value: attempts },
     ...(previousHosts && retries.retryIgnorePreviousHosts !== false ? otherHosts() : {}),
     ...(previousPriorities && retries.retryRemoteLocalities === true ? otherLocalities() : {}),
-    ...(perTryTimeout === undefined ? {} : { perTryTimeout: durationOf(perTryTimeout) }),
-    ...(backoff === undefined || backoff <= 0 ? {} : { retryBackOff: { baseInterval: durationOf(backoff) } }),
+    ...(perTryTimeout === undefined ? {} : { perTryTimeout: toDuration(perTryTimeout) }),
+    ...(backoff === undefined || backoff <= 0 ? {} : { retryBackOff: { baseInterval: toDuration(backoff) } }),
   };
 }
 
@@ -71,5 +75,5 @@ function otherLocalities(): RetryPolicy {
 }
 
 /** The same objects each time, so that equal policies are recognized by identity. */
-const DEFAULT_RETRIES = policyOf({}, true, false);
-const DEFAULT_RETRIES_ANYWHERE = policyOf({}, false, false);
+const DEFAULT_RETRIES = toRetryPolicy({}, true, false);
+const DEFAULT_RETRIES_ANYWHERE = toRetryPolicy({}, false, false);

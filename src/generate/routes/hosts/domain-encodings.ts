@@ -31,7 +31,7 @@ interface World {
 type WorldsOfServices = WeakMap<object, Map<string, World>>;
 
 /** Undefined where the inputs of the lookups are not known. */
-function worldOf({ memos, lookups: { sources } }: RouteContext, key: string): World | undefined {
+function findWorld({ memos, lookups: { sources } }: RouteContext, key: string): World | undefined {
   if (sources === undefined) return undefined;
   const { services, rules } = sources;
   const byRules = memos.weak<object, WorldsOfServices>('encoded candidates').get(services, () => new WeakMap());
@@ -53,7 +53,7 @@ export class DomainEncoder {
     this.#viewer = viewer;
     this.#context = context;
     this.#key = contextKey(context);
-    this.#world = worldOf(context, this.#key);
+    this.#world = findWorld(context, this.#key);
   }
 
   encode(candidate: Candidate, domains: readonly string[]): Uint8Array {

@@ -82,7 +82,7 @@ export function candidateSet(sources: CandidateSources, context: RouteContext, v
 }
 
 /** The candidate for one service; other hosts of the virtual services do not affect it. */
-export function candidateOf(
+export function toCandidate(
   sources: CandidateSources,
   host: string,
   context: RouteContext,

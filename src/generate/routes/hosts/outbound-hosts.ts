@@ -8,7 +8,7 @@ import { ANY_REQUEST } from '../match.ts';
 import type { Route } from '../messages.ts';
 import { encodeVirtualHost } from '../route-configuration.ts';
 import { DomainEncoder } from './domain-encodings.ts';
-import { type Candidate, type CandidateSources, candidateOf, candidateSet } from './domain-owners.ts';
+import { type Candidate, type CandidateSources, candidateSet, toCandidate } from './domain-owners.ts';
 import { virtualHost } from './virtual-host.ts';
 
 export interface OutboundHosts extends CandidateSources {
@@ -50,7 +50,7 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
 /** The one virtual host of a service with a listener of its own: for any `Host` header. */
 export function singleHost(hosts: OutboundHosts, host: string, context: RouteContext): Uint8Array | undefined {
   const viewer = viewerOf(hosts.dnsDomain);
-  const candidate = candidateOf(hosts, host, context, viewer);
+  const candidate = toCandidate(hosts, host, context, viewer);
   return candidate === undefined ? undefined : new DomainEncoder(context, viewer).encode(candidate, ANY_DOMAIN);
 }
 

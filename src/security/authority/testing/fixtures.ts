@@ -22,7 +22,7 @@ import { encodePem } from '../../../core/tls/pem.ts';
 import type { WallClock } from '../../../core/wall-clock.ts';
 import type { AuthorityState, AuthorityStore } from '../../types.ts';
 import { authorityName, keyIdentifier, type SigningKey, signingKey, writeCertificate } from '../certificate.ts';
-import { keyBitsOf } from '../certificate-facts.ts';
+import { readKeyBits } from '../certificate-facts.ts';
 
 export const DAY_MS = 24 * 3_600_000;
 
@@ -124,7 +124,7 @@ export function makeCa(options: CaOptions): Ca {
       [
         extension('2.5.29.15', bits(Buffer.of(usage), unused)),
         extension('2.5.29.19', sequence(...(authority ? [boolean(true), ...limit] : []))),
-        sequence(oid('2.5.29.14'), octets(encodeDer(octets(keyIdentifier(keyBitsOf(publicKey)))))),
+        sequence(oid('2.5.29.14'), octets(encodeDer(octets(keyIdentifier(readKeyBits(publicKey)))))),
       ].map(encodeDer),
     ),
   };

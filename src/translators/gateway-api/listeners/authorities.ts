@@ -16,11 +16,13 @@ export function authoritiesIn(
 ): string | { readonly missing: string } {
   const found = documents.get('ConfigMap', namespace, name);
   if (found === undefined) return { missing: absence(documents, 'ConfigMap', namespace, name) };
-  return certificatesOf(found.content) ?? { missing: `ConfigMap ${namespace}/${name} has no certificates (${ENTRY})` };
+  return (
+    readCertificates(found.content) ?? { missing: `ConfigMap ${namespace}/${name} has no certificates (${ENTRY})` }
+  );
 }
 
 /** Undefined for a ConfigMap without certificates, or with one that is malformed. */
-function certificatesOf({ data }: ConfigMapContent): string | undefined {
+function readCertificates({ data }: ConfigMapContent): string | undefined {
   const text = data?.[ENTRY];
   if (text === undefined) return undefined;
   const blocks = pemBlocks(text, 'CERTIFICATE');

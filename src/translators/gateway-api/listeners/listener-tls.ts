@@ -99,12 +99,12 @@ export function clientValidation(
   { meta, content }: Resource<'KubernetesGateway'>,
   port: number,
 ): ClientValidation | undefined {
-  const validation = validationOf(content.tls?.frontend, port);
+  const validation = compileValidation(content.tls?.frontend, port);
   if (validation === undefined) return undefined;
   const found: string[] = [];
   let unresolved: Complaint | undefined;
   for (const reference of validation.caCertificateRefs) {
-    const authorities = authoritiesOf(documents, meta.namespace, reference);
+    const authorities = findAuthorities(documents, meta.namespace, reference);
     if (typeof authorities === 'string') found.push(authorities);
     else unresolved ??= authorities;
   }
@@ -118,7 +118,7 @@ export function clientValidation(
   return { settings, rejected: undefined, unresolved };
 }
 
-function validationOf(
+function compileValidation(
   frontend: NonNullable<Resource<'KubernetesGateway'>['content']['tls']>['frontend'],
   port: number,
 ): FrontendTls['validation'] {
@@ -133,7 +133,7 @@ export function acceptsInsecureClients({ content }: Resource<'KubernetesGateway'
   return all.some((each) => each?.validation?.mode === 'AllowInsecureFallback');
 }
 
-function authoritiesOf(documents: Documents, namespace: string, reference: ObjectReference): string | Complaint {
+function findAuthorities(documents: Documents, namespace: string, reference: ObjectReference): string | Complaint {
   const { group = '', kind = 'ConfigMap', name } = reference;
   if (group !== '' || kind !== 'ConfigMap') {
     return { reason: 'InvalidCACertificateKind', message: `${kind} ${name}: expected a ConfigMap of the core group` };

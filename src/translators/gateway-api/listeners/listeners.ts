@@ -139,12 +139,12 @@ function planListener(context: ListenerContext, listener: GatewayListener): Plan
   const { gateway } = context;
   const { name, port, protocol, allowedRoutes } = listener;
   const hostname = hasHostname(protocol) ? hostnameOf(listener.hostname) : '*';
-  const use = useOf(listener);
+  const use = listenerUse(listener);
   const supported = use === undefined ? [] : KINDS_OF[use];
   const kinds = allowedKinds(allowedRoutes?.kinds, supported);
   const tls = use === 'https' || use === 'terminate' ? serverTls(context, listener, use) : undefined;
   const rejected: PlannedListener['rejected'] =
-    conflictOf(gateway, listener) ?? protocolComplaint(listener, use) ?? tls?.rejected;
+    findConflict(gateway, listener) ?? protocolComplaint(listener, use) ?? tls?.rejected;
   const unresolved = kinds.complaint ?? tls?.unresolved;
   return {
     name,
@@ -184,7 +184,7 @@ function hasHostname(protocol: string): boolean {
   return protocol === 'HTTP' || protocol === 'HTTPS' || protocol === 'TLS';
 }
 
-function useOf({ protocol, tls }: GatewayListener): ListenerUse | undefined {
+function listenerUse({ protocol, tls }: GatewayListener): ListenerUse | undefined {
   const mode = tls?.mode ?? 'Terminate';
   switch (protocol) {
     case 'HTTP':
@@ -254,7 +254,7 @@ function familyOf(protocol: string): string {
 /** With this conflict, no listener of the port is accepted. */
 const PROTOCOL_CONFLICT = 'ProtocolConflict';
 
-function conflictOf({ content }: KubernetesGateway, listener: GatewayListener): PlannedListener['rejected'] {
+function findConflict({ content }: KubernetesGateway, listener: GatewayListener): PlannedListener['rejected'] {
   for (const other of content.listeners) {
     if (other === listener || other.port !== listener.port) continue;
     const conflict = (reason: string, what: string) => ({

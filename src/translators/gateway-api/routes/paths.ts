@@ -32,7 +32,7 @@ function pathChange(modifier: PathModifier | undefined, path: MatchedPath): Path
 }
 
 /** @returns undefined where there is nothing to rewrite */
-export function rewriteOf({ hostname, path }: UrlRewrite, matched: MatchedPath): HttpRewrite | Complaint | undefined {
+export function toRewrite({ hostname, path }: UrlRewrite, matched: MatchedPath): HttpRewrite | Complaint | undefined {
   const change = pathChange(path, matched);
   if (change !== undefined && 'reason' in change) return change;
   const rewrite: HttpRewrite = {
@@ -54,7 +54,7 @@ function wholePath(path: string): { match: string; rewrite: string } {
 const DEFAULT_REDIRECT = 302;
 
 /** A redirect without its port, which depends on the listener: see {@link redirectPort}. */
-export function redirectOf(redirect: RequestRedirect, matched: MatchedPath): HttpRedirect | Complaint {
+export function toRedirect(redirect: RequestRedirect, matched: MatchedPath): HttpRedirect | Complaint {
   const change = pathChange(redirect.path, matched);
   if (change !== undefined && 'reason' in change) return change;
   const { hostname, scheme, statusCode = DEFAULT_REDIRECT } = redirect;

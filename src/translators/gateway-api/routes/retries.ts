@@ -8,7 +8,7 @@ const TIMEOUT = 504;
 /** Attempts of a rule that does not say how many, as for other routes of the mesh. */
 const DEFAULT_ATTEMPTS = 2;
 
-export function retriesOf({ timeouts, retry }: HttpRouteRule): Pick<HttpRoute, 'timeout' | 'retries'> {
+export function toRetries({ timeouts, retry }: HttpRouteRule): Pick<HttpRoute, 'timeout' | 'retries'> {
   const { request, backendRequest = 0 } = timeouts ?? {};
   const timeout = request === undefined ? {} : { timeout: request };
   if (retry?.attempts === 0) {
@@ -18,10 +18,10 @@ export function retriesOf({ timeouts, retry }: HttpRouteRule): Pick<HttpRoute, '
   }
   if (retry === undefined && backendRequest <= 0) return timeout;
   const perTry = backendRequest <= 0 ? {} : { perTryTimeout: backendRequest };
-  return { ...timeout, retries: { attempts: retry?.attempts ?? DEFAULT_ATTEMPTS, ...policyOf(retry), ...perTry } };
+  return { ...timeout, retries: { attempts: retry?.attempts ?? DEFAULT_ATTEMPTS, ...toRetryPolicy(retry), ...perTry } };
 }
 
-function policyOf(retry: HttpRouteRule['retry']): HttpRetries {
+function toRetryPolicy(retry: HttpRouteRule['retry']): HttpRetries {
   if (retry === undefined) return {};
   const { codes = [], backoff } = retry;
   // An attempt that takes too long is a stream that the proxy itself resets.

@@ -19,8 +19,8 @@ import type { Complaint } from '../conditions.ts';
 import { comparePrecedence, type MatchOrigin, type Precedence } from '../precedence.ts';
 import { backendHeaders, type FilterResult, readFilters } from './filters.ts';
 import { type CompiledMatch, type CompiledMatches, grpcMatches, httpMatches } from './matches.ts';
-import { type ListenerScheme, redirectOf, redirectPort, rewriteOf } from './paths.ts';
-import { retriesOf } from './retries.ts';
+import { type ListenerScheme, redirectPort, toRedirect, toRewrite } from './paths.ts';
+import { toRetries } from './retries.ts';
 
 /** The action of a match of a rule. */
 export interface CompiledRoute {
@@ -97,7 +97,7 @@ function rulesOf(route: HttpResource): readonly Rule[] {
       matches: httpMatches(rule.matches ?? []),
       filters: rule.filters ?? [],
       backendRefs: rule.backendRefs ?? [],
-      timing: retriesOf(rule),
+      timing: toRetries(rule),
     }));
   }
   return ((route as Resource<'GRPCRoute'>).content.rules ?? []).map((rule, index) => ({
@@ -115,10 +115,10 @@ export function compileRules(route: HttpResource, context: BackendContext): Comp
   let unresolved: Complaint | undefined;
   const { rules, matches, digest: ofRules } = parsedRoute(route);
   const actions = rules.map((rule, index) => {
-    const action = actionOf(rule, context);
+    const action = compileAction(rule, context);
     unresolved ??= action.unresolved;
     backends.push(...action.backends);
-    const made = madeOf(rule, action);
+    const made = compileRoutes(rule, action);
     const { http, filters } = action;
     if (!('reason' in made)) return { http, made, redirect: filters.redirect };
     unsupported.set(index, made);
@@ -138,7 +138,10 @@ export function compileRules(route: HttpResource, context: BackendContext): Comp
 const REFUSED: HttpRoute = { directResponse: { status: 500 } };
 
 /** The routes of a rule's matches, or why the rule is not served: a rule without one of its matches is another rule. */
-function madeOf({ name, matches: { matches, unsupported } }: Rule, action: Action): readonly HttpRoute[] | Complaint {
+function compileRoutes(
+  { name, matches: { matches, unsupported } }: Rule,
+  action: Action,
+): readonly HttpRoute[] | Complaint {
   const made: HttpRoute[] = [];
   // The action of most rules is the same for all of their matches.
   const problem = derivedRouteProblem(action.http);
@@ -168,9 +171,9 @@ interface Action {
   readonly unresolved: Complaint | undefined;
 }
 
-function actionOf(rule: Rule, context: BackendContext): Action {
+function compileAction(rule: Rule, context: BackendContext): Action {
   const filters = readFilters(context, rule.filters);
-  const targets = targetsOf(rule.backendRefs, context);
+  const targets = compileTargets(rule.backendRefs, context);
   const unsupported = filters.unsupported ?? targets.unsupported;
   const unresolved = filters.unresolved ?? targets.unresolved;
   const backends = [...targets.backends, ...filters.backends];
@@ -188,11 +191,11 @@ function actionOf(rule: Rule, context: BackendContext): Action {
 function withPath({ http, filters }: Action, path: CompiledMatch['path']): HttpRoute | Complaint {
   if (http.directResponse !== undefined) return http;
   if (filters.redirect !== undefined) {
-    const redirect = redirectOf(filters.redirect, path);
+    const redirect = toRedirect(filters.redirect, path);
     return 'reason' in redirect ? redirect : { ...http, redirect };
   }
   if (filters.rewrite === undefined) return http;
-  const rewrite = rewriteOf(filters.rewrite, path);
+  const rewrite = toRewrite(filters.rewrite, path);
   if (rewrite === undefined) return http;
   return 'reason' in rewrite ? rewrite : { ...http, rewrite };
 }
@@ -209,7 +212,7 @@ interface Targets {
   readonly unresolved: Complaint | undefined;
 }
 
-function targetsOf(references: readonly FilteredBackend[], context: BackendContext): Targets {
+function compileTargets(references: readonly FilteredBackend[], context: BackendContext): Targets {
   const destinations: HttpRouteDestination[] = [];
   const backends: Backend[] = [];
   let unsupported: Complaint | undefined;

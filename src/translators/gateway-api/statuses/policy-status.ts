@@ -21,7 +21,7 @@ export function policyAncestors(
   const gateways = [...new Set(services.flatMap((service) => users.gatewaysOf(service)))].sort();
   if (gateways.length === 0) return [];
   const { rejected, unresolved } = backendTls(documents, policy);
-  const complaint = conflictOf(users, policy) ?? missingTarget(documents, policy) ?? rejected;
+  const complaint = findConflict(users, policy) ?? missingTarget(documents, policy) ?? rejected;
   const conditions = [
     verdict('Accepted', complaint, { reason: 'Accepted', message: 'the policy is in force' }, generation),
     verdict('ResolvedRefs', unresolved, { reason: 'ResolvedRefs', message: 'all references are resolved' }, generation),
@@ -33,7 +33,7 @@ export function policyAncestors(
 }
 
 /** Of policies for the same section of a Service, the first one counts. */
-function conflictOf(users: BackendUsers, policy: Policy): Complaint | undefined {
+function findConflict(users: BackendUsers, policy: Policy): Complaint | undefined {
   for (const service of targetsOf(policy)) {
     const all = inOrder(users.policiesOf(service));
     for (const { sectionName } of policy.content.targetRefs ?? []) {
