@@ -177,8 +177,8 @@ test('a server refuses what it cannot decide: tokens and external authorizers', 
   await mesh.get().config.apply('policies', users, clients);
   await expect(client.get(), {}, DENIED);
   const problems = await mesh.get().discovery().http('/debug/push_status');
-  assert.match(problems.body, /AuthorizationPolicy default\/clients: gRPC servers cannot compare/);
-  assert.match(problems.body, /AuthorizationPolicy default\/users: gRPC servers cannot compare/);
+  assert.match(problems.body, /AuthorizationPolicy default\/clients: gRPC servers do not support some/);
+  assert.match(problems.body, /AuthorizationPolicy default\/users: gRPC servers do not support some/);
   await mesh.get().config.remove('policies');
   await expect(client.get(), {}, OK);
 });

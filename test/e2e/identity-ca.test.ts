@@ -103,7 +103,7 @@ test('callers without a valid credential are refused by the certificate service 
   const plain = client(t, world.port, channel(world));
   const keys = ecKey('P-256');
   const refusals: readonly (readonly [string, string | undefined, RegExp])[] = [
-    ['nothing', undefined, /a client certificate of the mesh or a bearer token is needed/],
+    ['nothing', undefined, /a client certificate of the mesh or a bearer token is required/],
     ['no token', 'secret', /token: not a JSON Web Token/],
     ['an expired token', await world.token('shop', 'web', { now: Date.now() - 3_600_000 }), /it has expired/],
     ['a token for others', await world.token('shop', 'web', { audience: 'vault' }), /meant for another audience/],

@@ -160,8 +160,8 @@ describe('the controller of the Gateway API', { skip }, () => {
       );
     await eventually(async () => {
       const { status, reason, message } = (await programmed()) ?? {};
-      const expected = 'not deployed: Service taken-meshd exists and was not created by this program: expected';
-      assert.deepEqual([status, reason, message], ['False', 'Invalid', `${expected} to be free`]);
+      const problem = 'Service taken-meshd exists and was not created by this program: expected an unused name';
+      assert.deepEqual([status, reason, message], ['False', 'Invalid', `not deployed: ${problem}`]);
     });
     await cluster.api.delete(service);
     await startReadyPod(cluster, 'taken');
