@@ -32,7 +32,7 @@ function git(...args: readonly string[]): string | undefined {
 
 /**
  * The text that `src/core/build-info.ts` reads. `date` is the date of the commit, for reproducible builds. Where there
- * is no repository, as in the build of an image, the variable BUILD_REVISION names the commit.
+ * is not a repository, as in the build of an image, the variable BUILD_REVISION names the commit.
  */
 function buildStamp(): string {
   const { BUILD_REVISION } = process.env;

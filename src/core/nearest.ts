@@ -17,7 +17,7 @@ function distance(a: string, b: string): number {
   return last[b.length] ?? 0;
 }
 
-/** Longer words are not compared: they are no misspellings, and comparing them would take long. */
+/** Longer words are not compared: they are not misspellings, and comparing them would take long. */
 const MAX_LENGTH = 64;
 
 /**

@@ -5,7 +5,7 @@
 import { backoff } from './backoff.ts';
 import type { Clock, Timer } from './clock.ts';
 
-/** `failed`: repeated after a delay that grows. A number: repeated after so many milliseconds, which is no failure. */
+/** `failed`: repeated after a delay that grows. A number: repeated after so many milliseconds, without a failure. */
 export type Outcome = 'done' | 'failed' | number;
 
 export interface WorkQueueOptions {

@@ -31,7 +31,7 @@ export interface DnsQuery {
   readonly questionEnd: number;
   /** The name in wire format without the root label, one character a byte, with the case in which it was sent. */
   readonly wireName: string;
-  /** Lower case, without a dot at the end. Undefined for a name that is no host name, which no table contains. */
+  /** Lower case, without a dot at the end. Undefined for a name that is not a host name, which no table contains. */
   readonly name: string | undefined;
   /** Number of the record type, see {@link ./wire/constants.ts}. */
   readonly type: number;

@@ -10,7 +10,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
- * The access of this Pod's service account; undefined where the variables say that this is no Pod.
+ * The access of this Pod's service account; undefined where the variables say that this is not a Pod.
  * @throws CtlError when the variables are there and the service account is not
  */
 export async function inClusterAccess(env: Environment, folder = SERVICE_ACCOUNT): Promise<ClusterAccess | undefined> {

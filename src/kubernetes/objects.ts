@@ -93,7 +93,7 @@ export function objectKey({ metadata }: KubernetesObject): string {
 
 /**
  * Whether a version of an object is earlier than another of it (Kubernetes API concepts, "Resource version strings").
- * Versions that are no numbers are not compared: neither is older.
+ * Versions that are not numbers are not compared: neither is older.
  */
 export function isOlder(one: { readonly version: string }, other: { readonly version: string }): boolean {
   const [a, b] = [one.version, other.version];
@@ -130,7 +130,7 @@ export class ObjectReader {
     return contentType.startsWith(PROTOBUF) ? 'lengths' : 'lines';
   }
 
-  /** @throws CtlError where the body is no list of this kind */
+  /** @throws CtlError where the body is not a list of this kind */
   list(body: Buffer, contentType: string): ListPage {
     const list = contentType.startsWith(PROTOBUF)
       ? this.#protobufList(body)
@@ -139,7 +139,7 @@ export class ObjectReader {
     if (!isObject(list) || !isObject(metadata) || typeof metadata.resourceVersion !== 'string') {
       throw unreadable('expected a list with a resourceVersion');
     }
-    // JSON has `items` even of an empty list, as null: an object without is no list.
+    // JSON has `items` even of an empty list, as null: an object without is not a list.
     const { items } = list;
     if (metadata.resourceVersion === '' || (items !== null && !Array.isArray(items))) {
       throw unreadable('expected a list with items and a resourceVersion');
@@ -151,7 +151,7 @@ export class ObjectReader {
     };
   }
 
-  /** @throws CtlError where the frame is no event of this kind */
+  /** @throws CtlError where the frame is not an event of this kind */
   event(frame: Buffer, contentType: string): WatchEvent {
     const event: unknown = contentType.startsWith(PROTOBUF)
       ? this.#protobufEvent(frame)

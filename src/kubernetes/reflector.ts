@@ -185,7 +185,7 @@ export class Reflector<T> {
     if (expired && verb === 'watch') {
       const isEarly = clock.now() - this.#listedAt < EARLY_EXPIRY_MS;
       this.#earlyExpiries = isEarly ? this.#earlyExpiries + 1 : 0;
-      // The server no longer has a version that is old. That is no failure, and a list needs no pause.
+      // The server no longer has a version that is old. That is not a failure, and a list needs no pause.
       if (!isEarly && this.#failures === 1) return;
     }
     this.#isFailing = true;

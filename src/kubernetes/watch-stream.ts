@@ -17,7 +17,7 @@ const LIST_PAUSE_MS = 60_000;
 /** A watch that was open for as long as this is served, ms; one that ends sooner and brought nothing is a failure. */
 export const SHORT_WATCH_MS = 1000;
 
-/** The server sent something that is no event, or the event of an object that cannot be identified. */
+/** The server sent something that is not an event, or the event of an object that cannot be identified. */
 export class UnreadableEventError extends CtlError {
   constructor(cause: unknown) {
     super(

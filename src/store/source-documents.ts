@@ -145,7 +145,7 @@ function isClusterKind(kind: Kind): boolean {
 }
 
 function eventInCluster(event: ResourceEvent, cluster: string): ResourceEvent {
-  // Ids of problems are keys or names of files; a file's name is no key of such a kind.
+  // Ids of problems are keys or names of files; a file's name is not a key of such a kind.
   const of = (key: ResourceKey): ResourceKey => (isClusterKind(kindOfKey(key)) ? `${key}/${cluster}` : key);
   switch (event.type) {
     case 'set':

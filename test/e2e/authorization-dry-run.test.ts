@@ -171,7 +171,7 @@ describe('AuthorizationPolicies in dry run', { skip }, () => {
 
   test('a mistake in it denies nothing; a value that cannot be read denies everything', async () => {
     const mistake = { selector: { matchLabels: { app: 'web' } }, rule: [] };
-    // Unquoted, as YAML files often have it, it is no string.
+    // Unquoted, as YAML files often have it, it is not a string.
     for (const value of ['true', true]) {
       await inForce(policy('wrong', [paths('/')], { action: 'DENY', annotations: { [ISTIO]: value }, more: mistake }));
       assert.equal(await call('/admin'), '200 plain');

@@ -27,7 +27,7 @@ const APPLICATION = (name: string, sick: string): string => `
   }).listen(8080)`;
 
 /**
- * Does what systemd does with the unit of the agent, in the foreground: the machines of this test are no machines of
+ * Does what systemd does with the unit of the agent, in the foreground: the machines of this test are not machines of
  * their own but network namespaces. machines-systemd.test.ts has a machine with systemd.
  */
 const SYSTEMCTL = (root: string): string => `#!/bin/sh -e

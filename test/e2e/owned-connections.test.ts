@@ -44,7 +44,7 @@ before(async () => {
     add('client', 'other', true),
     add('client', 'evil', true),
   ]);
-  // The API server is no Pod.
+  // The API server is not a Pod.
   await world.config.remove(`workload-${api.id}`);
   await world.config.apply(
     'victims',

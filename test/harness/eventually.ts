@@ -98,7 +98,7 @@ export async function eventually<T>(
   }
 }
 
-/** An error without its numbers: ports, counts and times that change from attempt to attempt are no progress. */
+/** An error without its numbers: ports, counts and times that change from attempt to attempt are not progress. */
 function stepOf(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).replace(/\d+/g, '#');
 }

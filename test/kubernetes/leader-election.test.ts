@@ -51,7 +51,7 @@ describe('leader election on an API server', { skip }, () => {
     const lease = await cluster.api.get(`${LEASES}/meshd-test`);
     const { holderIdentity, leaseTransitions } = (lease as unknown as { spec: Record<string, unknown> }).spec;
     assert.match(String(holderIdentity), first?.isLeading ? /^one_/ : /^two_/);
-    // Giving up is no transition.
+    // Giving up is not a transition.
     assert.equal(leaseTransitions, 1);
 
     const three = await replica('three');

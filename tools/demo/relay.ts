@@ -16,7 +16,7 @@ export function createRelay(target: NetConnectOpts): Server & { destroyAll(): vo
     ] as const) {
       open.add(socket);
       socket.pipe(other);
-      // The other side learns of it by its own end; what happened is no concern of the relay's.
+      // The other side learns of it by its own end; what happened is not a concern of the relay's.
       socket.on('error', () => other.destroy());
       socket.once('close', () => {
         open.delete(socket);

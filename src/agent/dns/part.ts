@@ -21,7 +21,7 @@ export interface DnsPartDeps {
 }
 
 export interface DnsPart {
-  /** Why the proxy is not ready because of DNS; undefined: DNS is no reason. */
+  /** Why the proxy is not ready because of DNS; undefined when DNS is ready. */
   missing(): string | undefined;
   /** Rejects with CtlError when an address cannot be bound. */
   start(deps: DnsPartDeps): Promise<void>;

@@ -108,7 +108,7 @@ interface RejectionWatch {
   repeats(line: string): boolean;
   /** Why Envoy rejects its bootstrap. */
   readonly reason: string | undefined;
-  /** The message about an address in use, which is no refusal: the address may become free. */
+  /** The message about an address in use, which is not a refusal: the address may become free. */
   readonly busy: string | undefined;
 }
 

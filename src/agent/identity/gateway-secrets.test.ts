@@ -67,7 +67,7 @@ test('a key pair is served when its Secret appears, and again when it is replace
   set('web', { 'tls.crt': first.leaf, 'tls.key': first.key, 'tls.ocsp-staple': 'staple' }, 'kubernetes.io/tls');
   await waitUntil(() => changes() === 1);
   assert.deepEqual(served(), { 'kubernetes://web': [first.leaf, first.key, 'staple'] });
-  // The same content again is no change.
+  // The same content again is not a change.
   set('web', { 'tls.crt': first.leaf, 'tls.key': first.key, 'tls.ocsp-staple': 'staple' }, 'kubernetes.io/tls');
   set('web', { cert: second.leaf, key: second.key });
   await waitUntil(() => changes() === 2);

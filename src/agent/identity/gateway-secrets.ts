@@ -56,7 +56,7 @@ export interface GatewaySecretsOptions {
   readonly isWanted: (name: string) => boolean;
 }
 
-/** The API server of this Pod. Rejects with a CtlError of one line when this is no Pod with a service account. */
+/** The API server of this Pod. Rejects with a CtlError of one line when this is not a Pod with a service account. */
 export async function podAccess(env: Readonly<Record<string, string | undefined>>): Promise<ClusterAccess> {
   const access = await inClusterAccess(env);
   if (access !== undefined) return access;

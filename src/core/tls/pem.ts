@@ -1,6 +1,6 @@
 /** PEM (RFC 7468): base64 between two lines that name its kind. Text around blocks is ignored. */
 
-/** The base64 of a block; what is no base64 makes it no block. */
+/** The base64 of a block; a block with other characters does not match. */
 const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----\s([A-Za-z0-9+/=\s]+)-----END \1-----/g;
 
 /** DER as PEM, with a line break at its end. */

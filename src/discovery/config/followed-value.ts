@@ -17,7 +17,7 @@ export interface NamedConfigMap {
  * then its configuration does so too.
  * @param connection to the cluster; undefined when no cluster is read
  * @param baseName its name without the revision
- * @throws CtlError when REVISION is no name
+ * @throws CtlError when REVISION is not a name
  */
 export function openConfigMap(
   { namespace, revision, configDir }: DiscoverySettings,

@@ -40,7 +40,7 @@ export interface FollowedMeshFiles {
 
 /**
  * @param connection to the cluster; undefined when no cluster is read
- * @throws CtlError when REVISION is no name
+ * @throws CtlError when REVISION is not a name
  */
 export function followMeshFiles(settings: DiscoverySettings, connection: Connection | undefined): FollowedMeshFiles {
   /** The values since `first`, until somebody follows them. */

@@ -108,7 +108,7 @@ function entryOf(
   };
 }
 
-/** `<group>-<ip>[-<network>]`, as Istio names them; undefined where that is no name. */
+/** `<group>-<ip>[-<network>]`, as Istio names them; undefined where that is not a name. */
 function entryName(group: string, address: string, network: string): string | undefined {
   const parts = [group, address.replaceAll(':', '-'), ...(network === '' ? [] : [network])];
   // Addresses such as `fd00::` end with colons, and names must not end with hyphens.

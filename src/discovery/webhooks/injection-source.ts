@@ -57,7 +57,7 @@ export class InjectionSource {
   #isUsable = false;
   #problem: string | undefined;
 
-  /** @throws CtlError when REVISION is no name */
+  /** @throws CtlError when REVISION is not a name */
   constructor(options: InjectionSourceOptions) {
     this.#options = options;
     this.#mesh = options.mesh;

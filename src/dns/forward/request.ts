@@ -48,7 +48,7 @@ export interface UpstreamResponse {
   readonly layout: MessageLayout;
 }
 
-/** Undefined for a message that is no response to this request: it is ignored (RFC 5452 section 9.1). */
+/** Undefined for a message that is not a response to this request: it is ignored (RFC 5452 section 9.1). */
 export function readResponse(message: Buffer, request: Request, id: number): UpstreamResponse | undefined {
   if (message.length < HEADER_BYTES || message.readUInt16BE(0) !== id) return undefined;
   // QR is set and the operation is a query.

@@ -1,4 +1,4 @@
-/** What clients cannot do: hold connections, fill queues, send what is no query, be answered from elsewhere. */
+/** What clients cannot do: hold connections, fill queues, send what is not a query, be answered from elsewhere. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -57,7 +57,7 @@ export class ConnectedProxies {
     this.#turns = new Rounds({ clock, version, intervalMs: TURN_MS, visit: nextTurn, onSlice });
   }
 
-  /** A stream was opened by an authorized node; undefined where it is no proxy of a Gateway. */
+  /** A stream was opened by an authorized node; undefined where it is not a proxy of a Gateway. */
   connected(node: ProxyNode, proxy: ConnectedProxy): { rejected(): void; disconnected(): void } | undefined {
     const name = findGateway(node);
     if (name === undefined || this.#closed) return undefined;

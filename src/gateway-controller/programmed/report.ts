@@ -70,7 +70,7 @@ function plainReport(report: GatewayReport): object {
   );
 }
 
-/** The reports of Gateways as JSON by `namespace/name`; what is no report is left out. */
+/** The reports of Gateways as JSON by `namespace/name`; what is not a report is left out. */
 export function splitReport(text: string): ReadonlyMap<string, string> {
   try {
     const report: unknown = JSON.parse(text);

@@ -301,7 +301,7 @@ function balanced(mesh: MeshConfig, { policy }: ClusterTarget): Cluster {
     ...loadBalancing(policy.loadBalancer),
     commonLbConfig: {
       // Below the threshold Envoy balances over endpoints that are known to be bad. With the few endpoints that
-      // services commonly have, half of them being down is no reason to send requests there.
+      // services commonly have, half of them being down is not a reason to send requests there.
       healthyPanicThreshold: { value: Math.min(100, Math.max(0, policy.outlierDetection?.minHealthPercent ?? 0)) },
       ...(localitySetting(mesh, policy) !== undefined && { localityWeightedLbConfig: {} }),
     },

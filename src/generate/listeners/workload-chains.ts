@@ -82,7 +82,7 @@ function destinationsOf({ ranges }: L4Chain): readonly string[] {
   return ranges.length === 0 ? [ANYWHERE] : ranges;
 }
 
-/** The ranges of a chain that lie in those of workloads. A single address of its own service is no workload's. */
+/** The ranges of a chain that lie in those of workloads. A single address of its own service is not a workload's. */
 function rangesInside({ ranges, service }: L4Chain, workloads: RangeIndex): readonly string[] {
   if (ranges.length === 0) return ranges;
   const own = new Set(service?.addresses.map(addressKey));

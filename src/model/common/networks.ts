@@ -69,7 +69,7 @@ function sortableBytes(bytes: readonly number[]): string {
 }
 
 /**
- * First and last address of a CIDR range, in the form of {@link sortableAddress}; undefined if the text is no range.
+ * First and last address of a CIDR range, in the form of {@link sortableAddress}; undefined if the text is not a range.
  */
 export function addressRange(cidr: string): { readonly first: string; readonly last: string } | undefined {
   const range = parseRange('', cidr);

@@ -74,7 +74,7 @@ export interface Scope {
   readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
   /**
    * The merged rule for a service of this scope: of the own namespace, then of the service's, then of the root
-   * namespace. Undefined for hosts that are no services of the scope. A function object always gives the same answers;
+   * namespace. Undefined for hosts that are not services of the scope. A function object always gives the same answers;
    * scopes with the same rules may share it.
    */
   destinationRule(hostname: string): MergedDestinationRule | undefined;

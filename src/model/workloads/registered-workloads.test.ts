@@ -59,7 +59,7 @@ test('a change names exactly the namespaces whose workloads may differ', () => {
   assert.deepEqual(concerned([podOf('edge/a', 'gw', { labels: { app: 'x' } })]), ['edge']);
   assert.deepEqual(concerned([podOf('edge/a', 'gw', {}, { status: { phase: 'Succeeded' } })]), ['edge']);
   assert.deepEqual(concerned([], [resourceKey('WorkloadEntry', 'shop', 'vm')]), ['shop']);
-  // An address, or readiness, is no matter of identity.
+  // An address, or readiness, is not a matter of identity.
   assert.deepEqual(concerned([podOf('edge/a', 'gw', {}, { status: { phase: 'Running', podIP: '10.0.0.7' } })]), []);
   assert.deepEqual(concerned([entryOf('shop/vm', { serviceAccount: 'vm', labels, weight: 3 })]), []);
   assert.deepEqual(concerned([resource('Namespace', '/edge')]), []);

@@ -34,7 +34,7 @@ export function readJson(bytes: Uint8Array, maxValues: number): unknown {
   }
 }
 
-/** What there is too much of outside of strings: levels or values. For what is no JSON, any answer is right. */
+/** What there is too much of outside of strings: levels or values. For a body that is not JSON, any result is right. */
 function excessOf(bytes: Uint8Array, maxValues: number): string | undefined {
   let depth = 0;
   let values = 1;

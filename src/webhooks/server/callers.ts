@@ -5,7 +5,7 @@
  */
 
 /**
- * `api-server`: an endpoint of the Service `default/kubernetes`. `pod`: the address of a Pod, which is no API server's.
+ * `api-server`: an endpoint of the Service `default/kubernetes`. `pod`: the address of a Pod, not of an API server.
  * `unknown`: any other address; an API server may be behind an address translation.
  */
 export type CallerRank = 'api-server' | 'unknown' | 'pod';

@@ -89,7 +89,7 @@ export interface KubernetesApi {
   apply(documents: string | readonly object[], options?: ApplyOptions): Promise<readonly ApiObject[]>;
   /** A JSON merge patch (RFC 7386), of a subresource such as `status` when one is named. */
   patch(reference: ApiReference, patch: object, subresource?: string): Promise<ApiObject>;
-  /** Deletes at once, without grace period. An object that does not exist is no error. */
+  /** Deletes at once, without grace period. An object that does not exist is not an error. */
   delete(reference: ApiReference): Promise<void>;
   /** The path of an object or, without a name, of its collection. */
   path(reference: {

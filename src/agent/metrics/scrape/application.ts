@@ -9,7 +9,7 @@ import { helpLine, type Metadata, parseMetadata, parseSample, type Sample, sampl
 
 /** Families that are remembered, so that each is declared once. */
 const MAX_FAMILIES = 50_000;
-/** After so many lines in a row that are no metrics the rest is not read. */
+/** After so many lines in a row that are not metrics the rest is not read. */
 const MAX_BAD_LINES = 1_000;
 /** Maximum number of characters of a line in a message. */
 const SHOWN = 60;

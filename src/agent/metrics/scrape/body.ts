@@ -31,7 +31,7 @@ export async function* readLines(body: Readable): AsyncGenerator<Buffer> {
   if (held > 0) yield Buffer.concat(rest);
 }
 
-/** The text of a block; lines that are not UTF-8 are replaced by one that is no metric. */
+/** The text of a block; each line that is not UTF-8 is replaced by a line that is not a metric. */
 export function textOf(block: Buffer): string {
   if (isUtf8(block)) return block.toString('utf8');
   return block

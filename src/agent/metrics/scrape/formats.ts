@@ -42,7 +42,7 @@ export function acceptHeader(openMetrics: readonly string[]): string {
 
 /**
  * The format that a Content-Type announces: text, unless it is OpenMetrics. Many applications announce a text of
- * metrics as something else (`text/html`), so that each line decides. Undefined for what is no text.
+ * metrics as something else (`text/html`), so that each line decides. Undefined for any other value.
  */
 export function parseFormat(contentType: string | undefined): Format | undefined {
   const { type } = mediaType(contentType ?? '');

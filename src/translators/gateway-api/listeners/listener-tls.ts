@@ -112,7 +112,7 @@ export function clientValidation(
     const rejected = { reason: 'NoValidCACertificate', message: unresolved?.message ?? 'expected caCertificateRefs' };
     return { settings: {}, rejected, unresolved: unresolved ?? { ...rejected, reason: 'InvalidCACertificateRef' } };
   }
-  // A certificate that is not verified is no identity: none is requested where clients need none.
+  // A certificate that is not verified is not an identity: none is requested where clients need none.
   const settings: ServerTlsSettings =
     validation.mode === 'AllowInsecureFallback' ? {} : { mode: 'MUTUAL', clientAuthorities: found.join('') };
   return { settings, rejected: undefined, unresolved };

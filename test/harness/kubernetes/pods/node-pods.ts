@@ -114,7 +114,7 @@ export class NodePods {
     });
   }
 
-  /** A Pod that was deleted or replaced meanwhile is no error: its deletion is the next change. */
+  /** A Pod that was deleted or replaced meanwhile is not an error: its deletion is the next change. */
   async #send(request: ApiRequest): Promise<void> {
     const answer = await this.#options.api.request(request);
     if (answer.status >= 300 && answer.status !== 404) throw errorOf(answer);
