@@ -43,7 +43,7 @@ export class CtlError extends Error {
     this.location = location;
   }
 
-  /** One line for people: `file:line: Kind/ns/name: field: what was expected`. */
+  /** One line for a message: `file:line: Kind/ns/name: field: what was expected`. */
   oneLine(): string {
     const { file, line, resource, field } = this.location;
     const position = file === undefined ? undefined : line === undefined ? file : `${file}:${line}`;
@@ -60,7 +60,7 @@ export class InternalError extends Error {
   }
 }
 
-/** The message of whatever was thrown. */
+/** The message of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

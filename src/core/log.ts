@@ -7,7 +7,7 @@ export interface Log {
   error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
-/** Logs a repeated operation that may fail many times in a row for one reason. */
+/** Logs a repeated operation that may fail many times for the same reason. */
 export interface FailureLog {
   /** Warns when the reason differs from that of the failure before; repetitions are logged at debug level. */
   failed(reason: string, fields?: Readonly<Record<string, unknown>>): void;

@@ -7,7 +7,7 @@
 /** Few enough to copy the table cheaply, enough that a bucket of a 10,000-entry map holds about 40. */
 const BUCKETS = 256;
 
-/** Most entries of a map with one bucket, unless it has had more. */
+/** Maximum number of entries of a map with one bucket, unless it has had more. */
 const SMALL = 32;
 
 /** FNV-1a, 32 bits: it distributes keys over buckets, so that its quality beyond that does not matter. */

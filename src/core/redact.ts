@@ -46,7 +46,7 @@ function publicKey(key: unknown): unknown {
   );
 }
 
-/** The same value with every string and number in it replaced, whatever its structure. */
+/** The same structure with every string and number replaced. */
 export function redactAll(value: unknown, text: (secret: string) => string = () => REDACTED): unknown {
   if (typeof value === 'string') return text(value);
   if (typeof value === 'number' || typeof value === 'bigint') return REDACTED;
@@ -55,7 +55,7 @@ export function redactAll(value: unknown, text: (secret: string) => string = () 
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, redactAll(item, text)]));
 }
 
-/** The same object with the values replaced whose name marks them as credentials. */
+/** The same object with those values replaced whose names mark them as credentials. */
 export function redactByName(values: unknown): unknown {
   if (!isObject(values)) return redactAll(values);
   return Object.fromEntries(

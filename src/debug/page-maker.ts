@@ -12,7 +12,7 @@ export interface PageLimits {
   readonly sliceMs: number;
   /** Largest size of a page, bytes. */
   readonly maxBytes: number;
-  /** Longest time for building a page, without the time before it, ms. */
+  /** Time limit for building a page, without the time before it, ms. */
   readonly maxMs: number;
   /** Pages that wait, with the one that is being built. */
   readonly maxWaiting: number;

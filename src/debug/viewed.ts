@@ -25,7 +25,7 @@ interface Totals {
 export class Viewed {
   readonly #source: DebugSource;
   readonly #viewer: Viewer;
-  /** The same snapshot for a whole page. */
+  /** One snapshot for the whole page. */
   #snapshot: Snapshot | undefined;
 
   constructor(source: DebugSource, viewer: Viewer) {

@@ -36,7 +36,7 @@ export interface BoundedServerOptions {
   readonly name: string;
   /** Receives the lines about connections that were closed or refused, at most one a minute. */
   readonly warn: (line: string) => void;
-  /** Most concurrent connections; by default a part of the limit of open files. */
+  /** Maximum number of concurrent connections; by default a part of the limit of open files. */
   readonly maxConnections?: number;
   /** Time from the accept to the end of a request's headers, ms; 5 s by default. */
   readonly headersTimeoutMs?: number;
@@ -205,7 +205,7 @@ function bound<S extends Server | TlsServer>(server: S, options: BoundedServerOp
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (connections.begin(request, response)) listener(request, response);
   });
-  // Both kinds of servers report the TCP connection by this event.
+  // Both kinds of servers report TCP connections with this event.
   server.on('connection', (socket: Socket) => connections.accept(socket));
   // While a response is being computed, the client has nothing to send or read.
   server.setTimeout(UNREAD_TIMEOUT_MS, (socket: Socket) => {

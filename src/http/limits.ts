@@ -16,15 +16,12 @@ const MIN_CONNECTIONS = 8;
  */
 const ANSWERED_FRACTION = 0.5;
 
-/** Most requests of one HTTP server that are answered at a time. */
+/** Maximum number of requests that one HTTP server handles at the same time. */
 export function answeredRequests(maxConnections = httpConnections()): number {
   return Math.max(1, Math.floor(ANSWERED_FRACTION * maxConnections));
 }
 
-/**
- * Most concurrent connections of one HTTP server.
- * @param readLimits the text of /proc/self/limits
- */
+/** Maximum number of concurrent connections of one HTTP server. @param readLimits reads /proc/self/limits */
 export function httpConnections(readLimits = readProcessLimits): number {
   return Math.max(MIN_CONNECTIONS, Math.min(MAX_CONNECTIONS, Math.floor(FRACTION * openFilesLimit(readLimits))));
 }

@@ -66,7 +66,7 @@ class FollowedFile<T> implements FileValue<T> {
   /** Whether the value is from the file, and not the default. */
   #isFromFile = false;
   #problem: ResourceProblem | undefined;
-  /** Of the file that was read last, or why it was unusable. */
+  /** The signature of the file that was read last, or the reason why it was unusable. */
   #signature: string | undefined;
   /** The text that was read last; undefined when it could not be read. */
   #text: string | undefined;
@@ -96,7 +96,7 @@ class FollowedFile<T> implements FileValue<T> {
     try {
       await this.#read(clock.now());
     } catch (error) {
-      // Another start reads the file again.
+      // Starting again reads the file again.
       this.#signature = undefined;
       this.#text = undefined;
       throw error;

@@ -11,7 +11,7 @@ import type { Log } from '../core/log.ts';
 import { eventId, type ResourceEvent } from '../resources/index.ts';
 import type { Source, SourceSink } from './source.ts';
 
-/** Between two moments at which collected changes are passed on, ms: several times CTL_DEBOUNCE_AFTER. */
+/** Interval at which collected changes are passed on, ms: several times CTL_DEBOUNCE_AFTER. */
 export const PACE_MS = 1000;
 /** Batches of changes that are passed on at once after a quiet time. One more is allowed every PACE_MS. */
 export const PACE_BURST = 30;

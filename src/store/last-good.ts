@@ -329,7 +329,7 @@ function parseEntry(name: string, text: string, source: string): AnyResource {
   const entry = ENTRY.safeParse(JSON.parse(text));
   if (!entry.success) throw new CtlError('invalid_argument', 'it has another format');
   const { file, document } = entry.data;
-  // It did not exceed the limits when it was kept.
+  // The document did not exceed the limits when it was stored.
   const limits = documentLimits(Number.POSITIVE_INFINITY);
   const origin = { source, ...(file === undefined ? {} : { file }) };
   const parsed = parseResource(document, origin, () => undefined, { limits });

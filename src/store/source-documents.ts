@@ -67,7 +67,7 @@ export class SourceDocuments {
   /** Sets the document of a key (`undefined`: none). @returns the one before */
   put(key: ResourceKey, resource: AnyResource | undefined, held: boolean): AnyResource | undefined {
     const before = this.documents.get(key);
-    // Also for equal content: messages should name its current location.
+    // Also when the content is equal, because messages should name its current location.
     if (resource === undefined) this.documents.delete(key);
     else this.documents.set(key, resource);
     if (held) this.#replacements.add(key);

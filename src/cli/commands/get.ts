@@ -16,7 +16,7 @@ interface Item {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace: string };
   readonly spec: { readonly address?: string };
-  /** Of a WorkloadEntry that is probed. */
+  /** The status of a WorkloadEntry that is probed. */
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
   readonly origin: Origin;
 }

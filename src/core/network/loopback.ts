@@ -15,7 +15,7 @@ const SIDECAR_SOURCE = '127.0.0.6';
 /** Headers that proxies add to the requests that they forward: such a request may come from anywhere. */
 const FORWARDED = /^(?:forwarded|via|x-forwarded(?:-.*)?|x-real-ip|.*-client-ip|cf-connecting-ip|x-envoy-.*)$/;
 
-/** Also for the form that a socket of both address families reports, `::ffff:127.0.0.1`. */
+/** Also accepts the form that a dual-stack socket reports, `::ffff:127.0.0.1`. */
 export function isLoopbackAddress(address = ''): boolean {
   const plain = address.replace(/^::ffff:/i, '');
   return plain === '::1' || (/^127\.\d+\.\d+\.\d+$/.test(plain) && plain !== SIDECAR_SOURCE);

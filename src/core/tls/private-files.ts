@@ -9,7 +9,7 @@ import { CtlError } from '../errors.ts';
 /** No link is followed, and a FIFO does not block. */
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Makes the folder, or checks that nobody else can write it. One that others can read is made private. */
+/** Creates the folder, or checks that other users cannot write to it. A folder that others can read is made private. */
 export async function preparePrivateFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const info = await lstat(folder);

@@ -61,7 +61,7 @@ export function refusingOwn(source: Source, { uid, clock, onOwn }: OwnClusterChe
         refused = onOwn();
         // Services of another namespace can have been listed before.
         sink.replace({ events: [], eventTime: clock.now() });
-        // It has no errors of its own, and is closed again by its owner, who sees them.
+        // Closing has no errors of its own; the owner closes it again and sees them.
         close().catch(() => {});
       }
       return refused === undefined;

@@ -59,7 +59,7 @@ export interface RemoteClient {
 interface Remote {
   /** `namespace/name` of the Secret. */
   readonly secret: string;
-  /** Of the kubeconfig. */
+  /** The digest of the kubeconfig. */
   readonly digest: string;
   readonly access: ClusterAccess;
   readonly client: KubernetesClient;
@@ -98,7 +98,7 @@ export class RemoteClusters {
   readonly #remotes = new Map<string, Remote>();
   /** Refused entries, by their place. */
   #problems = new Map<string, Problem>();
-  /** Of clusters without a Secret, by ID. */
+  /** Timers of clusters without a Secret, by ID. */
   readonly #removals = new Map<string, Timer>();
   /** The newest entries, until they are applied. */
   #newest: readonly RemoteEntry[] | undefined;

@@ -33,7 +33,7 @@ export function openConfigMap(
 
 export interface FollowOptions<T> {
   readonly path: string;
-  /** Of the ConfigMap. */
+  /** The key of the ConfigMap. */
   readonly key: string;
   readonly what: string;
   /** Reads the text of the file or of the key; `origin` names it for messages. */

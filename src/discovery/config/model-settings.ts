@@ -73,7 +73,7 @@ export function restartWatch(
   };
 }
 
-/** Which change of the Ingresses that are served takes effect only at start; undefined for none. */
+/** Describes a change of the served Ingresses that needs a restart; undefined for none. */
 function ingressRestart({ configDir }: DiscoverySettings, first: MeshConfig, next: MeshConfig): string | undefined {
   // What is read of an API server is decided at start, and Secrets when an Ingress changes.
   if (configDir !== '' || next.ingressControllerMode === 'OFF') return undefined;

@@ -123,7 +123,7 @@ class RunningSources implements Sources {
     const superseded = before.next;
     before.next = next;
     await close(superseded);
-    // Another one can have been added, or this one removed, whenever something was waited for.
+    // The source may have been removed or replaced during each wait.
     const isWanted = (): boolean => !this.#closed && before.next === next && this.#entries.get(id) === before;
     if (!isWanted()) return;
     const staged = createStagedSink();

@@ -25,7 +25,7 @@ const WRITES = { rate: 5, burst: 50 };
 const CONCURRENCY = 2;
 /** The API server refuses longer messages. */
 const MAX_MESSAGE = 1024;
-/** Of the object, at the beginning of the Event's name, which has at most 253 characters. */
+/** Maximum length of the object's name at the beginning of the Event's name, which has at most 253 characters. */
 const MAX_NAME = 220;
 /** Namespace of Events about objects without one. */
 const DEFAULT_NAMESPACE = 'default';
@@ -89,7 +89,7 @@ class DocumentEvents implements LeaderController {
     try {
       await this.#write(event);
     } catch (error) {
-      // Not repeated.
+      // The Event is not sent again.
       if (!isRefusal(error) || this.#controller.signal.aborted) throw error;
       reportFailure(this.#failures, error);
       return 'done';
@@ -115,7 +115,7 @@ class DocumentEvents implements LeaderController {
     try {
       await this.#client.create(EVENTS, event, { namespace, signal: this.#controller.signal });
     } catch (error) {
-      // Another replica has written it; or the namespace has been deleted.
+      // Another replica has written the Event, or the namespace was deleted.
       if (!(error instanceof ApiError && (error.status === 409 || error.status === 404))) throw error;
     }
   }

@@ -56,7 +56,7 @@ export interface SecuredAddress {
 export interface MeshIdentity {
   /** Undefined when there is no certificate for the address. */
   readonly secured: SecuredAddress | undefined;
-  /** That certificate, for the other addresses with TLS. */
+  /** The same certificate, for the other addresses with TLS. */
   readonly certificate: OwnCertificate | undefined;
   /** Authenticates callers like the secured address does, also without one. */
   readonly callers: Authentication;

@@ -115,7 +115,7 @@ export interface CertificateInputs {
 }
 
 export interface OpenedCertificate {
-  /** Of the secured address. */
+  /** The credentials of the secured address. */
   readonly credentials: MeshServerCredentials;
   readonly own: OwnCertificate;
 }
@@ -190,7 +190,7 @@ interface Issuer extends Pick<ServingCertificateOptions, 'authority' | 'dnsNames
   bundleOf(pair: CertificatePair): string | undefined;
 }
 
-/** Undefined when nobody issues a certificate. */
+/** Undefined when no authority issues the certificate. */
 async function issuerOf({ settings, cluster, authority, closers }: CertificateInputs): Promise<Issuer | undefined> {
   const signerName = signerOf(settings.certProvider);
   if (signerName !== undefined && cluster !== undefined) {

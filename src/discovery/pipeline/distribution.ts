@@ -23,7 +23,7 @@ interface Change {
   readonly after: string;
 }
 
-/** Which version of a resource one proxy has. */
+/** The version of a resource that one proxy has. */
 export interface ProxyDistribution {
   readonly proxy: string;
   readonly connectionId: string;
@@ -49,7 +49,7 @@ export interface DistributionQuery {
 
 export class DistributionHistory {
   readonly #retentionMs: number;
-  /** In the order of versions. */
+  /** The changes in the order of their versions. */
   readonly #changes: Change[] = [];
   /** Changes up to this version may be dropped. */
   #droppedVersion = 0;
@@ -66,7 +66,7 @@ export class DistributionHistory {
     this.#dropOld(at);
   }
 
-  /** Which version of the resource each proxy has; undefined for an unknown resource. */
+  /** The version of the resource that each proxy has; undefined for an unknown resource. */
   where({ key, current, connections, versionOf, now }: DistributionQuery): ProxyDistribution[] | undefined {
     this.#dropOld(now);
     const changes = this.#changes.filter((change) => change.key === key);

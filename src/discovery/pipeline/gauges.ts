@@ -42,7 +42,7 @@ export function sampleGauges(source: GaugeSource, metrics: Metrics): void {
 function sampleSources(source: GaugeSource, metrics: Metrics): void {
   metrics.ctl_source_stale_seconds.reset();
   for (const { id, health } of source.sources()) {
-    // Of what is refused, nothing is in force.
+    // A source that is refused has nothing in force and cannot be stale.
     if (!health.ok && health.since === undefined) continue;
     metrics.ctl_source_stale_seconds.set({ source: id }, staleMs(health, systemClock.now()) / 1000);
   }

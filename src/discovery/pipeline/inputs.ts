@@ -65,7 +65,7 @@ export function configuredSources(
   return registries.includes('Orchestrator') ? sources : [...directory(), ...sources];
 }
 
-/** Of the heap's limit: the objects of another cluster, which derived data makes about three times as large. */
+/** Share of the heap limit for the objects of another cluster; derived data makes them about three times as large. */
 const REMOTE_SHARE = 1 / 8;
 
 /**

@@ -33,9 +33,9 @@ export type Admission = { readonly entry: AdmittedEntry } | { readonly refused: 
 
 type ClaimingNode = Pick<ProxyNode, 'namespace' | 'identity' | 'addresses' | 'network' | 'locality'>;
 
-/** Most registered workloads of a group. One certificate is enough to register any number of addresses. */
+/** Maximum number of registered workloads of a group. One certificate is enough to register any number of addresses. */
 export const MAX_PER_GROUP = 1000;
-/** The same of a service account, which several groups may have. */
+/** The limit of a service account, which several groups may use. */
 export const MAX_PER_ACCOUNT = 2000;
 
 const DEFAULT_ACCOUNT = 'default';
@@ -190,7 +190,7 @@ interface EntryIndex {
   readonly byAccount: ReadonlyMap<string, number>;
 }
 
-/** One index for all workloads that are looked at while no entry changes: there may be thousands of both. */
+/** One index for all workloads while no entry changes: there may be thousands of both. */
 const indexes = new WeakMap<Entries, EntryIndex>();
 const nodeIndexes = new WeakMap<Nodes, ReadonlyMap<string, string>>();
 

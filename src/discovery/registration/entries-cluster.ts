@@ -36,7 +36,7 @@ const STALE_MS = 2.5 * REFRESH_MS;
  * their replicas have confirmed them.
  */
 const CONFIRM_MS = 600_000;
-/** Between two searches of the leader for entries without a workload. */
+/** Interval at which the leader searches for entries without a workload. */
 const MIN_SEARCH_MS = 5000;
 
 const [group = '', version = ''] = ENTRY_API_VERSION.split('/');
@@ -238,7 +238,7 @@ export function hasDisconnected(annotations: Annotations, graceMs: number, now =
   return annotations[GROUP_ANNOTATION] !== undefined && now - disconnected > 2 * graceMs;
 }
 
-/** As `hasDisconnected`, or its replica has gone without noting that the workload has disconnected. */
+/** Like `hasDisconnected`, and also true when the replica has ended without recording it. */
 export function isDisconnectedOrStale(annotations: Annotations, graceMs: number, now = Date.now()): boolean {
   if (annotations[DISCONNECTED_AT] !== undefined) return hasDisconnected(annotations, graceMs, now);
   const connected = Date.parse(annotations[CONNECTED_AT] ?? '');

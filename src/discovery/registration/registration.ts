@@ -11,7 +11,7 @@ import type { WorkloadStream } from '../../xds/index.ts';
 import type { RegisteringNode, RegisteringStream, RegistrationOptions } from './entries.ts';
 import type { WorkloadRegistry } from './registry.ts';
 
-/** Of a reason that an agent sends: the status of a WorkloadEntry, and the log, contain it. */
+/** Maximum length of an agent's reason, which the status of a WorkloadEntry and the log contain. */
 const LONGEST_REASON = 1024;
 /** Characters. No WorkloadGroup has a longer name, and the log contains the one that a proxy states. */
 const LONGEST_GROUP = 254;

@@ -31,7 +31,7 @@ import { WriteLimits } from './write-limits.ts';
 const CONCURRENCY = 8;
 /** A workload that connects again within this time costs no write. */
 const NOTICE_MS = 1000;
-/** How often refused workloads are looked at again: what stood in their way may be gone. */
+/** Interval at which refused workloads are checked again, because the obstacle may be gone. */
 const RETRY_MS = 30_000;
 /** At the end, for writing that workloads have disconnected. */
 const CLOSE_MS = 3000;
@@ -57,7 +57,7 @@ export class WorkloadRegistry {
   readonly #options: RegistrationOptions;
   readonly #storage: EntryStorage;
   readonly #workloads = new Map<string, Workload>();
-  /** Address → the workload that has it, or is to have it. */
+  /** Address → the workload that has it or is about to get it. */
   readonly #addresses = new Map<string, Workload>();
   /** `namespace/name` of an entry → its workload. */
   readonly #entries = new Map<string, Workload>();

@@ -72,7 +72,7 @@ export class SavedWorkloads {
     );
   }
 
-  /** Those of the last run; none when the file cannot be used, which is logged. */
+  /** Returns the workloads of the last run; none when the file cannot be used, which is logged. */
   async load(): Promise<readonly SavedWorkload[]> {
     const { directory, log } = this.#options;
     const path = join(directory, FILE);

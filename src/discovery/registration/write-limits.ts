@@ -13,7 +13,7 @@ import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 const WRITES = { rate: 50, burst: 200 };
 /** The limit of one service account. */
 const ACCOUNT_WRITES = { rate: 10, burst: 100 };
-/** The same of one workload: an application that fails and recovers without end causes pushes to its callers. */
+/** The limit of one workload: an application whose health changes constantly causes pushes to its callers. */
 const WORKLOAD_WRITES = { rate: 0.2, burst: 10 };
 /** The longest wait for a turn, ms. */
 const LONGEST_WAIT_MS = 60_000;
@@ -39,7 +39,7 @@ export class WriteLimits {
    * @returns milliseconds until the workload may be written; 0: now
    */
   waitForTurn(turns: WorkloadTurns, account: string): number {
-    // Its turn comes once: thousands that ask again and again would each be looked at every time.
+    // A workload gets one turn: thousands that ask repeatedly would otherwise each be checked every time.
     if (turns.hasTurn) {
       turns.hasTurn = false;
       return 0;

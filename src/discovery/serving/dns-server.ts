@@ -28,7 +28,7 @@ import type { OwnCertificate } from '../identity/own-certificate.ts';
 import { NamesOfNamespaces } from './names-of-namespaces.ts';
 
 export interface DnsServing {
-  /** Where to listen; without a host at all addresses of the machine. */
+  /** The address to listen on; without a host, all addresses of the machine. */
   readonly address: ListenAddress;
   /** DNS_SERVER; empty: the name servers of this machine. */
   readonly dnsServer: string;
@@ -58,7 +58,7 @@ async function serve(serving: DnsServing, closers: Closers): Promise<{ readonly 
   const table = createTableResolver({
     scope({ identity: uri }) {
       const namespace = uri === undefined ? undefined : parseSpiffeUri(uri)?.namespace;
-      // Not reached: the server closes connections of others.
+      // Not reached, because the server closes connections of other clients.
       if (namespace === undefined) return undefined;
       return { table: names.of(namespace), namespace, domain: `svc.${domain}` };
     },
@@ -81,7 +81,7 @@ async function serve(serving: DnsServing, closers: Closers): Promise<{ readonly 
   const { close, addresses } = await startDnsServer({
     listen: [{ host: address.host, port: address.port, tls }],
     resolvers: [table, forwarder],
-    // Of those that have a certificate.
+    // Only clients with a certificate.
     clients: 'any',
     // Each agent keeps one connection while it has queries.
     limits: { maxConnections: MAX_CONNECTIONS },

@@ -59,7 +59,7 @@ export interface HttpRoutes {
   readonly profiler: Profiler | undefined;
   /** Who may see what of the debug pages. */
   readonly access: DebugAccess;
-  /** One for all addresses: pages are built one at a time. */
+  /** Shared by all addresses, so that pages are built one at a time. */
   readonly maker: PageMaker;
   readonly version: BuildInfo;
 }

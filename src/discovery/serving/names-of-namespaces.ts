@@ -29,7 +29,7 @@ interface Known {
 export class NamesOfNamespaces {
   readonly #deps: NamesDeps;
   readonly #maxNames: number;
-  /** In the order in which they asked last. */
+  /** In the order of their last queries. */
   readonly #known = new Map<string, Known>();
   readonly #compiled = new WeakMap<GeneratedResource, NameTable>();
 

@@ -25,7 +25,7 @@ export const INJECTION_DIRECTORY = './var/lib/mesh/inject';
 /** The ConfigMap with the same keys, without its revision. */
 const CONFIG_MAP = 'mesh-sidecar-injector';
 
-/** Between attempts to check settings while the worker cannot, and to read a file, ms. */
+/** Interval of attempts to check settings while the worker cannot, and to read a file, ms. */
 const RETRY_MS = 5000;
 
 export interface InjectionSourceOptions {

@@ -10,11 +10,11 @@ import { READ_FLAGS } from './read-file.ts';
 import type { FileChange } from './reader.ts';
 import type { Slicer } from './slicer.ts';
 
-/** Where the namespace of a new file and the kinds of a changed one are looked for: its beginning, bytes. */
+/** Number of bytes at the beginning of a file that are searched for its namespace and kinds. */
 const SEARCHED_BYTES = 64 * 1024;
 const NAMESPACE = /^[^#\n]*\bnamespace["']?:\s*["']?([a-z0-9][-a-z0-9]{0,62})/m;
 const KINDS = /\bkind["']?:\s*["']?([A-Za-z]{1,63})/g;
-/** Of files without any. */
+/** The namespace of files that do not name one. */
 const DEFAULT_NAMESPACE = 'default';
 /** No namespace has this name: it pays for files of which no document can be identified. */
 const NO_NAMESPACE = '';
@@ -64,7 +64,7 @@ export class FileBacklog {
     return waiting && { change: waiting.item, place: waiting.place };
   }
 
-  /** A file was read, which took this much time: its documents pay for that, whatever it seemed to have before. */
+  /** A file was read: the time is charged to the namespace and class of its documents. */
   charge({ change: { path }, place: { readingClass } }: NextFile, milliseconds: number): void {
     const namespace = this.#options.namespaceOf(path) ?? NO_NAMESPACE;
     this.#options.shares.charge({ namespace, readingClass }, milliseconds);

@@ -63,7 +63,7 @@ interface Taken {
 /** Work, ms, after which what was read is sent, though more files wait. */
 const TURN_MS = 50;
 
-/** Why a directory cannot be read, for people. */
+/** Why a directory cannot be read, for a message. */
 function stateOf(error: unknown): string {
   const code = errnoOf(error);
   if (code === 'ENOENT') return 'does not exist';

@@ -5,7 +5,7 @@
  */
 
 interface Line {
-  /** From 0. */
+  /** Counted from 0. */
   readonly number: number;
   readonly indent: number;
   readonly text: string;

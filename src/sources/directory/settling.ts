@@ -29,7 +29,7 @@ export interface SettlingPolicyOptions {
   readonly clock: Clock;
   /** There have been no events for a moment, or continuous ones for too long. */
   readonly onQuiet: () => void;
-  /** It is time to look again at files whose state did not count: path → when its change was first noticed. */
+  /** Files whose state did not count must be checked again: path → when its change was first noticed. */
   readonly onRecheck: (paths: Iterable<readonly [path: string, eventTime: number]>) => void;
 }
 
@@ -110,7 +110,7 @@ export class SettlingPolicy {
     return Math.min(eventTime, this.#suspicions.noticedAt(path) ?? eventTime);
   }
 
-  /** Has files looked at again whose state does not count yet. */
+  /** Schedules a check of files whose state does not count yet. */
   scheduleRecheck(): void {
     if (this.#suspicions.size === 0) return;
     this.#timers.after(SETTLE_MS, () => this.#options.onRecheck(this.#suspicions.noticed()));

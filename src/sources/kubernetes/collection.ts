@@ -42,7 +42,7 @@ export interface CollectionOptions {
   readonly failures: FailureReport;
   /** Left out: objects may use any memory. */
   readonly quota?: ObjectQuota;
-  /** Where changed objects wait until they are read; left out: they are read when they arrive. */
+  /** Where changed objects wait until they are read; by default they are read when they arrive. */
   readonly reading?: ObjectReading;
   /** How long reading pauses: see the option of the reflector. */
   readonly pause?: (objects: number, bytes: number) => number;

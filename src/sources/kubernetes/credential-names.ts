@@ -33,7 +33,7 @@ export const CONFIG_MAPS_IN: NamesIn = new Map<Kind, (resource: AnyResource) => 
 
 interface Names {
   readonly names: readonly string[];
-  /** That names them. */
+  /** The resource that names them. */
   readonly resource: AnyResource;
 }
 

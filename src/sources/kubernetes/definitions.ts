@@ -20,7 +20,7 @@ import { DEFINITIONS, type DefinedKinds, isPolicyDefinition } from './types.ts';
 
 /** After a change of definitions: a chart applies many at once. */
 const LOOK_SOON_MS = 100;
-/** Between two reads of discovery that failed or did not agree with the definitions, ms. */
+/** Interval between two reads of discovery that failed or did not agree with the definitions, ms. */
 const RETRY_BASE_MS = 500;
 const RETRY_MAX_MS = 30_000;
 /**
@@ -29,13 +29,13 @@ const RETRY_MAX_MS = 30_000;
 const AGREE_MS = 10_000;
 /** How long a kind must be missing from discovery before it counts as gone, where definitions may not be watched. */
 const GONE_MS = 10_000;
-/** Answers "forbidden" in a row before they are believed. */
+/** Number of consecutive "forbidden" responses after which watching is given up. */
 const FORBIDDEN_ATTEMPTS = 3;
 const NAME = 'CustomResourceDefinition';
 
 export interface DefinitionsOptions {
   readonly connection: Connection;
-  /** Between reads of discovery where definitions may not be watched, ms; 0: never. */
+  /** Interval of reads of discovery where definitions may not be watched, ms; 0: never. */
   readonly resyncMs: number;
   readonly failures: Pick<FailureReport, 'failed' | 'recovered'>;
   readonly kinds: DefinedKinds;
@@ -170,7 +170,7 @@ export class Definitions {
     }
   }
 
-  /** Without the documents of these kinds, workloads would be open that are not meant to be. */
+  /** Workloads would be less protected without the policies of these kinds. */
   #noteLacking(served: ServedTypes, defined: ReadonlySet<string>): void {
     const { failures } = this.#options;
     const known = [...new Set([...defined, ...served.names])];

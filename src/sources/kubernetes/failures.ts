@@ -36,14 +36,14 @@ export class FailureReport {
     this.#note(name, undefined);
   }
 
-  /** Of something that does not exist any more. */
+  /** Forgets the failures of a name that no longer exists. */
   forget(name: string): void {
     this.#failing.delete(name);
     this.#news.delete(name);
     this.#noteTime();
   }
 
-  /** One line for people while anything fails. */
+  /** A line for messages while anything fails. */
   get reason(): string | undefined {
     for (const [name, reason] of this.#news) if (reason !== undefined) return `${name}: ${reason}`;
     for (const [name, reason] of this.#failing) if (!this.#news.has(name)) return `${name}: ${reason}`;

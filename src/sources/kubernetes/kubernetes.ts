@@ -49,13 +49,13 @@ import {
 export interface KubernetesSourceOptions {
   /** Unique among the sources; default `kubernetes`. */
   readonly id?: string;
-  /** As `--clusterID` names it. */
+  /** The ID of the cluster, as in `--clusterID`. */
   readonly cluster: string;
-  /** Of the cluster. Stays open when the source is closed. */
+  /** The connection to the cluster. It stays open when the source is closed. */
   readonly connection: Connection;
   readonly log: Log;
   readonly clock: Clock;
-  /** Between looks for new kinds where their definitions may not be watched, ms; 0: never. */
+  /** Interval of searches for new kinds where their definitions may not be watched, ms; 0: never. */
   readonly resyncMs: number;
   /** Namespaces that are read; empty: all. */
   readonly namespaces: readonly string[];
@@ -109,7 +109,7 @@ interface NamedKind {
   isOverLimit: boolean;
 }
 
-/** Different warnings of a server that are written, whatever it sends. */
+/** Maximum number of different server warnings that are logged. */
 const MAX_WARNINGS = 100;
 
 const CORE: ReadonlySet<string> = new Set(CORE_KINDS);
@@ -342,7 +342,7 @@ class KubernetesSource implements Source {
       }
     }
     for (const [name, collections] of this.#collections) {
-      // What answers is not gone, whatever discovery says.
+      // A collection that can be read still exists, even if discovery does not list it.
       if (collections.some(({ type, isAbsent }) => CORE.has(type.kind) || !isAbsent) || !isGone(name)) continue;
       this.#collections.delete(name);
       log.info(`${name}: the definition and all objects of the kind were deleted`);

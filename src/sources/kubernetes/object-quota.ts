@@ -5,7 +5,7 @@
 import { CtlError } from '../../core/errors.ts';
 import { eventId, type ListedEvent, type ResourceKey } from '../../resources/index.ts';
 
-/** Of a value besides its characters, bytes: about what V8 uses for one. */
+/** Memory of a value besides its characters, bytes: about as much as V8 uses. */
 const VALUE_BYTES = 16;
 
 /** The approximate size of plain data in memory, bytes. */

@@ -40,7 +40,7 @@ export class Relisting {
     });
   }
 
-  /** It is listed for another reason, or not any more. */
+  /** Called when it is listed for another reason, or is no longer followed. */
   cancel(): void {
     this.#timer?.cancel();
     this.#timer = undefined;

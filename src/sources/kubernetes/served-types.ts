@@ -8,7 +8,7 @@ import type { DefinedKinds, ServedType } from './types.ts';
 export interface ServedTypes {
   /** One version of each kind that is read and can be listed and watched, by `<plural>.<group>`. */
   readonly types: ReadonlyMap<string, ServedType>;
-  /** Every resource of their groups, of whatever kind, as `<plural>.<group>`. */
+  /** All resources of their groups, including other kinds, as `<plural>.<group>`. */
   readonly names: ReadonlySet<string>;
 }
 

@@ -19,7 +19,7 @@ export class NamespaceTurns {
   readonly #lanes = new Map<string, Lane>();
   /** Namespaces with waiting documents. */
   readonly #turns: TimeFairQueue<string>;
-  /** Those of them that were passed over because they rest. */
+  /** Namespaces that were passed over because they rest. */
   readonly #resting = new Set<string>();
 
   /** @param canRest whether a namespace rests that has used its time */

@@ -133,7 +133,7 @@ export class ObjectReading {
     this.#used += this.#clock.now() - started;
   }
 
-  /** Has the rest read later. */
+  /** Schedules the reading of the rest. */
   #continue(): void {
     this.#timer?.cancel();
     const { waitMs } = this.#queue;

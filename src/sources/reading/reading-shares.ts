@@ -14,9 +14,9 @@ export const COSTLY_MS = 5;
 export const BURST_MS = 100;
 /** The share of the thread's time that costly documents of one namespace may use in the long run. */
 const SHARE = 1 / 4;
-/** Longest rest, ms. */
+/** Maximum rest, ms. */
 export const MAX_REST_MS = 5000;
-/** From here on, namespaces whose time is available again are forgotten. */
+/** From this number on, namespaces whose time is available again are forgotten. */
 const SWEEP_AT = 1024;
 
 /** Times are monotonic ms. */
@@ -27,9 +27,9 @@ interface Budget {
 }
 
 export class ReadingShares {
-  /** Which namespace is next: shared by the queues of all sources. */
+  /** Selects the next namespace; shared by the queues of all sources. */
   readonly times = new TimeShares();
-  /** Which class is next. */
+  /** Selects the next class. */
   readonly classTimes = new TimeShares();
   readonly #now: () => number;
   readonly #budgets = new Map<string, Budget>();

@@ -49,14 +49,14 @@ export class IngressTranslator implements Translator {
   /** All that are in force; those of other classes, too. */
   readonly #ingresses = new Map<ResourceKey, Ingress>();
   readonly #classOf: ClassOf;
-  /** Those that are served, by host. */
+  /** The served Ingresses by host. */
   readonly #byHost = new Map<string, Set<ResourceKey>>();
   readonly #served = new Map<ResourceKey, readonly string[]>();
   /** Hosts whose routes name a port of a Service. */
   readonly #hostsByService = new Map<ResourceKey, Set<string>>();
   readonly #servicesByHost = new Map<string, readonly ResourceKey[]>();
   readonly #onWarnings: IngressOptions['onWarnings'];
-  /** Of those that are served, as text. */
+  /** The warnings about served Ingresses as strings, so that changes are noticed. */
   readonly #warnings = new Map<ResourceKey, string>();
   #gatewayChanged = false;
   readonly #resource: IngressOptions['resource'];
@@ -116,7 +116,7 @@ export class IngressTranslator implements Translator {
     return this.#statuses.takeChanges();
   }
 
-  /** Of the Service in front of the gateways; undefined until the first configuration. */
+  /** The key of the Service in front of the gateways; undefined until the first configuration. */
   #serviceKey(): ResourceKey | undefined {
     if (this.#settings === undefined) return undefined;
     return resourceKey('Service', this.#namespace, gatewayService(this.#settings));
@@ -240,7 +240,7 @@ function servicesOf({ meta, content }: Ingress): ResourceKey[] {
   );
 }
 
-/** Of hosts without a Secret. */
+/** The TLS settings of hosts without a Secret. */
 const NO_CERTIFICATE: ServerTlsSettings = { mode: 'SIMPLE', closed: 'closes its connections: no secretName' };
 
 /** Hosts of an entry without a Secret have a server, too: they are not served with the certificate of a wildcard. */
@@ -248,7 +248,7 @@ function httpsServers({ meta, content }: Ingress): GatewayServer[] {
   return (content.tls ?? []).flatMap(({ hosts, secretName }, index) => {
     const port = { number: 443, name: `https~${meta.namespace}~${meta.name}~${index}`, protocol: 'HTTPS' };
     const names = hostNames(hosts === undefined || hosts.length === 0 ? [ANY_HOST] : hosts);
-    // Without hosts there is nothing that a certificate of others must not serve.
+    // Without hosts there is nothing to protect from other certificates.
     if (names.length === 0 || (!secretName && !hosts?.length)) return [];
     const tls = secretName ? { mode: 'SIMPLE' as const, credentialName: secretName } : NO_CERTIFICATE;
     return [{ port, hosts: names.map(own), tls }];

@@ -16,10 +16,10 @@ const API_VERSIONS = [`${GROUP}/v1`, `${GROUP}/v1beta1`] as const;
  */
 export const MAX_VALUES = 300_000;
 
-/** Of a review of a Pod: the largest Pods have some thousand. */
+/** Maximum number of values in a review of a Pod; the largest Pods have a few thousand. */
 export const MAX_POD_VALUES = 50_000;
 
-/** Longest text of a review's own fields. Names in Kubernetes have 253 characters at most, UIDs 36. */
+/** Maximum length of a review's own fields. Kubernetes names have at most 253 characters, UIDs 36. */
 const MAX_TEXT = 512;
 
 /** Go leaves out fields that are empty, and reads null as empty. */
@@ -72,7 +72,7 @@ function unreadable({ issues }: z.ZodError): CtlError {
   return new CtlError('invalid_argument', `expected an AdmissionReview: ${problems.join('; ')}`);
 }
 
-/** Longest message for a user: the API server keeps what it is answered in events and logs. */
+/** Maximum length of a message for a user, which the API server copies into events and logs. */
 const MAX_MESSAGE_CHARS = 16_384;
 
 /** The API server passes on the warnings of one request up to 4,096 characters together. */

@@ -49,7 +49,7 @@ export interface ConfigurationObserver {
   loadFailed(): void;
   updated(): void;
   updateFailed(): void;
-  /** It was deleted while it was followed. */
+  /** Called when it was deleted while it was watched. */
   deleted(): void;
 }
 
@@ -235,7 +235,7 @@ export class WebhookConfigurations {
   }
 
   #writeFailed(purpose: Purpose, error: unknown): void {
-    // It has changed or was deleted meanwhile, which the watch reports.
+    // It has changed or was deleted meanwhile; the watch reports it.
     if (error instanceof ApiError && (error.status === 409 || error.status === 404)) return;
     if (purpose === 'validation') this.#options.observer.updateFailed();
     this.#followed[purpose].writes.failed(oneLineOf(error));

@@ -43,7 +43,7 @@ export function reasonToSkip(input: DecisionInput, config: InjectionConfig): str
   return config.isEnabled ? undefined : 'the policy is disabled, and sidecar.mesh.io/inject is not set';
 }
 
-/** Without reading other annotations: a Pod that is not injected is not refused because of them. */
+/** Reads no other annotations, so that they cannot cause a Pod to be rejected that is not injected. */
 function injectSwitch(metadata: unknown): boolean | undefined {
   const only = (texts: unknown) =>
     Object.fromEntries(Object.entries(textsOf(texts)).filter(([key]) => meshKey(key) === ANNOTATIONS.inject.name));

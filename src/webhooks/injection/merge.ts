@@ -12,7 +12,7 @@ interface ListRule {
   readonly key: (entry: PodRecord) => string | undefined;
   /** How two entries with one key are merged: field by field, or the second wins. */
   readonly merge: 'fields' | 'second';
-  /** Where entries of the first go that the second does not have. */
+  /** The position of entries that only the first list has. */
   readonly first: 'before' | 'after';
 }
 

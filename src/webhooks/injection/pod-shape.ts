@@ -1,6 +1,6 @@
 import { isObject } from '../../core/objects.ts';
 
-/** Reading of Pods, whose shape nobody has checked. */
+/** Reads Pods whose structure has not been validated. */
 
 export type PodRecord = Readonly<Record<string, unknown>>;
 

@@ -19,9 +19,9 @@ export const REDIRECTION_COMMAND = 'mesh-iptables';
 
 /** User and group of the proxy, whose traffic is not redirected, unless its container has others. */
 export const PROXY_USER = 1337;
-/** Where Envoy listens: administration, outbound, inbound, metrics. */
+/** The ports on which Envoy listens: administration, outbound, inbound, metrics. */
 export const ENVOY_PORTS: readonly number[] = [15_000, 15_001, 15_006, 15_090];
-/** Where the agent listens without `statusPort`. */
+/** The port on which the agent listens by default. */
 export const AGENT_STATUS_PORT = 15_020;
 /** Served by agent and Envoy, and called from outside of the mesh: metrics, readiness, probes. */
 export const PROXY_PORTS = ['15090', '15021', '15020'];

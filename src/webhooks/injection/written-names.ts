@@ -26,7 +26,7 @@ export function withMeshNames(pod: PodObject): MeshNamed {
   };
 }
 
-/** Another image would be that of another agent. */
+/** A container with another image belongs to another agent. */
 function isProxy({ name, image }: PodRecord): boolean {
   return name === WRITTEN_NAME && (image === 'auto' || image === '');
 }
@@ -53,7 +53,7 @@ function parsed(status: string | undefined): PodRecord {
   }
 }
 
-/** With the container, and what the status says about it, under another name. */
+/** The Pod with the container under another name, and the status renamed with it. */
 function renamed(pod: PodObject, from: string, to: string): PodObject {
   const spec = recordOf(pod.spec);
   const lists = LISTS.filter((list) => Array.isArray(spec[list])).map((list) => [

@@ -16,7 +16,7 @@ export interface ManifestsInput {
   readonly text: string;
   /** For messages: the name of the file. */
   readonly file: string;
-  /** Of documents that have none. */
+  /** The namespace of documents that do not name one. */
   readonly namespace: string;
   readonly injector: Injector;
 }

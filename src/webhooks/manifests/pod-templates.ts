@@ -6,7 +6,7 @@ import type { PodRecord } from '../injection/index.ts';
 export interface PodTemplate {
   /** Steps from the document. */
   readonly path: readonly (string | number)[];
-  /** With `metadata` and `spec`, unchecked. */
+  /** The template with `metadata` and `spec`, not validated. */
   readonly pod: unknown;
   /** `Deployment web`, for messages. */
   readonly title: string;
@@ -28,10 +28,10 @@ const WORKLOADS: Readonly<Record<string, readonly string[]>> = {
   'apps.openshift.io/v1/DeploymentConfig': TEMPLATE,
   'batch/v1/Job': TEMPLATE,
   'batch/v1/CronJob': CRON_JOB,
-  // Of older clusters.
+  // In older clusters.
   'batch/v1beta1/CronJob': CRON_JOB,
   'batch/v2alpha1/CronJob': CRON_JOB,
-  // Of OpenShift before 3.6.
+  // In OpenShift before 3.6.
   'v1/DeploymentConfig': TEMPLATE,
 };
 /** Lists of lists have no use; this bounds them. */

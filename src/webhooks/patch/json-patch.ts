@@ -72,7 +72,7 @@ function commonStart(from: readonly unknown[], to: readonly unknown[]): number {
   return count;
 }
 
-/** The same at the end, after the first `start` entries. */
+/** The number of equal entries at the end, after the first `start` entries. */
 function commonEnd(from: readonly unknown[], to: readonly unknown[], start: number): number {
   const most = Math.min(from.length, to.length) - start;
   let count = 0;

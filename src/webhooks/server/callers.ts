@@ -22,7 +22,7 @@ export interface Caller {
   readonly rank: CallerRank;
 }
 
-/** In the order of {@link rankNumber}. */
+/** Shares in the order of {@link rankNumber}. */
 export const RANK_SHARES: readonly number[] = RANKS.map((rank) => SHARES[rank]);
 
 export function rankNumber(rank: CallerRank): number {

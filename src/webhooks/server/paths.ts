@@ -3,7 +3,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { Webhook } from '../tasks.ts';
 import type { InjectionParameters } from '../types.ts';
 
-/** Longest value of a parameter: names of clusters and networks. */
+/** Maximum length of a parameter: names of clusters and networks. */
 const MAX_VALUE = 253;
 
 const PARAMETERS: Readonly<Record<string, keyof InjectionParameters>> = { cluster: 'cluster', net: 'network' };

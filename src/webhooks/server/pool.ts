@@ -27,7 +27,7 @@ export interface Review {
   readonly caller: Caller;
   readonly webhook: Webhook;
   readonly body: Uint8Array;
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborted when no caller waits for the result any more. */
   readonly signal: AbortSignal;
 }
 
@@ -58,7 +58,7 @@ export interface AdmissionPoolOptions {
   /** Reviews of one webhook that wait. */
   readonly maxWaiting?: number;
   readonly taskTimeoutMs?: number;
-  /** Of validation. */
+  /** Time after which the idle thread of validation is stopped, ms. */
   readonly idleMs?: number;
   /** By which validation multiplies the limits of documents. */
   readonly limitFactor?: number;
@@ -191,7 +191,7 @@ class Pool implements AdmissionPool {
     try {
       await this.#lines.inject.thread.run(() => task);
     } catch {
-      // It was reported by `onCrash`.
+      // `onCrash` has reported the error.
     } finally {
       this.#isReviving = false;
     }

@@ -17,7 +17,7 @@ export interface Lane {
 }
 
 export interface ReviewQueueOptions {
-  /** Most reviews that wait at a time. */
+  /** Maximum number of waiting reviews. */
   readonly capacity: number;
   /** By rank: the part of the capacity up to which reviews of this rank may fill the queue. */
   readonly rankShares: readonly number[];
@@ -53,7 +53,7 @@ interface Sharer {
 
 /** Sharers of the same time. */
 class Level<S extends Sharer> {
-  /** Those with waiting reviews, by name. */
+  /** Callers with waiting reviews, by name. */
   readonly waiting = new Map<string, S>();
   readonly #shares = new TimeShares();
 

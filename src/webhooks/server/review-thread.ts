@@ -29,7 +29,7 @@ export interface ReviewThreadOptions {
   readonly taskTimeoutMs?: number;
   /** Called when the thread ends by an error. */
   readonly onCrash: (error: unknown) => void;
-  /** Called when a thread that had loaded its code has ended, for whatever reason. */
+  /** Called when a thread that had loaded its code has ended. */
   readonly onEnded?: () => void;
 }
 
@@ -62,7 +62,7 @@ export class ReviewThread {
         return await this.#runOnce(task(), taskTimeoutMs);
       } catch (error) {
         if (error instanceof CtlError) throw error;
-        // Another attempt would need as much, while others wait.
+        // Another attempt would need as much memory while other reviews wait.
         if (errnoOf(error) === 'ERR_WORKER_OUT_OF_MEMORY')
           throw new CtlError('internal', 'the review needs too much memory', {}, error);
         if (attempt === MAX_ATTEMPTS)

@@ -54,7 +54,7 @@ function named(document: unknown, namespace: string): unknown {
   return { ...document, metadata: { namespace, ...metadata, name: 'generated' } };
 }
 
-/** Of a kind of the mesh, or meant to be. The Gateway API writes its problems into statuses. */
+/** Whether the document is, or is meant to be, of a kind of the mesh. Problems of the Gateway API are in statuses. */
 function isMeshKind({ kind }: CheckedDocument): boolean {
   return kind === undefined || CHECKED.has(kind);
 }

@@ -38,7 +38,7 @@ import {
 
 export interface AnnotationSpec<T> {
   readonly name: string;
-  /** Where it is read; for both, the label takes precedence. */
+  /** The metadata in which it is read; of both, the label takes precedence. */
   readonly on: 'annotation' | 'label' | 'label or annotation';
   /** Throws a CtlError that says what was expected. */
   readonly read: Reader<T>;

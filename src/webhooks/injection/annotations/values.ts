@@ -10,15 +10,15 @@ import { parse } from '../../../core/yaml.ts';
 import { parseScopeLevels } from '../../../logging/index.ts';
 import { parseProxyConfig } from '../../../resources/index.ts';
 
-/** Longest text of a single value. */
+/** Maximum length of a single value. */
 const MAX_VALUE = 1024;
-/** Longest text of a list: a thousand ports, each of which is a rule of iptables. */
+/** Maximum length of a list: a thousand ports, each of which is an iptables rule. */
 const MAX_LIST = 6 * 1024;
-/** Longest JSON text; all annotations of an object may have 256 KiB. */
+/** Maximum length of JSON; all annotations of an object may have 256 KiB. */
 const MAX_JSON = 32 * 1024;
-/** Longest YAML text: its parser compares each key with all others of its object. */
+/** Maximum length of YAML: its parser compares each key with all others of its object. */
 const MAX_YAML = 16 * 1024;
-/** Most variables in `proxyMetadata`. */
+/** Maximum number of variables in `proxyMetadata`. */
 const MAX_VARIABLES = 256;
 /** Far more than volumes and proxy configurations have. */
 const MAX_DEPTH = 32;
@@ -55,7 +55,7 @@ export const boolean: Reader<boolean> = (text) => {
   throw expected('true or false', text);
 };
 
-/** Besides those, the booleans of YAML 1.1; empty is undefined. */
+/** Also accepts the booleans of YAML 1.1; an empty value is undefined. */
 export const switchValue: Reader<boolean | undefined> = (text) => {
   const value = text.trim().toLowerCase();
   if (value === '') return undefined;
@@ -215,7 +215,7 @@ export const statNames = listOf('names without blanks, separated by commas', (en
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
 export interface WrittenProxyConfig {
-  /** As its author wrote it, without unknown fields. */
+  /** The configuration as the author wrote it, without unknown fields. */
   readonly config: JsonRecord;
   /** Names the unknown fields. */
   readonly warning: string | undefined;

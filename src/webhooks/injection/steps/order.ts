@@ -50,7 +50,7 @@ function last(list: readonly unknown[], name: string): readonly unknown[] {
   return nameOf(list.at(-1)) === name ? list : moved(list, name, (found, others) => [...others, ...found]);
 }
 
-/** The same list where nothing has that name. */
+/** Returns the same list when nothing has that name. */
 function moved(
   list: readonly unknown[],
   name: string,

@@ -37,7 +37,7 @@ const DEFAULT_TIMEOUT_SECONDS = 1;
 
 interface Rewriting {
   readonly port: number;
-  /** Of an earlier injection, by path. */
+  /** The probes of an earlier injection, by path. */
   readonly previous: PodRecord;
   /** By path. */
   readonly probers: Map<string, PodRecord>;

@@ -10,7 +10,7 @@ export interface ProxyContainer {
   readonly container: PodRecord;
 }
 
-/** Of a sidecar or a gateway; undefined for a Pod without one. */
+/** The proxy container of a sidecar or a gateway; undefined for a Pod without one. */
 export function proxyOf(pod: PodRecord): ProxyContainer | undefined {
   const spec = recordOf(pod.spec);
   for (const list of ['initContainers', 'containers'] as const) {

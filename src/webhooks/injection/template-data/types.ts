@@ -12,17 +12,17 @@ export interface TemplateData {
       readonly name: string;
       readonly generateName: string;
       readonly namespace: string;
-      /** With the names of `mesh.io` beside those of `istio.io`. */
+      /** Labels with the names of `mesh.io` in addition to those of `istio.io`. */
       readonly labels: Readonly<Record<string, string>>;
       readonly annotations: Readonly<Record<string, string>>;
     };
-    /** As the API has it. */
+    /** The spec in the form of the API. */
     readonly spec: Fields;
   };
   readonly namespace: string;
   readonly workload: WorkloadData;
   readonly proxy: ProxyData;
-  /** Those of the user over those of the program. */
+  /** The user's values merged into the defaults. */
   readonly values: Fields;
   /** The proxy configuration in force: that of the mesh below that of the Pod, with `discoveryAddress`. */
   readonly proxyConfig: Fields;
@@ -31,7 +31,7 @@ export interface TemplateData {
   readonly revision: string;
   readonly cluster: string;
   readonly network: string;
-  /** The same where it can be the value of a label, else empty. */
+  /** The network when it is a valid label value, else empty. */
   readonly networkLabel: string;
 }
 
@@ -104,7 +104,7 @@ export interface ProxyData {
   readonly volumeMounts: readonly Fields[];
   /** Further environment of the agent, of `proxyMetadata`: name and value. */
   readonly env: readonly Variable[];
-  /** Those of them that `mesh-iptables` reads. */
+  /** The variables that `mesh-iptables` reads. */
   readonly initEnv: readonly Variable[];
   /** The bootstrap of gRPC applications without an agent, JSON. */
   readonly grpcBootstrap: string;

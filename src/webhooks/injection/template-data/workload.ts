@@ -53,7 +53,7 @@ function ownName(metadata: Readonly<Record<string, unknown>>): string {
   return textOf(metadata.name) || withoutDashes(textOf(metadata.generateName));
 }
 
-/** Without dashes at its end. A regular expression would try again at each of a million dashes. */
+/** Removes dashes at the end. A regular expression would try again at each of a million dashes. */
 function withoutDashes(name: string): string {
   let end = name.length;
   while (name[end - 1] === '-') end--;
