@@ -18,7 +18,7 @@ const MAX_NAMESPACES = 1000;
 /** Names in all their tables together, some 140 bytes each. */
 const MAX_NAMES = 500_000;
 
-interface Known {
+interface CachedTable {
   /** Weak: a namespace that does not ask again must not keep an old snapshot in memory. */
   readonly snapshot: WeakRef<Snapshot>;
   readonly table: NameTable;
@@ -30,7 +30,7 @@ export class NamesOfNamespaces {
   readonly #deps: NamesDeps;
   readonly #maxNames: number;
   /** In the order of their last queries. */
-  readonly #known = new Map<string, Known>();
+  readonly #cached = new Map<string, CachedTable>();
   readonly #compiled = new WeakMap<GeneratedResource, NameTable>();
 
   constructor(deps: NamesDeps, maxNames = MAX_NAMES) {
@@ -40,21 +40,21 @@ export class NamesOfNamespaces {
 
   /** How many namespaces are remembered. */
   get size(): number {
-    return this.#known.size;
+    return this.#cached.size;
   }
 
   of(namespace: string): NameTable {
     const [snapshot, now] = [this.#deps.snapshot(), this.#deps.now()];
-    const known = this.#known.get(namespace);
-    this.#known.delete(namespace);
+    const known = this.#cached.get(namespace);
+    this.#cached.delete(namespace);
     const isCurrent =
       known !== undefined && (known.snapshot.deref() === snapshot || now - known.checkedAt < MAX_AGE_MS);
     if (isCurrent) {
-      this.#known.set(namespace, known);
+      this.#cached.set(namespace, known);
       return known.table;
     }
     const table = this.#tableOf(snapshot, namespace);
-    this.#known.set(namespace, { snapshot: new WeakRef(snapshot), table, checkedAt: now });
+    this.#cached.set(namespace, { snapshot: new WeakRef(snapshot), table, checkedAt: now });
     this.#forget();
     return table;
   }
@@ -63,10 +63,10 @@ export class NamesOfNamespaces {
   #forget(): void {
     const tables = new Set<NameTable>();
     let names = 0;
-    for (const [index, [namespace, { table }]] of [...this.#known].reverse().entries()) {
+    for (const [index, [namespace, { table }]] of [...this.#cached].reverse().entries()) {
       if (!tables.has(table)) names += table.size;
       tables.add(table);
-      if (index >= MAX_NAMESPACES || (index > 0 && names > this.#maxNames)) this.#known.delete(namespace);
+      if (index >= MAX_NAMESPACES || (index > 0 && names > this.#maxNames)) this.#cached.delete(namespace);
     }
   }
 

@@ -53,7 +53,7 @@ export interface Guarded {
   readonly http: (encryption: Encryption) => FilterChain['filters'];
   readonly tcp: (encryption: Encryption) => FilterChain['filters'];
   /** The filters of a refused connection. */
-  readonly nowhere: () => FilterChain['filters'];
+  readonly blackhole: () => FilterChain['filters'];
   /** Prefix of the chains' names; without it the chains have no names. */
   readonly name?: (inside: 'http' | 'tcp') => string;
 }
@@ -90,7 +90,7 @@ export function guardedChains(snapshot: MeshReader, view: InboundView, guarded: 
 function chainsOf(
   { settings, mesh }: MeshReader,
   view: InboundView,
-  { kind, match, http, tcp, nowhere, name }: Guarded,
+  { kind, match, http, tcp, blackhole, name }: Guarded,
 ) {
   const tls: FilterChainMatch = hasExtension(view, TLS_INSPECTOR) ? { ...match, transportProtocol: 'tls' } : match;
   const chain = (
@@ -108,7 +108,7 @@ function chainsOf(
   return {
     bytes,
     requests,
-    refused: () => chain('tcp', tls, nowhere()),
+    refused: () => chain('tcp', tls, blackhole()),
     mutual: (inside: 'http' | 'tcp', applicationProtocols: readonly string[]): FilterChain => ({
       ...chain(
         inside,

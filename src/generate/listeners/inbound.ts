@@ -204,7 +204,7 @@ function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFa
       guardedRequests(snapshot, view, { statPrefix: cluster, routes, grpcWeb: false, encryption, extra: ALL_VERSIONS }),
     ],
     tcp: (encryption) => guardedBytes(snapshot, view, cluster, encryption),
-    nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
+    blackhole: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
   });
 }
 
@@ -250,7 +250,7 @@ function portChains(
       }),
     ],
     tcp: (encryption) => guardedBytes(snapshot, view, plan.cluster, encryption),
-    nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
+    blackhole: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
   });
 }
 

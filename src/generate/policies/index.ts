@@ -30,8 +30,9 @@ export function guardedManager(snapshot: MeshReader, view: GuardedView): Manager
 
 /**
  * The network filters of TCP connections: those of the policies, then the given filters that forward the connection.
- * Where every connection is refused, they forward nowhere: Envoy evaluates policies with a client's first bytes, and
- * connects to the application before; a refused client would receive the first bytes of a server that speaks first.
+ * Where every connection is refused, they forward to no endpoint: Envoy evaluates policies with the first bytes of a
+ * client, and connects to the application before; a refused client would receive the first bytes of a server that
+ * speaks first.
  */
 export function guardedConnections(
   snapshot: MeshReader,
@@ -40,6 +41,6 @@ export function guardedConnections(
 ): (onward: readonly NetworkFilter[]) => NetworkFilter[] {
   const { filters, refusesAll } = connectionRules(snapshot, view, certificates);
   if (!refusesAll) return (onward) => [...filters, ...onward];
-  const nowhere = tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters ?? [];
-  return () => [...filters, ...nowhere];
+  const blackhole = tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters ?? [];
+  return () => [...filters, ...blackhole];
 }

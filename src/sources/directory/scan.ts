@@ -193,7 +193,7 @@ interface Entry {
   readonly isLink: boolean;
 }
 
-/** What Node puts in place of bytes that are not UTF-8; a path with it leads nowhere. */
+/** What Node puts in place of bytes that are not UTF-8; a path with it names no file. */
 const REPLACEMENT = '\ufffd';
 const NOT_UTF8 = 'expected a name in UTF-8; the file is not read';
 

@@ -22,7 +22,7 @@ export interface FilterResult {
   readonly backends: readonly Backend[];
   /** A filter that is not supported: requests of the rule are rejected. */
   readonly unsupported: Complaint | undefined;
-  /** References that lead nowhere. `isFatal`: the rule's requests are refused. */
+  /** References that cannot be resolved. `isFatal`: requests of the rule are rejected. */
   readonly unresolved: (Complaint & { readonly isFatal: boolean }) | undefined;
 }
 

@@ -2,7 +2,7 @@
  * The order of containers.
  *
  * With the proxy as an init container: `mesh-init`, the proxy, then those of the Pod, which so have the network of the
- * mesh. With the proxy beside the application, traffic that is redirected before the proxy runs goes nowhere, so
+ * mesh. With the proxy beside the application, traffic that is redirected before the proxy runs is lost, so
  * `mesh-init` is the last init container. The proxy is then the last container, so that commands such as `kubectl exec`
  * choose the application, or the first where the application waits for it.
  *
