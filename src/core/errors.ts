@@ -31,7 +31,7 @@ export interface ErrorLocation {
   readonly field?: string;
 }
 
-/** A problem with a code and a location; `message` says in one line what is wrong and what was expected. */
+/** A problem with a code and a location; `message` names in one line the problem and what was expected. */
 export class CtlError extends Error {
   readonly code: CtlErrorCode;
   readonly location: ErrorLocation;

@@ -59,7 +59,7 @@ export interface ProxyNode {
   /** The full node id: `sidecar~<ip>~<pod>.<namespace>~<namespace>.svc.cluster.local`. */
   readonly id: string;
   readonly type: 'sidecar' | 'router';
-  /** The proxy's addresses: that of the id, then INSTANCE_IPS; never empty for sidecars. */
+  /** The proxy's addresses: first the address in its ID, then INSTANCE_IPS. Never empty for sidecars. */
   readonly addresses: readonly string[];
   /** `<pod>.<namespace>` of the id. */
   readonly workload: string;

@@ -139,7 +139,7 @@ export function gatewayObjects(
   });
 }
 
-/** What the Gateway's annotation asks for where that is not a type of Service. */
+/** The annotation's value when it is not a type of Service. */
 export function wrongServiceType({ annotations }: GatewayInput): string | undefined {
   const asked = askedServiceType(annotations);
   return asked === undefined || SERVICE_TYPES.includes(asked) ? undefined : asked;

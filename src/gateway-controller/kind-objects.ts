@@ -37,7 +37,7 @@ export class KindObjects {
   /** By namespace; the only key is '' where all namespaces are read. */
   readonly #informers: ReadonlyMap<string, Informer<StatusObject>>;
 
-  /** @param kind as the store names it: that of a Gateway is `KubernetesGateway` */
+  /** @param kind its name in the store: `KubernetesGateway` for Gateways */
   constructor(kind: string, type: ResourceType, { client, namespaces, log, onChanged }: KindObjectsOptions) {
     this.#kind = kind;
     this.type = type;

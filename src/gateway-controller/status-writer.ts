@@ -1,6 +1,7 @@
 /**
- * Writes statuses: compares what each object is to have with what the API server has, and patches the difference. What
- * others change is written again. Writes are bounded in rate, and are made once for all changes that come together.
+ * Writes statuses: compares the desired status of each object with the status in the API server, and patches the
+ * difference. Changes by others are reverted. The rate of writes is limited, and changes that arrive together are
+ * written once.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { oneLineOf } from '../core/errors.ts';

@@ -19,7 +19,7 @@ export interface Condition {
 export type StatusFields = Readonly<Record<string, unknown>>;
 
 export interface DesiredStatus {
-  /** As the store names kinds: that of a Gateway is `KubernetesGateway`. */
+  /** The name of the kind in the store: `KubernetesGateway` for Gateways. */
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;

@@ -291,7 +291,7 @@ export class Connection {
     void this.#retireOldCertificates();
   }
 
-  /** A connection shows the certificate with which it was made for as long as it lasts. */
+  /** A connection uses the certificate with which it was opened until it is closed. */
   async #retireOldCertificates(): Promise<void> {
     try {
       const material = await this.#options.access.tls();

@@ -1,7 +1,7 @@
 /**
  * Reads kubeconfig files (Kubernetes documentation, "Organizing Cluster Access Using kubeconfig Files"): the cluster,
- * the user and the namespace of the current context. What this program does not support is refused with the file and
- * the field that asks for it.
+ * the user and the namespace of the current context. A setting that this program does not support is rejected with its
+ * file and field.
  */
 import { delimiter, dirname, resolve } from 'node:path';
 import type { CtlError } from '../core/errors.ts';

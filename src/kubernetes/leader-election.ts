@@ -33,7 +33,7 @@ const RETRY_MS = 2000;
 const MAX_RETRY_MS = 15_000;
 /** Longest time that a Lease with another duration is respected, ms: it cannot be held for good by an edit. */
 const MAX_LEASE_MS = 60_000;
-/** Duration of a Lease that was given up, seconds; the API requires a positive one. */
+/** Duration of a released Lease, seconds; the API requires a positive one. */
 const RELEASED_SECONDS = 1;
 /** Interval between attempts of a task that fails, ms. */
 const TASK_RETRY_MS = 1000;

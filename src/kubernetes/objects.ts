@@ -1,4 +1,4 @@
-/** Objects as an API server sends them, in JSON or protobuf, and the kinds of collections they are asked for in. */
+/** Objects in the form of the API server, JSON or protobuf, and the kinds of collections that are read. */
 
 import { CtlError, messageOf } from '../core/errors.ts';
 import { isObject } from '../core/objects.ts';
@@ -24,7 +24,7 @@ export interface ResourceType {
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  /** Present where only the metadata of the objects is asked for. */
+  /** Set when only the metadata of the objects is read. */
   readonly metadataOnly?: boolean;
   /** Present where all fields of a core kind are read, which the lean form of its objects lacks. */
   readonly wholeObjects?: boolean;

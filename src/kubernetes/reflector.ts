@@ -86,13 +86,13 @@ const MAX_SILENCE_MS = 3_600_000;
 /** A version that expires this soon after its list makes the list useless, ms. */
 const EARLY_EXPIRY_MS = 60_000;
 /**
- * Answers to a streaming list from servers and proxies that have none. Servers from 1.27 on answer 422 where the
- * feature is off; older ones ignore what they do not know, or answer 400 or 422.
+ * HTTP status codes of servers and proxies that do not support streaming lists. Servers from 1.27 on return 422 while
+ * the feature is disabled; older ones ignore unknown parameters, or return 400 or 422.
  */
 const NO_STREAMING_LIST: ReadonlySet<number> = new Set([400, 405, 406, 415, 422, 501]);
-/** Answers that say nothing about the way in which a list is asked for. */
+/** HTTP status codes that do not show whether the server supports the form of the list request. */
 const ABOUT_ALL_REQUESTS: ReadonlySet<number> = new Set([401, 403, 404, 410, 429]);
-/** After so many streaming lists in a row that failed, one is read in pages. */
+/** After so many consecutive failures of streaming lists, one list is read in pages. */
 const STREAMING_ATTEMPTS = 3;
 /** Time limit for the headers of a response, ms. */
 const ANSWER_TIMEOUT_MS = 30_000;

@@ -17,7 +17,7 @@ import { type Shown, shownBy } from './peer-certificates.ts';
  */
 export const SESSION_SECONDS = 7200;
 
-/** The maximum size of all sessions and certificates: that of some 5,000 proxies. */
+/** Maximum size of all sessions and certificates, enough for about 5,000 proxies. */
 const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 
 /**

@@ -29,7 +29,7 @@ export interface TokenExchangeOptions {
   readonly random: () => number;
 }
 
-/** `exchanged`: the first token. `access`: that of the service account, where there is one. */
+/** `exchanged`: the exchanged token. `access`: the access token of the service account, if there is one. */
 export type TokenStep = 'exchanged' | 'access';
 
 export type TokenExchange = (request: ExchangeRequest, step: TokenStep, signal: AbortSignal) => Promise<IssuedToken>;

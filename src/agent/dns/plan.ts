@@ -40,7 +40,7 @@ export interface DnsPlanInput {
   readonly controlPlane: readonly ControlPlane[];
 }
 
-/** Undefined when nothing asks for a DNS server. Rejects with CtlError for an invalid variable. */
+/** Undefined when no variable enables the DNS server. Rejects with CtlError for an invalid variable. */
 export async function dnsPlan({ settings, env, workload, controlPlane }: DnsPlanInput): Promise<DnsPlan | undefined> {
   const { dnsAgent, dnsAddress, dnsServer, dnsCapture } = settings;
   const address = await checked('DNS_ADDR', dnsAddress, parseAddress);

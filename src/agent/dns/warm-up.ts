@@ -1,7 +1,7 @@
 /**
- * Answers while the names of the mesh are not known yet: names outside the mesh are resolved, and "does not exist" is
- * not said, because the name may be one of the mesh. Clients remember that a name does not exist, and retry after
- * SERVFAIL.
+ * Resolves names while the names of the mesh are not known yet. Names outside the mesh are resolved. NXDOMAIN is
+ * replaced by SERVFAIL, because the name may be one of the mesh: clients cache that a name does not exist, and retry
+ * after SERVFAIL.
  */
 import { CtlError } from '../../core/errors.ts';
 import type { DnsAnswer, DnsResolver } from '../../dns/index.ts';

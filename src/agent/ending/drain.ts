@@ -49,7 +49,7 @@ const FLUSH_MS = 500;
 
 /** Interval between two counts of connections. */
 const COUNT_PERIOD_MS = 1_000;
-/** Envoy's main thread may be busy; one that is asked so often without an answer hangs. */
+/** Envoy's main thread may be busy; after so many requests without a response, Envoy hangs. */
 const MAX_COUNT_FAILURES = 5;
 
 /** Runs the transition; resolves when Envoy has ended. */

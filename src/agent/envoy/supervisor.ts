@@ -10,7 +10,7 @@ import type { EnvoyExit, EnvoyProcess } from './process.ts';
 /** The delay before the first restart, doubled with each failure in a row up to the maximum. */
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;
-/** With the delays above, the agent gives up after three quarters of a minute. */
+/** With the delays above, the agent gives up after 45 s. */
 const MAX_FAILURES = 10;
 /** An Envoy that has run this long counts as started: the count of failures restarts. */
 const STABLE_MS = 60_000;

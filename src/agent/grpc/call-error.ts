@@ -14,9 +14,7 @@ const CODES: Readonly<Record<number, CtlErrorCode>> = {
   16: 'unauthenticated',
 };
 
-/**
- * The beginnings of what grpc-js itself says about a call, and what they mean. Everything else is the server's answer.
- */
+/** The beginnings of grpc-js's own messages about a call, and their meaning. All other messages are from the server. */
 const LOCAL: readonly (readonly [beginning: RegExp, meaning: (rest: string, timeoutMs: number) => string])[] = [
   [/^No connection established\. Last error: /, (rest) => `cannot be reached: ${connectionProblem(rest)}`],
   [/^Name resolution failed /, () => 'cannot be reached: its name cannot be resolved'],

@@ -7,7 +7,7 @@ import type { WorkloadSecrets } from '../types.ts';
 /** Larger than any chain or trust bundle. */
 const MAX_CERTIFICATES = 1_000;
 
-/** The certificates of a text, each with a line break at its end. */
+/** The certificates in a PEM string, each with a line break at its end. */
 export function splitPem(text: string): string[] {
   return pemBlocks(text, 'CERTIFICATE');
 }

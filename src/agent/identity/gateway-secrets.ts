@@ -160,7 +160,7 @@ class FollowedSecrets implements GatewaySecrets {
     if (isNew.includes(true) && !this.#stop.signal.aborted) this.#options.changed();
   }
 
-  /** Encodes a secret from what is known. True when it has changed. */
+  /** Encodes a secret from the Secrets that are known. Returns true when it has changed. */
   #update(name: string): boolean {
     const entry = this.#followed.get(name);
     if (entry === undefined) return false;

@@ -66,8 +66,8 @@ attempt();
 `;
 
 /**
- * Resolves with what was proved, one line each, and what could not be tested. Rejects with RedirectionFault when
- * redirection does not work, and when nothing could be tested.
+ * Resolves with the results, one line each, including what could not be tested. Rejects with RedirectionFault when
+ * redirection does not work or nothing could be tested.
  */
 export async function validateRedirection(options: ValidationOptions): Promise<readonly string[]> {
   const { redirection, families, probePort } = options;

@@ -47,8 +47,8 @@ interface Metadata {
 }
 
 /**
- * The name of a workload that is given none: that of its WorkloadEntry, if it registers itself, because machines of one
- * image may all have the same host name; else the host name.
+ * The default name of a workload: the name of its WorkloadEntry if it registers itself, because machines of one image
+ * may all have the same host name; else the host name.
  */
 function defaultWorkload(machine: Machine, ip: string, metadata: Metadata): string {
   const { MESH_META_AUTO_REGISTER_GROUP: group = '', MESH_META_NETWORK: network = '' } = metadata;

@@ -51,8 +51,8 @@ export interface ClientStreamOptions {
 }
 
 /**
- * A control plane that owes a first response for this time is given up: it may be frozen, and another address or the
- * snapshot may serve. meshd generates the first configuration of a large mesh within seconds.
+ * Time limit for the first response of the control plane: it may hang, and another address or the snapshot may serve.
+ * meshd generates the first configuration of a large mesh within seconds.
  */
 const ANSWER_TIMEOUT_MS = 15_000;
 

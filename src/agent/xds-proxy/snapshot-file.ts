@@ -41,7 +41,7 @@ interface Head extends SnapshotOwner {
   }[];
 }
 
-/** The path of the file: that of the setting, or a file in it when it is a folder or ends with a slash. */
+/** The path of the file: the setting itself, or a file in it when it is a folder or ends with a slash. */
 export async function snapshotPath(setting: string): Promise<string> {
   if (setting.endsWith('/')) return join(setting, FILE_NAME);
   const found = await stat(setting).catch(() => undefined);

@@ -1,6 +1,4 @@
-/**
- * Files of state that only this program may read and write: what it finds there after a restart is what it has written.
- */
+/** State files that only this program can read and write, so that after a restart it can trust their content. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { chmod, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';

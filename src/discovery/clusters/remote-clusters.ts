@@ -197,7 +197,7 @@ export class RemoteClusters {
     this.#problems = problems;
   }
 
-  /** One entry for each cluster: that of the Secret in force, else of the oldest one. Others are problems. */
+  /** One entry for each cluster: from the Secret in force, else from the oldest Secret. Others are problems. */
   #choose(entries: readonly RemoteEntry[], problems: Map<string, Problem>): ReadonlyMap<string, RemoteEntry> {
     const { cluster: own } = this.#options;
     const isInForce = ({ cluster, secret }: RemoteEntry): boolean => this.#remotes.get(cluster)?.secret === secret;

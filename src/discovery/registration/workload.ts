@@ -43,7 +43,7 @@ export function newWorkload(key: string, stream: RegisteringStream, graceMs: num
   };
 }
 
-/** What is written of a workload; it is written again when this changes. */
+/** The written data of a workload as a string: its entry is written again when this changes. */
 export function textOf({ stream }: Workload, entry: AdmittedEntry): string {
   return JSON.stringify([entry, entry.probed ? stream.problem : '']);
 }

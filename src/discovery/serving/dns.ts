@@ -1,4 +1,4 @@
-/** The settings of the control plane's DNS server, which is loaded where a variable asks for it. */
+/** The settings of the control plane's DNS server, which is loaded only when a variable enables it. */
 import { CtlError, messageOf } from '../../core/errors.ts';
 import type { Part } from '../../core/process/closers.ts';
 import type { Engine } from '../../push/index.ts';

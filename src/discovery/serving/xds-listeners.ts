@@ -68,7 +68,7 @@ function followedBy(followers: readonly WorkloadConnected[]): WorkloadConnected 
   };
 }
 
-/** Logs every address that listens, and warns when other machines reach one that asks for no credential. */
+/** Logs each address, and warns when other machines can reach one without authentication. */
 export function logAddresses(
   { grpcAddr, secureGRPCAddr }: DiscoverySettings,
   http: Listening,

@@ -15,10 +15,10 @@ export interface AskContext {
   readonly now: () => number;
 }
 
-/** A question ends after this, however many servers and attempts there are: clients have given up, ms. */
+/** Time limit of a question over all servers and attempts, ms; after that, clients have stopped waiting. */
 const MAX_TOTAL_MS = 15_000;
 
-/** The server could not, or would not, answer: the next one is asked. */
+/** The server could not answer: the next one is asked. */
 const UNUSABLE: ReadonlySet<number> = new Set([RCODE.FORMERR, RCODE.SERVFAIL, RCODE.NOTIMP, RCODE.REFUSED]);
 
 /** Rejects with CtlError when no server answers; an answer such as SERVFAIL of the last one is better than none. */

@@ -21,7 +21,7 @@ export interface ResolvConfUpstreamOptions {
 const DNS_PORT = 53;
 /** A process of some servers serves nothing else while a connection is open, so that it is soon closed, ms. */
 const TCP_IDLE_MS = 1000;
-/** A server that did not answer is asked after the others for this long, ms. */
+/** For this long, a server that did not respond is asked after the others, ms. */
 const FAILED_MS = 30_000;
 
 interface Server extends Upstream {

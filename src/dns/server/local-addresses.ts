@@ -19,7 +19,7 @@ export function createLocalAddresses(now: () => number, interfaces = networkInte
     const address = text.replace(/^::ffff:/i, '').replace(/%.*$/, '');
     if (address === '::1' || address.startsWith('127.')) return true;
     if (known.has(address)) return true;
-    // Addresses may be added while the program runs; strangers must not make it read the list for each query.
+    // Addresses may be added while the program runs; unknown clients must not make it read the list for each query.
     if (now() - readAt < MAX_AGE_MS) return false;
     readAt = now();
     known = new Set(Object.values(interfaces()).flatMap((list) => (list ?? []).map((entry) => entry.address)));

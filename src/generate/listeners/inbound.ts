@@ -300,10 +300,10 @@ function certificatesOf(encryption: Encryption): Certificates {
 }
 
 /**
- * `x-forwarded-client-cert`: the value of the client's proxy for previous hops, and then the client itself. Envoy adds
- * By and Hash. Clients outside of the mesh are believed nothing about previous hops, and the URI of their certificate
- * is left out: the application could take it for an identity of the mesh. Without a client certificate the header is
- * removed for every sender.
+ * `x-forwarded-client-cert`: the value of the client's proxy for previous hops, then the client itself; Envoy adds By
+ * and Hash. What clients outside of the mesh send about previous hops is removed, and the URI of their certificate is
+ * left out, because the application could take it for an identity of the mesh. Without a client certificate the header
+ * is removed for every sender.
  */
 const CLIENT_CERTIFICATE: Readonly<Record<Encryption, ManagerExtra>> = {
   none: {},

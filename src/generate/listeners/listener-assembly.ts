@@ -1,4 +1,4 @@
-/** Outbound listeners put together from their chains. */
+/** Builds outbound listeners from their chains. */
 import type { Scope } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';

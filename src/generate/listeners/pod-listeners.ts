@@ -1,7 +1,7 @@
 /**
- * Listeners for the pods of headless services, which are known by their own addresses. A service of another namespace
- * than the pod's decides only for callers of its own namespace: the addresses of pods belong to their namespaces. An
- * address that only documents name belongs to the older one, be it a headless service's or a service's from outside.
+ * Listeners for the pods of headless services, whose addresses are known. The addresses of pods belong to their
+ * namespaces: a service of another namespace applies only to callers of that namespace. An address that only documents
+ * name belongs to the older document, which may be a headless service or a service outside of the mesh.
  */
 import { compareCreated, compareText, type Endpoint, type Service } from '../../model/index.ts';
 import { addressKey, hasFamilyOf, isIpAddress } from '../common/index.ts';

@@ -29,7 +29,7 @@ export function addedCluster(patch: Patch): GeneratedResource {
   return clusterResource(Cluster.decode(patch.value), { name: patch.name, refs: [] }, [patch]);
 }
 
-/** By the name that a patch asks for, or by port, subset and host. */
+/** Keys: the name in the patch's match, or port, subset and host. */
 const CLUSTER_KEYS: PatchKeys<string> = {
   keyOf: ({ match: { cluster = {} } }) =>
     cluster.name ? `name ${cluster.name}` : combination(cluster.portNumber, cluster.subset, cluster.service),

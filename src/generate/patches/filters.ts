@@ -46,7 +46,7 @@ function olderName(name: string | null | undefined): string {
   return name?.replace(/^envoy\.filters\.(?:http|network)\./, 'envoy.') ?? '';
 }
 
-/** By the name of the filter that a patch asks for. */
+/** Keys: the name of the filter in the patch's match. */
 function filterKeys(
   wanted: (patch: Patch) => string | undefined,
 ): PatchKeys<{ readonly name?: string | null | undefined }> {

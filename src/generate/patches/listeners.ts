@@ -71,7 +71,7 @@ function patchListener(listener: Listener, patches: PatchIndex<Listener>): Liste
   });
 }
 
-/** By the name and port of the listener that a patch asks for. */
+/** Keys: the name and port of the listener in the patch's match. */
 const LISTENER_KEYS: PatchKeys<Listener> = {
   keyOf: ({ match: { listener = {} } }) => combination(listener.name, listener.portNumber),
   keysOf: ({ name, address }) => combinations(name ?? '', String(address?.socketAddress?.portValue ?? '')),
@@ -83,7 +83,7 @@ const INSIDE_KEYS: PatchKeys<Listener> = {
   keysOf: (listener) => (isVirtual(listener) ? undefined : LISTENER_KEYS.keysOf(listener)),
 };
 
-/** By the port and the name of the filter chain that a patch asks for. */
+/** Keys: the port and the name of the filter chain in the patch's match. */
 const CHAIN_KEYS: PatchKeys<FilterChain> = {
   keyOf: ({ match: { listener = {} } }) =>
     combination(listener.filterChain?.destinationPort, listener.filterChain?.name),

@@ -89,8 +89,8 @@ export class PatchIndex<T> {
 }
 
 /**
- * Each text, or '' in its place, in every combination: what patches can ask of an item with these properties. A patch
- * asks for nothing where it has ''.
+ * Every combination of each string or '' in its place: the matches that patches can have for an item with these
+ * properties. '' stands for a property that a patch does not match.
  */
 export function combinations(...texts: readonly string[]): readonly string[] {
   return texts.reduce<readonly string[]>(
@@ -99,7 +99,7 @@ export function combinations(...texts: readonly string[]): readonly string[] {
   );
 }
 
-/** The one of these combinations that a patch asks for. */
+/** The combination that a patch matches. */
 export function combination(...texts: readonly (string | number | undefined)[]): string {
   return texts.map((text) => `|${text ?? ''}`).join('');
 }

@@ -1,4 +1,4 @@
-/** The patches for the resources of one type of a view, by target, with an index of each target that is asked for. */
+/** The patches for the resources of one type of a view, by target, with an index of each target that is read. */
 import { PatchIndex, type PatchKeys } from './patch-index.ts';
 import type { ApplyTo, Patch } from './types.ts';
 

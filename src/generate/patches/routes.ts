@@ -67,7 +67,7 @@ function matching(
   return found.filter(({ match }) => isConfiguration(name, context, match.routeConfiguration));
 }
 
-/** By the name and port of the route configuration that a patch asks for. */
+/** Keys: the name and port of the route configuration in the patch's match. */
 const CONFIGURATION_KEYS: PatchKeys<{ readonly name: string; readonly context: PatchContext }> = {
   keyOf: ({ match: { routeConfiguration = {} } }) =>
     combination(routeConfiguration.name, routeConfiguration.portNumber),
@@ -77,7 +77,7 @@ const CONFIGURATION_KEYS: PatchKeys<{ readonly name: string; readonly context: P
   },
 };
 
-/** By the name and domain of the virtual host that a patch asks for. */
+/** Keys: the name and domain of the virtual host in the patch's match. */
 const HOST_KEYS: PatchKeys<VirtualHost> = {
   keyOf: ({ match }) => {
     const { name, domainName } = match.routeConfiguration?.vhost ?? {};
@@ -86,7 +86,7 @@ const HOST_KEYS: PatchKeys<VirtualHost> = {
   keysOf: ({ name, domains }) => ['', ...(domains ?? [])].flatMap((domain) => combinations(name ?? '', domain)),
 };
 
-/** By the name of the route that a patch asks for. */
+/** Keys: the name of the route in the patch's match. */
 const ROUTE_KEYS: PatchKeys<Route> = {
   keyOf: ({ match }) => match.routeConfiguration?.vhost?.route?.name ?? '',
   keysOf: ({ name }) => ['', name ?? ''],

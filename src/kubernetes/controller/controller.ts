@@ -26,8 +26,8 @@ interface Rate {
 export interface ControllerOptions {
   readonly connection: Pick<Connection, 'clock' | 'random' | 'observe'>;
   /**
-   * Reconciles what a key stands for, from the newest state. A number: once more after so many milliseconds. Rejects
-   * where it cannot.
+   * Reconciles the object of a key with the newest state. A number: again after so many milliseconds. Rejects when it
+   * cannot.
    */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Outcome>;
   /** Number of keys that are reconciled at the same time. */

@@ -14,7 +14,10 @@ import { type KubernetesObject, objectKey, type ResourceType } from '../objects.
 import { Reflector, type ReflectorHandlers } from '../reflector.ts';
 import type { ObjectChange } from '../watch-stream.ts';
 
-/** Answers "forbidden" in a row before they are believed: a server that starts refuses until it has read its rules. */
+/**
+ * Number of consecutive "forbidden" responses after which access counts as denied: a starting server denies access
+ * until it has read its rules.
+ */
 const FORBIDDEN_ATTEMPTS = 3;
 
 /** The objects that are followed. */
@@ -29,7 +32,7 @@ export interface Selection {
 
 export interface FollowOptions extends Selection {
   readonly connection: Connection;
-  /** How long the server is asked to keep a watch open, seconds. Those of the first follower count. */
+  /** Duration of a watch that is requested from the server, seconds. The value of the first follower is used. */
   readonly watchSeconds?: number;
   /** How long reading pauses: see the option of the reflector. That of the first follower counts. */
   readonly pause?: (objects: number, bytes: number) => number;
@@ -45,7 +48,7 @@ export interface FollowOptions extends Selection {
 export interface FollowHandlers<T> extends Omit<ReflectorHandlers<T>, 'convert' | 'onFailure'> {
   /** As in a reflector; undefined: the object is left out. */
   convert(object: KubernetesObject): T | undefined;
-  /** @param isForbidden whether the server has refused the rights so often in a row that it is believed */
+  /** @param isForbidden whether the server has denied access so often in a row that it counts as denied */
   onFailure(error: CtlError, verb: 'list' | 'watch', isForbidden: boolean): void;
 }
 

@@ -138,7 +138,9 @@ export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]):
   return [...hosts].sort();
 }
 
-/** The service of `hostname` for the scope: that of the first listener with it, else one that is routed to. */
+/**
+ * The service of `hostname` for the scope: from the first listener that has it, else one that is a route's destination.
+ */
 export function scopeService(
   state: MeshState,
   namespace: string,

@@ -32,7 +32,7 @@ export type { ModelSettings } from './settings.ts';
 export interface ProxyNetwork {
   readonly network: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** ID of its cluster: the one that its credential proves, else the one that it states. */
+  /** ID of its cluster: from its credential, else from its node. */
   readonly clusterId?: string;
 }
 

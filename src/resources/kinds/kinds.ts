@@ -69,7 +69,7 @@ export type SecurityKind = (typeof SECURITY_KINDS)[number];
 export type CoreKind = (typeof CORE_KINDS)[number];
 export type IngressKind = (typeof INGRESS_KINDS)[number];
 /**
- * What is known of the objects of a name where only objects are read that others name: all of them, nothing yet, or
+ * The access to the objects of a name, where only objects are read that others name: all of them, nothing yet, or
  * nothing because the program has no right to read them.
  */
 export type ObjectAccess = 'read' | 'pending' | 'forbidden';

@@ -5,16 +5,16 @@ import type { ValidationError } from '../reading/issues.ts';
 
 export type Path = readonly (string | number)[];
 
-/** Adds errors under a path; `at` gives a collector for a part of the content. */
+/** Adds errors under a path; `at` returns a collector for a part of the content. */
 export interface ValidationErrors {
   add(path: Path, message: string): void;
   /** A mistake for which only new documents are refused: stored ones keep the meaning that they have. */
   addForAuthor(path: Path, message: string): void;
-  /** False when the document asks for more than it may, with an error. */
+  /** False, with an error, when the document exceeds the limit. */
   atMost(limit: DocumentLimit, count: number | undefined): boolean;
   /**
-   * Counts what places of the document ask for together. False when that is more than it may ask for, with an error at
-   * the first place beyond.
+   * Adds to a count over the whole document. False, with an error at the first place beyond, when the document exceeds
+   * the limit.
    */
   spend(limit: DocumentLimit, amount: number): boolean;
   at(...steps: (string | number)[]): ValidationErrors;

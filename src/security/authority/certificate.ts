@@ -119,7 +119,7 @@ const NO_CA = encodeDer(extension('2.5.29.19', true, sequence()));
 /** A root signs workloads' certificates itself: no intermediates are allowed. */
 const ROOT_CA = encodeDer(extension('2.5.29.19', true, sequence(boolean(true), smallInteger(0))));
 
-/** The extension without the identifier at its end, which has a fixed length. */
+/** The extension without its last part, the identifier, which has a fixed length. */
 const SUBJECT_KEY_IDENTIFIER = encodeDer(extension('2.5.29.14', false, octets(Buffer.alloc(ID_BYTES)))).subarray(
   0,
   -ID_BYTES,

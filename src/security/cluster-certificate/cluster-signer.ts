@@ -90,8 +90,8 @@ class Signer implements ClusterSigner {
   }
 
   /**
-   * Waits for as long as it takes. Rejects with CtlError when the request is invalid, denied or failed, or has been
-   * deleted, and when the signer's certificate is not the one that was requested.
+   * Waits without a time limit. Rejects with CtlError when the request is invalid, denied, failed or deleted, and when
+   * the signer's certificate is not the requested one.
    */
   async serverCertificate(dnsNames: readonly string[], lifetimeSeconds: number): Promise<ServerCertificate> {
     const request = await newServerRequest(dnsNames);

@@ -29,7 +29,7 @@ export interface OtherClustersOptions {
   readonly onProblem: (cluster: string, problem: CtlError | undefined) => void;
 }
 
-/** The others are asked as well when the API server of the own cluster has not answered after this time, ms. */
+/** Time after which other clusters are asked too, when the API server of the own cluster has not responded, ms. */
 export const OWN_TIME_MS = 3000;
 
 /** Of a review by another cluster, with its wait, ms. After OWN_TIME_MS, it is within the time limit of a review. */

@@ -83,7 +83,7 @@ export class FileBacklog {
     return firstClass(this.#options.kindsOf(path)) === 'other';
   }
 
-  /** A changed file may hide what it has, and thereby change the order of reading, but not who pays. */
+  /** A changed file may hide its kinds and so change the order of reading, but not whom the time is charged to. */
   #placeOf({ path, file }: FileChange): ReadingPlace {
     const text = file === undefined ? '' : beginningOf(path, this.#buffer);
     const kinds = [...this.#options.kindsOf(path), ...text.matchAll(KINDS).map(([, kind = '']) => kind)];

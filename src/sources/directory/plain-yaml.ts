@@ -14,7 +14,7 @@ interface Line {
 /** The parsed value and the line (from 0) on which it begins; `undefined` for anything beyond the plain part. */
 export type PlainYaml = { readonly value: unknown; readonly line: number } | undefined;
 
-/** Thrown inside this file to give up. */
+/** Thrown to leave the text to the complete parser. */
 const NOT_PLAIN = Symbol('not plain');
 
 const [SPACE, DASH, HASH, COLON, COMMA] = [0x20, 0x2d, 0x23, 0x3a, 0x2c];

@@ -68,7 +68,7 @@ export class Collection {
   readonly #relisting: Relisting;
   /** Whether a list arrives: its objects are read when they arrive. */
   #isListing = true;
-  /** Whether what was read of an object before is what would be read of it now. */
+  /** Whether results of reading objects may be reused; not after settings of reading have changed. */
   #mayReuse = true;
   #type: ServedType;
   #following: Following;

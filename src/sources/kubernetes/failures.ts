@@ -27,7 +27,7 @@ export class FailureReport {
     this.#server = server;
   }
 
-  /** @param reason what cannot be done and why, and what follows, one line */
+  /** @param reason what failed and why, and the consequence, in one line */
   failed(name: string, reason: string): void {
     this.#note(name, reason);
   }

@@ -45,8 +45,8 @@ export interface GatewayApiOptions extends TranslatorOptions {
   /** Gateways of other revisions are not served. Default: `default`, to which those without a label belong. */
   readonly revision?: string;
   /**
-   * Whether Secrets and ConfigMaps are read by name, each where the program has the right to: what is known of them
-   * is then reported by `setAccess`. Default: all are known.
+   * Whether Secrets and ConfigMaps are read one by one, by name, where the program has the right to read them:
+   * `setAccess` then reports the access to each name. By default all are read.
    */
   readonly areReadByName?: boolean;
   /** Whether gateways read the Secrets of their own namespace themselves. Default: no. */
@@ -128,10 +128,7 @@ export class GatewayApiTranslator implements Translator {
     return this.#derived.take();
   }
 
-  /**
-   * What is known of the objects of a name, from the next `apply` on.
-   * @returns whether anything changed
-   */
+  /** Sets the access to the objects of a name, from the next `apply` on. @returns whether anything changed */
   setAccess(kind: Kind, name: string, access: ObjectAccess): boolean {
     const fact = this.#documents.setAccess(kind, name, access);
     if (fact !== undefined) this.#changedAccess.add(fact);

@@ -65,7 +65,7 @@ const proxy = z.looseObject({
 });
 
 const proxyInit = z.looseObject({
-  /** A whole image, or the name between `hub` and `tag`. Empty: that of the proxy. */
+  /** A complete image, or the name between `hub` and `tag`. Empty: the image of the proxy. */
   image: z.string().default(''),
   resources: resources.default({ requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '256Mi' } }),
 });

@@ -31,7 +31,7 @@ const VALID: AdmissionAnswer = { allowed: true, outcome: 'valid' };
 export function validateRequest(request: AdmissionRequest, limitFactor = 1): AdmissionAnswer {
   const limits = documentLimits(limitFactor);
   const { operation, subResource, object, oldObject } = request;
-  // What is deleted does no harm; a status is not read.
+  // Deletions need no validation, and statuses are not read.
   if ((operation !== 'CREATE' && operation !== 'UPDATE') || subResource !== '') return VALID;
   const checked = check(named(object, request.namespace), limits);
   if (checked === undefined || !isMeshKind(checked)) return VALID;

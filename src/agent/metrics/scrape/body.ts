@@ -50,7 +50,7 @@ export function decoded(incoming: IncomingMessage): Readable {
     incoming.destroy();
     throw new CtlError('unimplemented', `returned the content coding ${JSON.stringify(coding.slice(0, 40))}`);
   }
-  // Loaded when needed: applications are asked for the identity coding.
+  // Loaded only when needed, because applications are asked not to compress.
   const { createGunzip } = process.getBuiltinModule('node:zlib');
   const limited = new Transform({ transform: limit(MAX_DECOMPRESSED_BYTES) });
   // What fails in a stream ends the others with the same error.

@@ -81,8 +81,8 @@ export interface ListenerScheme {
 }
 
 /**
- * The port in the address of a redirect: that of the redirect, else the default one of its scheme, else that of the
- * listener. Addresses leave out the default port of the scheme; it still replaces a port in the request's host.
+ * The port in the URL of a redirect: the port of the redirect, else the default port of its scheme, else the port of
+ * the listener. URLs omit the default port of the scheme; it still replaces a port in the request's host.
  */
 export function redirectPort(
   { port, scheme, hostname }: RequestRedirect,

@@ -1,4 +1,4 @@
-/** The proxy configuration of one Pod: that of the mesh, overridden by its annotations. */
+/** The proxy configuration of a Pod: the configuration of the mesh, overridden by the Pod's annotations. */
 import { CtlError } from '../../../core/errors.ts';
 import { isObject } from '../../../core/objects.ts';
 import { meshVariables, type ParsedConfig, type ProxyConfig, parseProxyConfig } from '../../../resources/index.ts';

@@ -170,7 +170,7 @@ function redirectionInput(
   };
 }
 
-/** Only what the Pod itself asks for: exclusions of the values are for Pods that redirect everything. */
+/** Only exclusions of the Pod itself: those of the values are for Pods that redirect everything. */
 function ineffective({ options }: ProxyDataInput, redirection: RedirectionInput): readonly string[] {
   return ineffectiveExclusions({
     ...redirection,

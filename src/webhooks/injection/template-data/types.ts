@@ -24,7 +24,7 @@ export interface TemplateData {
   readonly proxy: ProxyData;
   /** The user's values merged into the defaults. */
   readonly values: Fields;
-  /** The proxy configuration in force: that of the mesh below that of the Pod, with `discoveryAddress`. */
+  /** The proxy configuration in force: the mesh's, overridden by the Pod's, with `discoveryAddress`. */
   readonly proxyConfig: Fields;
   readonly mesh: MeshData;
   /** Empty: the default revision. */
