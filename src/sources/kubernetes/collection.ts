@@ -68,7 +68,7 @@ export class Collection {
   readonly #relisting: Relisting;
   /** Whether a list arrives: its objects are read when they arrive. */
   #isListing = true;
-  /** Whether results of reading objects may be reused; not after settings of reading have changed. */
+  /** Whether results of reading objects may be reused: not between a change of the version and its list. */
   #mayReuse = true;
   #type: ServedType;
   #following: Following;
