@@ -218,7 +218,7 @@ describe('the source of a scripted API server', () => {
     assert.deepEqual(hosts(), ['mesh']);
     assert.match(
       store.problems()[0]?.message ?? '',
-      /that of networking.mesh.io is in force, that of networking.istio.io/,
+      /that of networking.mesh.io is in force, not that of networking.istio.io/,
     );
     server.remove(pathOf(ROUTES), { name: 'web', namespace: 'shop' });
     await waitUntil(() => hosts()?.[0] === 'istio');
