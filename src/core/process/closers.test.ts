@@ -16,7 +16,7 @@ test('parts are ended in the opposite order, also after one that fails', async (
   closers.use(part('last'));
   await closers.close();
   assert.deepEqual(ended, ['last', 'first']);
-  assert.deepEqual(failed, ['a part of the program could not be ended: no answer']);
+  assert.deepEqual(failed, ['a part of the program could not be stopped: no answer']);
 });
 
 test('a part that is started while the program stops is ended, and the start goes no further', async () => {

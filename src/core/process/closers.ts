@@ -56,7 +56,7 @@ export class Closers {
     try {
       await closer();
     } catch (error) {
-      this.#log.error(`a part of the program could not be ended: ${oneLineOf(error)}`);
+      this.#log.error(`a part of the program could not be stopped: ${oneLineOf(error)}`);
     }
   }
 }

@@ -89,7 +89,7 @@ async function serve(serving: DnsServing, closers: Closers): Promise<{ readonly 
   });
   own = addresses;
   closers.add(close);
-  log.info('DNS over TLS is served to workloads of the mesh', { addresses: addresses.join(', ') });
+  log.info('DNS over TLS is served only to workloads of the mesh', { addresses: addresses.join(', ') });
   return { addresses };
 }
 

@@ -77,7 +77,7 @@ export function startHttpServers(options: HttpServersOptions): Promise<HttpServe
 
 function debugAccess({ debugAuth }: DiscoverySettings, { shown: { callers, home } }: ProgramStatus): DebugAccess {
   if (!debugAuth) {
-    getScope('default').warn('CTL_DEBUG_AUTH=false: the debug pages show the whole mesh to everyone who reaches them');
+    getScope('default').warn('CTL_DEBUG_AUTH=false: any client that reaches the debug pages sees the whole mesh');
   }
   const refused = refusalLog('default');
   return new DebugAccess({
