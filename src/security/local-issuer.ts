@@ -14,9 +14,7 @@ import { calculateJwkThumbprint, exportJWK, type JSONWebKeySet, SignJWT } from '
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import { type Identity, spiffeUri } from '../core/identity.ts';
 import type { WallClock } from '../core/wall-clock.ts';
-import { keySetSchema } from './oidc.ts';
-import { Refresh } from './refresh.ts';
-import type { TokenIssuer } from './token-authenticator.ts';
+import { type FollowedIssuer, followIssuer, keySetSchema } from './oidc.ts';
 
 /** `iss` of its tokens. The same for all local issuers: the key tells them apart. */
 export const LOCAL_ISSUER = 'mesh-local-issuer';
@@ -170,31 +168,12 @@ export interface LocalIssuerOptions {
 }
 
 /** Trusts the public key in a directory, and follows its changes. */
-export function followLocalIssuer(
-  options: LocalIssuerOptions,
-): TokenIssuer & { readonly started: Promise<void>; close(): void } {
-  const file = join(options.directory, JWKS_FILE);
-  const refresh = new Refresh<JSONWebKeySet>({
+export function followLocalIssuer({ directory, clock, onProblem }: LocalIssuerOptions): FollowedIssuer {
+  const file = join(directory, JWKS_FILE);
+  return followIssuer(LOCAL_ISSUER, {
     load: async () => ({ value: await readKeySet(file), refreshMs: CHECK_MS }),
-    onProblem: options.onProblem,
-    clock: options.clock,
-    random: () => 0.5,
+    onProblem,
+    clock,
     cooldownMs: COOLDOWN_MS,
   });
-  const known = (): JSONWebKeySet => {
-    if (refresh.value !== undefined) return refresh.value;
-    throw new CtlError('unavailable', 'the keys of its issuer are not known yet');
-  };
-  return {
-    issuer: LOCAL_ISSUER,
-    keys: {
-      keys: async () => known(),
-      newerKeys: async () => {
-        await refresh.loadNow();
-        return known();
-      },
-    },
-    started: refresh.start(),
-    close: () => refresh.close(),
-  };
 }

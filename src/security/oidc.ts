@@ -6,9 +6,9 @@
 import type { JSONWebKeySet } from 'jose';
 import { z } from 'zod';
 import { CtlError } from '../core/errors.ts';
+import { Refresh, type RefreshOptions } from '../core/refresh.ts';
 import type { WallClock } from '../core/wall-clock.ts';
 import { type Fetch, fetchJson, shownUrl, trustedUrl } from './fetch-json.ts';
-import { Refresh } from './refresh.ts';
 import type { TokenIssuer } from './token-authenticator.ts';
 
 /** Keys are rotated within days; an unknown key triggers a refresh at once. */
@@ -74,26 +74,33 @@ async function loadKeys({ issuer, fetch }: OidcOptions, signal: AbortSignal): Pr
   return keys.data;
 }
 
-/** Follows the keys of an issuer; `started` resolves after the first attempt to fetch them. */
-export function followOidcIssuer(
-  options: OidcOptions,
-): TokenIssuer & { readonly started: Promise<void>; close(): void } {
+/** Follows the keys of an issuer. */
+export function followOidcIssuer(options: OidcOptions): FollowedIssuer {
+  const { issuer, clock, random, onProblem } = options;
   // Before anything is fetched, so that an invalid setting is reported at the start.
-  discoveryUrl(options.issuer);
-  const refresh = new Refresh<JSONWebKeySet>({
+  discoveryUrl(issuer);
+  return followIssuer(issuer, {
     load: async (signal) => ({ value: await loadKeys(options, signal), refreshMs: REFRESH_MS }),
-    onProblem: options.onProblem,
-    clock: options.clock,
-    random: options.random,
+    onProblem,
+    clock,
+    random,
     cooldownMs: COOLDOWN_MS,
   });
+}
+
+/** `started` resolves after the first attempt to load its keys. */
+export type FollowedIssuer = TokenIssuer & { readonly started: Promise<void>; close(): void };
+
+/** An issuer whose keys are loaded in the background. */
+export function followIssuer(issuer: string, options: RefreshOptions<JSONWebKeySet>): FollowedIssuer {
+  const refresh = new Refresh(options);
   const known = (): JSONWebKeySet => {
     if (refresh.value !== undefined) return refresh.value;
     // The reason is in the log; the sender of a token must not learn about this network.
     throw new CtlError('unavailable', 'the keys of its issuer are not known yet');
   };
   return {
-    issuer: options.issuer,
+    issuer,
     keys: {
       keys: async () => known(),
       newerKeys: async () => {
@@ -102,6 +109,6 @@ export function followOidcIssuer(
       },
     },
     started: refresh.start(),
-    close: () => refresh.close(),
+    close: () => void refresh.close(),
   };
 }

@@ -6,10 +6,10 @@
 import { z } from 'zod';
 import { CtlError } from '../core/errors.ts';
 import { isTrustDomain } from '../core/identity.ts';
+import { type Loaded, Refresh } from '../core/refresh.ts';
 import type { WallClock } from '../core/wall-clock.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
 import { type Fetch, fetchJson, trustedUrl } from './fetch-json.ts';
-import { type Loaded, Refresh } from './refresh.ts';
 import type { TrustBundles } from './trust.ts';
 
 export interface BundleEndpoint {
@@ -105,13 +105,12 @@ export function followBundles(options: BundleOptions): { readonly started: Promi
           onProblem(new CtlError('unavailable', `trust bundle of ${trustDomain}: ${message}`)),
         clock,
         random,
-        cooldownMs: MIN_REFRESH_MS,
       }),
   );
   return {
     started: Promise.all(refreshes.map((refresh) => refresh.start())),
     close: () => {
-      for (const refresh of refreshes) refresh.close();
+      for (const refresh of refreshes) void refresh.close();
     },
   };
 }

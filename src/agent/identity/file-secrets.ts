@@ -4,22 +4,20 @@
  * swapped links, which watchers miss. Files that are unreadable or do not fit together leave the last good version in
  * force.
  */
-import { sleep } from '../../core/clock.ts';
 import { CtlError, InternalError, oneLineOf } from '../../core/errors.ts';
-import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import { createFailureLog, type Log } from '../../core/log.ts';
 import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/tls/file-secret-names.ts';
 import { pemBlocks } from '../../core/tls/pem.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { readText } from './cert-files.ts';
 import { checkKey, readCertificates } from './certificates.ts';
+import { type RequestedName, RequestedNames } from './requested-names.ts';
 import type { SecretResource } from './sds-protocol.ts';
 import { authoritiesSecret, certificateSecret } from './secret-table.ts';
 import { readSystemAuthorities } from './system-authorities.ts';
 
 /** Far more than a gateway needs; each is read every few seconds. */
 const MAX_FOLLOWED = 500;
-/** The interval of reads: certificates are replaced long before they expire, so a few seconds do not matter. */
-const CHECK_MS = 5_000;
 
 export interface FileSecrets {
   /** Starts to follow the files of a name. False for other names, and when there are too many. */
@@ -29,19 +27,9 @@ export interface FileSecrets {
   close(): Promise<void>;
 }
 
-/**
- * A secret is dropped after this many checks without a request for it: an Envoy that reconnects requests it again
- * before.
- */
-const MAX_UNWANTED_CHECKS = 2;
-
-interface Followed {
-  readonly state: FailureLog;
-  /** Checks since a stream was last subscribed to it. */
-  unwantedChecks: number;
-  /** The content of the files of `secret`: unchanged files are not parsed again. */
+interface Followed extends RequestedName {
+  /** The content of the files of `resource`: unchanged files are not parsed again. */
   text: string;
-  secret: SecretResource | undefined;
 }
 
 /**
@@ -56,108 +44,56 @@ export function createFileSecrets(
   isWanted: (name: string) => boolean,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): FileSecrets {
-  return new FollowedFiles(clock, log, changed, isWanted, env);
+  let isClosed = false;
+  const names = new RequestedNames<Followed>({
+    max: MAX_FOLLOWED,
+    what: 'certificates in files',
+    clock,
+    log,
+    entryOf(name) {
+      if (parseFileSecretName(name) === undefined) return undefined;
+      const what = `the certificates ${name}`;
+      const state = createFailureLog(log, `${what} cannot be used`, `${what} are usable again`);
+      return { state, text: '', resource: undefined };
+    },
+    added: (name, entry) =>
+      void readAgain(name, entry, env).then((isNew) => {
+        if (isNew && !isClosed) changed();
+      }),
+    async check(entries) {
+      const isNew = await Promise.all(entries.map(([name, entry]) => readAgain(name, entry, env)));
+      return isNew.includes(true);
+    },
+    changed,
+    isWanted,
+  });
+  return {
+    follow: (name) => names.follow(name),
+    current: () => names.current(),
+    close() {
+      isClosed = true;
+      return names.close();
+    },
+  };
 }
 
-class FollowedFiles implements FileSecrets {
-  readonly #clock: WallClock;
-  readonly #log: Log;
-  readonly #changed: () => void;
-  readonly #isWanted: (name: string) => boolean;
-  readonly #env: Readonly<Record<string, string | undefined>>;
-  readonly #followed = new Map<string, Followed>();
-  readonly #limitLog: FailureLog;
-  readonly #stop = new AbortController();
-  #running: Promise<void> | undefined;
-
-  constructor(
-    clock: WallClock,
-    log: Log,
-    changed: () => void,
-    isWanted: (name: string) => boolean,
-    env: Readonly<Record<string, string | undefined>>,
-  ) {
-    this.#clock = clock;
-    this.#log = log;
-    this.#changed = changed;
-    this.#isWanted = isWanted;
-    this.#env = env;
-    this.#limitLog = createFailureLog(
-      log,
-      'not all certificates in files are followed',
-      'certificates in files are followed again',
-    );
-  }
-
-  follow(name: string): boolean {
-    if (this.#followed.has(name)) return true;
-    if (parseFileSecretName(name) === undefined) return false;
-    if (this.#followed.size >= MAX_FOLLOWED) {
-      this.#limitLog.failed(`at most ${MAX_FOLLOWED} are followed`, { notFollowed: name });
-      return false;
-    }
-    this.#limitLog.succeeded();
-    const what = `the certificates ${name}`;
-    const state = createFailureLog(this.#log, `${what} cannot be used`, `${what} are usable again`);
-    const entry: Followed = { state, unwantedChecks: 0, text: '', secret: undefined };
-    this.#followed.set(name, entry);
-    void this.#check(name, entry).then((isNew) => {
-      if (isNew && !this.#stop.signal.aborted) this.#changed();
-    });
-    this.#running ??= this.#checkAll();
-    return true;
-  }
-
-  current(): Iterable<SecretResource> {
-    return [...this.#followed.values()].flatMap(({ secret }) => secret ?? []);
-  }
-
-  async close(): Promise<void> {
-    this.#stop.abort();
-    await this.#running;
-  }
-
-  async #checkAll(): Promise<void> {
-    const { signal } = this.#stop;
-    while (!signal.aborted) {
-      await sleep(this.#clock, CHECK_MS, signal);
-      if (signal.aborted) return;
-      const isLess = this.#dropUnwanted();
-      const isNew = await Promise.all([...this.#followed].map(([name, entry]) => this.#check(name, entry)));
-      if ((isLess || isNew.includes(true)) && !signal.aborted) this.#changed();
-    }
-  }
-
-  /** Reads a secret. Returns true when it has changed. */
-  async #check(name: string, entry: Followed): Promise<boolean> {
-    try {
-      const { text, encode } = await readSecret(name, this.#env);
-      if (entry.secret !== undefined && entry.text === text) {
-        entry.state.succeeded();
-        return false;
-      }
-      const secret = encode();
-      entry.state.succeeded();
-      entry.text = text;
-      const isNew = secret.version !== entry.secret?.version;
-      entry.secret = secret;
-      return isNew;
-    } catch (error) {
-      entry.state.failed(oneLineOf(error));
-      return false;
-    }
-  }
-
-  /** Drops names that are no longer used, which would otherwise displace new ones. True when one of them was served. */
-  #dropUnwanted(): boolean {
-    let served = false;
-    for (const [name, entry] of this.#followed) {
-      entry.unwantedChecks = this.#isWanted(name) ? 0 : entry.unwantedChecks + 1;
-      if (entry.unwantedChecks < MAX_UNWANTED_CHECKS) continue;
-      this.#followed.delete(name);
-      served ||= entry.secret !== undefined;
-    }
-    return served;
+/** Reads a secret. True when it has changed. */
+async function readAgain(
+  name: string,
+  entry: Followed,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<boolean> {
+  try {
+    const { text, encode } = await readSecret(name, env);
+    const { resource } = entry;
+    const next = resource !== undefined && entry.text === text ? resource : encode();
+    entry.state.succeeded();
+    entry.text = text;
+    entry.resource = next;
+    return next.version !== resource?.version;
+  } catch (error) {
+    entry.state.failed(oneLineOf(error));
+    return false;
   }
 }
 

@@ -4,9 +4,9 @@
  * requests are read, each by a list and a watch of its name. What Envoy would refuse, and a deletion, leave the last
  * good version in force.
  */
-import { type Clock, sleep } from '../../core/clock.ts';
+import type { Clock } from '../../core/clock.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
-import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import { createFailureLog, type Log } from '../../core/log.ts';
 import { tlsSecretProblems } from '../../core/tls/tls-secret-problems.ts';
 import {
   authoritiesNames,
@@ -23,15 +23,12 @@ import {
   type KubernetesObject,
   type ResourceType,
 } from '../../kubernetes/index.ts';
+import { type RequestedName, RequestedNames } from './requested-names.ts';
 import type { SecretResource } from './sds-protocol.ts';
 import { authoritiesSecret, certificateSecret } from './secret-table.ts';
 
 /** Far more than a gateway has; each costs the API server a watch or two. */
 const MAX_FOLLOWED = 200;
-/** Interval of checks for unused names. */
-const CHECK_MS = 5_000;
-/** A name is dropped after this many checks in which no stream was subscribed to it: an Envoy may reconnect. */
-const MAX_UNWANTED_CHECKS = 2;
 
 const SECRETS: ResourceType = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true };
 
@@ -68,64 +65,64 @@ export function createGatewaySecrets(options: GatewaySecretsOptions): GatewaySec
   return new FollowedSecrets(options);
 }
 
-/** An SDS name that Envoy has requested. */
-interface Followed {
+interface Followed extends RequestedName {
   readonly what: 'key pair' | 'authorities';
   /** Names of the Secrets that may contain it, in order of precedence. */
   readonly secrets: readonly string[];
-  readonly state: FailureLog;
-  /** Checks since a stream was last subscribed to it. */
-  unwantedChecks: number;
-  /** The last good version. */
-  resource: SecretResource | undefined;
 }
 
 class FollowedSecrets implements GatewaySecrets {
   readonly #options: GatewaySecretsOptions;
   readonly #connection: Connection;
-  readonly #followed = new Map<string, Followed>();
+  readonly #names: RequestedNames<Followed>;
   readonly #watched = new Map<string, Informer<SecretContent>>();
   readonly #closing = new Set<Promise<void>>();
-  readonly #limitLog: FailureLog;
-  readonly #stop = new AbortController();
-  #running: Promise<void> | undefined;
+  #isClosed = false;
 
   constructor(options: GatewaySecretsOptions) {
-    const { access, clock, random, log } = options;
+    const { access, clock, random, log, changed, isWanted } = options;
     this.#options = options;
     this.#connection = new Connection({ access, clock, random, userAgent: 'ctl-agent' });
     const lost = createFailureLog(log, 'the API server cannot be reached', 'the API server is reached again');
     this.#connection.observe({ lost: (reason) => lost.failed(reason), reached: () => lost.succeeded() });
-    this.#limitLog = createFailureLog(log, 'not all Secrets are followed', 'Secrets are followed again');
+    this.#names = new RequestedNames<Followed>({
+      max: MAX_FOLLOWED,
+      what: 'Secrets',
+      clock,
+      log,
+      entryOf(name) {
+        const parsed = parseSdsName(name);
+        if (parsed === undefined) return undefined;
+        const secrets = parsed.what === 'key pair' ? [parsed.name] : authoritiesNames(parsed.name);
+        const state = createFailureLog(log, `${name} cannot be used`, `${name} is usable`);
+        return { what: parsed.what, secrets, state, resource: undefined };
+      },
+      added: (name, entry) => {
+        for (const secret of entry.secrets) this.#watch(secret);
+        // The Secret may be known already, as that of another name.
+        if (this.#update(name, entry)) queueMicrotask(changed);
+      },
+      check: async () => {
+        this.#unwatchUnused();
+        return false;
+      },
+      changed,
+      isWanted,
+    });
   }
 
   follow(name: string): boolean {
-    if (this.#followed.has(name)) return true;
-    const parsed = parseSdsName(name);
-    if (parsed === undefined) return false;
-    if (this.#followed.size >= MAX_FOLLOWED) {
-      this.#limitLog.failed(`at most ${MAX_FOLLOWED} are followed`, { notFollowed: name });
-      return false;
-    }
-    this.#limitLog.succeeded();
-    const secrets = parsed.what === 'key pair' ? [parsed.name] : authoritiesNames(parsed.name);
-    const state = createFailureLog(this.#options.log, `${name} cannot be used`, `${name} is usable`);
-    this.#followed.set(name, { what: parsed.what, secrets, state, unwantedChecks: 0, resource: undefined });
-    for (const secret of secrets) this.#watch(secret);
-    // Another name may already have caused the Secret to be read.
-    if (this.#update(name)) queueMicrotask(this.#options.changed);
-    this.#running ??= this.#checkAll();
-    return true;
+    return this.#names.follow(name);
   }
 
   current(): Iterable<SecretResource> {
-    return [...this.#followed.values()].flatMap(({ resource }) => resource ?? []);
+    return this.#names.current();
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
+    this.#isClosed = true;
     for (const secret of [...this.#watched.keys()]) this.#unwatch(secret);
-    await Promise.all([this.#running, ...this.#closing]);
+    await Promise.all([this.#names.close(), ...this.#closing]);
     this.#connection.close();
   }
 
@@ -155,15 +152,13 @@ class FollowedSecrets implements GatewaySecrets {
   }
 
   #changed(secret: string): void {
-    const names = [...this.#followed].filter(([, { secrets }]) => secrets.includes(secret)).map(([name]) => name);
-    const isNew = names.map((name) => this.#update(name));
-    if (isNew.includes(true) && !this.#stop.signal.aborted) this.#options.changed();
+    const named = this.#names.all().filter(([, { secrets }]) => secrets.includes(secret));
+    const isNew = named.map(([name, entry]) => this.#update(name, entry));
+    if (isNew.includes(true) && !this.#isClosed) this.#options.changed();
   }
 
-  /** Encodes a secret from the Secrets that are known. Returns true when it has changed. */
-  #update(name: string): boolean {
-    const entry = this.#followed.get(name);
-    if (entry === undefined) return false;
+  /** Encodes a secret from what is known. True when it has changed. */
+  #update(name: string, entry: Followed): boolean {
     const found = this.#find(entry);
     if (found === undefined) return false;
     try {
@@ -211,26 +206,9 @@ class FollowedSecrets implements GatewaySecrets {
     throw new CtlError('invalid_argument', `${label} has no authorities for clients (ca.crt or cacert)`);
   }
 
-  async #checkAll(): Promise<void> {
-    const { signal } = this.#stop;
-    while (!signal.aborted) {
-      await sleep(this.#options.clock, CHECK_MS, signal);
-      if (!signal.aborted && this.#dropUnwanted()) this.#options.changed();
-    }
-  }
-
-  /** Drops names that are no longer used. True when one of them was served. */
-  #dropUnwanted(): boolean {
-    let served = false;
-    for (const [name, entry] of this.#followed) {
-      entry.unwantedChecks = this.#options.isWanted(name) ? 0 : entry.unwantedChecks + 1;
-      if (entry.unwantedChecks < MAX_UNWANTED_CHECKS) continue;
-      this.#followed.delete(name);
-      served ||= entry.resource !== undefined;
-    }
-    const used = new Set([...this.#followed.values()].flatMap(({ secrets }) => secrets));
+  #unwatchUnused(): void {
+    const used = new Set(this.#names.all().flatMap(([, { secrets }]) => secrets));
     for (const secret of [...this.#watched.keys()]) if (!used.has(secret)) this.#unwatch(secret);
-    return served;
   }
 }
 

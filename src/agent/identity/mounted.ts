@@ -3,11 +3,11 @@
  * instead of watched: mounts change by swapped links, and watchers of files miss that after the first time. Files that
  * do not fit together, as between two writes, leave the last good set in force.
  */
-import { sleep } from '../../core/clock.ts';
 import { oneLineOf } from '../../core/errors.ts';
 import { createFailureLog, type Log } from '../../core/log.ts';
+import { Refresh } from '../../core/refresh.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
-import type { SecretSource } from '../types.ts';
+import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import { readCertFiles } from './cert-files.ts';
 import { createSecretHolder } from './secret-holder.ts';
 
@@ -22,39 +22,29 @@ const CHECK_MS = 5_000;
 
 export function createMountedSource(directory: string, clock: WallClock, log: Log): SecretSource {
   const holder = createSecretHolder(log);
-  const stop = new AbortController();
-  const { signal } = stop;
-  let running: Promise<void> = Promise.resolve();
-
-  const follow = async (): Promise<void> => {
-    const state = createFailureLog(
-      log,
-      'the mounted certificates cannot be used',
-      'the mounted certificates are usable again',
-    );
-    while (!signal.aborted) {
-      try {
-        const secrets = await readCertFiles(directory, clock.now());
-        state.succeeded();
-        holder.set(secrets);
-      } catch (error) {
-        holder.failed(oneLineOf(error));
-        state.failed(oneLineOf(error));
-      }
-      await sleep(clock, CHECK_MS, signal);
-    }
-  };
-
+  const state = createFailureLog(
+    log,
+    'the mounted certificates cannot be used',
+    'the mounted certificates are usable again',
+  );
+  const refresh = new Refresh<WorkloadSecrets>({
+    load: async () => ({ value: await readCertFiles(directory, clock.now()), refreshMs: CHECK_MS }),
+    onValue(secrets) {
+      state.succeeded();
+      holder.set(secrets);
+    },
+    onFailure(error) {
+      holder.failed(oneLineOf(error));
+      state.failed(oneLineOf(error));
+    },
+    clock,
+    retryMs: () => CHECK_MS,
+  });
   return {
     current: holder.current,
     missing: holder.missing,
     onChange: holder.onChange,
-    start() {
-      running = follow();
-    },
-    async close() {
-      stop.abort();
-      await running;
-    },
+    start: () => void refresh.start(),
+    close: () => refresh.close(),
   };
 }

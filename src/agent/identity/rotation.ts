@@ -1,13 +1,13 @@
 /**
- * Fetches the workload's secrets from the authority, and renews them. Two independent loops: one for the certificate
- * (with a new key each time; the current one stays until the next is complete), one for the roots, which may change
- * between two certificates and must reach all workloads before a new root signs.
+ * Fetches the workload's secrets from the authority, and renews them: independently the certificate (with a new key
+ * each time; the current one stays until the next is complete) and the roots, which may change between two certificates
+ * and must reach all workloads before a new root signs.
  */
 import { backoff } from '../../core/backoff.ts';
-import { sleep } from '../../core/clock.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { parseSpiffeUri } from '../../core/identity.ts';
-import { createFailureLog, type Log } from '../../core/log.ts';
+import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import { type Loaded, Refresh } from '../../core/refresh.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import type { CaClient } from './ca-client.ts';
@@ -82,12 +82,6 @@ export function retryDelay(failures: number, initialMs: number, random: () => nu
   return backoff(failures, first, MAX_BACKOFF_MS, random, BACKOFF_JITTER);
 }
 
-/** When a certificate was received and when it must be renewed, epoch ms. */
-interface Certified {
-  readonly receivedAt: number;
-  readonly next: number;
-}
-
 export function createRotation(options: RotationOptions): SecretSource {
   return new Rotation(options);
 }
@@ -95,13 +89,37 @@ export function createRotation(options: RotationOptions): SecretSource {
 class Rotation implements SecretSource {
   readonly #options: RotationOptions;
   readonly #holder: SecretHolder;
-  readonly #stop = new AbortController();
-  #running: Promise<unknown> = Promise.resolve();
+  readonly #certificate: Refresh<WorkloadSecrets>;
+  readonly #roots: Refresh<void>;
+  readonly #state: FailureLog;
+  #failures = 0;
+  #expiryLogged = false;
   #identity: string | undefined;
 
   constructor(options: RotationOptions) {
+    const { clock, log, random, checkIntervalMs, initialBackoffMs } = options;
     this.#options = options;
-    this.#holder = createSecretHolder(options.log);
+    this.#holder = createSecretHolder(log);
+    this.#state = createFailureLog(log, 'no new certificate', 'certificates are issued again');
+    this.#certificate = new Refresh({
+      load: () => this.#renew(),
+      onValue: (secrets) => this.#renewed(secrets),
+      onFailure: (error) => this.#failed(error),
+      clock,
+      retryMs: (failures) => retryDelay(failures, initialBackoffMs, random),
+      setBackMs: CLOCK_TOLERANCE_MS,
+    });
+    const state = createFailureLog(log, 'the trusted roots cannot be fetched', 'the trusted roots are fetched again');
+    this.#roots = new Refresh({
+      load: async (signal) => {
+        if (await this.#fetchRoots(signal)) state.succeeded();
+        return { value: undefined, refreshMs: checkIntervalMs };
+      },
+      onFailure: (error) => state.failed(oneLineOf(error)),
+      clock,
+      random,
+      retryMs: () => checkIntervalMs,
+    });
   }
 
   current(): WorkloadSecrets | undefined {
@@ -117,91 +135,66 @@ class Rotation implements SecretSource {
   }
 
   start(): void {
-    if (!this.#stop.signal.aborted) this.#running = Promise.all([this.#rotate(), this.#followRoots()]);
+    void this.#certificate.start();
+    // There are no roots to replace yet: fetched after the first interval.
+    void this.#roots.start();
   }
 
   async close(): Promise<void> {
-    this.#stop.abort();
+    const closed = [this.#certificate.close(), this.#roots.close()];
     this.#options.ca.close();
-    await this.#running;
-  }
-
-  async #rotate(): Promise<void> {
-    const { clock, counters, log, random, initialBackoffMs } = this.#options;
-    const { signal } = this.#stop;
-    const state = createFailureLog(log, 'no new certificate', 'certificates are issued again');
-    let failures = 0;
-    let expiryLogged = false;
-    while (!signal.aborted) {
-      if (failures > 0) counters.num_outgoing_retries++;
-      try {
-        const certified = await this.#renew();
-        state.succeeded();
-        failures = 0;
-        expiryLogged = false;
-        log.debug('certificate replaced', { next: new Date(certified.next).toISOString() });
-        await this.#untilRenewal(certified);
-      } catch (error) {
-        if (signal.aborted) return;
-        const expiresAt = this.#holder.current()?.certificate.expiresAt;
-        const expired = expiresAt !== undefined && expiresAt <= clock.now();
-        if (expired && !expiryLogged)
-          log.error('the certificate has expired', { at: new Date(expiresAt).toISOString() });
-        expiryLogged = expired;
-        this.#holder.failed(oneLineOf(error));
-        state.failed(oneLineOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
-        failures++;
-        await sleep(clock, retryDelay(failures, initialBackoffMs, random), signal);
-      }
-    }
+    await Promise.all(closed);
   }
 
   /** Requests a certificate. */
-  async #renew(): Promise<Certified> {
-    const { ca, clock, log, random, newKey, lifetimeSeconds, announced, graceRatio } = this.#options;
+  async #renew(): Promise<Loaded<WorkloadSecrets>> {
+    const { ca, clock, counters, log, random, newKey, lifetimeSeconds, announced, graceRatio } = this.#options;
+    if (this.#failures > 0) counters.num_outgoing_retries++;
     const { key, csr } = await newKey();
     const { chain, roots } = await ca.sign(csr, lifetimeSeconds, this.#holder.current());
     const receivedAt = clock.now();
     const secrets = secretsOf(key, chain, roots, receivedAt);
-    if (this.#stop.signal.aborted) return { receivedAt, next: receivedAt };
+    checkIdentity(spiffeIdOf(secrets), announced);
+    const next = rotationTime(receivedAt, secrets.certificate.expiresAt, graceRatio, random);
+    log.debug('certificate received', { next: new Date(next).toISOString() });
+    return { value: secrets, refreshMs: next - receivedAt };
+  }
+
+  #renewed(secrets: WorkloadSecrets): void {
+    const { log, announced } = this.#options;
     const named = spiffeIdOf(secrets);
-    checkIdentity(named, announced);
     if (named !== this.#identity) {
       log.info('the workload has a certificate of its identity', { identity: named ?? 'none' });
       warnOfTrustDomain(named, announced?.trustDomain, log);
     }
     this.#identity = named;
     this.#holder.set(secrets);
-    return { receivedAt, next: rotationTime(receivedAt, secrets.certificate.expiresAt, graceRatio, random) };
+    this.#state.succeeded();
+    this.#failures = 0;
+    this.#expiryLogged = false;
   }
 
-  async #untilRenewal({ receivedAt, next }: Certified): Promise<void> {
-    const { clock, checkIntervalMs } = this.#options;
-    const { signal } = this.#stop;
-    // Also checked in between: the wall clock may have been set, or the machine may have slept. After the clock was set
-    // back the certificate is not valid yet for peers with the right time.
-    const due = (): boolean => clock.now() >= next || clock.now() < receivedAt - CLOCK_TOLERANCE_MS;
-    while (!signal.aborted && !due()) await sleep(clock, Math.min(next - clock.now(), checkIntervalMs), signal);
+  #failed(error: CtlError): void {
+    const { clock, log } = this.#options;
+    this.#failures++;
+    const expiresAt = this.#holder.current()?.certificate.expiresAt;
+    const expired = expiresAt !== undefined && expiresAt <= clock.now();
+    if (expired && !this.#expiryLogged)
+      log.error('the certificate has expired', { at: new Date(expiresAt).toISOString() });
+    this.#expiryLogged = expired;
+    this.#holder.failed(oneLineOf(error));
+    this.#state.failed(oneLineOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
   }
 
-  async #followRoots(): Promise<void> {
-    const { ca, clock, log, random, checkIntervalMs } = this.#options;
-    const { signal } = this.#stop;
-    const holder = this.#holder;
-    const state = createFailureLog(log, 'the trusted roots cannot be fetched', 'the trusted roots are fetched again');
-    while (!signal.aborted) {
-      await sleep(clock, checkIntervalMs * (1 - GRACE_JITTER * random()), signal);
-      const before = holder.current();
-      if (signal.aborted || before === undefined) continue;
-      try {
-        const roots = await ca.trustBundle(before);
-        state.succeeded();
-        // A certificate that was issued meanwhile came with newer roots.
-        if (roots !== undefined && !signal.aborted && holder.current() === before) holder.set({ ...before, roots });
-      } catch (error) {
-        if (!signal.aborted) state.failed(oneLineOf(error));
-      }
-    }
+  /** False while there is no certificate, whose authority has the roots. */
+  async #fetchRoots(signal: AbortSignal): Promise<boolean> {
+    const before = this.#holder.current();
+    if (before === undefined) return false;
+    const roots = await this.#options.ca.trustBundle(before);
+    // A certificate that was issued meanwhile came with newer roots.
+    if (roots !== undefined && !signal.aborted && this.#holder.current() === before)
+      this.#holder.set({ ...before, roots });
+    return true;
   }
 }
 

@@ -6,7 +6,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { CtlError, toCtlError } from '../../core/errors.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { systemClock } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
+import { Refresh } from '../../core/refresh.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 
 /** How often the files are read, milliseconds. */
@@ -63,10 +66,6 @@ async function readMaterial(files: TlsSettings): Promise<TlsMaterial> {
   return material;
 }
 
-function same(a: TlsMaterial, b: TlsMaterial): boolean {
-  return a.cert === b.cert && a.key === b.key && a.ca === b.ca;
-}
-
 export interface TlsFiles {
   readonly material: TlsMaterial;
   /** Follows the files. `onProblem` is called once for each new problem. Returns a function that ends it. */
@@ -92,22 +91,19 @@ export async function openTlsFiles(files: TlsSettings): Promise<TlsFiles | undef
   return {
     material: current,
     follow(onMaterial, onProblem) {
-      let lastProblem = '';
-      const look = async (): Promise<void> => {
-        try {
-          const next = await readMaterial(files);
-          lastProblem = '';
-          if (same(current, next)) return;
+      const refresh = new Refresh<TlsMaterial>({
+        load: async () => ({ value: await readMaterial(files), refreshMs: INTERVAL_MS }),
+        onValue(next) {
+          if (isDeepStrictEqual(current, next)) return;
           current = next;
           onMaterial(next);
-        } catch (error) {
-          const problem = toCtlError(error);
-          if (problem.message !== lastProblem) onProblem(problem);
-          lastProblem = problem.message;
-        }
-      };
-      const timer = setInterval(() => void look(), INTERVAL_MS).unref();
-      return () => clearInterval(timer);
+        },
+        onProblem,
+        clock: systemClock,
+        retryMs: () => INTERVAL_MS,
+      });
+      refresh.startWith({ value: current, refreshMs: INTERVAL_MS });
+      return () => void refresh.close();
     },
   };
 }

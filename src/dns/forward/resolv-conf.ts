@@ -1,10 +1,10 @@
 /** Reads resolv.conf (resolv.conf(5)) and follows its changes. */
-
-import { unwatchFile, watchFile } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import { messageOf } from '../../core/errors.ts';
+import { systemClock } from '../../core/clock.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { Refresh } from '../../core/refresh.ts';
 
 export interface ResolvConf {
   /** IP addresses, IPv6 with a zone where the file has one. */
@@ -96,11 +96,22 @@ export interface ResolvConfSource {
 export interface ResolvConfOptions {
   readonly path: string;
   readonly log: Log;
-  /** How often the file is looked at, ms. By its name, because it is usually replaced, or a symbolic link. */
+  /** How often the file is read, ms. By its name, because it is usually replaced, or a symbolic link. */
   readonly intervalMs?: number;
 }
 
 const INTERVAL_MS = 2000;
+
+/** @throws CtlError when the file cannot be read or names no server */
+async function readResolvConf(path: string): Promise<ParsedResolvConf> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new CtlError('failed_precondition', `${path} cannot be read: ${messageOf(error)}`, {}, error);
+  });
+  const parsed = parseResolvConf(text.length > MAX_CHARACTERS ? '' : text);
+  if (parsed.conf.servers.length > 0) return parsed;
+  const [problem] = parsed.problems;
+  throw new CtlError('failed_precondition', `${path}${problem === undefined ? ': no nameserver' : `:${problem}`}`);
+}
 
 /**
  * A file that cannot be read, or that names no server, is logged and changes nothing: the last good content stays. At
@@ -108,39 +119,26 @@ const INTERVAL_MS = 2000;
  */
 export async function followResolvConf(options: ResolvConfOptions): Promise<ResolvConfSource> {
   const { path, log, intervalMs = INTERVAL_MS } = options;
-  let conf = NO_RESOLV_CONF;
-  let problem: string | undefined;
-  const warn = (text: string): void => {
-    if (text !== problem) log.warn(text);
-    problem = text;
-  };
-  const kept = () =>
-    conf.servers.length > 0 ? 'its last good content is used' : 'only names of the mesh are resolved';
-  const reload = async (): Promise<void> => {
-    try {
-      const text = await readFile(path, 'utf8');
-      const parsed = parseResolvConf(text.length > MAX_CHARACTERS ? '' : text);
-      if (parsed.conf.servers.length === 0) {
-        const reason = parsed.problems[0] === undefined ? ': no nameserver' : `:${parsed.problems[0]}`;
-        warn(`${path}${reason}; ${kept()}`);
-        return;
-      }
-      conf = parsed.conf;
-      if (parsed.problems.length > 0) warn(`${path}:${parsed.problems[0]}; the line is ignored`);
-      else problem = undefined;
-      log.debug(`DNS servers of ${path}: ${conf.servers.join(', ')}`);
-    } catch (error) {
-      warn(`${path} cannot be read: ${messageOf(error)}; ${kept()}`);
-    }
-  };
-  // The file is read once at a time, in order.
-  let last = Promise.resolve();
-  const queue = (): Promise<void> => {
-    last = last.then(reload);
-    return last;
-  };
-  const changed = () => void queue();
-  watchFile(path, { persistent: false, interval: intervalMs }, changed);
-  await queue();
-  return { current: () => conf, reload: queue, close: () => unwatchFile(path, changed) };
+  let shown: string | undefined;
+  let ignored: string | undefined;
+  const current = (): ResolvConf => refresh.value?.conf ?? NO_RESOLV_CONF;
+  const refresh = new Refresh<ParsedResolvConf>({
+    load: async () => ({ value: await readResolvConf(path), refreshMs: intervalMs }),
+    onValue({ conf, problems: [problem] }) {
+      if (problem !== undefined && problem !== ignored) log.warn(`${path}:${problem}; the line is ignored`);
+      ignored = problem;
+      const servers = conf.servers.join(', ');
+      if (servers !== shown) log.debug(`DNS servers of ${path}: ${servers}`);
+      shown = servers;
+    },
+    onProblem({ message }) {
+      const kept =
+        current().servers.length > 0 ? 'its last good content is used' : 'only names of the mesh are resolved';
+      log.warn(`${message}; ${kept}`);
+    },
+    clock: systemClock,
+    retryMs: () => intervalMs,
+  });
+  await refresh.start();
+  return { current, reload: () => refresh.start(), close: () => void refresh.close() };
 }

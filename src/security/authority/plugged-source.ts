@@ -6,7 +6,8 @@
  * `root-cert.pem`.
  */
 import { X509Certificate } from 'node:crypto';
-import type { Timer } from '../../core/clock.ts';
+import { Refresh } from '../../core/refresh.ts';
+import { Turns } from '../../core/turns.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { checkPlugged, type PluggedRoot, type PluggedText, readPlugged } from './plugged-files.ts';
 import type { OpenedSource, RootEvents, RootSet, RootSource } from './root-source.ts';
@@ -41,8 +42,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
   let roots: RootSet = first.roots;
   /** The problem of the last check; it is reported when it is found twice. */
   let lastProblem = '';
-  let turn: Promise<unknown> = Promise.resolve();
-  let timer: Timer | undefined;
+  const turns = new Turns();
   let closed = false;
 
   /** Computes the trusted roots. True when they have changed. */
@@ -69,38 +69,36 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
     return root;
   };
 
+  /** What the check in progress has found in the files. */
+  let seen = '';
   const check = async (): Promise<void> => {
-    let seen = '';
-    try {
-      const next = await readPlugged(directory);
-      seen = next.fingerprint;
-      if (seen !== inForce) apply(next);
-      else if (gather()) events.changed(roots);
+    seen = '';
+    const next = await readPlugged(directory);
+    seen = next.fingerprint;
+    if (seen !== inForce) apply(next);
+    else if (gather()) events.changed(roots);
+  };
+  const refresh = new Refresh<void>({
+    load: async () => ({ value: await turns.run(check), refreshMs: CHECK_MS }),
+    onValue: () => {
       lastProblem = '';
-    } catch (error) {
-      seen ||= String(error);
+    },
+    onFailure(error) {
+      seen ||= error.message;
       if (seen === lastProblem) events.problem(error);
       lastProblem = seen;
-    }
-  };
-
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const result = turn.then(work);
-    turn = result.catch(() => {});
-    return result;
-  };
-
-  const schedule = (): void => {
-    if (!closed) timer = clock.setTimer(CHECK_MS, () => void inTurn(check).finally(schedule));
-  };
-  schedule();
+    },
+    clock,
+    retryMs: () => CHECK_MS,
+  });
+  refresh.startWith({ value: undefined, refreshMs: CHECK_MS });
 
   return {
     roots: () => roots,
-    material: () => inTurn(async () => apply(await readPlugged(directory)).material),
+    material: () => turns.run(async () => apply(await readPlugged(directory)).material),
     async close() {
       closed = true;
-      timer?.cancel();
+      void refresh.close();
     },
   };
 }

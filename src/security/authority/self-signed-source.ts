@@ -11,6 +11,7 @@ import { X509Certificate } from 'node:crypto';
 import { backoff } from '../../core/backoff.ts';
 import type { Timer } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
+import { Turns } from '../../core/turns.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
 import type { RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';
@@ -71,7 +72,7 @@ class SelfSignedSource implements RotatedSource {
   #known: PublicState = { certificate: '', next: undefined, former: [] };
   #roots: RootSet = { path: [], bundle: [], ends: { chain: 0, root: 0 } };
   /** Serializes the steps: two concurrent ones would both read the state, and one change would be lost. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
   #timer: Timer | undefined;
   #closed = false;
   /** Not aborted while this program replaces the root. */
@@ -115,7 +116,7 @@ class SelfSignedSource implements RotatedSource {
   }
 
   material(): Promise<SigningMaterial> {
-    return this.#inTurn(async () => {
+    return this.#turns.run(async () => {
       const state = await this.#loadOrLastGood();
       const material = materialOf(state);
       if (this.#adopt(state)) this.#options.events.changed(this.#roots, material);
@@ -128,7 +129,7 @@ class SelfSignedSource implements RotatedSource {
     this.#timer?.cancel();
     this.#retry?.cancel();
     await this.#endWatch?.();
-    await this.#turn;
+    await this.#turns.ended();
   }
 
   get #isRotating(): boolean {
@@ -207,7 +208,7 @@ class SelfSignedSource implements RotatedSource {
   #followSoon(): void {
     if (this.#isFollowing) return;
     this.#isFollowing = true;
-    void this.#inTurn(() => {
+    void this.#turns.run(() => {
       this.#isFollowing = false;
       return this.#follow();
     });
@@ -336,7 +337,7 @@ class SelfSignedSource implements RotatedSource {
   async #checkInTurn(signal: AbortSignal): Promise<void> {
     let least = 0;
     try {
-      await this.#inTurn(() => this.#check());
+      await this.#turns.run(() => this.#check());
     } catch (error) {
       if (!isConflict(error)) this.#options.events.problem(error);
       least = Math.min(RETRY_MS, this.#options.rotation.intervalMs);
@@ -346,12 +347,6 @@ class SelfSignedSource implements RotatedSource {
 
   #waitMs(): number {
     return nextCheckMs(this.#rotationState(), this.#options.rotation, this.#options.clock.now());
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
-    return result;
   }
 }
 

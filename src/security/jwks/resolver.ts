@@ -9,9 +9,9 @@
  * new key well before they sign with it.
  */
 import { CtlError, toCtlError } from '../../core/errors.ts';
+import { Refresh, retryUpTo } from '../../core/refresh.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { Fetch, FetchLimits } from '../fetch-json.ts';
-import { Refresh } from '../refresh.ts';
 import { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import { loadKeys, shownReference } from './load-keys.ts';
 
@@ -97,14 +97,12 @@ function follow(reference: string, turns: ConcurrencyLimiter, options: KeySetRes
     onProblem: failed,
     clock: options.clock,
     random: options.random,
-    // No caller triggers loads between the regular ones.
-    cooldownMs: 0,
-    maxRetryMs: MAX_RETRY_MS,
+    retryMs: retryUpTo(MAX_RETRY_MS),
   });
   return {
     tried: refresh.start(),
     stop: () => {
-      refresh.close();
+      void refresh.close();
       return known !== undefined;
     },
   };

@@ -1,0 +1,16 @@
+/** Asynchronous work, one piece after the other. */
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Starts the work when all before it has ended, successfully or not. */
+  run<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  /** Resolves when all work so far has ended. */
+  async ended(): Promise<void> {
+    await this.#last;
+  }
+}
