@@ -7,6 +7,8 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { buildInfo } from '../core/build-info.ts';
 import { CtlError } from '../core/errors.ts';
+import { readFirst } from '../core/network/body.ts';
+import { type HttpCall, httpCall } from '../core/network/http-call.ts';
 import { Closers, type Part } from '../core/process/closers.ts';
 import { getScope } from '../logging/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
@@ -27,7 +29,6 @@ import { createOwnReadiness } from './health/own-readiness.ts';
 import { createReadiness, type Readiness } from './health/readiness.ts';
 import { startHealthReports } from './health/report.ts';
 import { watchReadiness } from './health/watch.ts';
-import { callText } from './http-client.ts';
 import { createLazyConnection } from './lazy-connection.ts';
 import { loadCredentials, startSts } from './lazy-credentials.ts';
 import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
@@ -230,8 +231,7 @@ function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, time: 
   else if (time.ms > 0) log.info('draining', { forMs: time.ms });
   const post = async (path: string, signal: AbortSignal): Promise<void> => {
     if (supervisor.pid() === undefined) return;
-    const options = { port: plan.adminPort, path, method: 'POST', timeoutMs: DRAIN_CALL_TIMEOUT_MS, signal };
-    const { status, text } = await callText(options, MAX_ADMIN_ANSWER);
+    const { status, text } = await adminCall(plan, path, { method: 'POST', timeoutMs: DRAIN_CALL_TIMEOUT_MS, signal });
     if (status !== 200) throw new CtlError('unavailable', `${path} returned HTTP ${status}: ${text.trim()}`);
   };
   // Requests that the application still sends while it ends use the outbound listeners.
@@ -275,5 +275,13 @@ function exitCode(end: EnvoyEnd): number {
 
 async function admin(plan: AgentPlan, path: string): Promise<{ readonly status: number; readonly text: string }> {
   if (!plan.runsEnvoy) throw new CtlError('unavailable', 'Envoy is not running');
-  return callText({ port: plan.adminPort, path, timeoutMs: ADMIN_TIMEOUT_MS }, MAX_ADMIN_ANSWER);
+  return adminCall(plan, path, { timeoutMs: ADMIN_TIMEOUT_MS });
+}
+
+/** The status and the beginning of the text. */
+function adminCall({ adminPort }: AgentPlan, path: string, options: Omit<HttpCall, 'to'>) {
+  return httpCall({ to: { port: adminPort, path }, ...options }, async (response) => {
+    const body = await readFirst(MAX_ADMIN_ANSWER, response);
+    return { status: response.statusCode ?? 0, text: body.toString('utf8') };
+  });
 }

@@ -3,6 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { messageOf } from '../core/errors.ts';
 import { discoveryEnv, type Environment, readEnv, usageError } from '../settings/index.ts';
 
+/** Debug pages of large meshes have some hundred megabytes; V8 has no strings above 512 MiB. */
+export const MAX_DEBUG_PAGE_BYTES = 512 * 1000 * 1000;
+
 /** The HTTP headers with the token; none when the variable is not set. Rejects with CtlError for an unusable file. */
 export async function debugCredential(env: Environment): Promise<Readonly<Record<string, string>>> {
   const { CTL_DEBUG_TOKEN_FILE } = discoveryEnv;

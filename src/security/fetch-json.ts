@@ -4,6 +4,7 @@
  */
 import { CtlError } from '../core/errors.ts';
 import { readUpTo } from '../core/network/body.ts';
+import { shownUrl } from '../core/network/http-call.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -34,11 +35,6 @@ export function trustedUrl(text: string): URL {
     throw new CtlError('invalid_argument', `the URL of ${url.host} must not contain a password`);
   }
   return url;
-}
-
-/** The URL as messages show it: without user, password and query. */
-export function shownUrl(url: URL): string {
-  return `${url.origin}${url.pathname}`.slice(0, 500);
 }
 
 function redirected(from: URL, location: string | null): URL {

@@ -7,6 +7,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { CtlError } from '../../core/errors.ts';
+import { shownUrl } from '../../core/network/http-call.ts';
 import { type WallClock, wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../logging/index.ts';
 import type { IdentityMetric, TokenSource } from '../types.ts';
@@ -14,7 +15,6 @@ import { requestCounters } from './counters.ts';
 import { metadataTokenSource } from './metadata-server.ts';
 import { JWT_TYPE, OAuthError, toExchangeRequest } from './oauth.ts';
 import type { CredentialsPlan } from './plan.ts';
-import { shownUrl } from './service-url.ts';
 import { tokenExchange } from './token-exchange.ts';
 import { createTokenManager, type TokenManager } from './token-manager.ts';
 

@@ -77,7 +77,7 @@ const LIES: Readonly<Record<string, readonly [answer: TestService['answer'], mes
   'a token without expiry': [answers(jwt({ aud: AUDIENCE })), /did not return an identity token$/],
   'a token that has expired': [answers(token(-1)), /returned a token that expired at 2023-11-14T/],
   'a token for another audience': [answers(token(60, { aud: 's3cret' })), /returned a token for another audience$/],
-  'an endless answer': [answers('x'.repeat(70_000)), /its response is longer than 65536 bytes$/],
+  'an endless answer': [answers('x'.repeat(70_000)), /the response is longer than 65536 bytes$/],
   'no answer at all': [(response) => void response.destroy(), /socket hang up$/],
 };
 

@@ -8,9 +8,10 @@ import { CtlError } from '../../core/errors.ts';
 import { unverifiedClaims, unverifiedExpiry } from '../../core/jwt-claims.ts';
 import type { Log } from '../../core/log.ts';
 import { createFailureLog } from '../../core/log.ts';
+import type { HttpAnswer } from '../../core/network/http-call.ts';
 import type { TokenSource } from '../types.ts';
+import { callService } from './call-service.ts';
 import type { RequestCounters } from './counters.ts';
-import { callService, type ServiceAnswer } from './http.ts';
 import { renewsAt } from './lifetime.ts';
 import type { MetadataServer } from './plan.ts';
 
@@ -48,7 +49,7 @@ export function metadataTokenSource(options: MetadataTokenOptions): TokenSource 
     const headers = { 'metadata-flavor': FLAVOR };
     try {
       const fetched = await counters.count(failed, async () => {
-        const answer = await callService({ url, method: 'GET', headers, timeoutMs: TIMEOUT_MS, signal });
+        const answer = await callService({ to: url, headers, timeoutMs: TIMEOUT_MS, signal });
         return identityToken(answer, server, now());
       });
       failed = false;
@@ -81,7 +82,7 @@ export function metadataTokenSource(options: MetadataTokenOptions): TokenSource 
 
 /** The token of an answer. Throws CtlError unavailable for one that is not from a metadata server, or not usable. */
 function identityToken(
-  { status, headers, text }: ServiceAnswer,
+  { status, headers, text }: HttpAnswer,
   { url, audience }: MetadataServer,
   now: number,
 ): CachedToken {

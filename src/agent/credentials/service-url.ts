@@ -18,12 +18,7 @@ export function serviceUrl(text: string, variable: string): URL {
   return url;
 }
 
-/** The URL in the form for messages, because its query may be a secret. */
-export function shownUrl(url: URL): string {
-  return `${url.origin}${url.pathname}`.slice(0, 200);
-}
-
-/** The string without a part that may be a password. */
+/** The text without what may be a password. */
 function shown(text: string): string {
   return text
     .replace(/\/\/[^/]*@/, '//')

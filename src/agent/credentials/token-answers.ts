@@ -4,10 +4,9 @@
  * contain a token; only the description of an OAuth error is kept, for the client that has sent the request.
  */
 import { CtlError } from '../../core/errors.ts';
+import { type HttpAnswer, shownUrl } from '../../core/network/http-call.ts';
 import { isObject } from '../../core/objects.ts';
-import type { ServiceAnswer } from './http.ts';
 import { ACCESS_TOKEN_TYPE, type IssuedToken, OAUTH_ERRORS, OAuthError } from './oauth.ts';
-import { shownUrl } from './service-url.ts';
 
 /** Servers reject longer headers. */
 const MAX_TOKEN_CHARACTERS = 32 * 1024;
@@ -18,8 +17,8 @@ const MAX_DESCRIPTION_CHARACTERS = 500;
 type Json = Readonly<Record<string, unknown>>;
 
 /** The token of an answer of RFC 8693 section 2.2. Throws OAuthError for a refusal, CtlError for everything else. */
-export function exchangedToken(answer: ServiceAnswer, url: URL, now: number): IssuedToken {
-  const body = readBody(answer, url);
+export function exchangedToken(answer: HttpAnswer, url: URL, now: number): IssuedToken {
+  const body = bodyOf(answer, url);
   const seconds = lifetimeSeconds(body.expires_in, url);
   return {
     token: readToken(body.access_token, url),
@@ -32,8 +31,8 @@ export function exchangedToken(answer: ServiceAnswer, url: URL, now: number): Is
 }
 
 /** The token of `generateAccessToken`: `{accessToken, expireTime}` with a time of RFC 3339. Throws the same. */
-export function serviceAccountToken(answer: ServiceAnswer, url: URL, now: number): IssuedToken {
-  const body = readBody(answer, url);
+export function serviceAccountToken(answer: HttpAnswer, url: URL, now: number): IssuedToken {
+  const body = bodyOf(answer, url);
   const expiresAt = typeof body.expireTime === 'string' ? Date.parse(body.expireTime) : Number.NaN;
   if (!(expiresAt > now)) throw lie(url, 'a token without an expireTime in the future');
   return {
@@ -46,7 +45,7 @@ export function serviceAccountToken(answer: ServiceAnswer, url: URL, now: number
   };
 }
 
-function readBody({ status, text }: ServiceAnswer, url: URL): Json {
+function bodyOf({ status, text }: HttpAnswer, url: URL): Json {
   const at = shownUrl(url);
   if (status >= 300 && status < 400)
     throw new CtlError('failed_precondition', `${at} returned HTTP ${status}: redirects are not followed`);

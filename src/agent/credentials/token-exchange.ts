@@ -7,8 +7,8 @@ import { backoff } from '../../core/backoff.ts';
 import { sleep } from '../../core/clock.ts';
 import { CtlError, errnoOf, oneLineOf } from '../../core/errors.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
+import { callService } from './call-service.ts';
 import type { RequestCounters } from './counters.ts';
-import { callService } from './http.ts';
 import { type ExchangeRequest, type IssuedToken, TOKEN_EXCHANGE_GRANT } from './oauth.ts';
 import type { ExchangePlan } from './plan.ts';
 import { exchangedToken, serviceAccountToken } from './token-answers.ts';
@@ -42,7 +42,7 @@ export function tokenExchange(options: TokenExchangeOptions): TokenExchange {
     const exchanged = await attempts(options, signal, async () => {
       const { headers, body } = await exchangeCall(request, scope, options);
       const call = {
-        url: plan.endpoint,
+        to: plan.endpoint,
         method: 'POST',
         headers,
         body,
@@ -60,7 +60,7 @@ export function tokenExchange(options: TokenExchangeOptions): TokenExchange {
     };
     const body = JSON.stringify({ scope: scope.split(' '), lifetime: ACCESS_TOKEN_LIFETIME });
     return attempts(options, signal, async () => {
-      const call = { url, method: 'POST', headers, body, timeoutMs: ATTEMPT_TIMEOUT_MS, signal } as const;
+      const call = { to: url, method: 'POST', headers, body, timeoutMs: ATTEMPT_TIMEOUT_MS, signal } as const;
       return serviceAccountToken(await callService(call), url, clock.now());
     });
   };

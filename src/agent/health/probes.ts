@@ -1,9 +1,9 @@
 /** A probe of the application: reading one from a configuration, and running it. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
-import { isIP } from 'node:net';
 import { CtlError, messageOf } from '../../core/errors.ts';
+import { type HttpTarget, httpCall } from '../../core/network/http-call.ts';
+import { hostPort } from '../../core/network/listen.ts';
 import { isObject } from '../../core/objects.ts';
-import { type CallOptions, call } from '../http-client.ts';
 import { type HealthTarget, isServing } from './grpc-probe.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -158,22 +158,17 @@ async function connects({ host, port, timeoutMs }: TcpProbe): Promise<number> {
 
 async function answers(probed: HttpProbe, incoming: IncomingHttpHeaders): Promise<number> {
   const deadline = performance.now() + probed.timeoutMs;
-  let options: CallOptions = {
-    host: probed.host,
-    port: probed.port,
-    path: probed.path,
-    tls: probed.tls,
-    headers: probeHeaders(probed, incoming),
-    timeoutMs: probed.timeoutMs,
-  };
+  const headers = probeHeaders(probed, incoming);
+  let to: HttpTarget = { host: probed.host, port: probed.port, path: probed.path, unverifiedTls: probed.tls };
   for (let redirects = 0; ; redirects++) {
-    const response = await call({ ...options, timeoutMs: Math.max(1, Math.round(deadline - performance.now())) });
+    const timeoutMs = Math.max(1, Math.round(deadline - performance.now()));
+    const response = await httpCall({ to, headers, timeoutMs });
     response.destroy();
     const status = response.statusCode ?? 500;
-    const next = status >= 300 && status < 400 ? redirectTarget(options, response.headers.location) : undefined;
+    const next = status >= 300 && status < 400 ? redirectTarget(probed, to.path, response.headers.location) : undefined;
     // The health of another host is not the application's; the redirect itself is a response.
     if (next === undefined || redirects >= MAX_REDIRECTS) return status;
-    options = next;
+    to = { ...to, path: next };
   }
 }
 
@@ -183,7 +178,7 @@ async function answers(probed: HttpProbe, incoming: IncomingHttpHeaders): Promis
  */
 function probeHeaders({ headers, host, port }: HttpProbe, incoming: IncomingHttpHeaders): OutgoingHttpHeaders {
   const outgoing: OutgoingHttpHeaders = {
-    host: `${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
+    host: hostPort({ host, port }),
     connection: 'close',
   };
   for (const name of PASSED_HEADERS) {
@@ -199,13 +194,10 @@ function probeHeaders({ headers, host, port }: HttpProbe, incoming: IncomingHttp
   return outgoing;
 }
 
-function redirectTarget(from: CallOptions, location: string | undefined): CallOptions | undefined {
+/** The path of a redirect to the same server. */
+function redirectTarget(probed: HttpProbe, path: string, location: string | undefined): string | undefined {
   if (location === undefined) return undefined;
-  const scheme = from.tls === true ? 'https:' : 'http:';
-  const host = from.host ?? '127.0.0.1';
-  const base = `${scheme}//${isIP(host) === 6 ? `[${host}]` : host}:${from.port}`;
-  if (!URL.canParse(location, base + from.path)) return undefined;
-  const url = new URL(location, base + from.path);
-  if (url.origin !== new URL(base).origin) return undefined;
-  return { ...from, path: url.pathname + url.search };
+  const base = `${probed.tls ? 'https:' : 'http:'}//${hostPort(probed)}`;
+  const url = URL.parse(location, base + path);
+  return url !== null && url.origin === new URL(base).origin ? url.pathname + url.search : undefined;
 }

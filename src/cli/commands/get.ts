@@ -3,11 +3,11 @@
  * empty list is a success. Refused documents of the kind are named on stderr.
  */
 import { messageOf } from '../../core/errors.ts';
+import { httpText } from '../../core/network/http-call.ts';
 import { dialAddress, discoveryGetFlags, flagSettings, usageError } from '../../settings/index.ts';
-import { debugCredential } from '../debug-credential.ts';
+import { debugCredential, MAX_DEBUG_PAGE_BYTES } from '../debug-credential.ts';
 import { unavailable } from '../errors.ts';
 import { type Command, command } from '../program.ts';
-import { httpCall } from './http-call.ts';
 
 const TIMEOUT_MS = 60_000;
 
@@ -63,14 +63,16 @@ export function getCommand(): Command {
 }
 
 async function configuration(url: URL, headers: Readonly<Record<string, string>>): Promise<Configuration> {
-  const answer = await httpCall({ method: 'GET', url, timeoutMs: TIMEOUT_MS, headers }).catch((error: unknown) => {
-    throw unavailable(
-      `cannot call ${url.host}: ${messageOf(error)}; --httpAddr is the address of the discovery service`,
-    );
-  });
-  if (answer.status === 400) throw usageError(answer.body.trim());
-  if (answer.status !== 200) throw unavailable(`${url.host} returned HTTP ${answer.status}: ${answer.body.trim()}`);
-  return JSON.parse(answer.body) as Configuration;
+  const answer = await httpText({ to: url, timeoutMs: TIMEOUT_MS, headers }, MAX_DEBUG_PAGE_BYTES).catch(
+    (error: unknown) => {
+      throw unavailable(
+        `cannot call ${url.host}: ${messageOf(error)}; --httpAddr is the address of the discovery service`,
+      );
+    },
+  );
+  if (answer.status === 400) throw usageError(answer.text.trim());
+  if (answer.status !== 200) throw unavailable(`${url.host} returned HTTP ${answer.status}: ${answer.text.trim()}`);
+  return JSON.parse(answer.text) as Configuration;
 }
 
 async function shown(items: readonly Item[], output: string): Promise<string> {

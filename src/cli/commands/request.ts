@@ -1,9 +1,10 @@
 /** `request <method> <path> [<body>]`: calls a local HTTP interface and prints the answer. */
 import { messageOf } from '../../core/errors.ts';
+import { type HttpCall, httpText } from '../../core/network/http-call.ts';
 import { type Environment, type FlagTable, type ParsedFlags, usageError } from '../../settings/index.ts';
+import { MAX_DEBUG_PAGE_BYTES } from '../debug-credential.ts';
 import { unavailable } from '../errors.ts';
 import { type Command, command } from '../program.ts';
-import { httpCall } from './http-call.ts';
 
 /** More than any debug page of a large mesh needs. */
 const TIMEOUT_MS = 60_000;
@@ -30,16 +31,17 @@ export function requestCommand(flags: FlagTable, summary: string, { baseFor, hea
       const [method = '', path = '', body] = parsed.positionals;
       if (!/^[A-Za-z]+$/.test(method)) throw usageError(`not an HTTP method: ${JSON.stringify(method)}`);
       const url = requestUrl(path, (rooted) => baseFor(rooted, parsed));
-      const call = {
+      const call: HttpCall = {
+        to: url,
         method: method.toUpperCase(),
-        url,
-        timeoutMs: TIMEOUT_MS,
         headers: (await headersFor?.(io.env)) ?? {},
+        ...(body === undefined ? {} : { body }),
+        timeoutMs: TIMEOUT_MS,
       };
-      const answer = await httpCall(body === undefined ? call : { ...call, body }).catch((error: unknown) => {
+      const answer = await httpText(call, MAX_DEBUG_PAGE_BYTES).catch((error: unknown) => {
         throw unavailable(`cannot ${call.method} ${url}: ${messageOf(error)}`);
       });
-      io.stdout.write(answer.body === '' || answer.body.endsWith('\n') ? answer.body : `${answer.body}\n`);
+      io.stdout.write(answer.text === '' || answer.text.endsWith('\n') ? answer.text : `${answer.text}\n`);
       if (answer.status >= 400) throw unavailable(`${call.method} ${url} returned HTTP ${answer.status}`);
       return 0;
     },

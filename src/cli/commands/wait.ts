@@ -1,12 +1,12 @@
 /** `ctl-agent wait`: waits until the proxy is ready. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
+import { httpCall } from '../../core/network/http-call.ts';
 import { closeLogging, getScope } from '../../logging/index.ts';
 import { agentWaitFlags, flagSettings } from '../../settings/index.ts';
 import { unavailable } from '../errors.ts';
 import { startLogging } from '../logging.ts';
 import { type Command, command } from '../program.ts';
-import { httpCall } from './http-call.ts';
 
 /** The dependencies of waiting. `probe` resolves with the HTTP status, or rejects with the reason. */
 export interface WaitDeps {
@@ -25,7 +25,11 @@ interface WaitOptions {
 const realDeps: WaitDeps = {
   now: () => performance.now(),
   sleep: (ms) => sleep(ms),
-  probe: async (url, timeoutMs) => (await httpCall({ method: 'GET', url: new URL(url), timeoutMs })).status,
+  probe: (url, timeoutMs) =>
+    httpCall({ to: new URL(url), timeoutMs }, (response) => {
+      response.destroy();
+      return response.statusCode ?? 0;
+    }),
 };
 
 export function waitCommand(): Command {

@@ -3,8 +3,9 @@
  * document (OpenID Connect Discovery 1.0 section 4).
  */
 import { CtlError } from '../../core/errors.ts';
+import { shownUrl } from '../../core/network/http-call.ts';
 import { OIDC_REFERENCE } from '../../resources/index.ts';
-import { type Fetch, type FetchLimits, fetchJson, shownUrl } from '../fetch-json.ts';
+import { type Fetch, type FetchLimits, fetchJson } from '../fetch-json.ts';
 import { discoveryAddress, keySetAddress } from '../oidc.ts';
 import { usableKeys } from './usable-keys.ts';
 

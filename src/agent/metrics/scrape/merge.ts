@@ -9,8 +9,8 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CtlError, messageOf } from '../../../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../../core/log.ts';
+import { type HttpCall, httpCall } from '../../../core/network/http-call.ts';
 import { goneSignal } from '../../../http/index.ts';
-import { type CallOptions, call } from '../../http-client.ts';
 import type { AppMetrics } from '../app-metrics.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import { ApplicationMetrics } from './application.ts';
@@ -81,8 +81,7 @@ class Scrape {
     if (adminPort !== undefined)
       await this.#part('envoy', async () => {
         const answer = await this.#call({
-          port: adminPort,
-          path: '/stats/prometheus',
+          to: { port: adminPort, path: '/stats/prometheus' },
           headers: { accept: acceptHeader([]) },
         });
         await this.#passEnvoy(readableBody(answer), format);
@@ -97,15 +96,15 @@ class Scrape {
   /** The answer of the application; its body is read when Envoy's has been passed on. */
   #ask({ port, path }: AppMetrics): Promise<IncomingMessage> {
     const headers = { accept: acceptHeader(this.#openMetrics), 'accept-encoding': 'identity' };
-    const answer = this.#call({ host: this.#deps.appHost, port, path, headers });
-    // The failure is handled later.
+    const answer = this.#call({ to: { host: this.#deps.appHost, port, path }, headers });
+    // A failure is handled then.
     answer.catch(() => undefined);
     return answer;
   }
 
-  #call(options: Omit<CallOptions, 'timeoutMs' | 'signal'>): Promise<IncomingMessage> {
+  #call(options: Pick<HttpCall, 'to' | 'headers'>): Promise<IncomingMessage> {
     const timeoutMs = Math.max(1, Math.round(this.#deadline - performance.now()));
-    return call({ ...options, timeoutMs, signal: this.#gone });
+    return httpCall({ ...options, timeoutMs, signal: this.#gone });
   }
 
   async #formatFor(application: Promise<IncomingMessage> | undefined): Promise<Format> {

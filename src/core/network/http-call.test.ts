@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
-import { callStatus } from './http-client.ts';
+import { httpCall } from './http-call.ts';
 
 test('an application that switches protocols fails a probe at once', async (t) => {
   const server = createServer((socket) => {
@@ -16,7 +16,7 @@ test('an application that switches protocols fails a probe at once', async (t) =
   await once(server, 'listening');
   t.after(() => server.close());
   const { port } = server.address() as AddressInfo;
-  await assert.rejects(callStatus({ port, path: '/', timeoutMs: 60_000 }), {
+  await assert.rejects(httpCall({ to: { port, path: '/' }, timeoutMs: 60_000 }), {
     message: 'the connection was closed without a response',
   });
 });

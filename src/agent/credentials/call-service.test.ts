@@ -4,7 +4,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { certificateSet, testRoot } from '../identity/testing/certificates.ts';
-import { callService } from './http.ts';
+import { callService } from './call-service.ts';
 import { startService } from './testing/service.ts';
 
 test('a server that accepts a request and never answers, or never ends its answer, fails at the deadline', async (t) => {
@@ -12,7 +12,7 @@ test('a server that accepts a request and never answers, or never ends its answe
   const silent = await startService(t, () => undefined);
   const endless = await startService(t, (response) => void response.writeHead(200).write('a'));
   for (const { url } of [silent, endless]) {
-    const call = { url: new URL('/token?key=s3cret', url), method: 'GET', headers: {}, timeoutMs: 30, signal } as const;
+    const call = { to: new URL('/token?key=s3cret', url), timeoutMs: 30, signal };
     await assert.rejects(callService(call), {
       code: 'deadline_exceeded',
       message: `http://${url.host}/token: no response within 30 ms`,
@@ -25,7 +25,7 @@ test('a server that switches protocols fails the call at once', async (t) => {
     response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n');
   });
   const { signal } = new AbortController();
-  await assert.rejects(callService({ url, method: 'GET', headers: {}, timeoutMs: 60_000, signal }), {
+  await assert.rejects(callService({ to: url, timeoutMs: 60_000, signal }), {
     code: 'unavailable',
     message: `http://${url.host}/: the connection was closed without a response`,
   });
@@ -56,7 +56,7 @@ test('a server is verified even when a variable of Node turns verification off',
     else process.env[variable] = before;
   });
   process.env[variable] = '0';
-  const call = { url, method: 'POST', headers: {}, body: 'token', timeoutMs: 10_000, signal } as const;
+  const call = { to: url, method: 'POST', body: 'token', timeoutMs: 10_000, signal };
   await assert.rejects(callService(call), { code: 'unavailable' });
   assert.equal(requests(), 0);
 });

@@ -1,0 +1,97 @@
+/**
+ * One HTTP request on a connection of its own: pooled connections of probes are how programs leak them, and other
+ * requests are rare. Redirects are not followed, because a credential must not go to a server that nobody has named.
+ */
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { RequestOptions } from 'node:https';
+import { urlToHttpOptions } from 'node:url';
+import { CtlError, oneLineOf } from '../errors.ts';
+import { readUpTo } from './body.ts';
+
+export interface HttpCall {
+  /** With https, the server is verified. */
+  readonly to: URL | HttpTarget;
+  readonly method?: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string;
+  /** Limit for the whole exchange, milliseconds. */
+  readonly timeoutMs: number;
+  /** Aborts the call. */
+  readonly signal?: AbortSignal;
+}
+
+/** A server whose path is sent as it is. */
+export interface HttpTarget {
+  /** Default: 127.0.0.1. */
+  readonly host?: string;
+  readonly port: number;
+  readonly path: string;
+  /** HTTPS without verifying the certificate, as orchestrators' probes do. */
+  readonly unverifiedTls?: boolean;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/**
+ * What `read` makes of the response, of any status; by default the response itself, whose body has not been read.
+ * Rejects with CtlError of one line: `deadline_exceeded`, `unavailable`, or that of `read`.
+ */
+export async function httpCall<T = IncomingMessage>(
+  { timeoutMs, signal, ...call }: HttpCall,
+  read: (response: IncomingMessage) => T | Promise<T> = (response) => response as T,
+): Promise<T> {
+  const timeout = AbortSignal.timeout(Math.ceil(timeoutMs));
+  try {
+    return await read(await send(call, signal === undefined ? timeout : AbortSignal.any([timeout, signal])));
+  } catch (error) {
+    if (timeout.aborted) throw new CtlError('deadline_exceeded', `no response within ${timeoutMs} ms`, {}, error);
+    throw error instanceof CtlError ? error : new CtlError('unavailable', reasonOf(error), {}, error);
+  }
+}
+
+/** The response with its text; one with more bytes is an error. */
+export function httpText(call: HttpCall, maxBytes: number): Promise<HttpAnswer> {
+  return httpCall(call, async (response) => {
+    const body = await readUpTo(maxBytes, response);
+    if (body === undefined) throw new CtlError('unavailable', `the response is longer than ${maxBytes} bytes`);
+    return { status: response.statusCode ?? 0, headers: response.headers, text: body.toString('utf8') };
+  });
+}
+
+/** A URL as messages show it: its query and password may be secrets. */
+export function shownUrl(url: URL): string {
+  return `${url.origin}${url.pathname}`.slice(0, 500);
+}
+
+function send({ to, method = 'GET', headers = {}, body }: Omit<HttpCall, 'timeoutMs'>, signal: AbortSignal) {
+  const isUrl = to instanceof URL;
+  const isTls = isUrl ? to.protocol === 'https:' : to.unverifiedTls === true;
+  // Loaded when needed: without an HTTP client Envoy starts sooner, and TLS has a part in the memory of an agent. A
+  // dynamic import would load all of node:http in a bundle.
+  const { request } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
+  const options: RequestOptions = {
+    ...(isUrl ? urlToHttpOptions(to) : { host: to.host ?? '127.0.0.1', port: to.port, path: to.path }),
+    method,
+    headers,
+    agent: false,
+    signal,
+    // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would send credentials to a server that is not verified.
+    rejectUnauthorized: isUrl,
+  };
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    const outgoing = request(options, resolve);
+    outgoing.on('error', reject);
+    // Without an error and without a response: the status 101 (Switching Protocols) makes Node close the connection.
+    outgoing.once('close', () => reject(new CtlError('unavailable', 'the connection was closed without a response')));
+    outgoing.end(body);
+  });
+}
+
+/** When all addresses of a name fail, their errors are in one error without a message. */
+function reasonOf(error: unknown): string {
+  return error instanceof AggregateError ? error.errors.map(oneLineOf).join(', ') : oneLineOf(error);
+}
