@@ -3,17 +3,18 @@
  * drained and ended by a signal. Envoy is started before anything is loaded that it does not need. With DISABLE_ENVOY
  * there is none, and applications use certificates and xDS proxy themselves.
  */
-import { readFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { buildInfo } from '../core/build-info.ts';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, messageOf } from '../core/errors.ts';
 import { readFirst } from '../core/network/body.ts';
 import { type HttpCall, httpCall } from '../core/network/http-call.ts';
 import { Closers, type Part } from '../core/process/closers.ts';
 import { getScope } from '../logging/index.ts';
+import type { JsonObject } from '../protobuf/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
 import { writeGrpcBootstrap } from './bootstrap/grpc.ts';
-import { writeBootstrap } from './bootstrap/write.ts';
 import type { Credentials } from './credentials/index.ts';
 import { createDnsPart, type DnsPart } from './dns/part.ts';
 import { CONNECTIONS_STATS, connectionsIn } from './ending/connections.ts';
@@ -21,12 +22,11 @@ import { type DrainTime, drainAndEnd } from './ending/drain.ts';
 import { type EndRequests, watchEndRequests } from './ending/end-requests.ts';
 import { envoyArguments } from './envoy/command.ts';
 import { createListenerRefusals, type ListenerRefusals } from './envoy/listener-refusals.ts';
-import { withoutEnvoy } from './envoy/no-envoy.ts';
 import { endOrphanProcess, noteEnvoy } from './envoy/orphan-process.ts';
 import { startEnvoyProcess } from './envoy/process.ts';
-import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervisor.ts';
-import { createOwnReadiness } from './health/own-readiness.ts';
-import { createReadiness, type Readiness } from './health/readiness.ts';
+import { type EnvoyEnd, type Supervisor, superviseEnvoy, withoutEnvoy } from './envoy/supervisor.ts';
+import { checkReachable, makeFolder } from './folder.ts';
+import { createOwnReadiness, createReadiness, type Readiness } from './health/readiness.ts';
 import { startHealthReports } from './health/report.ts';
 import { watchReadiness } from './health/watch.ts';
 import { createLazyConnection } from './lazy-connection.ts';
@@ -133,7 +133,7 @@ async function runParts(agent: Agent): Promise<number> {
 }
 
 function readinessOf(plan: AgentPlan, identity: WorkloadIdentity, refusals: ListenerRefusals, dns: DnsPart): Readiness {
-  if (!plan.runsEnvoy) return createOwnReadiness({ missing: () => identity.missing() ?? dns.missing() });
+  if (!plan.runsEnvoy) return createOwnReadiness(() => identity.missing() ?? dns.missing());
   return createReadiness({
     admin: (path) => admin(plan, path),
     needed: plan.neededListeners,
@@ -284,4 +284,23 @@ function adminCall({ adminPort }: AgentPlan, path: string, options: Omit<HttpCal
     const body = await readFirst(MAX_ADMIN_ANSWER, response);
     return { status: response.statusCode ?? 0, text: body.toString('utf8') };
   });
+}
+
+/**
+ * Writes the bootstrap file into the folder, which is created if needed. A temporary file is renamed, so that Envoy
+ * never reads half of it. Returns the file's path. Throws a CtlError when that fails.
+ */
+async function writeBootstrap(folder: string, content: JsonObject): Promise<string> {
+  const path = join(folder, 'envoy-rev0.json');
+  try {
+    await makeFolder(folder);
+    // Templates and overrides may contain credentials.
+    await writeFile(`${path}.${process.pid}`, JSON.stringify(content, null, 2), { mode: 0o600 });
+    await rename(`${path}.${process.pid}`, path);
+  } catch (error) {
+    const reason = messageOf(error);
+    throw new CtlError('failed_precondition', `cannot write the bootstrap: ${reason}`, { file: path }, error);
+  }
+  await checkReachable(path);
+  return path;
 }

@@ -2,8 +2,7 @@
  * The program ctl-jwt: prints a token signed with a given key, or the key set that verifies such tokens. It is a tool
  * for testing RequestAuthentication and AuthorizationPolicy and needs no mesh.
  */
-
-import { flagSettings, jwtFlags } from '../settings/index.ts';
+import { flagSettings, jwtFlags, usageError } from '../settings/index.ts';
 import { type Command, command, type ProgramIo, runSingleCommand } from './program.ts';
 
 export function jwtCommand(): Command {
@@ -14,7 +13,6 @@ export function jwtCommand(): Command {
     arguments: ['KEY.pem'],
     async run({ flags, io }) {
       const { aud, expire, iss, jwks, sub, ...settings } = flagSettings(jwtFlags, flags);
-      const { claimsOf } = await import('./jwt-claims.ts');
       const claims = claimsOf('claims', settings.claims);
       const nested = claimsOf('nested', settings.nested);
       const [file = ''] = flags.positionals;
@@ -45,4 +43,40 @@ export function jwtCommand(): Command {
 /** Runs `ctl-jwt` with the arguments after its name. Resolves with the exit code. */
 export function runCtlJwt(args: readonly string[], io: ProgramIo): Promise<number> {
   return runSingleCommand(jwtCommand(), args, io);
+}
+
+/** Claims on the command line of ctl-jwt. */
+type Claims = Readonly<Record<string, unknown>>;
+
+function objectOf(flag: string, text: string): Claims {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw usageError(`invalid value ${JSON.stringify(text)} for flag --${flag}: not a JSON object`, error);
+  }
+  // JSON that begins with a brace is an object.
+  return value as Claims;
+}
+
+function pairsOf(flag: string, text: string): Claims {
+  const pairs = text
+    .split(',')
+    .filter((pair) => pair.trim() !== '')
+    .map((pair): [string, string] => {
+      const colon = pair.indexOf(':');
+      const name = pair.slice(0, Math.max(colon, 0)).trim();
+      if (name !== '') return [name, pair.slice(colon + 1)];
+      throw usageError(`invalid value ${JSON.stringify(text)} for flag --${flag}: expected name:value,… or JSON`);
+    });
+  return Object.fromEntries(pairs);
+}
+
+/**
+ * All claims of one flag. A later claim replaces an earlier one of the same name. Names with colons need the JSON form.
+ * Throws a usage error that names the flag.
+ */
+function claimsOf(flag: string, texts: readonly string[]): Record<string, unknown> {
+  const parts = texts.map((text) => (text.trimStart().startsWith('{') ? objectOf(flag, text) : pairsOf(flag, text)));
+  return Object.assign({}, ...parts);
 }

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError } from '../core/errors.ts';
 import { goneSignal } from '../http/index.ts';
 import type { ConnectionStatus } from '../push/index.ts';
+import type { ResourceKey } from '../resources/index.ts';
 import { configz } from './configz.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
@@ -13,7 +14,6 @@ import type { BuiltPage, PageMaker } from './page-maker.ts';
 import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
 import type { DebugSource } from './types.ts';
 import { Viewed, type Viewer } from './viewed.ts';
-import { whyDocument, whyResource } from './why.ts';
 
 export { PageMaker } from './page-maker.ts';
 export type { DebugSource, LeaderStatus, SourceStatus } from './types.ts';
@@ -237,4 +237,29 @@ function sendPage({ chunks, bytes, release }: BuiltPage, response: ServerRespons
   });
   for (const chunk of chunks) response.write(chunk);
   response.end();
+}
+
+/**
+ * What a resource was generated from, for each proxy: the units of the resource, with the facts that they read.
+ * Undefined when no proxy has it.
+ */
+function whyResource(mesh: Viewed, connections: readonly ConnectionStatus[], name: string): unknown {
+  const found = connections.flatMap((connection) => {
+    const units = mesh.reasonsFor(connection, name).map(({ documents, ...reason }) => {
+      return { ...reason, documents: documents.map((key) => document(mesh, key)) };
+    });
+    return units.length === 0 ? [] : [{ proxy: connection.node.workload, units }];
+  });
+  return found.length === 0 ? undefined : found;
+}
+
+function document(mesh: Viewed, key: ResourceKey): object {
+  const [inForce] = mesh.documents(key);
+  return { key, ...(inForce !== undefined && { origin: inForce.resource.origin }) };
+}
+
+/** The proxies whose configuration read a document. Undefined when the document is not visible. */
+function whyDocument(mesh: Viewed, key: ResourceKey): unknown {
+  const readers = mesh.readersOf(key);
+  return readers && [...readers].map(([{ node }, units]) => ({ proxy: node.workload, units }));
 }

@@ -18,7 +18,7 @@ export {
   tlsUpstream,
 } from './forward/tls-upstream.ts';
 export type { UpstreamSource } from './forward/upstream.ts';
-export { createOwnAddresses } from './server/own-addresses.ts';
+export { createOwnAddresses } from './server/local-addresses.ts';
 export { type DnsListener, type DnsServerOptions, loopbackListeners, startDnsServer } from './server/server.ts';
 export type { DnsClientCertificates, DnsServerTls } from './server/streams.ts';
 export type { NameScope } from './table/lookup.ts';

@@ -3,10 +3,9 @@
  * acknowledged its first clusters and listeners, so the API server knows of every Gateway what a replica of the control
  * plane knows only of the proxies that are connected to it.
  */
-
 import { createFailureLog, type Log } from '../core/log.ts';
 import { isObject } from '../core/objects.ts';
-import { Informer, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
+import { Informer, type KubernetesClient, type KubernetesObject, v1Type } from '../kubernetes/index.ts';
 import type { Complaint } from './deployment-status.ts';
 import { GATEWAY_NAME_LABEL, managedName } from './infrastructure.ts';
 import { recordsOf, type StatusFields } from './types.ts';
@@ -29,14 +28,7 @@ interface LabelledPod {
   readonly problem: Complaint | undefined;
 }
 
-const PODS: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'pods',
-  kind: 'Pod',
-  namespaced: true,
-  wholeObjects: true,
-};
+const PODS = v1Type('', 'Pod', 'pods', { wholeObjects: true });
 
 /** Of a condition, as its definition has it; reasons of containers are such words. */
 const REASON = /^[A-Za-z]\w{0,99}$/;

@@ -3,12 +3,11 @@
  * of the listeners, and, for certificates in Secrets of its namespace, a RoleBinding. All are owned by the Gateway, so
  * that the garbage collector removes them with it.
  */
-
 import { createHash } from 'node:crypto';
 import { isDnsLabel, MAX_DNS_LABEL } from '../core/dns-names.ts';
 import { CtlError } from '../core/errors.ts';
 import { isObject } from '../core/objects.ts';
-import type { KubernetesObject, ResourceType } from '../kubernetes/index.ts';
+import { type KubernetesObject, type ResourceType, v1Type } from '../kubernetes/index.ts';
 import { GATEWAY_GROUP, recordsOf, type StatusFields } from './types.ts';
 
 export interface InfrastructureSettings {
@@ -45,29 +44,11 @@ export interface ManagedObject {
   readonly object: Readonly<Record<string, unknown>> & { readonly metadata: KubernetesObject['metadata'] };
 }
 
-const core = { group: '', version: 'v1', namespaced: true } as const;
-const SERVICE_ACCOUNT: ResourceType = {
-  ...core,
-  plural: 'serviceaccounts',
-  kind: 'ServiceAccount',
-  wholeObjects: true,
-};
-const SERVICE: ResourceType = { ...core, plural: 'services', kind: 'Service', wholeObjects: true };
-const DEPLOYMENT: ResourceType = {
-  group: 'apps',
-  version: 'v1',
-  plural: 'deployments',
-  kind: 'Deployment',
-  namespaced: true,
-};
+const SERVICE_ACCOUNT = v1Type('', 'ServiceAccount', 'serviceaccounts', { wholeObjects: true });
+const SERVICE = v1Type('', 'Service', 'services', { wholeObjects: true });
+const DEPLOYMENT = v1Type('apps', 'Deployment', 'deployments');
 const RBAC_GROUP = 'rbac.authorization.k8s.io';
-const ROLE_BINDING: ResourceType = {
-  group: RBAC_GROUP,
-  version: 'v1',
-  plural: 'rolebindings',
-  kind: 'RoleBinding',
-  namespaced: true,
-};
+const ROLE_BINDING = v1Type(RBAC_GROUP, 'RoleBinding', 'rolebindings');
 
 /** In the order in which they are applied. RoleBindings are read only where gateways read Secrets. */
 export function managedTypes({ secretsRole }: InfrastructureSettings): readonly ResourceType[] {

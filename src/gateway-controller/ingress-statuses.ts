@@ -3,19 +3,13 @@
  * external-dns and people learn where an Ingress is reached.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { ResourceType } from '../kubernetes/index.ts';
+import { v1Type } from '../kubernetes/index.ts';
 import { KindObjects } from './kind-objects.ts';
 import { apiFields } from './merge-status.ts';
 import { type StatusRules, StatusWriter } from './status-writer.ts';
 import type { StatusControllerOptions } from './types.ts';
 
-const INGRESSES: ResourceType = {
-  group: 'networking.k8s.io',
-  version: 'v1',
-  plural: 'ingresses',
-  kind: 'Ingress',
-  namespaced: true,
-};
+const INGRESSES = v1Type('networking.k8s.io', 'Ingress', 'ingresses');
 
 /** Addresses are written whole. What others wrote to an Ingress that is no longer served stays. */
 const RULES: StatusRules = {

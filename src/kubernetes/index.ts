@@ -14,4 +14,13 @@ export { type Following, followCollection } from './informer/shared-watch.ts';
 export { type KubeconfigOptions, type KubeconfigText, readKubeconfig } from './kubeconfig.ts';
 export { LeaderElection, type LeaderElectionOptions } from './leader-election.ts';
 export { createLeaseAccess, LEASES, type LeaseAccess, microTime } from './lease.ts';
-export { apiVersionOf, type KubernetesObject, type ObjectMeta, pathOf, type ResourceType } from './objects.ts';
+export {
+  apiVersionOf,
+  CONFIG_MAPS,
+  type KubernetesObject,
+  type ObjectMeta,
+  pathOf,
+  type ResourceType,
+  SECRETS,
+  v1Type,
+} from './objects.ts';

@@ -3,7 +3,7 @@ import { createFailureLog, type Log } from '../core/log.ts';
 import { ApiError } from './api-error.ts';
 import type { KubernetesClient } from './client.ts';
 import { Informer } from './informer/informer.ts';
-import type { KubernetesObject, ResourceType } from './objects.ts';
+import { type KubernetesObject, v1Type } from './objects.ts';
 
 /** Fields of a Lease's spec that are written; others are kept as they are. */
 export interface LeaseSpec {
@@ -47,13 +47,7 @@ export interface LeaseAccessOptions {
 /** Time for one request, ms: several fit into the time in which a leader must have renewed its Lease. */
 const REQUEST_TIMEOUT_MS = 4000;
 
-export const LEASES: ResourceType = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  plural: 'leases',
-  kind: 'Lease',
-  namespaced: true,
-};
+export const LEASES = v1Type('coordination.k8s.io', 'Lease', 'leases');
 
 export function createLeaseAccess({ client, namespace, name, log }: LeaseAccessOptions): LeaseAccess {
   const options = { namespace, timeoutMs: REQUEST_TIMEOUT_MS };

@@ -1,5 +1,4 @@
 /** Objects in the form of the API server, JSON or protobuf, and the kinds of collections that are read. */
-
 import { CtlError, messageOf } from '../core/errors.ts';
 import { isObject } from '../core/objects.ts';
 import { type Status, statusObject } from './api-error.ts';
@@ -29,6 +28,19 @@ export interface ResourceType {
   /** Present where all fields of a core kind are read, which the lean form of its objects lacks. */
   readonly wholeObjects?: boolean;
 }
+
+/** A kind in version v1, namespaced unless `more` says otherwise. @param group empty for the core group */
+export function v1Type<K extends string>(
+  group: string,
+  kind: K,
+  plural: string,
+  more: Partial<Pick<ResourceType, 'namespaced' | 'metadataOnly' | 'wholeObjects'>> = {},
+): ResourceType & { readonly kind: K } {
+  return { group, version: 'v1', plural, kind, namespaced: true, ...more };
+}
+
+export const CONFIG_MAPS = v1Type('', 'ConfigMap', 'configmaps');
+export const SECRETS = v1Type('', 'Secret', 'secrets');
 
 /** The metadata that this program reads of an object (Kubernetes ObjectMeta). */
 export interface ObjectMeta {

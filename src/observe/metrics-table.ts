@@ -253,6 +253,3 @@ export const METRICS = {
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 
 export type MetricName = keyof typeof METRICS;
-
-/** The values of the label `stage` of `ctl_stage_seconds`. */
-export type PushStage = 'snapshot' | 'views' | 'generate' | 'intern' | 'write';

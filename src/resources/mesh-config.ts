@@ -5,6 +5,7 @@
  * unknown one that resembles a known one.
  */
 import type { z } from 'zod';
+import { isDnsLabel } from '../core/dns-names.ts';
 import { misspeltField, unreadFields, withoutEffect } from './config-fields.ts';
 import { shown, type ValidationError, validationErrorsOf } from './reading/issues.ts';
 import { withoutNulls } from './reading/nulls.ts';
@@ -18,7 +19,9 @@ import {
   type ProxyConfig,
   proxyConfig,
 } from './schema/mesh-config.ts';
-import { meshConfigErrors } from './validate/mesh-config.ts';
+import { checkLocalityLb, checkTcpKeepalive } from './validate/destination-rule.ts';
+import { errorList } from './validate/validation-errors.ts';
+import { checkDuration, checkNotNegative, checkPort } from './validate/values.ts';
 
 export type { ExtensionProvider, MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
 
@@ -44,6 +47,36 @@ const WITHOUT_EFFECT = [
   'proxyHttpPort',
   'serviceSettings',
 ] as const;
+
+/** Cluster.dns_refresh_rate has to be more than a millisecond. */
+const MIN_DNS_REFRESH_MILLIS = 2;
+
+/** Errors in the order of the checks; the first one is reported. */
+function meshConfigErrors(mesh: MeshConfig): readonly ValidationError[] {
+  const { errors, found } = errorList();
+  checkDuration(errors.at('connectTimeout'), mesh.connectTimeout);
+  // 0 means to wait forever.
+  checkNotNegative(errors.at('protocolDetectionTimeout'), mesh.protocolDetectionTimeout);
+  const { dnsRefreshRate } = mesh;
+  if (dnsRefreshRate < MIN_DNS_REFRESH_MILLIS) {
+    errors.add(
+      ['dnsRefreshRate'],
+      `expected a duration of at least ${MIN_DNS_REFRESH_MILLIS}ms, got ${dnsRefreshRate}ms`,
+    );
+  }
+  if (mesh.tcpKeepalive !== undefined) checkTcpKeepalive(mesh.tcpKeepalive, errors.at('tcpKeepalive'));
+  checkLocalityLb(mesh.localityLbSetting, errors.at('localityLbSetting'));
+  checkPort(errors.at('proxyListenPort'), mesh.proxyListenPort);
+  checkPort(errors.at('proxyInboundListenPort'), mesh.proxyInboundListenPort);
+  if (mesh.proxyListenPort === mesh.proxyInboundListenPort) {
+    errors.add(['proxyInboundListenPort'], `expected a port other than proxyListenPort, got ${mesh.proxyListenPort}`);
+  }
+  for (const [index, name] of mesh.trustedConfigNamespaces.entries()) {
+    if (name === '*' || isDnsLabel(name)) continue;
+    errors.add(['trustedConfigNamespaces', index], `expected the name of a namespace, or *, got "${name}"`);
+  }
+  return found;
+}
 
 /** Reads the mesh configuration from the plain data of its YAML; an empty file is the default mesh. */
 export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {

@@ -1,4 +1,5 @@
 /** Addresses to listen on, in Go's form `host:port`: `:15010`, `127.0.0.1:0`, `[::1]:8080`, `localhost:80`. */
+import { hostPort } from '../core/network/listen.ts';
 import { usageError } from './errors.ts';
 import { parseInteger } from './values.ts';
 
@@ -22,5 +23,5 @@ export function parseListenAddress(text: string): ListenAddress {
  */
 export function dialAddress(listening: string): string {
   const { host = 'localhost', port } = parseListenAddress(listening);
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return hostPort({ host, port });
 }

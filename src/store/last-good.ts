@@ -20,7 +20,6 @@ import { z } from 'zod';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import { ASIDE, preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../core/tls/private-files.ts';
 import { type AnyResource, documentLimits, keyOf, parseResource, type ResourceKey } from '../resources/index.ts';
-import { documentOf } from './last-good-document.ts';
 
 /** Limits of the whole directory: more security documents than any known mesh has, and as many bytes as a log file. */
 export const MAX_DOCUMENTS = 20_000;
@@ -342,4 +341,34 @@ function parseEntry(name: string, text: string, source: string): AnyResource {
 
 function reasonOf(error: unknown): string {
   return errnoOf(error) ?? messageOf(error);
+}
+
+/**
+ * A resource of the security kinds as a document that parses to the same resource again.
+ */
+function documentOf({ kind, meta, content }: AnyResource): Record<string, unknown> {
+  const { name, namespace, labels, annotations, created } = meta;
+  return {
+    apiVersion: 'security.mesh.io/v1beta1',
+    kind,
+    metadata: {
+      name,
+      namespace,
+      labels,
+      annotations,
+      ...(created === undefined ? {} : { creationTimestamp: new Date(created).toISOString() }),
+    },
+    spec: withWrittenDurations(content),
+  };
+}
+
+/** `timeout` is the only field whose parsed form differs from that in documents: milliseconds. */
+function withWrittenDurations(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(withWrittenDurations);
+  const entries = Object.entries(value).map(([key, item]) => [
+    key,
+    key === 'timeout' && typeof item === 'number' ? `${item}ms` : withWrittenDurations(item),
+  ]);
+  return Object.fromEntries(entries);
 }

@@ -3,11 +3,12 @@ import { systemClock } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import {
   ApiError,
+  CONFIG_MAPS,
   Connection,
   KubernetesClient,
   pathOf,
-  type ResourceType,
   readKubeconfig,
+  v1Type,
 } from '../kubernetes/index.ts';
 import { apiVersionsOf, parseResource, type WorkloadGroupSpec } from '../resources/index.ts';
 import { ROOT_CERT_KEY, ROOT_CONFIG_MAP } from '../security/index.ts';
@@ -29,15 +30,7 @@ export interface ClusterRequest {
   readonly lifetimeSeconds: number;
 }
 
-const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  namespaced: true,
-};
-
-const SERVICE_ACCOUNTS: ResourceType = { ...CONFIG_MAPS, plural: 'serviceaccounts', kind: 'ServiceAccount' };
+const SERVICE_ACCOUNTS = v1Type('', 'ServiceAccount', 'serviceaccounts');
 
 /** Rejects with CtlError naming what is missing. */
 export async function fromCluster(request: ClusterRequest): Promise<ClusterInputs> {

@@ -6,6 +6,7 @@
 import { chmod, rename, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { CtlError, messageOf } from '../../core/errors.ts';
+import { hostPort } from '../../core/network/listen.ts';
 import { isObject } from '../../core/objects.ts';
 import {
   GENERATOR_METADATA,
@@ -62,8 +63,7 @@ export function grpcBootstrap({ path, local, node, certificates }: GrpcBootstrap
 
 /** A target of gRPC (https://grpc.github.io/grpc/core/md_doc_naming.html). */
 function uriOf(local: LocalAddress): string {
-  if ('path' in local) return `unix://${resolve(local.path)}`;
-  return `${local.host.includes(':') ? `[${local.host}]` : local.host}:${local.port}`;
+  return 'path' in local ? `unix://${resolve(local.path)}` : hostPort(local);
 }
 
 /** The files of OUTPUT_CERTS, which the agent replaces all at once. */

@@ -2,7 +2,7 @@
 import { CtlError, toCtlError } from '../../core/errors.ts';
 import { type HttpAnswer, type HttpCall, httpText, shownUrl } from '../../core/network/http-call.ts';
 
-/** Tokens have some kilobytes. */
+/** Responses with tokens have some kilobytes. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** The answer of any status. Rejects with CtlError unavailable or deadline_exceeded, which names the URL. */

@@ -18,7 +18,7 @@ export function serviceUrl(text: string, variable: string): URL {
   return url;
 }
 
-/** The text without what may be a password. */
+/** The string without a part that may be a password. */
 function shown(text: string): string {
   return text
     .replace(/\/\/[^/]*@/, '//')

@@ -18,7 +18,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** The token of an answer of RFC 8693 section 2.2. Throws OAuthError for a refusal, CtlError for everything else. */
 export function exchangedToken(answer: HttpAnswer, url: URL, now: number): IssuedToken {
-  const body = bodyOf(answer, url);
+  const body = readBody(answer, url);
   const seconds = lifetimeSeconds(body.expires_in, url);
   return {
     token: readToken(body.access_token, url),
@@ -32,7 +32,7 @@ export function exchangedToken(answer: HttpAnswer, url: URL, now: number): Issue
 
 /** The token of `generateAccessToken`: `{accessToken, expireTime}` with a time of RFC 3339. Throws the same. */
 export function serviceAccountToken(answer: HttpAnswer, url: URL, now: number): IssuedToken {
-  const body = bodyOf(answer, url);
+  const body = readBody(answer, url);
   const expiresAt = typeof body.expireTime === 'string' ? Date.parse(body.expireTime) : Number.NaN;
   if (!(expiresAt > now)) throw lie(url, 'a token without an expireTime in the future');
   return {
@@ -45,7 +45,7 @@ export function serviceAccountToken(answer: HttpAnswer, url: URL, now: number): 
   };
 }
 
-function bodyOf({ status, text }: HttpAnswer, url: URL): Json {
+function readBody({ status, text }: HttpAnswer, url: URL): Json {
   const at = shownUrl(url);
   if (status >= 300 && status < 400)
     throw new CtlError('failed_precondition', `${at} returned HTTP ${status}: redirects are not followed`);

@@ -9,26 +9,27 @@ import {
   createForwarder,
   createOwnAddresses,
   createTableResolver,
+  type DnsAnswer,
   type DnsListener,
   type DnsResolver,
   type DnsServer,
+  type DnsServerStats,
   EMPTY_NAME_TABLE,
   type Forwarder,
+  type ForwarderStats,
   followResolvConf,
   loopbackListeners,
+  type NameEntry,
   type NameTable,
   resolvConfUpstream,
   startDnsServer,
   tlsUpstream,
   type UpstreamSource,
 } from '../../dns/index.ts';
+import { istio } from '../../protobuf/agent/index.ts';
 import type { IdentityMetric, SecretSource } from '../types.ts';
-import type { ControlPlaneConnection } from '../xds-proxy/index.ts';
-import { NAME_TABLE_TYPE } from '../xds-proxy/index.ts';
-import { dnsMetrics } from './metrics.ts';
-import { readNames } from './names.ts';
+import { type ControlPlaneConnection, NAME_TABLE_TYPE } from '../xds-proxy/index.ts';
 import { type DnsPlan, isLoopback, type TlsServer } from './plan.ts';
-import { createWarmUpResolver } from './warm-up.ts';
 
 export interface AgentDns {
   /** Why the workload should not be called ready yet; undefined: it is. */
@@ -56,6 +57,31 @@ export interface AgentDnsOptions {
  * the workload still needs the names outside the mesh.
  */
 const PATIENCE_MS = 5_000;
+
+/** RFC 1035, 4.1.1: the name does not exist. */
+const NXDOMAIN = 3;
+
+/**
+ * Resolves names while the names of the mesh are not known yet. Names outside the mesh are resolved. NXDOMAIN is
+ * replaced by SERVFAIL, because the name may be one of the mesh: clients cache that a name does not exist, and retry
+ * after SERVFAIL.
+ *
+ * @param known whether the names are known, or no longer waited for; read for each query
+ */
+export function createWarmUpResolver(known: () => boolean): DnsResolver {
+  return {
+    resolve(_query, _client, next) {
+      return known() ? next() : existing(next());
+    },
+  };
+}
+
+async function existing(answer: DnsAnswer): Promise<Buffer> {
+  const response = await answer;
+  // The lowest four bits of the fourth byte are the response code.
+  if (((response[3] ?? 0) & 0x0f) !== NXDOMAIN) return response;
+  throw new CtlError('unavailable', 'the names of the mesh are not known yet');
+}
 
 /** Rejects with CtlError when an address cannot be bound. */
 export async function startAgentDns(options: AgentDnsOptions): Promise<AgentDns> {
@@ -189,4 +215,45 @@ function measured(forwarder: Forwarder, now: () => number): { resolver: DnsResol
       },
     },
   };
+}
+
+/** Counters of the agent's DNS server as metrics. */
+interface DnsCounters {
+  readonly server: DnsServerStats;
+  readonly forwarder: ForwarderStats;
+  /** How long queries have waited for other servers, ms. */
+  readonly waitedMs: number;
+  readonly names: number;
+}
+
+function dnsMetrics({ server, forwarder, waitedMs, names }: DnsCounters): readonly IdentityMetric[] {
+  return [
+    ...Object.entries(server.queries).map(([protocol, value]) => ({
+      name: 'dns_requests_total',
+      value,
+      labels: { protocol },
+    })),
+    ...[...server.responses].map(([code, value]) => ({ name: 'dns_responses_total', value, labels: { code } })),
+    { name: 'dns_upstream_requests_total', value: forwarder.upstreamQueries },
+    { name: 'dns_upstream_failures_total', value: forwarder.upstreamFailures },
+    { name: 'dns_upstream_latency', value: Math.round(waitedMs) },
+    { name: 'dns_names', value: names },
+  ];
+}
+
+/**
+ * The names of a response of the control plane (proto/istio/networking/nds/v1/nds.proto). Throws CtlError
+ * invalid_argument for a response without exactly one readable table.
+ *
+ * @param resources encoded `NameTable` messages
+ */
+export function readNames(resources: readonly Uint8Array[]): readonly (readonly [name: string, entry: NameEntry])[] {
+  const [resource, ...others] = resources;
+  if (resource === undefined || others.length > 0)
+    throw new CtlError('invalid_argument', `expected one name table, got ${resources.length}`);
+  try {
+    return Object.entries(istio.networking.nds.v1.NameTable.decode(resource).table);
+  } catch (error) {
+    throw new CtlError('invalid_argument', 'the name table is not readable', {}, error);
+  }
 }

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createNameTable, type DnsAnswer, type DnsClient, type DnsQuery } from '../../dns/index.ts';
 import { istio } from '../../protobuf/agent/index.ts';
-import { readNames } from './names.ts';
-import { createWarmUpResolver } from './warm-up.ts';
+import { createWarmUpResolver, readNames } from './index.ts';
 
 const { NameTable } = istio.networking.nds.v1;
 

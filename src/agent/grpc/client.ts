@@ -14,6 +14,7 @@ import type {
   ServiceError,
 } from '@grpc/grpc-js';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { hostPort } from '../../core/network/listen.ts';
 import { callError } from './call-error.ts';
 import { asBuffer, loadGrpc } from './load.ts';
 
@@ -179,6 +180,5 @@ function toTarget(address: GrpcTarget['address']): string {
 }
 
 function nameOf(address: GrpcTarget['address']): string {
-  if ('path' in address) return address.path;
-  return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
+  return 'path' in address ? address.path : hostPort(address);
 }

@@ -1,10 +1,10 @@
 /** A probe of the application: reading one from a configuration, and running it. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
-import { CtlError, messageOf } from '../../core/errors.ts';
+import { CtlError, messageOf, oneLineOf } from '../../core/errors.ts';
 import { type HttpTarget, httpCall } from '../../core/network/http-call.ts';
 import { hostPort } from '../../core/network/listen.ts';
 import { isObject } from '../../core/objects.ts';
-import { type HealthTarget, isServing } from './grpc-probe.ts';
+import { openGrpcClient } from '../grpc/index.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -26,8 +26,41 @@ export interface TcpProbe {
   readonly timeoutMs: number;
 }
 
-export interface GrpcProbe extends HealthTarget {
+const HEALTH_PATH = '/grpc.health.v1.Health/Check';
+/** Maximum size of a response, a message with one number. */
+const MAX_HEALTH_ANSWER_BYTES = 1024;
+
+/**
+ * The gRPC health check (https://github.com/grpc/grpc/blob/master/doc/health-checking.md), as the orchestrator makes
+ * it: plain text, a new connection for each check. Rejects when the service cannot be reached in time.
+ */
+async function isServing({ host, port, service, timeoutMs }: GrpcProbe): Promise<boolean> {
+  const { grpc } = await import('../../protobuf/agent/index.ts');
+  const { HealthCheckRequest, HealthCheckResponse } = grpc.health.v1;
+  const client = await openGrpcClient(
+    { address: { host, port }, tls: undefined },
+    { maxMessageBytes: MAX_HEALTH_ANSWER_BYTES },
+  );
+  try {
+    const request = HealthCheckRequest.encode({ service }).finish();
+    const { status } = HealthCheckResponse.decode(await client.unary({ path: HEALTH_PATH, request, timeoutMs }));
+    return status === HealthCheckResponse.ServingStatus.SERVING;
+  } catch (error) {
+    if (!(error instanceof CtlError)) throw new CtlError('internal', oneLineOf(error), {}, error);
+    if (error.code === 'unavailable') throw error;
+    return false;
+  } finally {
+    client.close();
+  }
+}
+
+export interface GrpcProbe {
   readonly kind: 'grpc';
+  readonly host: string;
+  readonly port: number;
+  /** Empty for the server as a whole. */
+  readonly service: string;
+  readonly timeoutMs: number;
 }
 
 export type AppProbe = HttpProbe | TcpProbe | GrpcProbe;

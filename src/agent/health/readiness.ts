@@ -153,3 +153,26 @@ function parseListenerStates(text: string): ReadonlyMap<string, 'active' | 'warm
   }
   return states;
 }
+
+/**
+ * Readiness of an agent without an Envoy (DISABLE_ENVOY): applications can use what it gives them, which are the xDS
+ * proxy and the files of the certificate. Whether they have their configuration is theirs to report.
+ *
+ * @param missing why a part of the agent is not ready; undefined when all are
+ */
+export function createOwnReadiness(missing: () => string | undefined): Readiness {
+  let draining = false;
+  let served = false;
+  return {
+    async check() {
+      const why = draining ? 'draining' : missing();
+      if (why === undefined) served = true;
+      return why;
+    },
+    hasServed: async () => served || missing() === undefined,
+    restarted: () => undefined,
+    draining() {
+      draining = true;
+    },
+  };
+}

@@ -77,7 +77,7 @@ export function createFileSecrets(
   };
 }
 
-/** Reads a secret. True when it has changed. */
+/** Reads a secret. Returns true when it has changed. */
 async function readAgain(
   name: string,
   entry: Followed,

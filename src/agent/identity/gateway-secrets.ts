@@ -21,7 +21,7 @@ import {
   Informer,
   inClusterAccess,
   type KubernetesObject,
-  type ResourceType,
+  SECRETS,
 } from '../../kubernetes/index.ts';
 import { type RequestedName, RequestedNames } from './requested-names.ts';
 import type { SecretResource } from './sds-protocol.ts';
@@ -29,8 +29,6 @@ import { authoritiesSecret, certificateSecret } from './secret-table.ts';
 
 /** Far more than a gateway has; each costs the API server a watch or two. */
 const MAX_FOLLOWED = 200;
-
-const SECRETS: ResourceType = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true };
 
 export interface GatewaySecrets {
   /** Starts to follow the Secret of an SDS name. False for other names, and when there are too many. */
@@ -99,7 +97,7 @@ class FollowedSecrets implements GatewaySecrets {
       },
       added: (name, entry) => {
         for (const secret of entry.secrets) this.#watch(secret);
-        // The Secret may be known already, as that of another name.
+        // Another name may already have caused the Secret to be read.
         if (this.#update(name, entry)) queueMicrotask(changed);
       },
       check: async () => {
@@ -157,7 +155,7 @@ class FollowedSecrets implements GatewaySecrets {
     if (isNew.includes(true) && !this.#isClosed) this.#options.changed();
   }
 
-  /** Encodes a secret from what is known. True when it has changed. */
+  /** Encodes a secret from the Secrets that are known. Returns true when it has changed. */
   #update(name: string, entry: Followed): boolean {
     const found = this.#find(entry);
     if (found === undefined) return false;

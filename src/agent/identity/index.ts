@@ -15,25 +15,49 @@ import { type Identity, spiffeUri } from '../../core/identity.ts';
 import { createFailureLog } from '../../core/log.ts';
 import { type WallClock, wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../logging/index.ts';
+import type { AgentSettings } from '../../settings/index.ts';
 import type { AgentIdentity, SecretSource, TokenSource, WorkloadSecrets } from '../types.ts';
 import { type CaClient, type CaServer, createCaClient } from './ca-client.ts';
-import { type CaProtocol, cloudMetadata } from './ca-protocols.ts';
+import { type CaProtocol, CLOUD_PROTOCOL, cloudMetadata, meshProtocol } from './ca-protocols.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { keyKind, newKeyAndRequest } from './csr.ts';
 import { createFileSecrets } from './file-secrets.ts';
 import type { GatewaySecrets } from './gateway-secrets.ts';
 import { type IdentityCounters, metricsOf, newCounters } from './metrics.ts';
 import { createMountedSource, MOUNTED_FOLDER } from './mounted.ts';
-import { providerOf } from './providers.ts';
 import { checkGraceRatio, createRotation } from './rotation.ts';
 import { startSdsServer } from './sds-server.ts';
 import { secretTable } from './secret-table.ts';
-import { DEFAULT_ROOTS_FILE, type IdentitySettings } from './settings.ts';
 import { fileTokenSource, tokenFileOf } from './token.ts';
-
 import { createWorkloadApiSource, workloadApiPath } from './workload-api.ts';
 
-export type { IdentitySettings } from './settings.ts';
+/** The settings of the workload's identity. */
+export type IdentitySettings = Pick<
+  AgentSettings,
+  | 'caAddress'
+  | 'caProvider'
+  | 'spiffeEndpointSocket'
+  | 'caRootsFile'
+  | 'caTokenFile'
+  | 'jwtPolicy'
+  | 'useTokenForCsr'
+  | 'skipParseToken'
+  | 'eccSignatureAlgorithm'
+  | 'pkcs8Key'
+  | 'secretLifetimeSeconds'
+  | 'secretGracePeriodRatio'
+  | 'secretRotationCheckIntervalMs'
+  | 'initialBackoffMs'
+  | 'provCert'
+  | 'outputCerts'
+  | 'fileMountedCerts'
+  | 'staleConnectionIntervalMs'
+> &
+  // Without a service account, or with an empty one, that of the token counts.
+  Partial<Pick<AgentSettings, 'serviceAccount' | 'disableEnvoy'>>;
+
+/** The mesh's roots in a volume of the pod. */
+const DEFAULT_ROOTS_FILE = './var/run/secrets/mesh/root-cert.pem';
 
 export interface AgentIdentityOptions {
   readonly identity: Identity;
@@ -115,6 +139,36 @@ async function gatewaySecrets(namespace: string | undefined): Promise<OpenGatewa
   const access = await podAccess(process.env);
   const shared = { namespace, access, clock: systemClock, random: Math.random, log: getScope('secretfetcher') };
   return (changed, isWanted) => createGatewaySecrets({ ...shared, changed, isWanted });
+}
+
+/** What signs, or undefined for the SPIFFE Workload API, which has keys and certificates ready. */
+type Provider = CaProtocol | undefined;
+
+const ISTIO = (): Provider => meshProtocol('istio.v1.auth.IstioCertificateService');
+
+/** By the values of CA_PROVIDER. */
+const PROVIDERS: Readonly<Record<string, () => Provider>> = {
+  SelfCA: () => meshProtocol('mesh.v1.auth.MeshCertificateService'),
+  Istio: ISTIO,
+  // Names from settings of Istio 1.7 and earlier.
+  Istiod: ISTIO,
+  Citadel: ISTIO,
+  GoogleCA: () => CLOUD_PROTOCOL,
+  MeshCA: () => CLOUD_PROTOCOL,
+  SPIFFE: () => undefined,
+};
+
+/** Throws CtlError invalid_argument for an unknown provider, and for one that needs CA_ADDR without it. */
+function providerOf(name: string, caAddress: string): Provider {
+  const make = Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined;
+  if (make === undefined) {
+    const message = `${JSON.stringify(name)} is not one of ${Object.keys(PROVIDERS).join(', ')}`;
+    throw new CtlError('invalid_argument', message, { field: 'CA_PROVIDER' });
+  }
+  const provider = make();
+  if (provider?.external === true && caAddress === '')
+    throw new CtlError('invalid_argument', `must name the authority for CA_PROVIDER=${name}`, { field: 'CA_ADDR' });
+  return provider;
 }
 
 function authoritySource(options: AgentIdentityOptions, counters: IdentityCounters, clock: WallClock): SecretSource {

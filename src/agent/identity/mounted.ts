@@ -9,7 +9,7 @@ import { Refresh } from '../../core/refresh.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import { readCertFiles } from './cert-files.ts';
-import { createSecretHolder } from './secret-holder.ts';
+import { createSecretHolder, secretSource } from './secret-holder.ts';
 
 /** The folder where orchestrators mount them. */
 export const MOUNTED_FOLDER = '/etc/certs';
@@ -40,11 +40,5 @@ export function createMountedSource(directory: string, clock: WallClock, log: Lo
     clock,
     retryMs: () => CHECK_MS,
   });
-  return {
-    current: holder.current,
-    missing: holder.missing,
-    onChange: holder.onChange,
-    start: () => void refresh.start(),
-    close: () => refresh.close(),
-  };
+  return secretSource(holder, refresh);
 }

@@ -63,7 +63,7 @@ export class RequestedNames<T extends RequestedName> {
     const entry = entryOf(name);
     if (entry === undefined) return false;
     if (this.#entries.size >= max) {
-      this.#limitLog.failed(`${max} at most are followed`, { notFollowed: name });
+      this.#limitLog.failed(`at most ${max} are followed`, { notFollowed: name });
       return false;
     }
     this.#limitLog.succeeded();

@@ -14,7 +14,7 @@ import type { CaClient } from './ca-client.ts';
 import { secretsOf, spiffeIdOf } from './certificates.ts';
 import type { KeyAndRequest } from './csr.ts';
 import type { IdentityCounters } from './metrics.ts';
-import { createSecretHolder, type SecretHolder } from './secret-holder.ts';
+import { createSecretHolder, type SecretHolder, secretSource } from './secret-holder.ts';
 
 /** The identity that the proxy announces to the control plane; an undefined account or trust domain accepts any. */
 export interface AnnouncedIdentity {
@@ -83,10 +83,11 @@ export function retryDelay(failures: number, initialMs: number, random: () => nu
 }
 
 export function createRotation(options: RotationOptions): SecretSource {
-  return new Rotation(options);
+  const holder = createSecretHolder(options.log);
+  return secretSource(holder, new Rotation(options, holder));
 }
 
-class Rotation implements SecretSource {
+class Rotation {
   readonly #options: RotationOptions;
   readonly #holder: SecretHolder;
   readonly #certificate: Refresh<WorkloadSecrets>;
@@ -96,10 +97,10 @@ class Rotation implements SecretSource {
   #expiryLogged = false;
   #identity: string | undefined;
 
-  constructor(options: RotationOptions) {
+  constructor(options: RotationOptions, holder: SecretHolder) {
     const { clock, log, random, checkIntervalMs, initialBackoffMs } = options;
     this.#options = options;
-    this.#holder = createSecretHolder(log);
+    this.#holder = holder;
     this.#state = createFailureLog(log, 'no new certificate', 'certificates are issued again');
     this.#certificate = new Refresh({
       load: () => this.#renew(),
@@ -120,18 +121,6 @@ class Rotation implements SecretSource {
       random,
       retryMs: () => checkIntervalMs,
     });
-  }
-
-  current(): WorkloadSecrets | undefined {
-    return this.#holder.current();
-  }
-
-  missing(): string | undefined {
-    return this.#holder.missing();
-  }
-
-  onChange(listener: (secrets: WorkloadSecrets) => void): () => void {
-    return this.#holder.onChange(listener);
   }
 
   start(): void {

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { oneLineOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import type { WorkloadSecrets } from '../types.ts';
+import type { SecretSource, WorkloadSecrets } from '../types.ts';
 
 export interface SecretHolder {
   current(): WorkloadSecrets | undefined;
@@ -44,6 +44,14 @@ export function createSecretHolder(log: Log): SecretHolder {
       }
     },
   };
+}
+
+/** A source whose secrets are in the holder. */
+export function secretSource(
+  { current, missing, onChange }: SecretHolder,
+  running: { start(): unknown; close(): Promise<void> },
+): SecretSource {
+  return { current, missing, onChange, start: () => void running.start(), close: () => running.close() };
 }
 
 function same(a: WorkloadSecrets, b: WorkloadSecrets): boolean {

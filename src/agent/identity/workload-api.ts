@@ -16,7 +16,7 @@ import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import { secretsOf, spiffeIdOf } from './certificates.ts';
 import type { IdentityCounters } from './metrics.ts';
 import { type AnnouncedIdentity, checkIdentity, retryDelay } from './rotation.ts';
-import { createSecretHolder } from './secret-holder.ts';
+import { createSecretHolder, type SecretHolder, secretSource } from './secret-holder.ts';
 
 const { X509SVIDRequest, X509SVIDResponse } = spiffe.workload;
 
@@ -63,33 +63,22 @@ export function workloadApiPath(caAddress: string, endpoint: string): string {
 }
 
 export function createWorkloadApiSource(options: WorkloadApiOptions): SecretSource {
-  return new Source(options);
+  const holder = createSecretHolder(options.log);
+  return secretSource(holder, new WorkloadApi(options, holder));
 }
 
-class Source implements SecretSource {
+class WorkloadApi {
   readonly #options: WorkloadApiOptions;
-  readonly #holder: ReturnType<typeof createSecretHolder>;
+  readonly #holder: SecretHolder;
   readonly #stop = new AbortController();
   #client: GrpcClient | undefined;
   #running: Promise<void> = Promise.resolve();
   #identity: string | undefined;
   #expiry = { cancel: (): void => undefined };
 
-  constructor(options: WorkloadApiOptions) {
+  constructor(options: WorkloadApiOptions, holder: SecretHolder) {
     this.#options = options;
-    this.#holder = createSecretHolder(options.log);
-  }
-
-  current(): WorkloadSecrets | undefined {
-    return this.#holder.current();
-  }
-
-  missing(): string | undefined {
-    return this.#holder.missing();
-  }
-
-  onChange(listener: (secrets: WorkloadSecrets) => void): () => void {
-    return this.#holder.onChange(listener);
+    this.#holder = holder;
   }
 
   start(): void {

@@ -1,11 +1,10 @@
 /** Applies a redirection, and removes the rules of an earlier one. */
 import { CtlError, messageOf } from '../../core/errors.ts';
 import { getScope } from '../../logging/index.ts';
-import { removeEmptyTable } from './empty-tables.ts';
-import { FAMILIES, TABLES } from './footprint.ts';
+import { FAMILIES, FOOTPRINT, TABLES } from './footprint.ts';
 import { inboundSourceAddress, type MarkRoute, readMarkRoutes, routeCommand, ruleCommand } from './routing.ts';
 import { redirectionRules } from './rules.ts';
-import { failure, mustRun, type Run } from './run.ts';
+import { failure, mustRun, type Run, type RunResult } from './run.ts';
 import { applyTransaction, cleanTransaction, type ExistingRules, NO_RULES, readExisting } from './transaction.ts';
 import type { Family, Redirection, TableName, TableRules } from './types.ts';
 
@@ -150,4 +149,39 @@ async function deleteRoutes(run: Run, family: Family, routes: readonly MarkRoute
     // The kernel removes the route with its interface, so it may not exist.
     await run('ip', routeCommand(family, 'del', route));
   }
+}
+
+const NFT_FAMILIES: Readonly<Record<Family, string>> = { ipv4: 'ip', ipv6: 'ip6' };
+
+/**
+ * Removes what iptables of the nf_tables variant leaves behind when the last rule of a table has been removed: the base
+ * chains that have no rules and accept by default, and then the table if it has no chains. They have no effect, but the
+ * kernel runs their hooks for every packet, and `nft list ruleset` shows them. Never rejects: what is in use stays, and
+ * so does the table where `nft` is not installed.
+ */
+async function removeEmptyTable(run: Run, family: Family, table: TableName): Promise<void> {
+  const { save, iptables } = FAMILIES[family];
+  const saved = await attempt(run, save, ['-t', table]);
+  if (saved?.code !== 0) return;
+  const lines = saved.stdout.split('\n');
+  for (const chain of builtInChains(table)) {
+    const accepts = lines.some((line) => line.startsWith(`:${chain} ACCEPT `));
+    // The kernel refuses to delete a chain with rules, also one that was added in the meantime.
+    if (accepts && !lines.some((line) => line.startsWith(`-A ${chain} `)))
+      await attempt(run, iptables, ['-w', '-t', table, '-X', chain]);
+  }
+  const name = ['table', NFT_FAMILIES[family], table];
+  const listed = await attempt(run, 'nft', ['list', ...name]);
+  const isEmpty = listed?.code === 0 && /^table \S+ \S+ \{\s*\}\s*$/.test(listed.stdout);
+  if (isEmpty) await attempt(run, 'nft', ['delete', ...name]);
+}
+
+/** The built-in chains that have jumps to chains of meshd. */
+function builtInChains(table: TableName): readonly string[] {
+  return [...new Set(FOOTPRINT[table].jumps.map((jump) => jump.slice(0, jump.indexOf(' '))))];
+}
+
+/** Undefined for a program that is not installed. */
+async function attempt(run: Run, program: string, args: readonly string[]): Promise<RunResult | undefined> {
+  return run(program, args).catch(() => undefined);
 }

@@ -1,13 +1,15 @@
 /** Entry point of the agent's connection to the control plane and of its xDS proxy. */
 import { randomBytes } from 'node:crypto';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 import { wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../logging/index.ts';
+import { envoy } from '../../protobuf/agent/index.ts';
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { endWithError, type GrpcServer, openGrpcClient, type ServerStream, startGrpcServer } from '../grpc/index.ts';
 import type { IdentityMetric, SecretSource } from '../types.ts';
 import type { XdsPlan } from '../xds-plan.ts';
 import { Connection } from './connection.ts';
-import { encodeNode } from './node.ts';
 import { Snapshot } from './snapshot.ts';
 import { readSnapshot, type SnapshotOwner, snapshotPath } from './snapshot-file.ts';
 import { createSnapshotSaver, type SnapshotSaver } from './snapshot-saver.ts';
@@ -115,4 +117,41 @@ function metricsOf(connection: Connection, failures: number, writeFailures: numb
     ...(age === undefined ? {} : { xds_proxy_snapshot_age_seconds: Math.round(age / 1000) }),
   };
   return Object.entries(rows).map(([name, value]) => ({ name, value }));
+}
+
+type Locality = Partial<Record<'region' | 'zone' | 'sub_zone', string>>;
+
+/**
+ * The node with which the agent's own stream begins, as `envoy.config.core.v3.Node`.
+ *
+ * @param node its JSON form, as `nodeOf` makes it
+ */
+export function encodeNode(node: JsonObject): Buffer {
+  const { id, cluster, metadata, locality } = node;
+  const { region, zone, sub_zone: subZone }: Locality = isObject(locality) ? locality : {};
+  const bytes = envoy.config.core.v3.Node.encode({
+    id: String(id),
+    cluster: String(cluster),
+    metadata: isObject(metadata) ? toStruct(metadata) : null,
+    locality: isObject(locality) ? { region, zone, subZone } : null,
+    // Envoy sends `envoy` here.
+    userAgentName: 'ctl-agent',
+  }).finish();
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+type Struct = NonNullable<Parameters<typeof envoy.config.core.v3.Node.encode>[0]['metadata']>;
+type Value = NonNullable<Struct['fields']>[string];
+
+function toStruct(object: JsonObject): Struct {
+  return { fields: Object.fromEntries(Object.entries(object).map(([key, value]) => [key, structValue(value)])) };
+}
+
+function structValue(value: JsonValue): Value {
+  if (typeof value === 'string') return { stringValue: value };
+  if (typeof value === 'number') return { numberValue: value };
+  if (typeof value === 'boolean') return { boolValue: value };
+  if (value === null) return { nullValue: 0 };
+  if (Array.isArray(value)) return { listValue: { values: value.map(structValue) } };
+  return { structValue: toStruct(value as JsonObject) };
 }

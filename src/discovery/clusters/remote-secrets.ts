@@ -3,11 +3,10 @@
  * a cluster, and its value a kubeconfig.
  */
 import { createSharedFailureLog, type Log } from '../../core/log.ts';
-import { type Connection, Informer, type KubernetesObject } from '../../kubernetes/index.ts';
+import { type Connection, Informer, type KubernetesObject, SECRETS } from '../../kubernetes/index.ts';
 
 /** The mesh's own label, and that of Istio's remote Secrets. */
 const LABELS = ['mesh.io/multiCluster=true', 'istio/multiCluster=true'] as const;
-const SECRETS = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true } as const;
 /** Largest kubeconfig, bytes: one with all certificates inside has about ten thousand. */
 export const MAX_KUBECONFIG = 128 * 1024;
 

@@ -10,8 +10,8 @@ import {
   Controller,
   isRefusal,
   type KubernetesClient,
-  type ResourceType,
   reportFailure,
+  v1Type,
   type WrittenObject,
 } from '../../kubernetes/index.ts';
 import { getScope } from '../../logging/index.ts';
@@ -30,7 +30,7 @@ const MAX_NAME = 220;
 /** Namespace of Events about objects without one. */
 const DEFAULT_NAMESPACE = 'default';
 
-const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
+const EVENTS = v1Type('', 'Event', 'events');
 const COMPONENT = 'ctl-discovery';
 
 /** Takes part in the election; undefined where nothing is to be reported. */

@@ -9,12 +9,14 @@ import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import type { Outcome } from '../../core/work-queue.ts';
 import {
   ApiError,
+  CONFIG_MAPS,
   Controller,
   Informer,
   type InformerChange,
   type KubernetesClient,
   type KubernetesObject,
   type ResourceType,
+  v1Type,
 } from '../../kubernetes/index.ts';
 import { ROOT_CERT_KEY, ROOT_CONFIG_MAP } from '../../security/index.ts';
 
@@ -25,21 +27,7 @@ const SYSTEM_NAMESPACES: readonly string[] = ['kube-system', 'kube-public', 'kub
 const WRITES = { rate: 20, burst: 50 };
 const CONCURRENCY = 2;
 
-const NAMESPACES: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'namespaces',
-  kind: 'Namespace',
-  namespaced: false,
-  metadataOnly: true,
-};
-const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  namespaced: true,
-};
+const NAMESPACES = v1Type('', 'Namespace', 'namespaces', { namespaced: false, metadataOnly: true });
 
 export interface RootCertificatesOptions {
   readonly client: KubernetesClient;

@@ -3,10 +3,10 @@
  * followers learn which resources changed, and the changes are taken with those of documents that are derived from
  * them.
  */
-
 import { systemClock } from '../../core/clock.ts';
 import type { SourceStatus } from '../../debug/index.ts';
 import type { Connection } from '../../kubernetes/index.ts';
+import { getScope } from '../../logging/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import {
   KEY_SET_SOURCE,
@@ -20,11 +20,18 @@ import {
 } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import { OWN_CLUSTER_SOURCE, type SourceIdentity, type SourceSink } from '../../sources/index.ts';
-import { type AppliedSummary, createStore, type Debouncer, RefusedPolicies, type Store } from '../../store/index.ts';
+import {
+  type AppliedSummary,
+  createStore,
+  type Debouncer,
+  type LastGoodStore,
+  openLastGood,
+  RefusedPolicies,
+  type Store,
+} from '../../store/index.ts';
 import type { Remotes } from '../clusters/remote-clusters.ts';
 import { rootNamespaceOf } from '../config/model-settings.ts';
 import { createSources, type Sources } from '../config/sources.ts';
-import { openStateDirectory } from '../process/state-directory.ts';
 import { REGISTRATION_SOURCE } from '../registration/entries.ts';
 import { inForce, problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
 import { configuredRemotes, configuredSources } from './inputs.ts';
@@ -196,4 +203,13 @@ export function listOf(text: string): string[] {
     .split(',')
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '');
+}
+
+/** Opens the directory with the last good policies. @param directory CTL_STATE_DIR */
+async function openStateDirectory(directory: string): Promise<LastGoodStore> {
+  return openLastGood({
+    directory,
+    warn: (message) => getScope('validation').warn(message),
+    later: (ms, run) => void systemClock.setTimer(ms, run),
+  });
 }

@@ -1,5 +1,6 @@
 /** The addresses that the program listens on: parsed from the flags, and formatted for the log. */
 import { networkInterfaces } from 'node:os';
+import { hostPort } from '../../core/network/listen.ts';
 import { isLoopbackName } from '../../core/network/loopback.ts';
 import { type ListenAddress, parseListenAddress } from '../../settings/index.ts';
 
@@ -28,7 +29,7 @@ export function isExposed({ host }: ListenAddress): boolean {
 
 /** `127.0.0.1:8080`, `[::1]:8080`; `*:8080` is every address of the machine. */
 function shownAddress({ host = '*', port }: ListenAddress): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return hostPort({ host, port });
 }
 
 /** All listeners in one line: `xDS in plain text on 127.0.0.1:15010, [::1]:15010; HTTP on *:8080`. */

@@ -7,8 +7,8 @@ import { type DebugSource, PageMaker } from '../../debug/index.ts';
 import { createMetrics } from '../../observe/index.ts';
 import { guardedFetch } from '../../security/index.ts';
 import { DebugAccess } from './debug-access.ts';
-import { type HttpServer, startHttpServer } from './http.ts';
 import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
+import { type HttpServer, startHttpServer } from './http-servers.ts';
 
 const ANY = { host: '127.0.0.1', port: 0 };
 const servers: HttpServer[] = [];

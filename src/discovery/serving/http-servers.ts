@@ -1,10 +1,13 @@
 /** The HTTP servers of the program: readiness and debug pages, monitoring, introspection. */
+import type { RequestListener } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { buildInfo } from '../../core/build-info.ts';
 import { systemClock } from '../../core/clock.ts';
+import { type Address, listen } from '../../core/network/listen.ts';
 import { startParts } from '../../core/process/closers.ts';
 import { PageMaker } from '../../debug/index.ts';
+import { closeServer, createBoundedServer } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
 import { createProfiler, type Metrics, startIntrospection } from '../../observe/index.ts';
 import {
@@ -17,7 +20,6 @@ import {
 } from '../../settings/index.ts';
 import { refusalLog } from '../pipeline/observers.ts';
 import { DebugAccess } from './debug-access.ts';
-import { type HttpServer, startHttpServer } from './http.ts';
 import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
 import type { ProgramStatus } from './program-status.ts';
 
@@ -87,4 +89,21 @@ function debugAccess({ debugAuth }: DiscoverySettings, { shown: { callers, home 
     refused: (address, error) =>
       refused(address.includes(':') ? `[${address}]` : address, error, 'a request for debug pages'),
   });
+}
+
+/** Starts and stops plain HTTP servers. */
+export interface HttpServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Resolves when the server listens. Rejects with CtlError `unavailable` that names the flag and the address. */
+export async function startHttpServer(flag: string, address: Address, listener: RequestListener): Promise<HttpServer> {
+  const warn = (line: string): void => getScope('default').warn(line);
+  const server = createBoundedServer({ name: flag, warn }, listener);
+  const port = await listen(server, flag, address, warn);
+  return {
+    port,
+    close: () => closeServer(server),
+  };
 }

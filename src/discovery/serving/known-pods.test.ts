@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { emptyMesh, resource, step } from '../../model/testing/build.ts';
-import { knownPods } from './known-pods.ts';
+import { knownPods } from './xds-listeners.ts';
 
 const pod = (path: string, spec: object, status: object, cluster?: string) =>
   resource('Pod', path, { spec, status }, cluster === undefined ? {} : { cluster });

@@ -1,17 +1,23 @@
 /** The last part of the pipeline, engine → proxies: the xDS server and the addresses that it listens on. */
-
 import type { GrpcListener } from '../../grpc/index.ts';
 import { getScope } from '../../logging/index.ts';
+import { addressId, podAddresses, type Snapshot } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import type { Engine } from '../../push/index.ts';
+import { resourceKey } from '../../resources/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../../settings/index.ts';
-import { createXdsServer, type WorkloadConnected, type XdsServer } from '../../xds/index.ts';
+import {
+  createXdsServer,
+  type KnownPod,
+  type PodFinder,
+  type WorkloadConnected,
+  type XdsServer,
+} from '../../xds/index.ts';
 import type { MeshIdentity } from '../identity/identity.ts';
 import { xdsObserver } from '../pipeline/observers.ts';
 import { isExposed, plainAddresses, shownListeners } from '../process/addresses.ts';
 import { maxConnections } from '../process/open-files.ts';
 import type { Listening } from './http-servers.ts';
-import { knownPods } from './known-pods.ts';
 
 /**
  * Resolves with a server that listens and does not serve yet: see `setServing`. Rejects with CtlError when an address
@@ -85,4 +91,28 @@ export function logAddresses(
     `--grpcAddr ${grpcAddr} serves the configuration of any namespace to every client that reaches it; ` +
       `proxies with credentials use ${secureGRPCAddr}`,
   );
+}
+
+/**
+ * The Pods of the newest snapshot, for the authorization of proxies.
+ *
+ * A caller states its cluster itself. Without CENTRAL_MESHD only proxies of the own cluster are served, so that naming
+ * another one must not hide a Pod of the own cluster from its authorization.
+ *
+ * @param clusterID of the program's own cluster
+ */
+export function knownPods(engine: { readonly snapshot: Snapshot }, clusterID: string): PodFinder {
+  return (namespace, name, clusterId = clusterID): KnownPod | undefined => {
+    const { snapshot } = engine;
+    const isOwn = !snapshot.settings.servesOtherClusters || clusterId === '' || clusterId === clusterID;
+    const cluster = isOwn ? undefined : clusterId;
+    const pod = snapshot.resources('Pod').get(resourceKey('Pod', namespace, name, cluster));
+    if (pod === undefined) return undefined;
+    const ids = podAddresses(pod).map((address) => addressId(address) ?? address);
+    return {
+      serviceAccount: pod.content.spec.serviceAccountName || undefined,
+      uid: pod.origin.uid,
+      has: (address) => (ids.length === 0 ? undefined : ids.includes(addressId(address) ?? address)),
+    };
+  };
 }

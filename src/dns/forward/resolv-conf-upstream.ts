@@ -2,6 +2,7 @@
 import { connect } from 'node:net';
 import { CtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { hostPort } from '../../core/network/listen.ts';
 import { isTruncated } from '../wire/reply.ts';
 import type { ResolvConf } from './resolv-conf.ts';
 import { createStreamUpstream, type StreamUpstream } from './stream-upstream.ts';
@@ -77,7 +78,7 @@ export function resolvConfUpstream(options: ResolvConfUpstreamOptions): Upstream
 }
 
 function createServer(host: string, port: number, sent: Map<number, number>, conf: { current(): ResolvConf }): Server {
-  const name = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  const name = hostPort({ host, port });
   const stream = createStreamUpstream({
     name: `${name} over TCP`,
     ready: 'connect',

@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { CtlError } from '../../core/errors.ts';
 import { createFailureLog, type Log } from '../../core/log.ts';
+import { hostPort } from '../../core/network/listen.ts';
 import { createStreamUpstream } from './stream-upstream.ts';
 import type { UpstreamSource } from './upstream.ts';
 
@@ -57,7 +58,7 @@ export function parseTlsServer(text: string): TlsServerAddress {
 export function tlsUpstream({ server, serverName, certificates, log }: TlsUpstreamOptions): UpstreamSource {
   const { host, port } = server;
   const servername = serverName ?? (isIP(host) === 0 ? host : undefined);
-  const name = `${host.includes(':') ? `[${host}]` : host}:${port} over TLS`;
+  const name = `${hostPort(server)} over TLS`;
   const upstream = createStreamUpstream({
     name,
     ready: 'secureConnect',

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NetworkInterfaceInfo } from 'node:os';
 import { test } from 'node:test';
-import { createLocalAddresses } from './local-addresses.ts';
-import { createOwnAddresses } from './own-addresses.ts';
+import { createLocalAddresses, createOwnAddresses } from './local-addresses.ts';
 
 test('loopback and the addresses of interfaces are local, also those added later', () => {
   let [time, readings] = [0, 0];

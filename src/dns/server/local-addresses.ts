@@ -1,5 +1,6 @@
 /** Decides whether an address is one of this machine. */
 import { networkInterfaces } from 'node:os';
+import { systemClock } from '../../core/clock.ts';
 
 /** How old the list of the machine's addresses may be when an address is not in it, ms. */
 const MAX_AGE_MS = 1000;
@@ -25,4 +26,19 @@ export function createLocalAddresses(now: () => number, interfaces = networkInte
     known = new Set(Object.values(interfaces()).flatMap((list) => (list ?? []).map((entry) => entry.address)));
     return known.has(address);
   };
+}
+
+/**
+ * Whether an address is one on which this process listens: a query sent there would come back.
+ *
+ * @param addresses of the server, as `host:port`; read for each call, because the server may start after its forwarder
+ */
+export function createOwnAddresses(addresses: () => readonly string[]): (host: string, port: number) => boolean {
+  const isLocal = createLocalAddresses(systemClock.now);
+  return (host, port) =>
+    addresses().some((address) => {
+      const [, own, ownPort] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? [];
+      if (Number(ownPort) !== port) return false;
+      return own === host || ((own === '::' || own === '0.0.0.0') && isLocal(host));
+    });
 }

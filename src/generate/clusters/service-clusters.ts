@@ -5,7 +5,7 @@
 import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
 import type { MergedDestinationRule, Protocol, Service } from '../../model/index.ts';
-import { encode, envoy } from '../../protobuf/index.ts';
+import { encode, envoy, packAny } from '../../protobuf/index.ts';
 import type { ClientTlsSettings, MeshConfig } from '../../resources/index.ts';
 import {
   adsConfigSource,
@@ -16,6 +16,7 @@ import {
   InputCache,
   isGatewayTls,
   meshServerName,
+  toDuration,
 } from '../common/index.ts';
 import {
   assignEndpoints,
@@ -50,11 +51,10 @@ import {
   type UnitOutput,
 } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
-import { dnsDiscovery } from './dns.ts';
 import { loadBalancing } from './load-balancer.ts';
 import { type MeshPeering, meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
-import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST } from './static.ts';
+import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
 import { type FileReader, originatedTls, tlsSocket, verifiesServer } from './upstream-tls.ts';
@@ -306,6 +306,36 @@ function balanced(mesh: MeshConfig, { policy }: ClusterTarget): Cluster {
       ...(localitySetting(mesh, policy) !== undefined && { localityWeightedLbConfig: {} }),
     },
   };
+}
+
+const { DnsCluster } = envoy.extensions.clusters.dns.v3;
+const { V4_ONLY, V6_ONLY, V4_PREFERRED } = envoy.extensions.clusters.common.dns.v3.DnsLookupFamily;
+
+/**
+ * DNS lookups by the families of the machine. With both families IPv4 comes first: many machines with an IPv6 address
+ * cannot reach the rest of the world by it.
+ */
+const LOOKUP_FAMILY = { ipv4: V4_ONLY, ipv6: V6_ONLY, dual: V4_PREFERRED } as const satisfies Record<
+  NodeFamilies,
+  number
+>;
+
+/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` has the same names with other numbers. */
+const OLD_LOOKUP_FAMILY = { ipv4: 1, ipv6: 2, dual: 3 } as const satisfies Record<NodeFamilies, number>;
+
+/** How Envoy resolves names to endpoints (all of their addresses), and how often. */
+interface DnsSettings {
+  readonly families: NodeFamilies;
+  readonly refreshRateMs: number;
+  /** Whether Envoy has the extension that replaces the cluster's own fields. */
+  readonly typed: boolean;
+}
+
+function dnsDiscovery({ families, refreshRateMs, typed }: DnsSettings): Cluster {
+  const common = { dnsRefreshRate: toDuration(refreshRateMs), respectDnsTtl: true };
+  if (!typed) return { type: STRICT_DNS, ...common, dnsLookupFamily: OLD_LOOKUP_FAMILY[families] };
+  const config = { ...common, dnsLookupFamily: LOOKUP_FAMILY[families] };
+  return { clusterType: { name: 'envoy.cluster.dns', typedConfig: packAny(DnsCluster, config) } };
 }
 
 function discovered(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
 import { parseMeshConfig } from '../../resources/mesh-config.ts';
-import { edgeSettings } from './edge.ts';
+import { edgeSettings } from './listeners.ts';
 
 const { SANITIZE_SET, FORWARD_ONLY } =
   envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.ForwardClientCertDetails;

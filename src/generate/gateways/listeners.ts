@@ -1,7 +1,7 @@
 /** Listeners of a gateway: one for each port (and bind address), with a filter chain for each TLS server name. */
-
 import { envoy } from '../../protobuf/index.ts';
-import { listenerName, meshServerSocket } from '../common/index.ts';
+import type { MeshConfig } from '../../resources/index.ts';
+import { listenerName, meshServerSocket, toDuration } from '../common/index.ts';
 import { type FilterChain, TLS_INSPECTOR, typedConfig } from '../filters/index.ts';
 import {
   downstreamTls,
@@ -20,7 +20,6 @@ import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutpu
 import { passingChains } from './auto-passthrough.ts';
 import { gatewayContext } from './context.ts';
 import { tcpDestination, tlsDestinations } from './destinations.ts';
-import { edgeSettings } from './edge.ts';
 
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 const { TlsInspector } = envoy.extensions.filters.listener.tls_inspector.v3;
@@ -110,6 +109,36 @@ function chainsOf(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): 
         })),
       ]);
   }
+}
+
+const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
+const { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_FORWARD_ONLY } =
+  HttpConnectionManager.ForwardClientCertDetails;
+type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
+
+/**
+ * Slow networks need seconds for headers; a client that sends them byte by byte (slowloris) holds a connection for at
+ * most this long.
+ */
+const REQUEST_HEADERS_TIMEOUT_MS = 30_000;
+
+const DETAILS = { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_FORWARD_ONLY } as const;
+
+/**
+ * Fields of the connection manager that protect a gateway against unknown clients: what they report about themselves
+ * counts only as far as proxies in front are trusted (`gatewayTopology` of the mesh configuration), and headers that
+ * never end time out. Envoy's own limits do the rest (streams of a connection, windows, sizes of headers).
+ */
+export function edgeSettings({ defaultConfig }: MeshConfig): Partial<Manager> {
+  const { numTrustedProxies = 0, forwardClientCertDetails = 'UNDEFINED' } = defaultConfig.gatewayTopology ?? {};
+  // Clients' values are removed; services receive what Envoy itself verified.
+  const details = DETAILS[forwardClientCertDetails === 'UNDEFINED' ? 'SANITIZE_SET' : forwardClientCertDetails];
+  return {
+    xffNumTrustedHops: numTrustedProxies,
+    forwardClientCertDetails: details,
+    setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true },
+    requestHeadersTimeout: toDuration(REQUEST_HEADERS_TIMEOUT_MS),
+  };
 }
 
 function httpChain(

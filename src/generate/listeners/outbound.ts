@@ -12,12 +12,18 @@ import {
   wildcardBinds,
 } from '../common/index.ts';
 import { sharedCapabilities, sniffs, tcpProxyChain, unknownTrafficCluster } from '../filters/index.ts';
-import { type OutboundListenerPlan, type OutboundPortPlan, plannedPorts, portPlan } from '../plans/index.ts';
+import type { ServicePortEntry } from '../indexes/index.ts';
+import {
+  type OutboundListenerPlan,
+  type OutboundPortPlan,
+  ownerOfRange,
+  plannedPorts,
+  portPlan,
+} from '../plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { GeneratedResource, OutboundView, Unit, UnitOutput } from '../types.ts';
 import { mergeChains } from './chain-merge.ts';
 import { dnsListener } from './dns.ts';
-import { withoutExcludedRanges } from './excluded-ranges.ts';
 import { connectionsOf, type L4Chain, l4Chains } from './l4-chains.ts';
 import { assembled, type BuiltListener, detectedRanges, type Surroundings } from './listener-assembly.ts';
 import { listenerAddresses, listenerResource, type NamedListener } from './listener-resource.ts';
@@ -139,4 +145,29 @@ function virtualOutbound(snapshot: MeshReader, view: OutboundView, scope: ScopeR
     ],
   };
   return listenerResource(listener, []);
+}
+
+/**
+ * Chains without the ranges (of routes that match destinations) that contain virtual IPs of HTTP ports of orchestrator
+ * Services: no filter chain may match these.
+ *
+ * @param entries the services of the listener's port
+ */
+function withoutExcludedRanges(
+  chains: readonly L4Chain[],
+  entries: readonly ServicePortEntry[],
+  port: number,
+  sniff: boolean,
+): { readonly free: readonly L4Chain[]; readonly conflicts: readonly string[] } {
+  const conflicts: string[] = [];
+  const free = chains.flatMap((chain) => {
+    const ranges = chain.ranges.filter((range) => {
+      const owner = ownerOfRange(range, entries, sniff);
+      if (owner !== undefined)
+        conflicts.push(`${chain.owner}: port ${port} of ${range} already serves HTTP of ${owner.hostname}`);
+      return owner === undefined;
+    });
+    return ranges.length === 0 && chain.ranges.length > 0 ? [] : [{ ...chain, ranges }];
+  });
+  return { free, conflicts };
 }

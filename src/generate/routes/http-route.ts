@@ -1,19 +1,19 @@
 /** HTTP routes of a virtual service as Envoy's routes, in order. */
 import type { ResolvedVirtualService } from '../../model/index.ts';
-import type { HttpMatch, HttpRoute } from '../../resources/index.ts';
+import { envoy, type google, packAny } from '../../protobuf/index.ts';
+import type { CorsPolicy, HttpMatch, HttpRedirect, HttpRoute } from '../../resources/index.ts';
 import { clusterName } from '../common/index.ts';
 import { CORS_FILTER, FAULT_FILTER } from '../filters/index.ts';
 import { forwardAction, timeoutFields, weighted } from './actions/action.ts';
-import { corsConfig } from './actions/cors.ts';
 import { directResponseAction } from './actions/direct-response.ts';
 import { faultConfig } from './actions/fault.ts';
 import { hashPolicies } from './actions/hash-policy.ts';
 import { headerFields } from './actions/headers.ts';
-import { redirectAction } from './actions/redirect.ts';
 import { retryPolicy } from './actions/retry.ts';
 import type { RouteContext } from './context.ts';
 import { ANY_REQUEST, appliesHere, isCatchAll, routeMatch } from './match.ts';
-import type { Route } from './messages.ts';
+import type { RedirectAction, Route } from './messages.ts';
+import { stringMatcher } from './string-match.ts';
 
 /** Name of the route of a service without a virtual service. */
 const DEFAULT_ROUTE = 'default';
@@ -93,6 +93,45 @@ function matchedRoute(http: HttpRoute, match: HttpMatch | undefined, shared: Rou
   };
 }
 
+const { MOVED_PERMANENTLY, FOUND, SEE_OTHER, TEMPORARY_REDIRECT, PERMANENT_REDIRECT } =
+  envoy.config.route.v3.RedirectAction.RedirectResponseCode;
+
+const RESPONSE_CODES: ReadonlyMap<number, NonNullable<RedirectAction['responseCode']>> = new Map([
+  [301, MOVED_PERMANENTLY],
+  [302, FOUND],
+  [303, SEE_OTHER],
+  [307, TEMPORARY_REDIRECT],
+  [308, PERMANENT_REDIRECT],
+]);
+
+/**
+ * The redirect as Envoy's action; undefined for a status code that Envoy does not support. Envoy cannot take the port
+ * from the request, but routes are for one port, which is used.
+ */
+function redirectAction(redirect: HttpRedirect, port: number): RedirectAction | undefined {
+  const code = redirect.redirectCode ?? 0;
+  const responseCode = code === 0 ? MOVED_PERMANENTLY : RESPONSE_CODES.get(code);
+  if (responseCode === undefined) return undefined;
+  const portRedirect = redirect.port ?? (redirect.derivePort === 'FROM_REQUEST_PORT' ? port : undefined);
+  return {
+    ...(redirect.authority ? { hostRedirect: redirect.authority } : {}),
+    ...pathFields(redirect),
+    ...(redirect.scheme ? { schemeRedirect: redirect.scheme } : {}),
+    ...(portRedirect === undefined ? {} : { portRedirect }),
+    responseCode,
+  };
+}
+
+/** At most one of the three, as Envoy requires. */
+function pathFields({ uri, uriPrefix, uriRegexRewrite }: HttpRedirect): RedirectAction {
+  if (uriRegexRewrite !== undefined) {
+    const { match, rewrite } = uriRegexRewrite;
+    return { regexRewrite: { pattern: { regex: match }, substitution: rewrite } };
+  }
+  if (uriPrefix) return { prefixRewrite: uriPrefix };
+  return uri ? { pathRedirect: uri } : {};
+}
+
 /**
  * Everything but name and match; undefined when Envoy cannot perform the action (no destination, an unsupported code).
  */
@@ -112,6 +151,32 @@ function sharedFields(http: HttpRoute, context: RouteContext): Route | undefined
   // A single destination is a plain cluster, so that its headers move to the route, after the route's own.
   const headers = others.length === 0 ? [http.headers, only?.destination.headers] : [http.headers];
   return { route: forwardAction(http, targets, context), ...headerFields(headers), ...filters };
+}
+
+const { CorsPolicy: CorsPolicyMessage } = envoy.extensions.filters.http.cors.v3;
+const { HUNDRED } = envoy.type.v3.FractionalPercent.DenominatorType;
+
+/** The cross-origin policy of a route, as configuration of the CORS filter for that route. */
+function corsConfig(policy: CorsPolicy): google.protobuf.Any.Input {
+  const { allowOrigins, allowMethods, allowHeaders, exposeHeaders, maxAge, allowCredentials } = policy;
+  return packAny(CorsPolicyMessage, {
+    allowOriginStringMatch: (allowOrigins ?? []).map(stringMatcher),
+    filterEnabled: { defaultValue: { numerator: 100, denominator: HUNDRED } },
+    ...(allowMethods === undefined ? {} : { allowMethods: allowMethods.join(',') }),
+    ...(allowHeaders === undefined ? {} : { allowHeaders: allowHeaders.join(',') }),
+    ...(exposeHeaders === undefined ? {} : { exposeHeaders: exposeHeaders.join(',') }),
+    // A number of seconds, as in Access-Control-Max-Age.
+    ...(maxAge === undefined ? {} : { maxAge: String(Math.trunc(maxAge / 1000)) }),
+    ...(allowCredentials === undefined ? {} : { allowCredentials: { value: allowCredentials } }),
+    ...unmatchedPreflights(policy.unmatchedPreflights),
+  });
+}
+
+function unmatchedPreflights(
+  mode: CorsPolicy['unmatchedPreflights'],
+): Pick<envoy.extensions.filters.http.cors.v3.CorsPolicy.Input, 'forwardNotMatchingPreflights'> {
+  if (mode !== 'FORWARD' && mode !== 'IGNORE') return {};
+  return { forwardNotMatchingPreflights: { value: mode === 'FORWARD' } };
 }
 
 /** Settings for filters that are configured by route: only for filters that the proxy has. */

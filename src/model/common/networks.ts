@@ -58,30 +58,6 @@ export function addressId(written: string): string | undefined {
   return canonicalBytes(address)?.join('.');
 }
 
-/** A text that sorts as addresses do, of fixed length per address family; undefined if the text is no address. */
-export function sortableAddress(address: string): string | undefined {
-  const bytes = canonicalBytes(address);
-  return bytes === undefined ? undefined : sortableBytes(bytes);
-}
-
-function sortableBytes(bytes: readonly number[]): string {
-  return `${bytes.length}:${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
-}
-
-/**
- * First and last address of a CIDR range, in the form of {@link sortableAddress}; undefined if the text is not a range.
- */
-export function addressRange(cidr: string): { readonly first: string; readonly last: string } | undefined {
-  const range = parseRange('', cidr);
-  if (range === undefined) return undefined;
-  const { bytes, bits } = range;
-  const mask = (index: number) => (0xff00 >> Math.max(0, Math.min(8, bits - index * 8))) & 0xff;
-  return {
-    first: sortableBytes(bytes.map((byte, index) => byte & mask(index))),
-    last: sortableBytes(bytes.map((byte, index) => byte | (~mask(index) & 0xff))),
-  };
-}
-
 export function isIpAddress(address: string): boolean {
   return addressBytes(address) !== undefined;
 }

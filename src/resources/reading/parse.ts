@@ -29,7 +29,6 @@ import { semanticErrors } from '../validate/index.ts';
 import { notActedOn } from '../warnings/not-acted-on.ts';
 import { isUnhealthy } from '../workload-health.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { guardedNull, nullsOfIngressTls } from './guarded-nulls.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import {
   fieldPath,
@@ -44,11 +43,11 @@ import {
 } from './issues.ts';
 import { DEFAULT_NAMESPACE, isMisspeltNamespace, keyIn, metadata, unknownMetadata } from './metadata.ts';
 import { nestedTooDeep } from './nesting.ts';
-import { EMPTY_VALUE, withoutNulls } from './nulls.ts';
+import { EMPTY_VALUE, firstNull, withoutNulls } from './nulls.ts';
 import { beyondRawLimits } from './raw-limits.ts';
 import { isMeshVersion, refusedPolicy } from './refused-policy.ts';
 import { isSecurityKind } from './substitute.ts';
-import { pruned } from './unknown-fields.ts';
+import { isGuarded, leavesAllSelected, mayBeGuarded, pruned } from './unknown-fields.ts';
 import { brokenText } from './well-formed-utf16.ts';
 
 /**
@@ -96,6 +95,35 @@ export function parseResource(
   }
   const { resource, warnings } = read;
   return { resource: warnings.length === 0 ? resource : { ...resource, warnings: warningsOf(warnings, locate) } };
+}
+
+type Path = readonly (string | number)[];
+
+const SELECTOR = 'workloadSelector';
+
+/**
+ * Path of the first null in place of a value that restricts, for which a document is refused: without the field it
+ * would allow more than what was written. Undefined when there is none.
+ *
+ * @param written the document's spec with its nulls
+ * @param spec the same without nulls
+ */
+function guardedNull(kind: Kind, written: unknown, spec: unknown): Path | undefined {
+  const leavesAll = leavesAllSelected(spec);
+  if (mayBeGuarded(kind)) return firstNull(written, [], (path) => isGuarded(kind, path) || leavesAll(path));
+  if (!isObject(written)) return undefined;
+  return firstNull(written[SELECTOR], [SELECTOR], leavesAll);
+}
+
+/** Path of the first null in the TLS settings of each ingress listener of a Sidecar. */
+function nullsOfIngressTls(written: unknown): Path[] {
+  if (!isObject(written) || !Array.isArray(written.ingress)) return [];
+  return written.ingress.flatMap((listener: unknown, index) => {
+    if (!isObject(listener)) return [];
+    const path = ['ingress', index, 'tls'];
+    const found = listener.tls === null ? path : firstNull(listener.tls, path, () => true);
+    return found === undefined ? [] : [found];
+  });
 }
 
 /** Reads a document; nothing is left out of the errors. */

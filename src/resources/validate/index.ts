@@ -1,16 +1,16 @@
 /** Semantic validation: what is refused beyond wrong types. One file per group of kinds. */
-
+import { tlsSecretProblems } from '../../core/tls/tls-secret-problems.ts';
 import type { ContentOf } from '../kinds/schemas.ts';
 import type { Kind } from '../kinds/types.ts';
 import type { DocumentLimits } from '../limits.ts';
 import type { ValidationError } from '../reading/issues.ts';
+import type { SecretContent } from '../schema/core.ts';
 import { validateAuthorizationPolicy } from './authorization.ts';
 import { validateEndpointSlice, validateEndpoints, validatePod, validateService } from './core.ts';
 import { validateDestinationRule } from './destination-rule.ts';
 import { validateEnvoyFilter } from './envoy-filter.ts';
 import { validateGateway } from './gateway.ts';
 import { validateBackendTlsPolicy, validateKubernetesGateway, validateRoute } from './gateway-api.ts';
-import { validateSecret } from './secret.ts';
 import { validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
 import { validateSidecar } from './sidecar.ts';
@@ -54,4 +54,13 @@ export function semanticErrors<K extends Kind>(
   const { errors, found } = errorList(limits);
   VALIDATORS[kind]?.(content, errors);
   return found;
+}
+
+/** Validates Secrets for TLS at gateways; see `core/tls-secret-problems.ts`. */
+function validateSecret(content: SecretContent, errors: ValidationErrors): void {
+  for (const { entry, message } of tlsSecretProblems(content)) {
+    if (entry === undefined) errors.add(['data'], message);
+    // `stringData` takes precedence, as in the orchestrator.
+    else errors.add([content.stringData?.[entry] === undefined ? 'data' : 'stringData', entry], message);
+  }
 }

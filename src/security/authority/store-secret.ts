@@ -15,10 +15,11 @@ import { createFailureLog, type Log } from '../../core/log.ts';
 import { countPemBlocks, encodePem, readPem } from '../../core/tls/pem.ts';
 import {
   ApiError,
+  CONFIG_MAPS,
   Informer,
   type KubernetesClient,
   type KubernetesObject,
-  type ResourceType,
+  SECRETS,
 } from '../../kubernetes/index.ts';
 import type { AuthorityState, AuthorityStore, LoadOptions, SharedStore } from '../types.ts';
 import { checkPlugged } from './plugged-files.ts';
@@ -39,9 +40,6 @@ const KEYS = {
 } as const;
 
 type Fields = Readonly<Record<keyof typeof KEYS, string | undefined>>;
-
-const SECRETS: ResourceType = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true };
-const CONFIG_MAPS: ResourceType = { ...SECRETS, plural: 'configmaps', kind: 'ConfigMap' };
 
 export interface SecretStoreOptions {
   readonly client: KubernetesClient;

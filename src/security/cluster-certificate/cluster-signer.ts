@@ -14,18 +14,14 @@ import { z } from 'zod';
 import { backoff } from '../../core/backoff.ts';
 import { type Clock, sleep } from '../../core/clock.ts';
 import { CtlError, toCtlError } from '../../core/errors.ts';
-import { apiVersionOf, type KubernetesClient, pathOf, type ResourceType } from '../../kubernetes/index.ts';
+import { apiVersionOf, type KubernetesClient, pathOf, v1Type } from '../../kubernetes/index.ts';
 import { readPemCertificates } from '../certificate.ts';
 import type { Authority, ServerCertificate } from '../types.ts';
 import { newServerRequest, type ServerRequest } from './server-request.ts';
 
-const SIGNING_REQUESTS: ResourceType = {
-  group: 'certificates.k8s.io',
-  version: 'v1',
-  plural: 'certificatesigningrequests',
-  kind: 'CertificateSigningRequest',
+const SIGNING_REQUESTS = v1Type('certificates.k8s.io', 'CertificateSigningRequest', 'certificatesigningrequests', {
   namespaced: false,
-};
+});
 
 /** The shortest lifetime that the API accepts, seconds. */
 const MIN_LIFETIME_SECONDS = 600;

@@ -4,17 +4,11 @@
  */
 import { z } from 'zod';
 import { CtlError } from '../../core/errors.ts';
-import type { KubernetesClient, ResourceType } from '../../kubernetes/index.ts';
+import { type KubernetesClient, v1Type } from '../../kubernetes/index.ts';
 import { quoted } from '../service-account.ts';
 import type { BoundPod } from '../types.ts';
 
-const TOKEN_REVIEWS: ResourceType = {
-  group: 'authentication.k8s.io',
-  version: 'v1',
-  plural: 'tokenreviews',
-  kind: 'TokenReview',
-  namespaced: false,
-};
+const TOKEN_REVIEWS = v1Type('authentication.k8s.io', 'TokenReview', 'tokenreviews', { namespaced: false });
 
 /** Keys of `user.extra` for the Pod that a token is bound to. */
 const POD_NAME = 'authentication.kubernetes.io/pod-name';

@@ -2,11 +2,9 @@
  * The environment variables of `ctl-agent proxy`, grouped by identity of the proxy, bootstrap, life cycle and
  * endpoints. The names of the last group are not those of Istio's agent.
  */
-
 import type { EnvTable } from '../env-table.ts';
 import { agentCredentialsEnv } from './agent-credentials-env.ts';
 import { agentDnsEnv } from './agent-dns-env.ts';
-import { agentGatewayEnv } from './agent-gateway-env.ts';
 import { agentIdentityEnv } from './agent-identity-env.ts';
 
 export const agentEnv = {
@@ -48,7 +46,20 @@ export const agentEnv = {
   ...agentIdentityEnv,
   ...agentCredentialsEnv,
   ...agentDnsEnv,
-  ...agentGatewayEnv,
+  ENABLE_INGRESS_GATEWAY_SDS: {
+    setting: 'gatewaySecrets',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'The agent of a gateway reads the TLS Secrets that `credentialName` names and serves them to Envoy. Its ' +
+      'service account needs the permission to get, list and watch Secrets.',
+  },
+  INGRESS_GATEWAY_NAMESPACE: {
+    setting: 'gatewaySecretsNamespace',
+    type: 'string',
+    default: '',
+    meaning: 'Namespace of these Secrets; when empty that of the workload.',
+  },
 
   // The bootstrap. MESH_BOOTSTRAP is used when --templateFile is not given.
   PROXY_CONFIG: {

@@ -2,13 +2,10 @@
  * The environment variables of ctl-discovery. Grouped by topic: instance, push, gRPC, service model, generation.
  * Settings of the model have the same names there.
  */
-
 import type { EnvTable } from '../env-table.ts';
 import { discoveryCaEnv } from './discovery-ca-env.ts';
-import { discoveryDnsEnv } from './discovery-dns-env.ts';
 import { discoveryGatewayEnv } from './discovery-gateway-env.ts';
 import { discoveryIdentityEnv } from './discovery-identity-env.ts';
-import { discoveryWebhookEnv } from './discovery-webhook-env.ts';
 
 export const discoveryEnv = {
   // This instance. CLUSTER_ID and POD_NAMESPACE are used when --clusterID and --namespace are not given.
@@ -271,7 +268,42 @@ export const discoveryEnv = {
   // The certificate authority.
   ...discoveryIdentityEnv,
   ...discoveryCaEnv,
-  ...discoveryDnsEnv,
+  DNS_AGENT: {
+    setting: 'dnsAgent',
+    type: 'string',
+    default: '',
+    meaning:
+      'When set, the names of the mesh are served to agents by DNS over TLS on DNS_ADDR. `false` counts as unset.',
+  },
+  DNS_ADDR: {
+    setting: 'dnsAddress',
+    type: 'string',
+    default: ':15053',
+    meaning: 'DNS listen address; when it is given, DNS_AGENT is not needed.',
+  },
+  DNS_SERVER: {
+    setting: 'dnsServer',
+    type: 'string',
+    default: '',
+    meaning: 'Protocol and DNS server to use for names outside the mesh; only `tcp-tls:` is supported.',
+  },
   ...discoveryGatewayEnv,
-  ...discoveryWebhookEnv,
+  INJECTION_WEBHOOK_CONFIG_NAME: {
+    setting: 'injectionWebhookConfigName',
+    type: 'string',
+    default: 'mesh-sidecar-injector',
+    meaning:
+      'Name of the mutating webhook configuration to patch when the command-line installer is not used. ' +
+      'The default gets -REVISION with a revision other than default.',
+  },
+  VALIDATION_WEBHOOK_CONFIG_NAME: {
+    setting: 'validationWebhookConfigName',
+    type: 'string',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the namespace replaces it at start
+    default: 'meshd-${namespace}',
+    meaning:
+      'Name of the validating webhook configuration to patch when the command-line installer is not used. ' +
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: placeholders
+      'The default gets -REVISION with a revision other than default; ${namespace} and ${revision} are replaced.',
+  },
 } as const satisfies EnvTable;

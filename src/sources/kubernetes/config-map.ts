@@ -5,24 +5,10 @@
 import type { Clock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import {
-  type Connection,
-  type Following,
-  followCollection,
-  isLost,
-  type ResourceType,
-} from '../../kubernetes/index.ts';
+import { CONFIG_MAPS, type Connection, type Following, followCollection, isLost } from '../../kubernetes/index.ts';
 import type { ConfigRefusal, ParsedText } from '../config-text.ts';
 import { HealthLog } from '../health.ts';
 import { FailureReport } from './failures.ts';
-
-const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  plural: 'configmaps',
-  kind: 'ConfigMap',
-  namespaced: true,
-};
 
 export interface ConfigMapOptions {
   readonly connection: Connection;

@@ -10,7 +10,7 @@
 import type { Clock, Timer } from '../../core/clock.ts';
 import { InternalError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { apiVersionOf, type Connection } from '../../kubernetes/index.ts';
+import { apiVersionOf, CONFIG_MAPS, type Connection, SECRETS } from '../../kubernetes/index.ts';
 import {
   CORE_KINDS,
   type DocumentLimits,
@@ -34,17 +34,7 @@ import { KindFeed } from './kind-feed.ts';
 import { ObjectQuota } from './object-quota.ts';
 import { readingPace } from './reading-pace.ts';
 import type { ServedTypes } from './served-types.ts';
-import {
-  CONFIG_MAPS,
-  coreTypes,
-  definedKinds,
-  INGRESS_TYPES,
-  rankOf,
-  retainedOf,
-  SECRETS,
-  type ServedType,
-  workloadTypes,
-} from './types.ts';
+import { coreTypes, definedKinds, INGRESS_TYPES, rankOf, retainedOf, type ServedType, workloadTypes } from './types.ts';
 
 export interface KubernetesSourceOptions {
   /** Unique among the sources; default `kubernetes`. */

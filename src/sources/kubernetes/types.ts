@@ -1,8 +1,7 @@
 /** The kinds that are read from an API server, and how it serves them. */
-import { apiVersionOf, type KubernetesObject, type ResourceType } from '../../kubernetes/index.ts';
+import { apiVersionOf, type KubernetesObject, type ResourceType, v1Type } from '../../kubernetes/index.ts';
 import {
   apiVersionsOf,
-  type CoreKind,
   isSecurityKind,
   type Kind,
   MESH_KINDS,
@@ -18,19 +17,9 @@ export interface ServedType extends ResourceType {
   readonly kind: Kind;
 }
 
-function core(kind: CoreKind, plural: string, namespaced = true): ServedType {
-  return { group: '', version: 'v1', plural, kind, namespaced };
-}
-
-const NAMESPACES = core('Namespace', 'namespaces', false);
-const ENDPOINTS = core('Endpoints', 'endpoints');
-const ENDPOINT_SLICES: ServedType = {
-  group: 'discovery.k8s.io',
-  version: 'v1',
-  plural: 'endpointslices',
-  kind: 'EndpointSlice',
-  namespaced: true,
-};
+const NAMESPACES = v1Type('', 'Namespace', 'namespaces', { namespaced: false });
+const ENDPOINTS = v1Type('', 'Endpoints', 'endpoints');
+const ENDPOINT_SLICES: ServedType = v1Type('discovery.k8s.io', 'EndpointSlice', 'endpointslices');
 
 /** Kubernetes' own kinds. Only one of the two kinds of endpoints is used, so only that one is read. */
 export function coreTypes(useEndpointSlice: boolean): readonly ServedType[] {
@@ -40,32 +29,24 @@ export function coreTypes(useEndpointSlice: boolean): readonly ServedType[] {
 /** The kinds of services and workloads. */
 export function workloadTypes(useEndpointSlice: boolean): readonly ServedType[] {
   return [
-    core('Node', 'nodes', false),
-    core('Pod', 'pods'),
-    core('Service', 'services'),
-    core('ServiceAccount', 'serviceaccounts'),
+    v1Type('', 'Node', 'nodes', { namespaced: false }),
+    v1Type('', 'Pod', 'pods'),
+    v1Type('', 'Service', 'services'),
+    v1Type('', 'ServiceAccount', 'serviceaccounts'),
     useEndpointSlice ? ENDPOINT_SLICES : ENDPOINTS,
   ];
 }
 
 /** Ingress, and the classes that say who serves it. */
 export const INGRESS_TYPES: readonly ServedType[] = [
-  { group: 'networking.k8s.io', version: 'v1', plural: 'ingresses', kind: 'Ingress', namespaced: true },
-  { group: 'networking.k8s.io', version: 'v1', plural: 'ingressclasses', kind: 'IngressClass', namespaced: false },
+  v1Type('networking.k8s.io', 'Ingress', 'ingresses'),
+  v1Type('networking.k8s.io', 'IngressClass', 'ingressclasses', { namespaced: false }),
 ];
 
-/** Read one by one, by name. */
-export const SECRETS = core('Secret', 'secrets');
-export const CONFIG_MAPS = core('ConfigMap', 'configmaps');
-
-export const DEFINITIONS: ResourceType = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  plural: 'customresourcedefinitions',
-  kind: 'CustomResourceDefinition',
+export const DEFINITIONS = v1Type('apiextensions.k8s.io', 'CustomResourceDefinition', 'customresourcedefinitions', {
   namespaced: false,
   metadataOnly: true,
-};
+});
 
 /** Kinds whose `spec` the controllers read beside their status. */
 const SPEC_RETAINED: ReadonlySet<Kind> = new Set(['KubernetesGateway', 'GatewayClass']);

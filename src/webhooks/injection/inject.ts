@@ -17,8 +17,12 @@ import { mergePods } from './merge.ts';
 import { checkOverlay, checkPod } from './pod-check.ts';
 import { type PodRecord, recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
 import { isInjected, statusOf, withStatus } from './status.ts';
-import type { InjectionContext } from './steps/step.ts';
-import { STEPS } from './steps/steps.ts';
+import { warnOfLikelyMistakes } from './steps/likely-wrong.ts';
+import { orderContainers } from './steps/order.ts';
+import { rewriteProbes } from './steps/probes.ts';
+import { mergeMetrics } from './steps/prometheus.ts';
+import { carryProxyUser } from './steps/proxy-user.ts';
+import type { InjectionContext, InjectionStep } from './steps/step.ts';
 import { templateData } from './template-data/data.ts';
 import type { TemplateData } from './template-data/types.ts';
 import { SIDECAR_TEMPLATE } from './templates/built-in.ts';
@@ -99,6 +103,15 @@ function chosenTemplates(names: readonly string[], { templates, aliases }: Injec
     });
   });
 }
+
+/** The steps after the templates, in this order. */
+const STEPS: readonly InjectionStep[] = [
+  orderContainers,
+  carryProxyUser,
+  rewriteProbes,
+  mergeMetrics,
+  warnOfLikelyMistakes,
+];
 
 function withTemplates(
   pod: PodObject,

@@ -97,7 +97,7 @@ class Scrape {
   #ask({ port, path }: AppMetrics): Promise<IncomingMessage> {
     const headers = { accept: acceptHeader(this.#openMetrics), 'accept-encoding': 'identity' };
     const answer = this.#call({ to: { host: this.#deps.appHost, port, path }, headers });
-    // A failure is handled then.
+    // The failure is handled later.
     answer.catch(() => undefined);
     return answer;
   }

@@ -3,21 +3,89 @@
  * whose token is valid for some rule; every other token in a token location of a rule is answered with 401. Whether a
  * token is required is up to authorization.
  */
-
 import { envoy } from '../../../protobuf/index.ts';
-import { typedConfig } from '../../filters/index.ts';
+import { hasExtension, LUA_FILTER, typedConfig } from '../../filters/index.ts';
 import type { MeshReader } from '../../reads/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields } from '../types.ts';
-import { jwtExpiryFilter } from './jwt-expiry-filter.ts';
-import { JWT_FILTER } from './metadata.ts';
+import { FAILURE, JWT_FILTER, PAYLOAD } from './metadata.ts';
+import { ambiguityScript } from './one-token.ts';
 import { outputHeaders, withoutForgeries } from './output-headers.ts';
-import { type Provider, providerOf } from './provider.ts';
-import { tokenRules } from './rules.ts';
+import { type TokenRule, tokenRules } from './rules.ts';
 import { locationsOf, locationsOfRule } from './token-locations.ts';
-import { audienceReplies } from './wrong-audience.ts';
+import { audienceReplies, checksAudiences } from './wrong-audience.ts';
 
 const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
 type Requirement = envoy.extensions.filters.http.jwt_authn.v3.JwtRequirement.Input;
+
+const { Lua } = envoy.extensions.filters.http.lua.v3;
+
+/**
+ * Reached only by requests that jwt_authn accepts. One rule's rejection of a token that another rule accepts is
+ * removed: it must not count as a failure when authorization refuses the request later (see `wrong-audience.ts`).
+ */
+const SOURCE = `local function refuse(handle, failure)
+  handle:respond({[":status"] = "401", ["www-authenticate"] = 'Bearer error="invalid_token"'}, failure)
+end
+function envoy_on_request(handle)
+  local metadata = handle:streamInfo():dynamicMetadata()
+  local seen = metadata:get("${JWT_FILTER}")
+  if seen ~= nil and seen["${FAILURE}"] ~= nil then metadata:set("${JWT_FILTER}", "${FAILURE}", {}) end
+  if ambiguous(handle:headers()) then return refuse(handle, "Jwt is ambiguous: more than one can be read") end
+  local claims = seen ~= nil and seen["${PAYLOAD}"] or nil
+  if claims == nil then return end
+  local now = os.time()
+  if claims["exp"] ~= nil and now >= claims["exp"] then return refuse(handle, "Jwt is expired") end
+  if claims["nbf"] ~= nil and now < claims["nbf"] then return refuse(handle, "Jwt not yet valid") end
+end
+`;
+
+/**
+ * Checks the validity period of a verified token again. Envoy's jwt_authn accepts tokens for at least a second longer
+ * than they state, and a second before they are valid (RFC 7519 section 4.1.4: "on or after which" a token must not be
+ * accepted); this filter, after it, does not. Of several tokens in one request it checks the one whose claims
+ * authorization reads. It also refuses requests with an ambiguous token location (see `one-token.ts`). There is none
+ * for an Envoy without the extension: there, tokens are valid a second longer.
+ */
+function jwtExpiryFilter(view: GuardedView, rules: readonly TokenRule[]): HttpFilter[] {
+  if (!hasExtension(view, LUA_FILTER)) return [];
+  const source = `${ambiguityScript(rules)}${SOURCE}`;
+  return [typedConfig(LUA_FILTER, Lua, { defaultSourceCode: { inlineString: source } })];
+}
+
+type Provider = envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.Input;
+
+/** Envoy reads 0 as its default of a minute; 1 is the minimum. */
+const LEAST_CLOCK_SKEW_SECONDS = 1;
+
+/** Claims that are lists of words by convention (RFC 8693 section 4.2): policies match the single words. */
+const WORDS = ['scope', 'permission'];
+
+/** The provider of Envoy's jwt_authn filter for a rule, which reads these of its token locations. */
+function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Provider {
+  const { rule, jwks } = tokenRule;
+  const { fromHeaders, fromParams, fromCookies } = locationsOfRule(rule, only);
+  const { outputPayloadToHeader = '', outputClaimToHeaders = [], spaceDelimitedClaims = [] } = rule;
+  return {
+    // Without one Envoy accepts the tokens of all issuers that the keys are for.
+    issuer: rule.issuer ?? '',
+    audiences: rule.audiences ?? [],
+    // With an empty text Envoy has no keys, and refuses all tokens of the issuer; it would not accept a set without
+    // keys.
+    localJwks: { inlineString: jwks },
+    forward: rule.forwardOriginalToken ?? false,
+    fromHeaders: fromHeaders.map(({ name, prefix = '' }) => ({ name, valuePrefix: prefix })),
+    fromParams,
+    fromCookies,
+    forwardPayloadHeader: outputPayloadToHeader,
+    claimToHeaders: outputClaimToHeaders.map(({ header, claim }) => ({ headerName: header, claimName: claim })),
+    payloadInMetadata: PAYLOAD,
+    normalizePayloadInMetadata: { spaceDelimitedClaims: [...new Set([...WORDS, ...spaceDelimitedClaims])] },
+    clockSkewSeconds: LEAST_CLOCK_SKEW_SECONDS,
+    // Routes may be chosen by the token's claims, and never by clients' values of these headers.
+    clearRouteCache: outputHeaders(tokenRule).length > 0,
+    ...(checksAudiences(tokenRule) && { failedStatusInMetadata: FAILURE }),
+  };
+}
 
 /** The filters that verify tokens; none where no rule applies to the workload. */
 export function tokenFilters(snapshot: MeshReader, view: GuardedView): HttpFilter[] {

@@ -2,8 +2,8 @@
  * The attributes of rules: whether Envoy's policies have them as principal or permission, whether they require HTTP,
  * and the matcher of one of their values. These are the fields of `from` and `to`, and the keys of `when`.
  */
-import { anyOf, type Condition, type PermissionLeaf, type PrincipalLeaf } from './condition.ts';
-import { filterMetadata } from './filter-metadata.ts';
+import type { envoy } from '../../../protobuf/index.ts';
+import { anyOf, type Condition, leaf, type PermissionLeaf, type PrincipalLeaf } from './condition.ts';
 import { headers } from './headers.ts';
 import { namespace, principal, serviceAccount, trustDomain } from './identity.ts';
 import {
@@ -17,6 +17,7 @@ import {
   type Reading,
   serverName,
 } from './operation.ts';
+import { parsePattern, stringMatcher } from './text.ts';
 import { claimMatches, requestPrincipal } from './token.ts';
 
 /** Context of a value: the mesh's trust domains, and the policy's own namespace. */
@@ -150,4 +151,21 @@ export function isGrpcHeader(name: string): boolean {
 function headerName(name: string): string {
   const lower = name.toLowerCase();
   return lower === 'host' ? ':authority' : lower;
+}
+
+type Value = envoy.type.matcher.v3.ValueMatcher.Input;
+
+/**
+ * Metadata that a filter of Envoy made for the request or connection, as `experimental.envoy.filters.<filter>[<field>]`
+ * names it. Where the filter made none, nothing matches. A value in brackets is one element of a list.
+ */
+function filterMetadata(filter: string, field: string, value: string): Condition<PrincipalLeaf> {
+  const element = /^\[(.*)\]$/s.exec(value)?.[1];
+  const matcher = element === undefined ? textValue(value) : { listMatch: { oneOf: textValue(element) } };
+  return leaf({ metadata: { filter, path: [{ key: field }], value: matcher } });
+}
+
+function textValue(value: string): Value {
+  const pattern = parsePattern(value);
+  return pattern.kind === 'any' ? { presentMatch: true } : { stringMatch: stringMatcher(pattern) };
 }

@@ -1,15 +1,14 @@
 /** The forwarding action of a route: clusters, time limits, retries, rewrites. */
 import { envoy } from '../../../protobuf/index.ts';
-import type { HttpRoute, HttpRouteDestination } from '../../../resources/index.ts';
+import type { HttpRewrite, HttpRoute, HttpRouteDestination } from '../../../resources/index.ts';
 import { toDuration } from '../../common/index.ts';
 import type { RouteContext } from '../context.ts';
-import { weightedCluster } from '../destination.ts';
-import type { ClusterWeight, RouteAction } from '../messages.ts';
+import { destinationCluster, weightedCluster } from '../destination.ts';
+import type { ClusterWeight, MirrorPolicy, RouteAction } from '../messages.ts';
 import { hashPolicies } from './hash-policy.ts';
 import { headerFields, hostOverride } from './headers.ts';
-import { mirrorPolicies } from './mirror.ts';
+import { fractionalPercent } from './percent.ts';
 import { retryPolicy } from './retry.ts';
-import { rewriteFields } from './rewrite.ts';
 
 const { INTERNAL_SERVER_ERROR } = envoy.config.route.v3.RouteAction.ClusterNotFoundResponseCode;
 
@@ -83,4 +82,41 @@ function clusterFields(targets: Targets, context: RouteContext): Pick<RouteActio
     };
   });
   return { weightedClusters: { clusters } };
+}
+
+/**
+ * Mirroring: copies of requests are sent to another destination, and the answers dropped.
+ *
+ * Without a percentage everything is mirrored; with 0 nothing is.
+ */
+function mirrorPolicies(route: HttpRoute, context: RouteContext): MirrorPolicy[] {
+  const single = route.mirror === undefined ? [] : [{ destination: route.mirror, percentage: route.mirrorPercentage }];
+  return [...single, ...(route.mirrors ?? [])]
+    .filter(({ percentage }) => percentage === undefined || percentage.value > 0)
+    .map(({ destination, percentage }) => ({
+      cluster: destinationCluster(destination, context),
+      ...(percentage === undefined ? {} : { runtimeFraction: { defaultValue: fractionalPercent(percentage) } }),
+    }));
+}
+
+/**
+ * Rewrites of path and authority before a request is forwarded.
+ *
+ * With `uri`, Envoy replaces the matched part: the prefix of a prefix match, the whole path of an exact or regex match
+ * (envoy.config.route.v3.RouteAction.prefix_rewrite).
+ */
+function rewriteFields(
+  rewrite: HttpRewrite | undefined,
+): Pick<RouteAction, 'hostRewriteLiteral' | 'prefixRewrite' | 'regexRewrite'> {
+  if (rewrite === undefined) return {};
+  const { uri, authority, uriRegexRewrite } = rewrite;
+  return {
+    // One of the two: Envoy refuses a route with both.
+    ...(uriRegexRewrite !== undefined
+      ? { regexRewrite: { pattern: { regex: uriRegexRewrite.match }, substitution: uriRegexRewrite.rewrite } }
+      : uri
+        ? { prefixRewrite: uri }
+        : {}),
+    ...(authority ? { hostRewriteLiteral: authority } : {}),
+  };
 }
