@@ -83,7 +83,7 @@ test('a model with memos switched off gives the same bytes', () => {
         compare(kept, replay(empty, resources.values()));
       }
     }),
-    { numRuns: 15 },
+    { numRuns: 10 },
   );
 });
 

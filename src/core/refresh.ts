@@ -15,6 +15,7 @@ export interface Loaded<T> {
 
 export interface RefreshOptions<T> {
   load(signal: AbortSignal): Promise<Loaded<T>>;
+  /** What it throws is a failure, as of the load. */
   onValue?(value: T): void;
   /** Called once for each new problem, not for its repetitions. */
   onProblem?(error: CtlError): void;
@@ -113,9 +114,9 @@ export class Refresh<T> {
       const { value, refreshMs } = await load(signal);
       if (signal.aborted || attempt !== this.#attempt) return;
       this.#value = value;
+      onValue?.(value);
       this.#problem = undefined;
       this.#failures = 0;
-      onValue?.(value);
       this.#wait(refreshMs, setBackMs);
     } catch (error) {
       if (signal.aborted || attempt !== this.#attempt) return;

@@ -44,7 +44,7 @@ import { ProgramStatus } from './serving/program-status.ts';
 import { logAddresses, startXdsServer } from './serving/xds-listeners.ts';
 import { startWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
-/** What `/ready` calls it. */
+/** The name that `/ready` shows for it. */
 const AUTHORITY = 'the certificate authority';
 
 /** What all parts are started with. */

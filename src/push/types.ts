@@ -102,7 +102,7 @@ export interface ProxySession {
   need(type: XdsType): Promise<void> | undefined;
   /** Asks for a push slot outside a publication, for a new subscription or after an ACK. Merged with a pending push. */
   request(types: Iterable<XdsType>): void;
-  /** A part was sent of what is on its way to the proxy, or of what it asks for. */
+  /** A part was sent of what is on its way to the proxy, or of what a new proxy asks for. */
   readonly begun: boolean;
   /** The proxy has acknowledged everything that it needs of `version`: ends the measurement of convergence. */
   synced(version: number): void;

@@ -192,7 +192,7 @@ class FollowedFile<T> implements FileValue<T> {
   #noteAbsent(): void {
     const { what, log } = this.#options;
     if (this.#signature !== undefined) {
-      log.warn(`${what} ${this.#path} was deleted; ${this.#inForce()} stays in force until it exists again`);
+      log.warn(`${what} ${this.#path} no longer exists; ${this.#inForce()} stays in force until it exists again`);
     } else if (!this.#isStarted) log.info(`${what} ${this.#path} does not exist; ${this.#otherwise} is in force`);
     this.#signature = undefined;
     this.#text = undefined;

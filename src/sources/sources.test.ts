@@ -81,7 +81,7 @@ test('a configuration file: default without it, followed, last good kept, one wa
   assert.deepEqual([file.problem()?.field, file.problem()?.origin.line], ['connectTimeout', 2]);
   assert.equal(file.value().connectTimeout, 3_000);
   await rm(path);
-  await until('gone', () => lines.some((line) => line.includes('was deleted')));
+  await until('gone', () => lines.some((line) => line.includes('no longer exists')));
   await writeFile(path, 'connectTimeout: 4s\n');
   await until('a value', () => file.value().connectTimeout === 4_000);
   assert.equal(file.problem(), undefined);

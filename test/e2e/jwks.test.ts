@@ -159,8 +159,10 @@ test('a key server that goes down later: its keys stay in force, and are followe
   const server = await keyServer(t, always(key.jwks));
   await server.up();
   const issuer = 'down@issuers.test';
-  const token = await key.token('--iss', issuer);
+  const [token, replacing] = await Promise.all([key.token('--iss', issuer), other.token('--iss', issuer)]);
   await config.apply('policy', policy('down', { issuer, jwksUri: `${server.url}/keys` }));
+  // Without the policy, every token is accepted.
+  await eventuallyStatus(401, replacing);
   await eventuallyStatus(200, token);
   await server.down();
   await moreFailures(2);
@@ -168,7 +170,7 @@ test('a key server that goes down later: its keys stay in force, and are followe
   assert.match(logged(`${server.url}/keys`).join(), /the last good ones stay in force$/);
   server.answer(always(other.jwks));
   await server.up();
-  await eventuallyStatus(200, await other.token('--iss', issuer));
+  await eventuallyStatus(200, replacing);
   await eventuallyStatus(401, token);
   await nothingElseSuffers();
 });

@@ -40,7 +40,7 @@ export function watchEndRequests(): EndRequests {
     else second.resolve();
   };
   const onSignal = (signal: NodeJS.Signals): void => {
-    getScope('default').info('the agent is stopping', { signal });
+    getScope('default').info(requests === 0 ? 'the agent is stopping' : 'the agent stops without draining', { signal });
     request(false);
   };
   const onIgnored = (): void => getScope('default').info(`${IGNORED} is ignored`);

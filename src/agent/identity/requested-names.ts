@@ -53,6 +53,8 @@ export class RequestedNames<T extends RequestedName> {
     this.#checks = new Refresh({
       load: async (signal) => ({ value: await this.#check(signal), refreshMs: CHECK_MS }),
       clock,
+      retryMs: () => CHECK_MS,
+      onProblem: (error) => log.error(`${what} cannot be checked for changes: ${error.oneLine()}`),
     });
   }
 

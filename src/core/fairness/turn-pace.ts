@@ -1,8 +1,8 @@
 /**
  * Paces the beginnings of new work, such as connections, while the thread is busy with work that has begun: of a
  * thousand proxies that connect at once, half are then complete in half of the time, instead of all of them at the end,
- * and less memory is in use. In each turn of the event loop as many may begin as the turn before was long. A thread
- * that has nothing else to do has short turns, so that one in each turn delays nothing.
+ * and less memory is in use. In a turn of the event loop, one may begin for each `intervalMs` of the turn before, at
+ * least one and at most `most`. A thread that has nothing else to do has short turns: one in each delays nothing.
  */
 
 export interface TurnPaceOptions {
@@ -12,7 +12,7 @@ export interface TurnPaceOptions {
   readonly most: number;
   /** Monotonic ms. */
   readonly now: () => number;
-  /** Called in the turn after one with beginnings: {@link TurnPace.admits} is true. */
+  /** Called in the turn after one in which something has begun: more may begin, if anything waits. */
   readonly resume: () => void;
   /** Calls `run` in the next turn of the event loop; setImmediate when left out. */
   readonly nextTurn?: ((run: () => void) => void) | undefined;

@@ -20,7 +20,7 @@ export interface HttpCall {
   readonly signal?: AbortSignal;
 }
 
-/** A server whose path is sent as it is. */
+/** A server, and a path that is sent without being parsed or normalized. */
 export interface HttpTarget {
   /** Default: 127.0.0.1. */
   readonly host?: string;

@@ -16,7 +16,7 @@ export class Closers {
   readonly #log: Pick<Log, 'error'>;
   readonly #closing = new AbortController();
 
-  /** @param log of parts that cannot be ended */
+  /** @param log for the errors of parts that cannot be ended */
   constructor(log: Pick<Log, 'error'>) {
     this.#log = log;
   }

@@ -302,7 +302,9 @@ export class RemoteClusters {
 
   #remove(cluster: string): void {
     const { log, sources } = this.#options;
-    log.info(`cluster ${cluster}: its Secret was deleted; all of its services and endpoints are removed`);
+    log.info(
+      `cluster ${cluster}: no Secret has its kubeconfig any longer; all of its services and endpoints are removed`,
+    );
     this.#remotes.delete(cluster);
     this.#removals.delete(cluster);
     sources.remove(sourceId(cluster)).catch((error: unknown) => log.error(`cluster ${cluster}: ${oneLineOf(error)}`));

@@ -43,7 +43,7 @@ export function inForce(held: RefusedDocument | undefined): string {
   if (held === undefined) return '';
   if (held.inForce === 'last_good') return '; the last good version stays in force';
   const kinds = new Set(held.problem.substitutes?.map(({ kind }) => STRICTEST[kind]));
-  return `; it has no earlier valid version, so ${[...kinds].join(', and ')} until it is corrected`;
+  return `; no valid version of it is stored, so ${[...kinds].join(', and ')} until it is corrected`;
 }
 
 const STRICTEST = {

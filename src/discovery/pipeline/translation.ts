@@ -33,8 +33,8 @@ export interface Translation {
   /** The warnings about a document that depend on others: those about targets that are not served. */
   readonly warningsOf: (key: ResourceKey) => readonly ResourceWarning[];
   /**
-   * Sets the access to the Secrets or ConfigMaps of a name, from the next {@link apply} on. @returns whether derived
-   * documents may change
+   * Sets the access to the Secrets or ConfigMaps of a name, from the next {@link apply} on.
+   * @returns whether derived documents may change
    */
   readonly setAccess: (kind: Kind, name: string, access: ObjectAccess) => boolean;
   /** Undefined when the Gateway API is not served. */

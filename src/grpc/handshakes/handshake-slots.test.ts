@@ -5,13 +5,10 @@ import { type Handshake, HandshakeSlots } from './handshake-slots.ts';
 
 const SLOT_MS = 2000;
 
-/** Turns of the event loop that have no length: handshakes begin as soon as there are slots. */
-const AT_ONCE = (run: () => void): void => run();
-
 /** Slots, and the callers whose handshakes have begun, in order. */
-function slotsOf(maxUnderWay: number, shares = new TimeShares(), nextTurn = AT_ONCE) {
+function slotsOf(maxUnderWay: number, shares = new TimeShares()) {
   let now = 0;
-  const slots = new HandshakeSlots({ shares, now: () => now, maxUnderWay, slotMs: SLOT_MS, nextTurn });
+  const slots = new HandshakeSlots({ shares, now: () => now, maxUnderWay, slotMs: SLOT_MS });
   const begun: string[] = [];
   const enter = (caller: string): Handshake => {
     const handshake = {
@@ -32,10 +29,7 @@ function slotsOf(maxUnderWay: number, shares = new TimeShares(), nextTurn = AT_O
       await new Promise(setImmediate);
     }
   };
-  const wait = (milliseconds: number): void => {
-    now += milliseconds;
-  };
-  return { slots, shares, begun, enter, pass, wait };
+  return { slots, shares, begun, enter, pass };
 }
 
 describe('the slots of handshakes', () => {
@@ -102,7 +96,7 @@ describe('the slots of handshakes', () => {
   it('are shared by a caller with many handshakes while there are always others that wait', () => {
     const begun: Handshake[] = [];
     const shares = new TimeShares(8);
-    const slots = new HandshakeSlots({ shares, now: () => 0, maxUnderWay: 128, slotMs: 1e6, nextTurn: AT_ONCE });
+    const slots = new HandshakeSlots({ shares, now: () => 0, maxUnderWay: 128, slotMs: 1e6 });
     const served = { nat: 0, pods: 0 };
     const enter = (caller: string): void => {
       const handshake: Handshake = {
@@ -149,23 +143,6 @@ describe('the slots of handshakes', () => {
     enter('c');
     await pass(60);
     assert.deepEqual(begun, ['a', 'b', 'a', 'c']);
-  });
-
-  it('are given slowly while the thread is busy, to the caller that has used the least time then', () => {
-    const turns: (() => void)[] = [];
-    const { begun, enter, wait } = slotsOf(100, new TimeShares(), (run) => void turns.push(run));
-    const turn = (milliseconds: number): readonly string[] => {
-      wait(milliseconds);
-      const before = begun.length;
-      for (const run of turns.splice(0)) run();
-      return begun.slice(before);
-    };
-    for (let index = 0; index < 60; index++) enter('many');
-    assert.deepEqual(begun, ['many']);
-    enter('one');
-    assert.deepEqual(turn(50), ['one', 'many', 'many']);
-    assert.equal(turn(0).length, 1);
-    assert.equal(turn(5000).length, 16);
   });
 
   it('end a few at a time, so that clients that do not go on cause little work', async (t) => {

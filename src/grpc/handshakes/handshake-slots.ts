@@ -5,13 +5,9 @@
  *
  * A slot is for our work, not for a client's slowness. It ends when its client is waited for and another caller waits,
  * or else after some time; the handshake goes on without it. Callers are charged for the time of their slots.
- *
- * While the thread is busy, handshakes begin slowly: a proxy that is connected first gets its configuration first (see
- * src/core/fairness/turn-pace.ts).
  */
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
 import { TimeShares } from '../../core/fairness/time-shares.ts';
-import { TurnPace } from '../../core/fairness/turn-pace.ts';
 import { PerAddressLimiter } from '../limits/per-address-limiter.ts';
 
 /** Handshakes under way: with clients 200 ms away still as many per second as a core can do. */
@@ -25,12 +21,6 @@ const CONTESTED_SLOT_MS = 100;
 
 /** How often such slots are looked for, ms. */
 const LOOK_MS = 50;
-
-/** Time of a busy thread for each handshake that begins, ms: a tenth of it is for handshakes. */
-const BEGIN_INTERVAL_MS = 16;
-
-/** Most handshakes that begin in a turn of the event loop: they take 25 ms. */
-const BEGUN_PER_TURN = 16;
 
 /** Most slots that end then: clients that do not go on cause handshakes for a quarter of a core's time at most. */
 const ENDED_PER_LOOK = 8;
@@ -48,8 +38,6 @@ export interface HandshakeSlotsOptions {
   readonly now: () => number;
   readonly maxUnderWay?: number;
   readonly slotMs?: number;
-  /** Calls `run` in the next turn of the event loop; setImmediate when left out. */
-  readonly nextTurn?: ((run: () => void) => void) | undefined;
 }
 
 /** A slot in use. */
@@ -68,21 +56,18 @@ export class HandshakeSlots {
   readonly #slotMs: number;
   /** Callers that have as many slots as they may have now are passed over. They have some, so there are few of them. */
   readonly #waiting: TimeFairQueue<Handshake>;
-  readonly #pace: TurnPace;
   /** In the order in which they were given. */
   readonly #slots = new Map<Handshake, Slot>();
   /** Slots are about to be looked through. */
   #looking = false;
 
-  constructor({ shares, now, maxUnderWay = MAX_UNDER_WAY, slotMs = SLOT_MS, nextTurn }: HandshakeSlotsOptions) {
+  constructor({ shares, now, maxUnderWay = MAX_UNDER_WAY, slotMs = SLOT_MS }: HandshakeSlotsOptions) {
     this.#limiter = new PerAddressLimiter(maxUnderWay);
     this.#shares = shares ?? new TimeShares();
     this.#now = now;
     this.#max = maxUnderWay;
     this.#slotMs = slotMs;
     this.#waiting = new TimeFairQueue(this.#shares);
-    const pace = { intervalMs: BEGIN_INTERVAL_MS, most: BEGUN_PER_TURN };
-    this.#pace = new TurnPace({ ...pace, now, nextTurn, resume: () => this.#next() });
   }
 
   /** Handshakes that hold a slot. */
@@ -116,14 +101,13 @@ export class HandshakeSlots {
   }
 
   #next(): void {
-    while (this.#slots.size < this.#max && this.#pace.admits) {
+    while (this.#slots.size < this.#max) {
       const handshake = this.#waiting.next(({ caller }) => this.#limiter.admits(caller));
       const release = handshake && this.#limiter.enter(handshake.caller);
       if (handshake === undefined || release === undefined) break;
       const timer = setTimeout(() => this.leave(handshake), this.#slotMs).unref();
       this.#slots.set(handshake, { timer, release, since: undefined });
       handshake.begin();
-      this.#pace.began();
     }
     if (this.#waiting.size > 0) this.#lookLater();
   }

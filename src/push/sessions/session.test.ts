@@ -66,6 +66,8 @@ describe('changes on their way to a proxy', () => {
     assert.equal(session.begun, false);
     session.pushed('sent', session.converging);
     assert.equal(session.begun, true, 'its next request');
+    for (let pushes = 1; pushes < 16; pushes++) session.pushed('sent', session.converging);
+    assert.equal(session.begun, false, 'it asks for more over and over');
     session.changed(changeAt(3, 1));
     assert.equal(session.begun, false, 'a change of which nothing was sent');
     session.pushed('sent', session.converging);

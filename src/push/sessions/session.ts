@@ -53,6 +53,12 @@ interface Need {
   readonly reject: (error: unknown) => void;
 }
 
+/**
+ * With so many pushes, a new proxy has the first resources of all types. Later ones that it asks for are not urgent: a
+ * proxy may ask for others over and over.
+ */
+const FIRST_PUSHES = 16;
+
 /** What identifies a session. */
 export type SessionIdentity = Pick<Session, 'node' | 'caller' | 'connectionId' | 'sink'>;
 
@@ -87,8 +93,8 @@ export class Session implements ProxySession {
   #isSent = false;
   /** The host was notified of them by {@link SessionHost.pushBegan}. */
   #isReported = false;
-  /** Any response was sent. */
-  #served = false;
+  /** Number of pushes that sent something. */
+  #sent = 0;
   /** A push that waits for another part of the proxy. */
   #postponed: Push | undefined;
   #resolveReady: () => void = () => {};
@@ -298,9 +304,9 @@ export class Session implements ProxySession {
     if (wasReported) this.#host.pushEnded(this, milliseconds);
   }
 
-  /** True when a part was sent of what is on its way to the proxy, or of what it asks for. */
+  /** True when a part was sent of what is on its way to the proxy, or of what a new proxy asks for. */
   get begun(): boolean {
-    return this.#converging === undefined ? this.#served : this.#isSent;
+    return this.#converging === undefined ? this.#sent > 0 && this.#sent < FIRST_PUSHES : this.#isSent;
   }
 
   /** True when no change is on the way to the proxy. */
@@ -317,7 +323,7 @@ export class Session implements ProxySession {
   /** A push has ended; `known`: the changes on their way when it began. */
   pushed(outcome: PushOutcome, known: Push | undefined): void {
     if (outcome === 'sent') {
-      this.#served = true;
+      this.#sent++;
       this.#isSent = this.#converging !== undefined;
     } else if (outcome === 'nothing') this.#endUnlessSent(known);
   }

@@ -7,7 +7,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { Refresh } from '../../core/refresh.ts';
-import { Turns } from '../../core/turns.ts';
+import { SerialWork } from '../../core/serial-work.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { checkPlugged, type PluggedRoot, type PluggedText, readPlugged } from './plugged-files.ts';
 import type { OpenedSource, RootEvents, RootSet, RootSource } from './root-source.ts';
@@ -42,7 +42,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
   let roots: RootSet = first.roots;
   /** The problem of the last check; it is reported when it is found twice. */
   let lastProblem = '';
-  const turns = new Turns();
+  const work = new SerialWork();
   let closed = false;
 
   /** Computes the trusted roots. True when they have changed. */
@@ -79,7 +79,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
     else if (gather()) events.changed(roots);
   };
   const refresh = new Refresh<void>({
-    load: async () => ({ value: await turns.run(check), refreshMs: CHECK_MS }),
+    load: async () => ({ value: await work.run(check), refreshMs: CHECK_MS }),
     onValue: () => {
       lastProblem = '';
     },
@@ -95,7 +95,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
 
   return {
     roots: () => roots,
-    material: () => turns.run(async () => apply(await readPlugged(directory)).material),
+    material: () => work.run(async () => apply(await readPlugged(directory)).material),
     async close() {
       closed = true;
       void refresh.close();

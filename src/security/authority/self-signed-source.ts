@@ -11,7 +11,7 @@ import { X509Certificate } from 'node:crypto';
 import { backoff } from '../../core/backoff.ts';
 import type { Timer } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
-import { Turns } from '../../core/turns.ts';
+import { SerialWork } from '../../core/serial-work.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
 import type { RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';
@@ -72,7 +72,7 @@ class SelfSignedSource implements RotatedSource {
   #known: PublicState = { certificate: '', next: undefined, former: [] };
   #roots: RootSet = { path: [], bundle: [], ends: { chain: 0, root: 0 } };
   /** Serializes the steps: two concurrent ones would both read the state, and one change would be lost. */
-  readonly #turns = new Turns();
+  readonly #work = new SerialWork();
   #timer: Timer | undefined;
   #closed = false;
   /** Not aborted while this program replaces the root. */
@@ -116,7 +116,7 @@ class SelfSignedSource implements RotatedSource {
   }
 
   material(): Promise<SigningMaterial> {
-    return this.#turns.run(async () => {
+    return this.#work.run(async () => {
       const state = await this.#loadOrLastGood();
       const material = materialOf(state);
       if (this.#adopt(state)) this.#options.events.changed(this.#roots, material);
@@ -129,7 +129,7 @@ class SelfSignedSource implements RotatedSource {
     this.#timer?.cancel();
     this.#retry?.cancel();
     await this.#endWatch?.();
-    await this.#turns.ended();
+    await this.#work.ended();
   }
 
   get #isRotating(): boolean {
@@ -208,7 +208,7 @@ class SelfSignedSource implements RotatedSource {
   #followSoon(): void {
     if (this.#isFollowing) return;
     this.#isFollowing = true;
-    void this.#turns.run(() => {
+    void this.#work.run(() => {
       this.#isFollowing = false;
       return this.#follow();
     });
@@ -337,7 +337,7 @@ class SelfSignedSource implements RotatedSource {
   async #checkInTurn(signal: AbortSignal): Promise<void> {
     let least = 0;
     try {
-      await this.#turns.run(() => this.#check());
+      await this.#work.run(() => this.#check());
     } catch (error) {
       if (!isConflict(error)) this.#options.events.problem(error);
       least = Math.min(RETRY_MS, this.#options.rotation.intervalMs);

@@ -25,7 +25,7 @@ describe('the failure policy of validation', () => {
     assert.deepEqual(it.policies(), ['Ignore']);
     assert.equal(
       it.find(
-        /may not reach the validation of mesh resources: failurePolicy stays Ignore: the API server does not reach/,
+        /not confirmed that requests reach the validation of mesh resources: failurePolicy stays Ignore: the API server does not reach/,
       ).length,
       1,
     );

@@ -103,7 +103,7 @@ export class WebhookConfigurations {
     this.#followed = { injection: this.#follow('injection'), validation: this.#follow('validation') };
     this.#checks = createFailureLog(
       log,
-      'the API server may not reach the validation of mesh resources',
+      'it is not confirmed that requests reach the validation of mesh resources',
       'the API server reaches the validation of mesh resources',
     );
   }

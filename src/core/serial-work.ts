@@ -1,5 +1,5 @@
 /** Asynchronous work, one piece after the other. */
-export class Turns {
+export class SerialWork {
   #last: Promise<unknown> = Promise.resolve();
 
   /** Starts the work when all before it has ended, successfully or not. */
