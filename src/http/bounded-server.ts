@@ -94,7 +94,7 @@ class RefusalReports {
     }
     const { name, warn } = this.#options;
     const more = this.#more === 0 ? '' : ` (and ${this.#more} more since the last report)`;
-    const limit = `limit ${this.#maxConnections}, lower for one address`;
+    const limit = `maximum ${this.#maxConnections}, fewer per address`;
     warn(`${name}: too many connections or requests (${limit}): ${what}${more}`);
     this.#writtenAt = now;
     this.#more = 0;
@@ -153,8 +153,8 @@ class ServedConnections {
     const address = socket.remoteAddress ?? '';
     const admitted = this.#connections.admit(address, connection);
     if (admitted !== 'admitted') {
-      const what = admitted === 'refused' ? 'refused one' : 'closed the oldest idle one for one';
-      this.#reports.report(`${what} of ${address}`);
+      const what = admitted === 'refused' ? 'refused one' : 'closed the oldest idle connection to accept one';
+      this.#reports.report(`${what} from ${address}`);
     }
     if (admitted === 'refused') {
       socket.destroy();

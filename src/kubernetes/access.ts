@@ -23,6 +23,6 @@ export interface ClusterAccess {
   tls(): Promise<TlsMaterial>;
   /** The bearer token for a request; undefined where there is none. Token files are read again for each request. */
   token(): Promise<string | undefined>;
-  /** The server has refused these credentials (HTTP 401): those that can be renewed are, for the next request. */
+  /** The server rejected these credentials (HTTP 401). Those that can be renewed are renewed before the next request. */
   rejected?(): void;
 }

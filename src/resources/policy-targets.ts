@@ -23,6 +23,11 @@ export function waypointTargets(content: {
   return refs.flatMap(([path, { kind }]) =>
     kind === 'Gateway'
       ? []
-      : [{ path, message: `a ${kind} is a target of waypoint proxies, which are not supported: no effect` }],
+      : [
+          {
+            path,
+            message: `a reference to a ${kind} is for waypoint proxies, which are not supported: it has no effect`,
+          },
+        ],
   );
 }

@@ -10,8 +10,8 @@ export const jwtFlags = {
     type: 'string',
     default: '',
     meaning:
-      'Signature algorithm: RS256 to RS512 or PS256 to PS512 for an RSA key, ES256, ES384, ES512 or EdDSA for the ' +
-      'key that it is made for; by default the one that suits the key, RS256 for RSA.',
+      'Signature algorithm: RS256 to RS512 or PS256 to PS512 for an RSA key; ES256, ES384 or ES512 for the curve ' +
+      'of an EC key; EdDSA for an Ed25519 key. By default that of the key, RS256 for RSA.',
   },
   aud: {
     type: 'stringSlice',

@@ -254,7 +254,7 @@ test('documents beyond the quota are not kept, nor are older versions of them; o
   // A quarter of the directory is what one namespace gets; others have theirs still.
   assert.equal((await readdir(directory)).length, 2);
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0] ?? '', /namespace shop has reached its share of 8 documents or 1000000 bytes/);
+  assert.match(warnings[0] ?? '', /namespace shop has reached its limit of 2 documents or 250000 bytes/);
   for (const namespace of ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7'])
     store.of('directory').save(policy('a', undefined, { namespace }));
   await store.written();

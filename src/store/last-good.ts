@@ -288,12 +288,13 @@ class Directory implements LastGoodStore {
       return others + 1 <= documents * part && otherBytes + bytes <= most * part;
     };
     if (!fits(undefined, 1))
-      throw new CtlError('resource_exhausted', `the directory has reached ${documents} documents or ${most} bytes`);
-    if (!fits(namespace, NAMESPACE_SHARE)) {
       throw new CtlError(
         'resource_exhausted',
-        `namespace ${namespace} has reached its share of ${documents} documents or ${most} bytes`,
+        `the directory has reached its limit of ${documents} documents or ${most} bytes`,
       );
+    if (!fits(namespace, NAMESPACE_SHARE)) {
+      const limit = `${documents * NAMESPACE_SHARE} documents or ${most * NAMESPACE_SHARE} bytes`;
+      throw new CtlError('resource_exhausted', `namespace ${namespace} has reached its limit of ${limit}`);
     }
   }
 

@@ -33,7 +33,7 @@ const TAGS: readonly (readonly [string, string])[] = [
 export interface StatsInput {
   /** Keeps only the statistics that the agent itself needs. */
   readonly minimalStats: boolean;
-  /** Also keeps the numbers of connections, until which the agent drains. */
+  /** Also keeps the numbers of connections: the agent drains until they are zero. */
   readonly countsConnections: boolean;
   /** Additional tags in the names of the mesh filters' metrics. */
   readonly extraStatTags: readonly string[];

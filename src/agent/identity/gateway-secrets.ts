@@ -1,8 +1,8 @@
 /**
  * Serves the TLS Secrets of one namespace to a gateway (ENABLE_INGRESS_GATEWAY_SDS). The agent reads them from the API
  * server with its own service account, so that the control plane needs no right to them. Only Secrets that Envoy
- * requests are read, each by a list and a watch of its name. What Envoy would refuse, and a deletion, leave the last
- * good version in force.
+ * requests are read, each by a list and a watch of its name. The last good version stays in force when a Secret is
+ * deleted or when Envoy would refuse its content.
  */
 import type { Clock } from '../../core/clock.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';

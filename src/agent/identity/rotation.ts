@@ -1,7 +1,7 @@
 /**
- * Fetches the workload's secrets from the authority, and renews them: independently the certificate (with a new key
- * each time; the current one stays until the next is complete) and the roots, which may change between two certificates
- * and must reach all workloads before a new root signs.
+ * Fetches the workload's secrets from the authority, and renews the certificate and the roots independently: the
+ * certificate with a new key each time (the current one stays until the next is complete); the roots because they may
+ * change between two certificates, and must reach all workloads before a new root signs.
  */
 import { backoff } from '../../core/backoff.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
@@ -189,7 +189,8 @@ class Rotation {
 
 /**
  * Refuses a certificate of another workload. The control plane would refuse the proxy, and the certificate would prove
- * the wrong identity at each renewal, whatever the token then contains. Without it the token decides.
+ * the wrong identity at each renewal, whatever the token then contains. Without a certificate, the token determines the
+ * identity.
  */
 export function checkIdentity(named: string | undefined, announced: AnnouncedIdentity | undefined): void {
   const certified = named === undefined ? undefined : parseSpiffeUri(named);

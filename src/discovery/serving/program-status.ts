@@ -1,11 +1,11 @@
-/** What the HTTP addresses show of the program: they listen from its start on, before there is anything to show. */
+/** The state of the program that the HTTP addresses show. They listen from its start on, before any state exists. */
 import type { DebugSource, SourceStatus } from '../../debug/index.ts';
 import type { DebugAccessOptions } from './debug-access.ts';
 import type { HttpRoutes, ProgramState } from './http-routes.ts';
 
-/** What there is once proxies are served. */
+/** The state that exists once proxies are served. */
 export interface Served extends Pick<DebugAccessOptions, 'callers' | 'home'> {
-  /** Whether everything has been read that proxies do not wait for. */
+  /** Whether the inputs that proxies do not wait for have been read as well. */
   isReady(): boolean;
   /** For one page. */
   debug(): DebugSource | undefined;

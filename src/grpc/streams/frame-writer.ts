@@ -30,7 +30,7 @@ const MAX_UNREAD_BYTES = 64 * 1024;
 const BATCH_BYTES = 512;
 
 /**
- * The memory that a write of this many bytes takes besides them until it has left: over TLS a slice, and what Node
+ * Additional memory, in bytes, that a write of this size takes until it has left: over TLS a slice, and what Node
  * encrypts it into. Other bytes are written without a copy, except for short ones.
  */
 export function copiedBytes(bytes: number, { secured }: Pick<ConnectionInfo, 'secured'>): number {

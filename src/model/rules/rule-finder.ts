@@ -56,8 +56,8 @@ function viewOf(memos: Memos, rules: RuleTable, viewer: string): RuleView {
 
 /**
  * Whether a namespace finds the same rules as one without rules: no rules are exported to it by name, and its own are
- * public and about its own services, for which every namespace looks there first. May be false where the answer would
- * be the same.
+ * public and apply only to its own services, for which every namespace reads the rules of the service's namespace
+ * first. May return false although the rules are the same.
  */
 function seesAsAnybody(memos: Memos, table: RuleTable, namespace: string, services: PMap<Service>): boolean {
   if (namedBy(memos, table).has(namespace)) return false;

@@ -58,8 +58,8 @@ export class CallerViews<V extends object> {
     if (had + counting.length <= MAX_VIEWS_OF_CALLER) return;
     throw new CtlError(
       'resource_exhausted',
-      `the proxies of ${caller} have ${had} different configurations that no workload of the registry needs, ` +
-        `and may not have more than ${MAX_VIEWS_OF_CALLER}`,
+      `the proxies of ${caller} have ${had} different configurations that no workload of the registry needs; ` +
+        `no more than ${MAX_VIEWS_OF_CALLER} are allowed`,
     );
   }
 

@@ -345,7 +345,7 @@ export function consequence({ misfits }: UnitFailure): string {
     return use === 'nothing' ? `${key} is left out` : `the former version of ${key} applies`;
   });
   const more = misfits.length - listed.length;
-  return `; ${listed.join(', ')}${more > 0 ? `, and ${more} more are replaced` : ''}`;
+  return `; ${listed.join(', ')}${more > 0 ? `, and ${more} more are left out or replaced by a former version` : ''}`;
 }
 
 function isPatched(type: GeneratedType): type is PatchedType {

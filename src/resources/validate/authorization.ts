@@ -98,7 +98,10 @@ function checkAccountsAlone(source: AuthorizationSource, errors: ValidationError
   const accounts = (['serviceAccounts', 'notServiceAccounts'] as const).find(given);
   const others = (['principals', 'notPrincipals', 'namespaces', 'notNamespaces'] as const).find(given);
   if (accounts === undefined || others === undefined) return;
-  errors.addForAuthor([accounts], `expected no ${others} together with it: write "<namespace>/<account>"`);
+  errors.addForAuthor(
+    [accounts],
+    `must not be combined with ${others}; to give the namespace, write "<namespace>/<account>"`,
+  );
 }
 
 function checkOperation(operation: AuthorizationOperation, errors: ValidationErrors): void {

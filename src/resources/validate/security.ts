@@ -68,5 +68,6 @@ const NO_OUTPUT = /^(:.*|host|authorization|connection|content-length|te|transfe
 
 function checkOutputHeader(errors: ValidationErrors, name: string): void {
   checkHeaderName(errors, name);
-  if (NO_OUTPUT.test(name)) errors.add([], `expected a header that requests can do without, got ${shown(name)}`);
+  if (NO_OUTPUT.test(name))
+    errors.add([], `expected a header that neither HTTP nor authentication needs, got ${shown(name)}`);
 }

@@ -31,7 +31,11 @@ export function validateVirtualService(spec: VirtualServiceSpec, errors: Validat
   const hosts = spec.hosts ?? [];
   // Each host costs time to check.
   if (!errors.at('hosts').atMost('virtualServiceHosts', hosts.length)) return;
-  if (hosts.length === 0) errors.add(['hosts'], 'required, expected at least one host: delegates are not served');
+  if (hosts.length === 0)
+    errors.add(
+      ['hosts'],
+      'required, expected at least one host: a VirtualService without hosts (a delegate) is not supported',
+    );
   else checkHosts(spec, hosts, errors.at('hosts'));
   checkSize(spec, hosts, errors);
   each(errors.at('gateways'), spec.gateways, checkGatewayName);
@@ -99,7 +103,7 @@ function checkTlsRoute(route: TlsRoute, hosts: HostIndex, errors: ValidationErro
       checkWildcardHost(atHost, host);
       checkWholeLabels(atHost, host);
       if (hosts.covering(host) === undefined)
-        atHost.add([], `expected one of the hosts or a part of one, got ${shown(host)}`);
+        atHost.add([], `expected a host that spec.hosts covers, got ${shown(host)}`);
     });
     checkL4Match(match, at);
   });

@@ -87,7 +87,7 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     'a patch for the service of a waypoint',
     'EnvoyFilter',
     '{targetRefs: [{kind: Service, name: a}]}',
-    /^spec\.targetRefs\[0\]: a Service is a target of waypoint proxies/,
+    /^spec\.targetRefs\[0\]: a reference to a Service is for waypoint proxies/,
   ],
   [
     'a cluster at a place among others',

@@ -15,8 +15,8 @@ export const agentEnv = {
     type: 'string',
     default: '',
     meaning:
-      'Name of the workload; else, where it registers itself, that of its WorkloadEntry with dashes, else the host ' +
-      'name.',
+      'Name of the workload. If unset: for a workload that registers itself, a name made of its WorkloadEntry; ' +
+      'otherwise the host name.',
   },
   POD_NAMESPACE: {
     setting: 'podNamespace',

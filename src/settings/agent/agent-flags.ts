@@ -52,8 +52,8 @@ export const agentProxyFlags = {
     type: 'string',
     default: '',
     meaning:
-      "Identity used as suffix of the policy component's SPIFFE SAN; used only by the discovery component, other " +
-      'proxies receive it from it.',
+      "Identity used as suffix of the policy component's SPIFFE SAN. Only the discovery component needs it; other " +
+      'proxies receive it from there.',
     check: checkIdentitySuffix,
   },
   proxyComponentLogLevel: {

@@ -50,7 +50,7 @@ export const agentIdentityEnv = {
     setting: 'useTokenForCsr',
     type: 'boolean',
     default: false,
-    meaning: 'A certificate signing request requires a token.',
+    meaning: 'When true, certificate signing requests must carry a token.',
   },
   SKIP_PARSE_TOKEN: {
     setting: 'skipParseToken',

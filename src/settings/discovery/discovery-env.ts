@@ -50,15 +50,16 @@ export const discoveryEnv = {
     min: 0,
     meaning:
       'How long the WorkloadEntry of a registered workload stays after the end of its last connection; a workload ' +
-      'that connects again in this time, to any replica, keeps it. After a restart without a cluster: this time ' +
-      'and 30s.',
+      'that connects again in this time, to any replica, keeps it. After a restart without a cluster, the time is ' +
+      '30s longer.',
   },
   CTL_DOCUMENT_LIMIT_FACTOR: {
     setting: 'documentLimitFactor',
     type: 'float',
     default: 1,
     min: 0.01,
-    meaning: 'Factor of the limits of what one document may ask for (patches, listeners, subsets, routes and others).',
+    meaning:
+      'Factor by which the limits for one document (patches, listeners, subsets, routes and others) are multiplied.',
   },
   CTL_ENABLED_SERVICE_APIS: {
     setting: 'serviceApis',
@@ -186,8 +187,8 @@ export const discoveryEnv = {
     type: 'boolean',
     default: false,
     meaning:
-      'Gateways get clusters only of services that virtual services of their Gateway resources lead to, or that they ' +
-      'pass connections on to, instead of all that their namespace sees.',
+      'Gateways get the clusters only of services to which virtual services of their Gateway resources route, or to ' +
+      'which they pass connections through, instead of all services that their namespace sees.',
   },
 
   CTL_ENABLE_CRD_VALIDATION: {
@@ -294,7 +295,7 @@ export const discoveryEnv = {
     default: 'mesh-sidecar-injector',
     meaning:
       'Name of the mutating webhook configuration to patch when the command-line installer is not used. ' +
-      'The default gets -REVISION with a revision other than default.',
+      'If the revision is not default, -REVISION is appended to the default name.',
   },
   VALIDATION_WEBHOOK_CONFIG_NAME: {
     setting: 'validationWebhookConfigName',
@@ -303,7 +304,8 @@ export const discoveryEnv = {
     default: 'meshd-${namespace}',
     meaning:
       'Name of the validating webhook configuration to patch when the command-line installer is not used. ' +
+      'If the revision is not default, -REVISION is appended to the default name. ' +
       // biome-ignore lint/suspicious/noTemplateCurlyInString: placeholders
-      'The default gets -REVISION with a revision other than default; ${namespace} and ${revision} are replaced.',
+      '${namespace} and ${revision} are replaced.',
   },
 } as const satisfies EnvTable;

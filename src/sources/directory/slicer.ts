@@ -5,7 +5,7 @@ import type { Slices } from '../../core/slices.ts';
 /** Maximum duration of a slice, ms: the delay that other work may see. */
 const SLICE_MS = 10;
 
-/** Runs works one after the other; pending work of the event loop runs after each slice. */
+/** Runs tasks one after another; pending work of the event loop runs after each slice. */
 export class Slicer {
   readonly #now: () => number;
   #since: number;

@@ -1,11 +1,11 @@
 /**
  * The changed objects of one collection that wait to be read. An object that changes again while it waits keeps its
  * place and takes the newest version. A deletion comes after everything of the namespace that changed before it: what
- * replaces the object is in force first. What was in force stays so meanwhile.
+ * replaces the object is in force first. Until then, the versions before stay in force.
  *
  * Of objects that protect workloads, each version is read, in the order of their changes: a rule that moves from one
- * policy to another is in force at any time, in the one or the other. Only versions in a row are read as one. Order
- * holds within a namespace and a class of kinds (`reading-class.ts`), and not beyond.
+ * policy to another is in force at any time, in the one or the other. Only consecutive versions of one object are
+ * merged. Order holds within a namespace and a class of kinds (`reading-class.ts`), and not beyond.
  */
 import { eventId, type ListedEvent, type ResourceEvent, type ResourceKey } from '../../resources/index.ts';
 import { indexingTime } from '../reading/indexing-time.ts';
@@ -86,7 +86,7 @@ export class CollectionReading {
     };
   }
 
-  /** The id under which a change replaces those of the object before it that need not be read. */
+  /** A change replaces a waiting one with the same id, so that outdated versions are not read. */
   #idOf(key: ResourceKey, readingClass: ReadingClass): string {
     const id = `${this.#name} ${key}`;
     if (readingClass !== 'security') return id;

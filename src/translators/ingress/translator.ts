@@ -34,8 +34,8 @@ export interface IngressOptions extends TranslatorOptions {
 }
 
 /**
- * The creation time of all that is derived: later than that of any document. Anyone who may create Ingresses in some
- * namespace names any host; those of Gateways and virtual services keep their connections, ports and equal paths.
+ * The creation time of all that is derived: later than that of any document. Anyone who may create an Ingress can name
+ * any host, so Gateways and virtual services take precedence for connections, ports and equal paths.
  */
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 const GATEWAY = 'ingress~';
@@ -101,7 +101,7 @@ export class IngressTranslator implements Translator {
     this.#configured = true;
   }
 
-  /** Whether an Ingress is of the mesh, with the classes and the mesh configuration of now. */
+  /** Whether the mesh serves an Ingress, with the current classes and mesh configuration. */
   serves(ingress: Ingress): boolean {
     return this.#settings !== undefined && isServed(ingress, this.#classOf, this.#settings);
   }
@@ -167,7 +167,7 @@ export class IngressTranslator implements Translator {
 
   #derive(hosts: Set<string>): readonly ResourceChange[] {
     if (hosts.size === 0 && !this.#gatewayChanged) return [];
-    // Hosts with a wildcard end with the routes of hosts that no rule names.
+    // The routes of a host with a wildcard end with those of rules without a host, and change with them.
     if (hosts.has(ANY_HOST)) for (const host of this.#byHost.keys()) if (host.startsWith('*.')) hosts.add(host);
     for (const host of hosts) this.#deriveHost(host);
     if (this.#gatewayChanged) this.#deriveGateway();

@@ -124,7 +124,10 @@ export class RequestReader<Request> {
     if (this.#missing === 0 || kept <= FREE_BYTES || (this.#paused && !overFull)) return;
     this.#reservation ??= this.#quota.reserve(this.#size, {
       granted: () => this.#changed(),
-      timedOut: () => this.#refuse(new CtlError('deadline_exceeded', 'the request takes too long while others wait')),
+      timedOut: () =>
+        this.#refuse(
+          new CtlError('deadline_exceeded', 'the request was not completed in time, and others wait for its memory'),
+        ),
     });
     // A list that differs from a known one only near its end is assembled all at once: it cannot wait without being
     // kept.

@@ -16,10 +16,10 @@ export interface Transport {
   read<Request>(format: RequestFormat<Request>, handler: RequestHandler<Request>): void;
   /**
    * Writes gRPC frames, given as chunks. `done` is called once, later or immediately: `drained` when the bytes have
-   * left for the socket.
+   * been handed to the socket.
    */
   send(chunks: readonly Uint8Array[], done: (result: SendResult) => void): void;
-  /** How many bytes of memory a write of this many bytes takes at most besides them, until it has left. */
+  /** Maximum additional memory, in bytes, that a write of this size takes until it has left. */
   copiedBytes(bytes: number): number;
   /** Stops and resumes reading requests. */
   pause(): void;
@@ -98,8 +98,8 @@ class CallTransport implements ReadingTransport {
   }
 
   /**
-   * Some bytes are still read and assembled, so that the lists of a thousand proxies that reconnect at once do not wait
-   * in memory.
+   * A limited number of bytes is still read and assembled while reading is paused, so that the lists of a thousand
+   * proxies that reconnect at once do not wait in memory.
    */
   pause(): void {
     this.#paused = true;
