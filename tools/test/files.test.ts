@@ -18,7 +18,7 @@ const LEAVES_SERVER = `
 test('a run ends although a failed test has left a server open', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'meshd-run-'));
   t.after(() => rm(folder, { recursive: true }));
-  const file = join(folder, 'leaves.test.mjs');
+  const file = join(folder, 'leaves.test.ts');
   await writeFile(file, LEAVES_SERVER);
   const script = `
     import { runTests } from ${JSON.stringify(join(import.meta.dirname, 'files.ts'))};
@@ -28,10 +28,11 @@ test('a run ends although a failed test has left a server open', async (t) => {
     process.stdout.write('\\n' + JSON.stringify(outcome));
   `;
   // A run inside of another one would skip its files.
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
+  const { NODE_TEST_CONTEXT: _, ...outer } = process.env;
+  const env = { ...outer, TEST_GRACE_MS: '500' };
   const runner = join(folder, 'run.mjs');
   await writeFile(runner, script);
   const { stdout } = await promisify(execFile)(process.execPath, [runner], { env });
   const outcome: unknown = JSON.parse(stdout.split('\n').at(-1) ?? '');
-  assert.deepEqual(outcome, { passed: 0, failed: 1, skipped: 0, failures: ['leaves.test.mjs: fails'] });
+  assert.deepEqual(outcome, { passed: 0, failed: 1, skipped: 0, failures: ['leaves.test.ts: fails'] });
 });

@@ -28,6 +28,8 @@ export interface TestRun {
 /** The largest output of a file that is kept, in characters. It is printed when the file fails. */
 const OUTPUT_LIMIT = 64 * 1024;
 
+const END_LEFTOVERS = import.meta.resolve('./end-leftovers.ts');
+
 /** How many of the longest files are printed. */
 const LONGEST = 8;
 
@@ -54,7 +56,7 @@ export async function runTests(options: TestRun): Promise<Outcome> {
   const print = (line: string) => void process.stdout.write(`${line}\n`);
 
   // A test that fails may leave a server open, whose process would never end.
-  const isolated = { isolation: 'process', execArgv: ['--test-force-exit'] } as const;
+  const isolated = { isolation: 'process', execArgv: ['--import', END_LEFTOVERS] } as const;
   const events = run({ ...isolated, files: [...files], concurrency, timeout: timeoutMs, cwd: folder, signal });
   const collect = ({ file, message }: { file: string; message: string }) => {
     outputs.set(file, `${outputs.get(file) ?? ''}${message}`.slice(-OUTPUT_LIMIT));
