@@ -259,7 +259,7 @@ test('documents beyond the quota are not kept, nor are older versions of them; o
     store.of('directory').save(policy('a', undefined, { namespace }));
   await store.written();
   assert.equal((await readdir(directory)).length, 8);
-  assert.match(warnings.at(-1) ?? '', /the directory has reached 8 documents or 1000000 bytes/);
+  assert.match(warnings.at(-1) ?? '', /the directory has reached its limit of 8 documents or 1000000 bytes/);
   // A version that has no room takes the older one with it.
   const paths = Array.from({ length: 300 }, (_, index) => `/${'x'.repeat(1900)}${index}`);
   store.of('directory').save(policy('a', { rules: [{ to: [{ operation: { paths } }] }] }));
