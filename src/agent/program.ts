@@ -105,7 +105,7 @@ async function runParts(agent: Agent): Promise<number> {
     // From then on signals end the process at once, also when another part takes long to end.
     void supervisor.ended.catch(() => undefined).then(end.close);
   });
-  closers.add(() => supervisor.ended.then(undefined, () => undefined).then(end.close));
+  closers.add(async () => void (await supervisor.ended.catch(() => undefined)));
   const connection = createLazyConnection(plan.xds, identity, metrics, closers);
   // Envoy connects to the proxy when it has started.
   if (plan.xds.local !== undefined) await connection.get();
