@@ -1,6 +1,6 @@
 /**
- * `--templateFile`: a user's bootstrap, JSON or YAML, with placeholders for values of the agent. A string that is exactly
- * `${name}` becomes the value with its type; in a longer string it becomes the value as a string. The names:
+ * `--templateFile`: a user's bootstrap, JSON or YAML, with placeholders for values of the agent. A string that is
+ * exactly `${name}` becomes the value with its type; in a longer string it becomes the value as a string. The names:
  *
  *   node, node_id, node_cluster, metadata, locality          identity of the proxy
  *   admin, dynamic_resources, layered_runtime, stats_config  whole parts of the built-in bootstrap
