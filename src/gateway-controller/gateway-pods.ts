@@ -6,8 +6,8 @@
 import { createFailureLog, type Log } from '../core/log.ts';
 import { isObject } from '../core/objects.ts';
 import { Informer, type KubernetesClient, type KubernetesObject, v1Type } from '../kubernetes/index.ts';
-import type { Complaint } from './deployment-status.ts';
 import { GATEWAY_NAME_LABEL, managedName } from './infrastructure.ts';
+import type { Complaint } from './status/deployment-status.ts';
 import { recordsOf, type StatusFields } from './types.ts';
 
 export interface GatewayPodsOptions {

@@ -13,19 +13,19 @@
 import type { Log } from '../core/log.ts';
 import { withVersions } from './definition-versions.ts';
 import { Deployer } from './deployer.ts';
-import { withDeployment } from './deployment-status.ts';
 import { GatewayObjects } from './gateway-objects.ts';
 import { GatewayPods } from './gateway-pods.ts';
 import type { InfrastructureSettings } from './infrastructure.ts';
 import { statusKey } from './kind-objects.ts';
-import { gatewayRules } from './merge-status.ts';
 import { type Acknowledgements, withAcknowledged } from './programmed/index.ts';
-import { StatusWriter } from './status-writer.ts';
+import { withDeployment } from './status/deployment-status.ts';
+import { gatewayRules } from './status/merge-status.ts';
+import { StatusWriter } from './status/status-writer.ts';
 import type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';
 
 export type { InfrastructureSettings } from './infrastructure.ts';
-export { IngressStatuses } from './ingress-statuses.ts';
 export { AcknowledgedListeners, type Acknowledgements } from './programmed/index.ts';
+export { IngressStatuses } from './status/ingress-statuses.ts';
 export type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';
 
 const GATEWAY = 'KubernetesGateway';

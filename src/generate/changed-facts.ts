@@ -17,7 +17,7 @@ import {
 import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import { outboundRouteName, serviceRouteName } from './common/index.ts';
 import { targetHosts } from './indexes/index.ts';
-import { passesOn } from './plans/index.ts';
+import { passesOn } from './listener-plans/index.ts';
 import { authorizerHostsOf } from './policies/index.ts';
 import {
   DEFAULT_HTTP_PORT,

@@ -12,8 +12,8 @@ export { inClusterAccess } from './in-cluster.ts';
 export { Informer, type InformerChange } from './informer/informer.ts';
 export { type Following, followCollection } from './informer/shared-watch.ts';
 export { type KubeconfigOptions, type KubeconfigText, readKubeconfig } from './kubeconfig.ts';
-export { LeaderElection, type LeaderElectionOptions } from './leader-election.ts';
-export { createLeaseAccess, LEASES, type LeaseAccess, microTime } from './lease.ts';
+export { LeaderElection, type LeaderElectionOptions } from './leader-election/leader-election.ts';
+export { createLeaseAccess, LEASES, type LeaseAccess, microTime } from './leader-election/lease.ts';
 export {
   apiVersionOf,
   CONFIG_MAPS,

@@ -2,8 +2,8 @@
 import { kindOf } from './kinds/aliases.ts';
 import type { Kind } from './kinds/types.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
-import { fieldPath, type ValidationError } from './reading/issues.ts';
-import { readDocument } from './reading/parse.ts';
+import { fieldPath, type ValidationError } from './parsing/issues.ts';
+import { readDocument } from './parsing/parse.ts';
 import { likelyMistakes } from './warnings/likely-mistakes.ts';
 
 /** A message about a field; an empty field is the whole document. */

@@ -4,8 +4,8 @@
  * (`outboundTraficPolicy`).
  */
 import type { z } from 'zod';
-import { fieldPath, type ValidationError } from './reading/issues.ts';
-import { resembles } from './reading/resembles.ts';
+import { fieldPath, type ValidationError } from './parsing/issues.ts';
+import { resembles } from './parsing/resembles.ts';
 
 type Schema = z.core.$ZodType;
 

@@ -1,7 +1,7 @@
 /** What only derived documents can have: no document of a user has their names, refers to them, or has their fields. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseResource } from './reading/parse.ts';
+import { parseResource } from './parsing/parse.ts';
 
 const API = 'networking.mesh.io/v1alpha3';
 const SECRET = { namespace: 'bank', name: 'pair' };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { checkDocument } from './check.ts';
 import { isDryRun } from './dry-run.ts';
-import { parseResource } from './reading/parse.ts';
+import { parseResource } from './parsing/parse.ts';
 
 const ORIGIN = { source: 'test', file: 'a.yaml' };
 

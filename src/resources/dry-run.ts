@@ -7,7 +7,7 @@ import { meshKey } from './kinds/aliases.ts';
 import { type Kind, MESH_KINDS } from './kinds/kinds.ts';
 import type { ContentOf } from './kinds/schemas.ts';
 import type { AnyResource, ResourceMeta } from './kinds/types.ts';
-import { shown, type ValidationError } from './reading/issues.ts';
+import { shown, type ValidationError } from './parsing/issues.ts';
 
 const DRY_RUN = 'mesh.io/dry-run';
 

@@ -2,7 +2,7 @@
  * Which patches of EnvoyFilters this version applies: the operations of Istio 1.7, and two newer ones, which
  * replace filters and lists.
  */
-import type { ValidationError } from './reading/issues.ts';
+import type { ValidationError } from './parsing/issues.ts';
 import type { EnvoyConfigPatch } from './schema/envoy-filter.ts';
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];

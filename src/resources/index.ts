@@ -131,18 +131,18 @@ export {
   parseProxyConfig,
 } from './mesh-config.ts';
 export { type MeshUpdate, mergedUpdate, NO_EVENT } from './mesh-update.ts';
+export { fingerprintOf, inCluster } from './parsing/fingerprint.ts';
+export { type IgnoredDocument, ignoredDocument } from './parsing/ignored.ts';
+export { usableInlineKeys } from './parsing/inline-keys.ts';
+export { fieldPath, type Locate, UNKNOWN_FIELD, type ValidationError, validationErrorsOf } from './parsing/issues.ts';
+export { withoutNulls } from './parsing/nulls.ts';
+export { type ParsedResource, parseResource } from './parsing/parse.ts';
+export { resembles } from './parsing/resembles.ts';
+export { salvaged } from './parsing/salvage.ts';
+export { isSecurityKind, substituteResource } from './parsing/substitute.ts';
 export { PATCHED_MESSAGES } from './patched-messages.ts';
 export { isPathTemplate } from './path-templates.ts';
 export { GATEWAY_GROUP } from './policy-targets.ts';
-export { fingerprintOf, inCluster } from './reading/fingerprint.ts';
-export { type IgnoredDocument, ignoredDocument } from './reading/ignored.ts';
-export { usableInlineKeys } from './reading/inline-keys.ts';
-export { fieldPath, type Locate, UNKNOWN_FIELD, type ValidationError, validationErrorsOf } from './reading/issues.ts';
-export { withoutNulls } from './reading/nulls.ts';
-export { type ParsedResource, parseResource } from './reading/parse.ts';
-export { resembles } from './reading/resembles.ts';
-export { salvaged } from './reading/salvage.ts';
-export { isSecurityKind, substituteResource } from './reading/substitute.ts';
 export { compileRegex } from './regex/index.ts';
 export type { TargetRef } from './schema/common.ts';
 export { duration, headerMatch, stringMatch } from './schema/common.ts';

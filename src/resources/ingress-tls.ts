@@ -4,8 +4,8 @@
  * the port would accept plain text, and without the Sidecar it would, too. When a document is applied through the
  * webhook, the same mistakes refuse it.
  */
-import { fieldPath, UNKNOWN_FIELD, type ValidationError } from './reading/issues.ts';
-import { EMPTY_VALUE } from './reading/nulls.ts';
+import { fieldPath, UNKNOWN_FIELD, type ValidationError } from './parsing/issues.ts';
+import { EMPTY_VALUE } from './parsing/nulls.ts';
 import type { SidecarIngress, SidecarSpec } from './schema/sidecar.ts';
 import type { ServerTlsSettings } from './schema/tls-settings.ts';
 import { checkServerTls } from './validate/gateway.ts';

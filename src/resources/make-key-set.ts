@@ -5,7 +5,7 @@
 
 import { keySetName } from './key-sets.ts';
 import type { Resource, ResourceMeta } from './kinds/types.ts';
-import { fingerprintOf } from './reading/fingerprint.ts';
+import { fingerprintOf } from './parsing/fingerprint.ts';
 
 /** Id of the source of fetched key sets. */
 export const KEY_SET_SOURCE = 'jwks';

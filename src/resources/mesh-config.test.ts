@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseMeshConfig, parseMeshNetworks } from './mesh-config.ts';
-import { fieldPath } from './reading/issues.ts';
+import { fieldPath } from './parsing/issues.ts';
 
 const HUGE = '3000000h';
 

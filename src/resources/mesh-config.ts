@@ -7,10 +7,10 @@
 import type { z } from 'zod';
 import { isDnsLabel } from '../core/dns-names.ts';
 import { misspeltField, unreadFields, withoutEffect } from './config-fields.ts';
-import { shown, type ValidationError, validationErrorsOf } from './reading/issues.ts';
-import { withoutNulls } from './reading/nulls.ts';
-import { removeAt } from './reading/unknown-fields.ts';
-import { brokenText } from './reading/well-formed-utf16.ts';
+import { shown, type ValidationError, validationErrorsOf } from './parsing/issues.ts';
+import { withoutNulls } from './parsing/nulls.ts';
+import { removeAt } from './parsing/unknown-fields.ts';
+import { brokenText } from './parsing/well-formed-utf16.ts';
 import {
   type MeshConfig,
   type MeshNetworks,

@@ -1,5 +1,5 @@
 /** What policies can be attached to by `targetRefs`: Gateways, and what only waypoint proxies serve. */
-import type { ValidationError } from './reading/issues.ts';
+import type { ValidationError } from './parsing/issues.ts';
 import type { TargetRef } from './schema/common.ts';
 
 export const GATEWAY_GROUP = 'gateway.networking.k8s.io';

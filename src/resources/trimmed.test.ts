@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkDocument } from './check.ts';
-import { UNKNOWN_FIELD } from './reading/issues.ts';
-import { parseResource } from './reading/parse.ts';
+import { UNKNOWN_FIELD } from './parsing/issues.ts';
+import { parseResource } from './parsing/parse.ts';
 import { MOST_WRONG } from './trimmed.ts';
 
 function policy(spec: object): object {

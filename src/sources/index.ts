@@ -12,6 +12,6 @@ export { createKubernetesSource, type KubernetesSourceOptions, OWN_CLUSTER_SOURC
 export { DEFINITIONS, definedKinds, type ServedType } from './kubernetes/types.ts';
 export { createMockSource } from './mock.ts';
 export { type PaceOptions, pacedSource } from './paced-source.ts';
-export { ReadingShares } from './reading/reading-shares.ts';
+export { ReadingShares } from './pacing/reading-shares.ts';
 export { type Source, type SourceHealth, type SourceIdentity, type SourceSink, staleMs } from './source.ts';
 export { createStagedSink, type StagedSink } from './staged-sink.ts';

@@ -23,7 +23,7 @@ import { createModel, replay } from '../../src/model/testing/steps.ts';
 import type { Snapshot } from '../../src/model/types/types.ts';
 import { type AnyResource, keyOf } from '../../src/resources/kinds/types.ts';
 import { type MeshConfig, parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
-import { parseResource } from '../../src/resources/reading/parse.ts';
+import { parseResource } from '../../src/resources/parsing/parse.ts';
 import { GatewayApiTranslator, IngressTranslator } from '../../src/translators/index.ts';
 
 const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets', 'names'] as const;

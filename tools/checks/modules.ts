@@ -66,7 +66,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'filters',
     'policies',
     'secrets',
-    'plans',
+    'listener-plans',
     'endpoints',
     'names',
     'clusters',
@@ -131,7 +131,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
   'src/webhooks/': [
     'types',
     'tasks',
-    'patch',
+    'json-patch',
     'injection',
     'manifests',
     'validation',

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import { parseResource } from '../../src/resources/reading/parse.ts';
+import { parseResource } from '../../src/resources/parsing/parse.ts';
 import { tempDir } from '../../test/harness/index.ts';
 import { freePlaces, placesOf, SAMPLE_BASE, samplePlaces } from './ports.ts';
 import { editFile, movePorts, SAMPLES } from './samples.ts';

@@ -3,7 +3,7 @@
  * once a ready proxy has acknowledged it, the Gateway once all of its listeners are.
  */
 import type { ServedListener } from '../../translators/index.ts';
-import { type Complaint, isTrue, unprogrammed } from '../deployment-status.ts';
+import { type Complaint, isTrue, unprogrammed } from '../status/deployment-status.ts';
 import { type DesiredStatus, recordsOf, type StatusFields } from '../types.ts';
 import type { ProxyListeners } from './report.ts';
 

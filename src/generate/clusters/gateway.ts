@@ -5,7 +5,7 @@
  */
 import type { Service } from '../../model/index.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';
-import { isPassedOn } from '../plans/index.ts';
+import { isPassedOn } from '../listener-plans/index.ts';
 import { authorizerHosts, callsHost } from '../policies/index.ts';
 import { type MeshReader, unrecorded } from '../reads/index.ts';
 import type { GatewayView, Placement, Unit, UnitOutput } from '../types.ts';

@@ -11,7 +11,7 @@ import {
   loopbackBinds,
   scopeOfView,
 } from '../common/index.ts';
-import { ingressProtocol } from '../plans/index.ts';
+import { ingressProtocol } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { InboundView, Unit, UnitOutput } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';

@@ -32,7 +32,7 @@ import {
   readsPlacement,
 } from '../endpoints/index.ts';
 import { isHttp } from '../filters/index.ts';
-import { isPassedOn } from '../plans/index.ts';
+import { isPassedOn } from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import {
   type ClientCredential,

@@ -24,7 +24,7 @@ import {
   reachableEndpoints,
   scopeOfView,
 } from '../common/index.ts';
-import { isPassedOn } from '../plans/index.ts';
+import { isPassedOn } from '../listener-plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import type { EndpointNames, GatewayView, GrpcClientView, OutboundView, Placement, View } from '../types.ts';
 import { localityClass, networkOfEndpoints, readsLocalityOf, readsPlacement } from './classes.ts';

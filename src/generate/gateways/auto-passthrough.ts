@@ -8,7 +8,7 @@
 
 import { MESH_TLS, meshServerName } from '../common/index.ts';
 import { destinationTraits, type FilterChain, tcpProxy } from '../filters/index.ts';
-import { covers, type ListenerPlan } from '../plans/index.ts';
+import { covers, type ListenerPlan } from '../listener-plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';

@@ -5,7 +5,7 @@ import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/index.ts';
 import { commonHosts } from '../domains/index.ts';
 import { destinationTraits, tcpFilters } from '../filters/index.ts';
-import type { ServerPlan } from '../plans/index.ts';
+import type { ServerPlan } from '../listener-plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import { appliesHere, destinationPort, type RouteContext, weighted, weightedCluster } from '../routes/index.ts';

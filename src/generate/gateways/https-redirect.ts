@@ -4,7 +4,7 @@
  */
 import { hostMatches } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
-import type { GatewayPlan } from '../plans/index.ts';
+import type { GatewayPlan } from '../listener-plans/index.ts';
 import type { Route } from '../routes/index.ts';
 
 const { MOVED_PERMANENTLY } = envoy.config.route.v3.RedirectAction.RedirectResponseCode;

@@ -3,6 +3,7 @@ import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import { listenerName, meshServerSocket, toDuration } from '../common/index.ts';
 import { type FilterChain, TLS_INSPECTOR, typedConfig } from '../filters/index.ts';
+import { gatewayPlan, type ListenerPlan, type ServerPlan } from '../listener-plans/index.ts';
 import {
   downstreamTls,
   HANDSHAKE_LIMIT,
@@ -12,7 +13,6 @@ import {
   type NamedListener,
   SERVER_NAME,
 } from '../listeners/index.ts';
-import { gatewayPlan, type ListenerPlan, type ServerPlan } from '../plans/index.ts';
 import { guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import { serverCredentials } from '../secrets/index.ts';

@@ -8,7 +8,7 @@
  */
 import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost, matchingPatterns } from '../../model/index.ts';
-import type { GatewayPlan, ServerPlan } from '../plans/index.ts';
+import type { GatewayPlan, ServerPlan } from '../listener-plans/index.ts';
 
 /** A server's hosts that are available only by the server names of others. */
 export interface Misdirected {

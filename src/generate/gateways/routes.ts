@@ -1,7 +1,7 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
 import { compareMeta, compareText, matchingPatterns, type ResolvedVirtualService } from '../../model/index.ts';
 import { commonHosts, settleDomains } from '../domains/index.ts';
-import { type GatewayPlan, gatewayPlan, type ServerPlan } from '../plans/index.ts';
+import { type GatewayPlan, gatewayPlan, type ServerPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import {
   cachedVirtualHosts,

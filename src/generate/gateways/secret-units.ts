@@ -1,6 +1,6 @@
 /** The secrets that a gateway's listeners request, as units: one for each SDS name. */
 
-import { gatewayPlan } from '../plans/index.ts';
+import { gatewayPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import {
   clientSecretUnits,

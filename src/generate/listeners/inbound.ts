@@ -20,7 +20,7 @@ import {
   wildcardBinds,
 } from '../common/index.ts';
 import { type FilterChain, type FilterChainMatch, type ProtocolKind, sniffs, tcpProxyChain } from '../filters/index.ts';
-import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../plans/index.ts';
+import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../listener-plans/index.ts';
 import {
   type Certificates,
   guardedConnections,

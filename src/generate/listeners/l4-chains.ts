@@ -14,7 +14,7 @@ import {
   tcpFilters,
   type WeightedTcpCluster,
 } from '../filters/index.ts';
-import type { OutboundListenerPlan, TcpTarget } from '../plans/index.ts';
+import type { OutboundListenerPlan, TcpTarget } from '../listener-plans/index.ts';
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { OutboundView } from '../types.ts';
 

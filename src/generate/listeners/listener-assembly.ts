@@ -4,7 +4,7 @@ import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import { cidrRanges, listenerName } from '../common/index.ts';
 import { type FilterChain, sniffs, tcpProxyChain, unknownTrafficCluster } from '../filters/index.ts';
-import type { HttpTarget, OutboundListenerPlan } from '../plans/index.ts';
+import type { HttpTarget, OutboundListenerPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { Capabilities, GeneratedResource } from '../types.ts';
 import type { MergedChains } from './chain-merge.ts';

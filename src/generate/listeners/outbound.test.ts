@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Protocol, Service } from '../../model/types/types.ts';
 import { google } from '../../protobuf/index.ts';
-import { plannedRoutes } from '../plans/index.ts';
+import { plannedRoutes } from '../listener-plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import { chainsOf, chainTexts, oneService, outboundOf, type World, worldOf } from '../testing/listeners.ts';
 import { outboundView } from '../testing/views.ts';

@@ -19,7 +19,7 @@ import {
   ownerOfRange,
   plannedPorts,
   portPlan,
-} from '../plans/index.ts';
+} from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { GeneratedResource, OutboundView, Unit, UnitOutput } from '../types.ts';
 import { mergeChains } from './chain-merge.ts';

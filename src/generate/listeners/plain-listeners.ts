@@ -5,7 +5,7 @@
 import type { Memos } from '../../core/memo.ts';
 import { InputCache } from '../common/index.ts';
 import { type DestinationTraits, destinationTraits, sharedCapabilities } from '../filters/index.ts';
-import type { OutboundListenerPlan, OutboundPortPlan, TcpTarget } from '../plans/index.ts';
+import type { OutboundListenerPlan, OutboundPortPlan, TcpTarget } from '../listener-plans/index.ts';
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { GeneratedResource, GenerationFinding, OutboundView, UnitOutput } from '../types.ts';
 import { mergeChains } from './chain-merge.ts';

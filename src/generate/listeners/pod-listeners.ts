@@ -5,7 +5,7 @@
  */
 import { compareCreated, compareText, type Endpoint, type Service } from '../../model/index.ts';
 import { addressKey, hasFamilyOf, isIpAddress } from '../common/index.ts';
-import type { OutboundListenerPlan, OutboundPortPlan, PodTarget } from '../plans/index.ts';
+import type { OutboundListenerPlan, OutboundPortPlan, PodTarget } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { OutboundView } from '../types.ts';
 import { foreignNamespaces } from './workload-chains.ts';

@@ -11,7 +11,7 @@
 import { decidesForAll } from '../../model/index.ts';
 import { addressKey, hasFamilyOf, RangeIndex } from '../common/index.ts';
 import { tcpProxy, unknownTrafficCluster } from '../filters/index.ts';
-import { isUnspecified, type OutboundListenerPlan } from '../plans/index.ts';
+import { isUnspecified, type OutboundListenerPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { NodeFamilies, OutboundView } from '../types.ts';
 import type { L4Chain } from './l4-chains.ts';

@@ -3,7 +3,7 @@ import { isDnsLabel } from '../../core/dns-names.ts';
 import type { Memos } from '../../core/memo.ts';
 import type { Endpoint, Service } from '../../model/index.ts';
 import { isIpAddress } from '../common/index.ts';
-import { addressesOf } from '../plans/index.ts';
+import { addressesOf } from '../listener-plans/index.ts';
 import { endsChunk } from './chunks.ts';
 
 /** A name with its addresses. Immutable, and the same object while nothing of it changes. */

@@ -6,7 +6,7 @@
  */
 import { InternalError } from '../../core/errors.ts';
 import { addressedScope, adsConfigSource, InputCache } from '../common/index.ts';
-import { type OutboundRoutePlan, plannedRoutes, routePlan } from '../plans/index.ts';
+import { type OutboundRoutePlan, plannedRoutes, routePlan } from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
 import { MAX_BODY_BYTES } from './actions/direct-response.ts';

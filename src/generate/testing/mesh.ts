@@ -4,7 +4,7 @@ import { createModel, replay } from '../../model/testing/steps.ts';
 import type { ModelSettings, Snapshot } from '../../model/types/types.ts';
 import { type AnyResource, CORE_KINDS, SECURITY_KINDS } from '../../resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../../resources/mesh-config.ts';
-import { parseResource } from '../../resources/reading/parse.ts';
+import { parseResource } from '../../resources/parsing/parse.ts';
 
 /** A document as a resource; a refused one is a mistake of the test. */
 export function parsed(document: unknown): AnyResource {

@@ -5,8 +5,8 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import { ApiError, ConnectionError } from '../api-error.ts';
-import { LeaderElection } from '../leader-election.ts';
-import type { Lease, LeaseAccess, LeaseSpec } from '../lease.ts';
+import { LeaderElection } from '../leader-election/leader-election.ts';
+import type { Lease, LeaseAccess, LeaseSpec } from '../leader-election/lease.ts';
 
 /** As the requests of a real access to a Lease. */
 const REQUEST_TIMEOUT_MS = 4000;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { parse as parseYaml } from 'yaml';
 import type { AnyResource, ResourceProblem } from '../kinds/types.ts';
-import { parseResource } from '../reading/parse.ts';
+import { parseResource } from '../parsing/parse.ts';
 
 /** Origin of the documents. */
 export const ORIGIN = { source: 'directory', file: 'a.yaml', line: 1 };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
-import { parseResource } from '../reading/parse.ts';
+import { parseResource } from '../parsing/parse.ts';
 
 /** Why a policy with this spec is refused: `field: message`; undefined when it is accepted. */
 function refusal(spec: string): string | undefined {

@@ -6,8 +6,8 @@
  * have templates (`{*}`, `{**}`) instead.
  */
 
+import { shown } from '../parsing/issues.ts';
 import { isPathTemplate, templateError } from '../path-templates.ts';
-import { shown } from '../reading/issues.ts';
 import type {
   AuthorizationCondition,
   AuthorizationOperation,

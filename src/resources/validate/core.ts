@@ -2,7 +2,7 @@
  * Validates core kinds: refuses only what would make Envoy refuse the generated configuration. An orchestrator has
  * validated its objects already; files in a directory have not been validated.
  */
-import { shown } from '../reading/issues.ts';
+import { shown } from '../parsing/issues.ts';
 import type { EndpointSliceContent, EndpointsContent, PodContent, ServiceContent } from '../schema/core.ts';
 import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import { checkDnsLabel, checkOptionalPort, checkPort, checkPortCount, isDomain, isIpAddress } from './values.ts';

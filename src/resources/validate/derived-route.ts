@@ -1,5 +1,5 @@
 /** Validates the routes of derived documents: what Envoy would refuse in them comes from a user's document. */
-import { fieldPath } from '../reading/issues.ts';
+import { fieldPath } from '../parsing/issues.ts';
 import type { HttpMatch, HttpRoute } from '../schema/virtual-service.ts';
 import { checkHttpRoute } from './http-route.ts';
 import { errorList } from './validation-errors.ts';

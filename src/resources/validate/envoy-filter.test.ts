@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseResource } from '../reading/parse.ts';
+import { parseResource } from '../parsing/parse.ts';
 
 function parsed(configPatch: object) {
   const metadata = { name: 'patches', namespace: 'shop' };

@@ -1,7 +1,7 @@
 /** Documents of the Gateway API in files, which no API server has checked. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseResource } from '../reading/parse.ts';
+import { parseResource } from '../parsing/parse.ts';
 
 const API = 'gateway.networking.k8s.io/v1';
 

@@ -3,7 +3,7 @@
  * files cannot have names and hosts that derived documents or Envoy cannot have.
  */
 import { DNS_SUBDOMAIN_PATTERN, isDnsSubdomain, MAX_DNS_NAME } from '../../core/dns-names.ts';
-import { shown } from '../reading/issues.ts';
+import { shown } from '../parsing/issues.ts';
 import type { BackendTlsPolicySpec, KubernetesGatewaySpec } from '../schema/gateway-api.ts';
 import { each, unique, type ValidationErrors } from './validation-errors.ts';
 

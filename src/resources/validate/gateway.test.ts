@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { parseResource } from '../reading/parse.ts';
+import { parseResource } from '../parsing/parse.ts';
 
 /** Why a server with these TLS settings is refused: `field: message`; undefined when it is accepted. */
 function refusal(tls: object): string | undefined {

@@ -1,6 +1,6 @@
 /** Validates Gateway: ports, hosts, and TLS that fits the protocol. */
 import { isDnsLabel } from '../../core/dns-names.ts';
-import { shown } from '../reading/issues.ts';
+import { shown } from '../parsing/issues.ts';
 import type { GatewayServer, GatewaySpec } from '../schema/gateway.ts';
 import type { ServerTlsSettings } from '../schema/tls-settings.ts';
 import { each, sum, unique, type ValidationErrors } from './validation-errors.ts';

@@ -1,5 +1,5 @@
 /** Validates an HTTP route of a VirtualService: its matches, and its single action. */
-import { shown } from '../reading/issues.ts';
+import { shown } from '../parsing/issues.ts';
 import type {
   CorsPolicy,
   HttpHeaders,

@@ -3,7 +3,7 @@ import { tlsSecretProblems } from '../../core/tls/tls-secret-problems.ts';
 import type { ContentOf } from '../kinds/schemas.ts';
 import type { Kind } from '../kinds/types.ts';
 import type { DocumentLimits } from '../limits.ts';
-import type { ValidationError } from '../reading/issues.ts';
+import type { ValidationError } from '../parsing/issues.ts';
 import type { SecretContent } from '../schema/core.ts';
 import { validateAuthorizationPolicy } from './authorization.ts';
 import { validateEndpointSlice, validateEndpoints, validatePod, validateService } from './core.ts';

@@ -1,7 +1,7 @@
 /** Parts of all security kinds: selectors, lists of values, ports as text. */
 
+import { shown } from '../parsing/issues.ts';
 import { GATEWAY_GROUP, TARGETS } from '../policy-targets.ts';
-import { shown } from '../reading/issues.ts';
 import type { TargetRef } from '../schema/common.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkLabels } from './values.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ecKey, type KeyPair, makeCa, rsaKey } from '../../security/authority/testing/fixtures.ts';
-import { parseResource } from '../reading/parse.ts';
+import { parseResource } from '../parsing/parse.ts';
 
 const pem = (keys: KeyPair, type: 'pkcs8' | 'sec1' | 'pkcs1' = 'pkcs8') =>
   keys.privateKey.export({ format: 'pem', type: type as 'pkcs8' }).toString();

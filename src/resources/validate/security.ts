@@ -1,6 +1,6 @@
 /** Validates PeerAuthentication and RequestAuthentication. */
-import { secretInKeys, usableInlineKeys } from '../reading/inline-keys.ts';
-import { shown } from '../reading/issues.ts';
+import { secretInKeys, usableInlineKeys } from '../parsing/inline-keys.ts';
+import { shown } from '../parsing/issues.ts';
 import type { JwtRule, PeerAuthenticationSpec, RequestAuthenticationSpec } from '../schema/security.ts';
 import { checkFilled, checkSelector, checkTarget, isPort, MAX_PORT } from './policy-values.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';

@@ -1,5 +1,5 @@
 /** Validates ServiceEntry and WorkloadEntry: which endpoints each resolution needs. */
-import { shown } from '../reading/issues.ts';
+import { shown } from '../parsing/issues.ts';
 import type { ServiceEntrySpec, WorkloadEntrySpec } from '../schema/service-entry.ts';
 import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import {

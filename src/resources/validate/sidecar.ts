@@ -1,6 +1,6 @@
 /** Validates Sidecar. */
 import { isDnsLabel } from '../../core/dns-names.ts';
-import { shown } from '../reading/issues.ts';
+import { shown } from '../parsing/issues.ts';
 import type { SidecarEgress, SidecarIngress, SidecarSpec } from '../schema/sidecar.ts';
 import { checkConnectionPool } from './destination-rule.ts';
 import { checkDestination } from './route-values.ts';

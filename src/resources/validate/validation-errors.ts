@@ -1,7 +1,7 @@
 /** Collects the errors of one resource: validators walk the content and add what they refuse. */
 
 import { beyondLimit, DEFAULT_LIMITS, type DocumentLimit, type DocumentLimits } from '../limits.ts';
-import type { ValidationError } from '../reading/issues.ts';
+import type { ValidationError } from '../parsing/issues.ts';
 
 export type Path = readonly (string | number)[];
 

@@ -1,6 +1,6 @@
 /** Validates VirtualService: hosts, gateways, and that each route has one action. */
 import { isDnsLabel } from '../../core/dns-names.ts';
-import { shown } from '../reading/issues.ts';
+import { shown } from '../parsing/issues.ts';
 import type {
   HttpRoute,
   L4Match,

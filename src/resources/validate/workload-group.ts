@@ -1,5 +1,5 @@
 /** Validates WorkloadGroup: the template, and that the probe is one that an agent can run. */
-import { shown } from '../reading/issues.ts';
+import { shown } from '../parsing/issues.ts';
 import type { ReadinessProbe, WorkloadGroupSpec } from '../schema/workload-group.ts';
 import { checkPlacement } from './service-entry.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';

@@ -5,7 +5,7 @@
 
 import type { ContentOf, HttpMatch, HttpRoute } from '../kinds/schemas.ts';
 import type { AnyResource, Kind } from '../kinds/types.ts';
-import { shown, type ValidationError } from '../reading/issues.ts';
+import { shown, type ValidationError } from '../parsing/issues.ts';
 
 type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };
 

@@ -5,8 +5,8 @@
 import { unappliedPatch } from '../envoy-patches.ts';
 import type { ContentOf } from '../kinds/schemas.ts';
 import type { Kind } from '../kinds/types.ts';
+import type { ValidationError } from '../parsing/issues.ts';
 import { waypointTargets } from '../policy-targets.ts';
-import type { ValidationError } from '../reading/issues.ts';
 import { ordinaryStars } from './ordinary-stars.ts';
 
 type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };

@@ -4,8 +4,8 @@
  * excludes nothing.
  */
 
+import type { ValidationError } from '../parsing/issues.ts';
 import { isPathTemplate } from '../path-templates.ts';
-import type { ValidationError } from '../reading/issues.ts';
 import type { AuthorizationPolicySpec } from '../schema/security.ts';
 
 /** Values of conditions may be secrets, so that none is quoted. */

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../core/clock.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import type { ResourceEvent } from '../../resources/index.ts';
-import { ReadingShares } from '../reading/reading-shares.ts';
+import { ReadingShares } from '../pacing/reading-shares.ts';
 import { FileBacklog } from './backlog.ts';
 import { createDirectorySource } from './directory.ts';
 import { Slicer } from './slicer.ts';

@@ -3,9 +3,9 @@
  * several namespaces counts for the first of them, one of several classes for the first class.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
-import { READING_CLASSES, type ReadingClass, type ReadingPlace, readingClassOf } from '../reading/reading-class.ts';
-import { ReadingQueue } from '../reading/reading-queue.ts';
-import type { ReadingShares } from '../reading/reading-shares.ts';
+import { READING_CLASSES, type ReadingClass, type ReadingPlace, readingClassOf } from '../pacing/reading-class.ts';
+import { ReadingQueue } from '../pacing/reading-queue.ts';
+import type { ReadingShares } from '../pacing/reading-shares.ts';
 import { READ_FLAGS } from './read-file.ts';
 import type { FileChange } from './reader.ts';
 import type { Slicer } from './slicer.ts';

@@ -13,7 +13,7 @@ import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { type DocumentLimits, documentLimits } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
-import { ReadingShares } from '../reading/reading-shares.ts';
+import { ReadingShares } from '../pacing/reading-shares.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { FileBacklog, missingLast } from './backlog.ts';
 import { SOURCE } from './documents.ts';

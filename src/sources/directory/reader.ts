@@ -13,7 +13,7 @@ import {
   SERVICE_API_KINDS,
   writtenKind,
 } from '../../resources/index.ts';
-import { indexingTime } from '../reading/indexing-time.ts';
+import { indexingTime } from '../pacing/indexing-time.ts';
 import { type FilePart, SOURCE } from './documents.ts';
 import { createIgnoredKinds } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';

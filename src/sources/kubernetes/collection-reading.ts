@@ -8,10 +8,10 @@
  * merged. Order holds within a namespace and a class of kinds (`reading-class.ts`), and not beyond.
  */
 import { eventId, type ListedEvent, type ResourceEvent, type ResourceKey } from '../../resources/index.ts';
-import { indexingTime } from '../reading/indexing-time.ts';
-import type { NewTask, ObjectReading } from '../reading/object-reading.ts';
-import { type ReadingClass, readingClassOf } from '../reading/reading-class.ts';
-import { NAMESPACE_BYTES } from '../reading/waiting-bytes.ts';
+import { indexingTime } from '../pacing/indexing-time.ts';
+import type { NewTask, ObjectReading } from '../pacing/object-reading.ts';
+import { type ReadingClass, readingClassOf } from '../pacing/reading-class.ts';
+import { NAMESPACE_BYTES } from '../pacing/waiting-bytes.ts';
 import { sizeOf } from './object-quota.ts';
 import type { ReceivedObject } from './read-object.ts';
 

@@ -20,7 +20,7 @@ import {
   type ResourceEvent,
   writtenKind,
 } from '../../resources/index.ts';
-import type { ObjectReading } from '../reading/object-reading.ts';
+import type { ObjectReading } from '../pacing/object-reading.ts';
 import { CollectionReading } from './collection-reading.ts';
 import type { FailureReport } from './failures.ts';
 import type { FeedMember } from './kind-feed.ts';

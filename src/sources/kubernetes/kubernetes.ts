@@ -23,8 +23,8 @@ import {
   SERVICE_API_KINDS,
 } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
-import { ObjectReading } from '../reading/object-reading.ts';
-import { ReadingShares } from '../reading/reading-shares.ts';
+import { ObjectReading } from '../pacing/object-reading.ts';
+import { ReadingShares } from '../pacing/reading-shares.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { Collection } from './collection.ts';
 import { CONFIG_MAPS_IN, CredentialNames, SECRETS_IN } from './credential-names.ts';

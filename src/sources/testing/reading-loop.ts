@@ -1,6 +1,6 @@
 /** A loop of events in which objects are read, with a clock that only reading moves. */
-import { ObjectReading } from '../reading/object-reading.ts';
-import { ReadingShares } from '../reading/reading-shares.ts';
+import { ObjectReading } from '../pacing/object-reading.ts';
+import { ReadingShares } from '../pacing/reading-shares.ts';
 
 /** Reads objects that take what they say, with turns of the event loop that the test makes. */
 export class ReadingLoop {

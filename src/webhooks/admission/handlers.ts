@@ -1,7 +1,7 @@
 /** The code that decides about reviews, connected. */
 import { apiVersionsOf, MESH_KINDS } from '../../resources/index.ts';
 import { createInjector } from '../injection/index.ts';
-import { jsonPatch } from '../patch/index.ts';
+import { jsonPatch } from '../json-patch/index.ts';
 import { validateRequest } from '../validation/index.ts';
 import { Reviewer } from './reviewer.ts';
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
-import { jsonPatch } from '../patch/index.ts';
+import { jsonPatch } from '../json-patch/index.ts';
 import type { PodObject } from '../types.ts';
 import { createInjector } from './index.ts';
 import { recordOf, recordsOf, textOf } from './pod-shape.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
-import { jsonPatch } from '../patch/index.ts';
+import { jsonPatch } from '../json-patch/index.ts';
 import type { Injector, PodObject } from '../types.ts';
 import { createInjector } from './index.ts';
 import { injected, SETTINGS, webPod, withConfig } from './testing/settings.ts';

@@ -7,7 +7,7 @@ import { CtlError, messageOf } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
 import { fieldPath } from '../../resources/index.ts';
 import { recordOf } from '../injection/index.ts';
-import { jsonPatch } from '../patch/index.ts';
+import { jsonPatch } from '../json-patch/index.ts';
 import type { Injector, PodObject } from '../types.ts';
 import { type Edit, editDocument, offsetOf, stepsOf } from './edit.ts';
 import { type PodTemplate, podTemplates } from './pod-templates.ts';

@@ -1,7 +1,7 @@
 /** Documents as YAML, translated: what is derived from them, and their statuses. */
 import { parseAllDocuments } from 'yaml';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../../resources/kinds/types.ts';
-import { parseResource } from '../../../resources/reading/parse.ts';
+import { parseResource } from '../../../resources/parsing/parse.ts';
 import type { Condition, DesiredStatus } from '../status-types.ts';
 import { GatewayApiTranslator } from '../translator.ts';
 

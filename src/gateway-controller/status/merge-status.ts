@@ -4,9 +4,9 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import { isObject } from '../core/objects.ts';
+import { isObject } from '../../core/objects.ts';
+import { type DesiredStatus, recordsOf, type StatusFields } from '../types.ts';
 import type { StatusRules } from './status-writer.ts';
-import { type DesiredStatus, recordsOf, type StatusFields } from './types.ts';
 
 /** Whether an entry of a list belongs to this controller, by the reference in it. */
 export type IsOwn = (entry: Readonly<Record<string, unknown>>, reference: unknown) => boolean;

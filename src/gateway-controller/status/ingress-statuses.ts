@@ -3,11 +3,11 @@
  * external-dns and people learn where an Ingress is reached.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { v1Type } from '../kubernetes/index.ts';
-import { KindObjects } from './kind-objects.ts';
+import { v1Type } from '../../kubernetes/index.ts';
+import { KindObjects } from '../kind-objects.ts';
+import type { StatusControllerOptions } from '../types.ts';
 import { apiFields } from './merge-status.ts';
 import { type StatusRules, StatusWriter } from './status-writer.ts';
-import type { StatusControllerOptions } from './types.ts';
 
 const INGRESSES = v1Type('networking.k8s.io', 'Ingress', 'ingresses');
 

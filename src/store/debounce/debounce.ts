@@ -12,8 +12,8 @@
  * alone.
  */
 
-import type { Clock, Timer } from '../core/clock.ts';
-import type { ResourceKey } from '../resources/index.ts';
+import type { Clock, Timer } from '../../core/clock.ts';
+import type { ResourceKey } from '../../resources/index.ts';
 
 /** Counted by the metrics `cfg_runtime_strategy_*`. */
 export interface DebounceHooks {

@@ -1,5 +1,5 @@
 /** What the deployment of a Gateway adds to the status that is computed from documents. */
-import { type DesiredStatus, recordsOf, type StatusFields } from './types.ts';
+import { type DesiredStatus, recordsOf, type StatusFields } from '../types.ts';
 
 export interface Complaint {
   readonly reason: string;

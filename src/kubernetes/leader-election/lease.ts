@@ -1,9 +1,9 @@
 /** One Lease of an API server (coordination.k8s.io/v1): read, written and watched for a leader election. */
-import { createFailureLog, type Log } from '../core/log.ts';
-import { ApiError } from './api-error.ts';
-import type { KubernetesClient } from './client.ts';
-import { Informer } from './informer/informer.ts';
-import { type KubernetesObject, v1Type } from './objects.ts';
+import { createFailureLog, type Log } from '../../core/log.ts';
+import { ApiError } from '../api-error.ts';
+import type { KubernetesClient } from '../client.ts';
+import { Informer } from '../informer/informer.ts';
+import { type KubernetesObject, v1Type } from '../objects.ts';
 
 /** Fields of a Lease's spec that are written; others are kept as they are. */
 export interface LeaseSpec {

@@ -15,11 +15,11 @@
  * renews its own. Only a replica that has just started creates the Lease and leads at once. A Lease without a holder
  * is free at once only if its holder has given it up; after an edit by hand it is taken for held as well.
  */
-import { backoff } from '../core/backoff.ts';
-import { type Clock, sleep, type Timer } from '../core/clock.ts';
-import { oneLineOf } from '../core/errors.ts';
-import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
-import { ApiError, ConnectionError } from './api-error.ts';
+import { backoff } from '../../core/backoff.ts';
+import { type Clock, sleep, type Timer } from '../../core/clock.ts';
+import { oneLineOf } from '../../core/errors.ts';
+import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import { ApiError, ConnectionError } from '../api-error.ts';
 import { type Lease, type LeaseAccess, type LeaseSpec, microTime } from './lease.ts';
 
 /** How long a Lease that nobody renews is left to its holder, ms. */

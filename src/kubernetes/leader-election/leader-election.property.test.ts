@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { GOOD_NETWORK, LeaseSimulation, type Network } from './testing/lease-simulation.ts';
+import { GOOD_NETWORK, LeaseSimulation, type Network } from '../testing/lease-simulation.ts';
 
 /** What happens at one moment; a number chooses the replica. */
 type Step =

@@ -4,13 +4,13 @@
  * written once.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { oneLineOf } from '../core/errors.ts';
-import { TokenBucket } from '../core/fairness/token-bucket.ts';
-import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
-import type { Outcome } from '../core/work-queue.ts';
-import { ApiError, Controller, type KubernetesClient, type KubernetesObject } from '../kubernetes/index.ts';
-import type { StatusObject } from './kind-objects.ts';
-import type { DesiredStatus, DesiredStatuses, StatusFields } from './types.ts';
+import { oneLineOf } from '../../core/errors.ts';
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
+import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import type { Outcome } from '../../core/work-queue.ts';
+import { ApiError, Controller, type KubernetesClient, type KubernetesObject } from '../../kubernetes/index.ts';
+import type { StatusObject } from '../kind-objects.ts';
+import type { DesiredStatus, DesiredStatuses, StatusFields } from '../types.ts';
 
 export interface StatusObjects {
   get(key: string): StatusObject | undefined;

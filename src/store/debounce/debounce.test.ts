@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { fakeClock } from '../core/testing/fake-clock.ts';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { createDebouncer, type DebounceHooks } from './debounce.ts';
 
 /** A clock that is moved to points in time. */

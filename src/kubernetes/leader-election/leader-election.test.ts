@@ -1,8 +1,8 @@
 /** Leader election among simulated replicas: who leads, when another takes over, and what the Lease says. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ApiError } from './api-error.ts';
-import { LeaseSimulation, type Replica, type ReplicaOptions } from './testing/lease-simulation.ts';
+import { ApiError } from '../api-error.ts';
+import { LeaseSimulation, type Replica, type ReplicaOptions } from '../testing/lease-simulation.ts';
 
 const SECOND = 1000;
 

@@ -1,14 +1,14 @@
 /** A Lease of a scripted API server: the requests that are made, and what is made of the answers. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import type { Clock } from '../core/clock.ts';
-import { fakeClock } from '../core/testing/fake-clock.ts';
-import { waitUntil } from '../core/testing/wait-until.ts';
-import { KubernetesClient } from './client.ts';
-import { Connection } from './connection.ts';
+import type { Clock } from '../../core/clock.ts';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
+import { waitUntil } from '../../core/testing/wait-until.ts';
+import { KubernetesClient } from '../client.ts';
+import { Connection } from '../connection.ts';
+import { fastClock } from '../testing/fast-clock.ts';
+import { ScriptedApiServer } from '../testing/scripted-api-server.ts';
 import { createLeaseAccess, type Lease, type LeaseSpec } from './lease.ts';
-import { fastClock } from './testing/fast-clock.ts';
-import { ScriptedApiServer } from './testing/scripted-api-server.ts';
 
 const LEASES = '/apis/coordination.k8s.io/v1/leases';
 const PATH = '/apis/coordination.k8s.io/v1/namespaces/mesh-system/leases';
