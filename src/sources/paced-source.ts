@@ -1,8 +1,8 @@
 /**
  * A source whose changes cannot keep others from taking effect. Each change prolongs the wait for quiet that comes
- * before a publication (`store/debounce/debounce.ts`), so one source that never is quiet would delay the changes of all. What it
- * sends too often is collected, the newest by key, and passed on at common moments: between two of them it is quiet,
- * however many such sources there are.
+ * before a publication (`store/debounce/debounce.ts`), so one source that never is quiet would delay the changes of
+ * all. What it sends too often is collected, the newest by key, and passed on at common moments: between two of them it
+ * is quiet, however many such sources there are.
  */
 import type { Clock, Timer } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
