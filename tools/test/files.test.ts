@@ -3,8 +3,9 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import type { Outcome } from './files.ts';
 
 const LEAVES_SERVER = `
   import { test } from 'node:test';
@@ -15,24 +16,72 @@ const LEAVES_SERVER = `
   });
 `;
 
-test('a run ends although a failed test has left a server open', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'meshd-run-'));
-  t.after(() => rm(folder, { recursive: true }));
-  const file = join(folder, 'leaves.test.ts');
-  await writeFile(file, LEAVES_SERVER);
+/** Runs files in a process of its own: a run inside of another one would skip its files. */
+async function outcomeOf(folder: string, files: Readonly<Record<string, string>>, more: object): Promise<unknown> {
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+  const paths = Object.keys(files).map((name) => join(folder, name));
   const script = `
     import { runTests } from ${JSON.stringify(join(import.meta.dirname, 'files.ts'))};
     const signal = new AbortController().signal;
-    const options = { folder: ${JSON.stringify(folder)}, concurrency: 1, timeoutMs: 60_000, verbose: false, signal };
-    const outcome = await runTests({ files: [${JSON.stringify(file)}], ...options });
+    const options = { concurrency: 1, timeoutMs: 60_000, verbose: false, signal, ...${JSON.stringify({ folder, ...more })} };
+    const outcome = await runTests({ files: ${JSON.stringify(paths)}, ...options });
     process.stdout.write('\\n' + JSON.stringify(outcome));
   `;
-  // A run inside of another one would skip its files.
   const { NODE_TEST_CONTEXT: _, ...outer } = process.env;
-  const env = { ...outer, TEST_GRACE_MS: '500' };
   const runner = join(folder, 'run.mjs');
   await writeFile(runner, script);
-  const { stdout } = await promisify(execFile)(process.execPath, [runner], { env });
-  const outcome: unknown = JSON.parse(stdout.split('\n').at(-1) ?? '');
+  const { stdout } = await promisify(execFile)(process.execPath, [runner], { env: { ...outer, TEST_GRACE_MS: '500' } });
+  return JSON.parse(stdout.split('\n').at(-1) ?? '');
+}
+
+async function emptyFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'meshd-run-'));
+  t.after(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+test('a run ends although a failed test has left a server open', async (t) => {
+  const outcome = await outcomeOf(await emptyFolder(t), { 'leaves.test.ts': LEAVES_SERVER }, {});
   assert.deepEqual(outcome, { passed: 0, failed: 1, skipped: 0, failures: ['leaves.test.ts: fails'] });
+});
+
+/** Passes in a process that is not shared. */
+const alone = (more: string) => `
+  import { test } from 'node:test';
+  ${more}
+  globalThis.files = (globalThis.files ?? 0) + 1;
+  test('is alone', () => { if (globalThis.files !== 1) throw new Error('shared'); });
+`;
+
+/** Passes as the file of this number in a process. */
+const shared = (number: number) => `
+  import { test } from 'node:test';
+  import state from './state.mjs';
+  state.files = (state.files ?? 0) + 1;
+  test('is not alone', () => { if (state.files < ${number}) throw new Error(state.files + ' files'); });
+`;
+
+test('small files share a process, except those that change it or have hooks', async (t) => {
+  const folder = await emptyFolder(t);
+  await writeFile(join(folder, 'state.mjs'), 'export default {};');
+  const files = {
+    'shared-1.test.ts': shared(1),
+    'alone-1.test.ts': alone(''),
+    'alone-2.test.ts': alone("import { before } from 'node:test';\nbefore(() => {});"),
+    'shared-2.test.ts': shared(2),
+  };
+  const outcome = await outcomeOf(folder, files, { together: true });
+  assert.deepEqual(outcome, { passed: 4, failed: 0, skipped: 0, failures: [] });
+});
+
+test('a file that cannot be loaded is one failure of those that share its process', async (t) => {
+  const files = {
+    'first.test.ts': `import { test } from 'node:test'; test('first', () => { throw new Error('on purpose'); });`,
+    'broken.test.ts': `throw new Error('on purpose');`,
+    'last.test.ts': `import { test } from 'node:test'; test('last', () => {});`,
+  };
+  const outcome = (await outcomeOf(await emptyFolder(t), files, { together: true })) as Outcome;
+  assert.deepEqual([outcome.passed, outcome.failed], [1, 2]);
+  assert.match(outcome.failures.join('\n'), /first\.test\.ts: first/);
+  assert.match(outcome.failures.join('\n'), /load .*broken\.test\.ts/);
 });

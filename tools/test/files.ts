@@ -1,7 +1,10 @@
-/** Runs test files with the test runner of Node.js, each in its own process, and prints failures. */
-import { relative } from 'node:path';
+/** Runs test files with the test runner of Node.js, each or several in a process, and prints failures. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { run } from 'node:test';
 import { inspect } from 'node:util';
+import { batchFiles } from './batches.ts';
 
 export interface Outcome {
   readonly passed: number;
@@ -23,6 +26,8 @@ export interface TestRun {
   readonly signal: AbortSignal;
   /** Also prints passed tests. */
   readonly verbose: boolean;
+  /** Files that can share a process do. Default false. */
+  readonly together?: boolean | undefined;
 }
 
 /** The largest output of a file that is kept, in characters. It is printed when the file fails. */
@@ -46,7 +51,22 @@ function errorText(error: unknown): string {
 }
 
 export async function runTests(options: TestRun): Promise<Outcome> {
-  const { files, folder, concurrency, timeoutMs, verbose, signal } = options;
+  if (!options.together) return runFiles(options, options.files, new Map());
+  const scratch = await mkdtemp(join(tmpdir(), 'meshd-batches-'));
+  try {
+    const { files, batchOf } = batchFiles(options.files, scratch);
+    return await runFiles(options, files, batchOf);
+  } finally {
+    await rm(scratch, { recursive: true });
+  }
+}
+
+async function runFiles(
+  options: TestRun,
+  files: readonly string[],
+  batchOf: ReadonlyMap<string, string>,
+): Promise<Outcome> {
+  const { folder, concurrency, timeoutMs, verbose, signal } = options;
   const outputs = new Map<string, string>();
   const failures: string[] = [];
   const failed = new Set<string>();
@@ -63,7 +83,11 @@ export async function runTests(options: TestRun): Promise<Outcome> {
   };
   events.on('test:stdout', collect);
   events.on('test:stderr', collect);
+  const addDuration = (file: string | undefined, ms: number) => {
+    if (file !== undefined) durations.set(where(file), (durations.get(where(file)) ?? 0) + ms);
+  };
   events.on('test:pass', ({ name, file, nesting, details, skip }) => {
+    if (nesting === 0) addDuration(file, details.duration_ms);
     if (!verbose || nesting > 0) return;
     const note = skip === undefined ? `${Math.round(details.duration_ms)} ms` : `skipped: ${skip}`;
     print(`  ok  ${where(file)}: ${name} (${note})`);
@@ -72,12 +96,12 @@ export async function runTests(options: TestRun): Promise<Outcome> {
     // The name of a failure of a whole file is its path.
     const failure = name === file ? where(file) : `${where(file)}: ${name}`;
     failures.push(failure);
-    if (file !== undefined) failed.add(file);
+    if (file !== undefined) failed.add(batchOf.get(file) ?? file);
     print(`  FAIL ${failure}\n    ${errorText(details.error)}`);
   });
-  events.on('test:summary', ({ counts, file, duration_ms: duration }) => {
-    // There is one summary for each file, and one without a file for all of them.
-    if (file !== undefined) return void durations.set(where(file), duration);
+  events.on('test:summary', ({ counts, file }) => {
+    // There is one summary for each process, and one without a file for all of them.
+    if (file !== undefined) return;
     outcome.passed = counts.passed;
     outcome.failed = counts.tests - counts.passed - counts.skipped - counts.todo;
     outcome.skipped = counts.skipped + counts.todo;

@@ -72,6 +72,8 @@ interface TestStageOptions {
   readonly first?: readonly string[];
   /** Runs before the first test; what it throws fails the stage. */
   readonly prepare?: () => Promise<void>;
+  /** Files that can share a process do. Default false. */
+  readonly together?: boolean;
   /** Default `runTests`. */
   readonly runner?: typeof runTests;
 }
@@ -90,9 +92,10 @@ function testStage(name: string, options: TestStageOptions): Stage {
       const chosen = filter.length === 0 ? all : all.filter((file) => filter.some((word) => file.includes(word)));
       const files = longestFirst(chosen, options.first ?? []).map((file) => join(REPOSITORY, file));
       if (files.length === 0) return { passed: 0, failed: 0, skipped: 0, failures: [] };
-      const { prepare, runner = runTests, concurrency, timeoutMs, verbose } = options;
+      const { prepare, runner = runTests, concurrency, timeoutMs, verbose, together } = options;
       await prepare?.();
-      return runner({ files, folder: REPOSITORY, concurrency, timeoutMs, verbose, signal: interrupted.signal });
+      const { signal } = interrupted;
+      return runner({ files, folder: REPOSITORY, concurrency, timeoutMs, verbose, signal, together });
     },
   };
 }
@@ -116,8 +119,8 @@ function lintStage(): Stage {
 
 const CORES = availableParallelism();
 /**
- * Tests with programs of their own wait for a third of their time: for timers, drains, watches. With more files at once
- * the cores are crowded, and timeouts inside the programs pass.
+ * Many tests wait for a third of their time: for timers, drains, watches. With more files at once the cores are crowded,
+ * and timeouts inside the programs pass.
  */
 const WAITING_FILES = CORES + 1;
 
@@ -147,9 +150,10 @@ const STAGES: readonly Stage[] = [
   testStage('unit', {
     patterns: ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts'],
     first: ['frame-sequences', 'webhooks/server/hostile', 'reflector-faults', '.property.', 'xds-proxy/', 'sharing'],
-    concurrency: CORES,
+    concurrency: WAITING_FILES,
     timeoutMs: 120_000,
     verbose: false,
+    together: true,
   }),
   testStage('golden', {
     patterns: ['test/golden/**/*.test.ts', 'test/*.test.ts'],
