@@ -23,7 +23,8 @@ async function outcomeOf(folder: string, files: Readonly<Record<string, string>>
   const script = `
     import { runTests } from ${JSON.stringify(join(import.meta.dirname, 'files.ts'))};
     const signal = new AbortController().signal;
-    const options = { concurrency: 1, timeoutMs: 60_000, verbose: false, signal, ...${JSON.stringify({ folder, ...more })} };
+    const more = ${JSON.stringify({ folder, ...more })};
+    const options = { concurrency: 1, timeoutMs: 60_000, verbose: false, signal, ...more };
     const outcome = await runTests({ files: ${JSON.stringify(paths)}, ...options });
     process.stdout.write('\\n' + JSON.stringify(outcome));
   `;

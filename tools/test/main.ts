@@ -119,8 +119,8 @@ function lintStage(): Stage {
 
 const CORES = availableParallelism();
 /**
- * Many tests wait for a third of their time: for timers, drains, watches. With more files at once the cores are crowded,
- * and timeouts inside the programs pass.
+ * Many tests wait for a third of their time: for timers, drains, watches. With more files at once the cores are
+ * crowded, and timeouts inside the programs pass.
  */
 const WAITING_FILES = CORES + 1;
 
