@@ -11,6 +11,7 @@ import { peerAuthenticationOf } from './policies/peer-authentication.ts';
 import { envoyFiltersOf, GATEWAY_NAME, policiesOf } from './policies/workload-policies.ts';
 import type { State } from './registry/state.ts';
 import { workloadAt } from './registry/workload-at.ts';
+import { countEmptySubsets } from './rules/empty-subsets.ts';
 import type { MeshState } from './rules/mesh-state.ts';
 import { gatewayVirtualServices, sourceLabelsOf } from './rules/virtual-services.ts';
 import { type MeshScopes, scopeIdOf } from './scopes/scope-source.ts';
@@ -60,6 +61,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     sourceLabels: (scopeId) => sourceLabels(mesh.memos, scopes.get(scopeId)),
     resources: <K extends Kind>(kind: K) => tableOf(tables, kind),
     findings: () => findingsOf(registry, mesh),
+    clustersWithoutInstances: () => registry.totals.withoutInstances + countEmptySubsets(mesh, registry.endpoints),
     nameConflicts: () => nameConflictsOf(registry, mesh),
   };
 }
@@ -132,7 +134,6 @@ function findingsOf(registry: State, mesh: MeshState): SnapshotFindings {
     endpointsNotReady: totals.notReady,
     endpointsPendingPod: totals.pendingPod,
     endpointsWithoutPod: totals.withoutPod,
-    servicesWithoutInstances: totals.withoutInstances,
     podsWithoutService: registry.unservedPods.size,
     duplicateClusters: totals.duplicateClusters,
     nameConflicts: [...registry.nameConflicts.values(), ...mesh.nameConflicts.values()].reduce(

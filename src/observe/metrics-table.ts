@@ -147,6 +147,14 @@ export const METRICS = {
     type: 'Count',
     meaning: 'Changes of other clusters that waited for up to a second, because a cluster sent too many.',
   },
+  cfg_source_orch_dynamic_converter_success_total: {
+    type: 'Count',
+    meaning: 'Successful resource conversions by a dynamic source.',
+  },
+  cfg_source_orch_dynamic_converter_failure_total: {
+    type: 'Count',
+    meaning: 'Failed resource conversions by a dynamic source.',
+  },
   cfg_source_orch_event_error_total: { type: 'Count', meaning: 'Errors handling an event in a source.' },
 
   ctl_refused_security_documents: {

@@ -12,6 +12,7 @@ export {
   meshKey,
   meshVariable,
   meshVariables,
+  typeUrlOf,
   workloadLabels,
   writtenKind,
 } from './kinds/aliases.ts';

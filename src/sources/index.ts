@@ -1,7 +1,7 @@
 /** Entry point of the sources: where resources come from. */
 
 export { type ConfigRefusal, type ParsedText, parseConfigText } from './config-text.ts';
-export { createDirectorySource } from './directory/directory.ts';
+export { createDirectorySource, type DirectorySourceOptions } from './directory/directory.ts';
 export { createFileValue } from './file-value.ts';
 export {
   type FollowedConfigMap,

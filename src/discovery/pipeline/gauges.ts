@@ -4,7 +4,7 @@ import { systemClock } from '../../core/clock.ts';
 import { XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { DebugSource } from '../../debug/index.ts';
 import type { Metrics } from '../../observe/index.ts';
-import { CORE_KINDS, MESH_KINDS } from '../../resources/index.ts';
+import { CORE_KINDS, MESH_KINDS, typeUrlOf } from '../../resources/index.ts';
 import { staleMs } from '../../sources/index.ts';
 
 /** Gauges of findings: each counts the distinct messages. */
@@ -76,7 +76,7 @@ function sampleModel(source: GaugeSource, metrics: Metrics): void {
   metrics.endpoint_no_pod.set(found.endpointsWithoutPod);
   metrics.ctl_no_ip.set(found.podsWithoutService);
   for (const kind of [...CORE_KINDS, ...MESH_KINDS]) {
-    metrics.cfg_runtime_state_type_instances_total.set({ type: kind }, snapshot.resources(kind).size);
+    metrics.cfg_runtime_state_type_instances_total.set({ type: typeUrlOf(kind) }, snapshot.resources(kind).size);
   }
   metrics.ctl_orch_object_errors.reset();
   for (const { key } of source.problems()) {
@@ -92,7 +92,8 @@ function sampleFindings(source: GaugeSource, metrics: Metrics): void {
     else known.add(message);
   }
   for (const name of FINDING_GAUGES) metrics[name].set(messages.get(name)?.size ?? 0);
-  const { duplicateClusters: duplicates, servicesWithoutInstances: empty } = source.snapshot().findings();
-  metrics.ctl_eds_no_instances.set(empty);
+  const snapshot = source.snapshot();
+  metrics.ctl_eds_no_instances.set(snapshot.clustersWithoutInstances());
+  const { duplicateClusters: duplicates } = snapshot.findings();
   metrics.ctl_duplicate_proxy_clusters.set(duplicates + (messages.get('ctl_duplicate_proxy_clusters')?.size ?? 0));
 }

@@ -62,9 +62,18 @@ test('without the registry Orchestrator only configuration is read from a direct
   const documents = ['ServiceAccount', 'Endpoints', 'Namespace'].map(
     (kind) => `apiVersion: v1\nkind: ${kind}\nmetadata: {name: x}\n`,
   );
+  const unread = [
+    ['apps/v1', 'Deployment'],
+    ['extensions.istio.io/v1alpha1', 'WasmPlugin'],
+  ] as const;
+  for (const [apiVersion, kind] of unread)
+    documents.push(`apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`);
   await writeFile(join(configDir, 'a.yaml'), documents.join('---\n'));
+  const ignored: number[] = [];
   const sources = createSources(
-    configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir }), undefined, [], {}),
+    configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir }), undefined, [], {
+      onIgnored: (count) => ignored.push(count),
+    }),
   );
   context.after(async () => {
     await sources.close();
@@ -84,5 +93,7 @@ test('without the registry Orchestrator only configuration is read from a direct
     removed: () => {},
   });
   assert.deepEqual(told.get('directory'), ['Namespace//x']);
+  // A Deployment is nobody's mistake.
+  assert.deepEqual(ignored, [1]);
   assert.ok(told.get('mock')?.includes('Service/default/hello'));
 });

@@ -10,6 +10,7 @@ import {
   createDirectorySource,
   createKubernetesSource,
   createMockSource,
+  type DirectorySourceOptions,
   type KubernetesSourceOptions,
   ReadingShares,
   type Source,
@@ -23,13 +24,15 @@ import type { Sources } from '../config/sources.ts';
  * comes first.
  * @param connection to the cluster; undefined when no cluster is read
  * @param namespaces that are read from the cluster; empty: all
- * @param serves which Ingresses and Gateways of the cluster are of the mesh; without `servesIngress` no Ingress is read
+ * @param serves which Ingresses and Gateways of the cluster are of the mesh (without `servesIngress` no Ingress is
+ *   read), and who learns of documents that are not read
  */
 export function configuredSources(
   settings: DiscoverySettings,
   connection: Connection | undefined,
   namespaces: readonly string[],
-  serves: Pick<KubernetesSourceOptions, 'onAccess' | 'servesGateway' | 'servesIngress'>,
+  serves: Pick<KubernetesSourceOptions, 'onAccess' | 'servesGateway' | 'servesIngress'> &
+    Pick<DirectorySourceOptions, 'onIgnored'>,
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
   const limits = documentLimits(settings.documentLimitFactor);
@@ -37,18 +40,11 @@ export function configuredSources(
   if (configDir === '' && connection === undefined) log.warn('no --configDir: only built-in registries are read');
   const clock = systemClock;
   const shares = new ReadingShares(clock.now);
+  const { onIgnored, ...served } = serves;
   const directory = (): Source[] => {
     if (configDir === '') return [];
-    const source = createDirectorySource({
-      dir: configDir,
-      cluster,
-      log,
-      clock,
-      resyncMs,
-      serviceApis,
-      limits,
-      shares,
-    });
+    const options = { dir: configDir, cluster, log, clock, resyncMs, serviceApis, limits, shares };
+    const source = createDirectorySource(onIgnored === undefined ? options : { ...options, onIgnored });
     return registries.includes('Orchestrator') && connection === undefined ? [source] : [withoutRegistry(source)];
   };
   const orchestrator = (): Source[] => {
@@ -56,7 +52,7 @@ export function configuredSources(
     const meshKinds = configDir === '';
     const kinds = { useEndpointSlice, meshKinds, serviceApis };
     const options = { cluster, connection, log, clock, resyncMs, namespaces, limits, shares, ...kinds };
-    return [...directory(), createKubernetesSource({ ...options, ...serves })];
+    return [...directory(), createKubernetesSource({ ...options, ...served })];
   };
   const sources = registries.flatMap((registry) => {
     if (registry === 'Orchestrator') return orchestrator();

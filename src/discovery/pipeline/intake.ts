@@ -94,14 +94,16 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const translation = createTranslation(settings, (key) => store.get(key));
   translation.configure(mesh);
   const serves = servedBy(translation, mesh, changed);
-  const sources = createSources(configuredSources(settings, connection, namespaces, serves));
+  const meter = new SourceMeter(metrics);
+  const sources = createSources(
+    configuredSources(settings, connection, namespaces, { ...serves, onIgnored: meter.ignored }),
+  );
   const remotes = configuredRemotes(settings, connection, namespaces, {
     sources,
     onDelayed: (changes) => metrics.ctl_remote_cluster_delayed_changes_total.inc(changes),
   });
   const refusedDocuments = new RefusedDocuments();
-  const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies, refusedDocuments);
-  const meter = new SourceMeter(metrics);
+  const store = createLoggedStore(settings, rootNamespace, sources, { refusedPolicies, refusedDocuments, meter });
 
   const applied = (summary: AppliedSummary, seenAt?: number): void => {
     meter.applied(summary);
@@ -166,10 +168,18 @@ function createLoggedStore(
   { clusterID: cluster, appNamespace }: DiscoverySettings,
   rootNamespace: string,
   sources: Sources,
-  refusedPolicies: RefusedPolicies,
-  refusedDocuments: RefusedDocuments,
+  {
+    refusedPolicies,
+    refusedDocuments,
+    meter,
+  }: {
+    readonly refusedPolicies: RefusedPolicies;
+    readonly refusedDocuments: RefusedDocuments;
+    readonly meter: SourceMeter;
+  },
 ): Store {
   const log = problemLog();
+  const shared = sharedLog();
   return createStore({
     sources: [...sources.all, ...[KEY_SET_SOURCE, REGISTRATION_SOURCE].map((id) => ({ id, cluster }))],
     cluster,
@@ -185,7 +195,10 @@ function createLoggedStore(
       log.resolved(problem);
       if (source === OWN_CLUSTER_SOURCE) refusedDocuments.resolved(problem);
     },
-    onShared: sharedLog(),
+    onShared: (key, documents) => {
+      shared(key, documents);
+      meter.ignored(1);
+    },
     onTakeover: takeoverLog(),
     onWarnings: warningLog(),
   });

@@ -228,10 +228,17 @@ describe('observers', () => {
     assert.equal(await value('ctl_orch_reg_events{type="Endpoints",event="add"}'), 1);
     assert.equal(await value('ctl_orch_cfg_events{type="VirtualService",event="delete"}'), 1);
     assert.equal(await value('cfg_source_orch_event_error_total'), 1);
+    assert.equal(await value('cfg_source_orch_dynamic_converter_success_total'), 2);
+    assert.equal(await value('cfg_source_orch_dynamic_converter_failure_total'), 1);
     assert.equal(await value('cfg_runtime_processor_event_span_duration_milliseconds_sum'), 30);
     assert.equal(await value('ctl_inbound_updates{type="eds"}'), 2);
     assert.equal(await value('ctl_inbound_updates{type="svc"}'), 1);
     assert.equal(await value('ctl_inbound_updates{type="config"}'), 1);
+    assert.equal(await value('ctl_total_orch_object_errors'), 1);
+    assert.equal(await value('ctl_total_rejected_configs'), 1);
+    // Ignored documents are no errors of conversion.
+    meter.ignored(2);
+    assert.equal(await value('ctl_total_rejected_configs'), 3);
     assert.equal(await value('ctl_total_orch_object_errors'), 1);
   });
 });
@@ -278,7 +285,12 @@ describe('sampled gauges', () => {
     sampleGauges(source, metrics);
     assert.equal(await value('ctl_services'), 2);
     assert.equal(await value('ctl_eds_no_instances'), 1);
-    assert.equal(await value('cfg_runtime_state_type_instances_total{type="Service"}'), 2);
+    const instances = (type: string) =>
+      value(`cfg_runtime_state_type_instances_total{type="type.googleapis.com/${type}"}`);
+    assert.equal(await instances('k8s.io.api.core.v1.Service'), 2);
+    assert.equal(await instances('k8s.io.api.discovery.v1.EndpointSlice'), 0);
+    assert.equal(await instances('mesh.networking.v1alpha3.VirtualService'), 0);
+    assert.equal(await instances('mesh.security.v1beta1.PeerAuthentication'), 0);
     assert.equal(await value('ctl_xds_lds_reject'), 2);
     assert.equal(await value('ctl_xds_rds_reject'), 4);
     assert.equal(await value('ctl_vservice_dup_domain'), 1);

@@ -276,13 +276,21 @@ export class SourceMeter {
       }
       this.#lastEventAt = eventTime;
       metrics.cfg_runtime_processor_events_processed_total.inc();
-      if (effect === 'invalid') metrics.cfg_source_orch_event_error_total.inc();
-      else metrics.cfg_source_orch_event_success_total.inc();
+      if (effect === 'invalid') {
+        metrics.cfg_source_orch_event_error_total.inc();
+        metrics.cfg_source_orch_dynamic_converter_failure_total.inc();
+      } else metrics.cfg_source_orch_event_success_total.inc();
+      if (effect === 'add' || effect === 'update') metrics.cfg_source_orch_dynamic_converter_success_total.inc();
       if (kind === undefined) continue;
       const counter = REGISTRY_KINDS.has(kind) ? metrics.ctl_orch_reg_events : metrics.ctl_orch_cfg_events;
       counter.inc({ type: kind, event: effect });
     }
   }
+
+  /** Documents are valid, or look as if they were meant for the mesh, and have no effect. */
+  readonly ignored = (documents: number): void => {
+    this.#metrics.ctl_total_rejected_configs.inc(documents);
+  };
 
   applied(summary: AppliedSummary): void {
     const { ctl_total_orch_object_errors, ctl_total_rejected_configs, ctl_inbound_updates } = this.#metrics;

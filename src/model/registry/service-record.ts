@@ -10,6 +10,7 @@ import { withClusterAddresses } from '../addresses/cluster-addresses.ts';
 import { type Counts, countBy, NO_COUNTS } from '../common/counts.ts';
 import { deepEqual, keepIfEqual } from '../common/equal.ts';
 import { compareText, lowerBound } from '../common/order.ts';
+import { emptyPorts } from '../endpoints/empty-ports.ts';
 import { EndpointCollector, type EndpointPart, type PartPlan } from '../endpoints/endpoint-part.ts';
 import { type Definer, type EndpointIndexes, endpointPlans } from '../endpoints/endpoints.ts';
 import { definitionOf, mergeDefinitions } from '../services/definitions.ts';
@@ -25,6 +26,7 @@ export interface ServiceFacts {
   readonly pendingPod: number;
   readonly withoutPod: number;
   readonly duplicates: number;
+  /** Clusters without endpoints, subsets apart. */
   readonly withoutInstances: number;
 }
 
@@ -285,7 +287,7 @@ function readsOf(own: ReadonlySet<string>, parts: ServiceRecord['parts']): Reado
 }
 
 function factsOf(
-  { resolution }: Service,
+  service: Service,
   parts: ServiceRecord['parts'],
   endpoints: readonly Endpoint[],
   duplicates: number,
@@ -301,6 +303,6 @@ function factsOf(
     pendingPod += part.pendingPod;
     withoutPod += part.withoutPod;
   }
-  const withoutInstances = resolution === 'eds' && endpoints.length === 0 ? 1 : 0;
+  const withoutInstances = service.resolution === 'eds' ? emptyPorts(service, endpoints).length : 0;
   return { notReady, pendingPod, withoutPod, duplicates, withoutInstances };
 }

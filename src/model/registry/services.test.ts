@@ -329,5 +329,24 @@ test('pods without a service at their address are counted', () => {
   const { snapshot } = step(emptyMesh(), [service('a/web'), endpoints('a/web', ['10.0.0.1']), pod('a/p', '10.0.0.1')]);
   assert.equal(snapshot.findings().podsWithoutService, 0);
   assert.equal(step(snapshot, [], ['Endpoints/a/web']).snapshot.findings().podsWithoutService, 1);
-  assert.equal(step(snapshot, [], ['Endpoints/a/web']).snapshot.findings().servicesWithoutInstances, 1);
+});
+
+test('clusters without instances are counted by port and subset', () => {
+  const { snapshot } = step(emptyMesh(), [service('a/web'), endpoints('a/web', ['10.0.0.1']), pod('a/p', '10.0.0.1')]);
+  assert.equal(snapshot.clustersWithoutInstances(), 0);
+  const ports = [80, 81, 82].map((port) => ({ name: `http-${port}`, port }));
+  ports.push({ ...{ protocol: 'UDP' }, name: 'udp', port: 53 });
+  const wide = step(snapshot, [service('a/wide', { ports })]).snapshot;
+  assert.equal(wide.clustersWithoutInstances(), 3);
+  const subsets = [
+    { name: 'all', labels: {} },
+    { name: 'none', labels: { version: 'v9' } },
+  ];
+  const rules = ['a', 'b'].map((namespace) =>
+    resource('DestinationRule', `${namespace}/web`, { host: 'web.a.svc.cluster.local', subsets }),
+  );
+  const ruled = step(wide, rules).snapshot;
+  // Two namespaces have a subset of the name: it is one cluster.
+  assert.equal(ruled.clustersWithoutInstances(), 4);
+  assert.equal(step(ruled, [], ['Endpoints/a/web']).snapshot.clustersWithoutInstances(), 6);
 });

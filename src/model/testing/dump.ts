@@ -48,6 +48,7 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
     places: [...snapshot.localityNames].sort(),
     sourceLabels: scopes.map(({ id }) => snapshot.sourceLabels(id)),
     findings: snapshot.findings(),
+    withoutInstances: snapshot.clustersWithoutInstances(),
     nameConflicts: snapshot.nameConflicts(),
   };
 }

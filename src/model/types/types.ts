@@ -44,7 +44,6 @@ export interface SnapshotFindings {
   readonly endpointsNotReady: number;
   readonly endpointsPendingPod: number;
   readonly endpointsWithoutPod: number;
-  readonly servicesWithoutInstances: number;
   readonly podsWithoutService: number;
   readonly duplicateClusters: number;
   /** See {@link Snapshot.nameConflicts}. */
@@ -160,6 +159,8 @@ export interface Snapshot extends MeshSnapshot {
   readonly localityNames: ReadonlySet<string>;
   resources<K extends Kind>(kind: K): PMap<Resource<K>>;
   findings(): SnapshotFindings;
+  /** The number of clusters, subsets included, whose endpoints are discovered and of which there are none. */
+  clustersWithoutInstances(): number;
   /** Documents that use names owned by others, by name and document. */
   nameConflicts(): readonly NameConflict[];
 }

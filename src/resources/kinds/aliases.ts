@@ -16,7 +16,16 @@
  *
  * Readers therefore use mesh names only, and either spelling selects either spelling.
  */
-import { CORE_KINDS, INGRESS_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS, SERVICE_API_KINDS } from './kinds.ts';
+import {
+  CORE_KINDS,
+  type CoreKind,
+  INGRESS_KINDS,
+  type Kind,
+  MESH_KINDS,
+  type MeshKind,
+  SECURITY_KINDS,
+  SERVICE_API_KINDS,
+} from './kinds.ts';
 
 const NETWORKING_API = 'networking.mesh.io/v1alpha3';
 const SECURITY_API = 'security.mesh.io/v1beta1';
@@ -63,6 +72,14 @@ export function apiVersionsOf(kind: Kind): readonly string[] {
   const [canonical, group] = SECURITY.has(kind) ? [SECURITY_API, 'security'] : [NETWORKING_API, 'networking'];
   const all = ['mesh.io', 'istio.io'].flatMap((domain) => [...MESH_VERSIONS].map((v) => `${group}.${domain}/${v}`));
   return [canonical, ...all.filter((version) => version !== canonical)];
+}
+
+/** The type URL of a kind, as in metrics: of the message that its API group defines. */
+export function typeUrlOf(kind: MeshKind | CoreKind): string {
+  const [group = '', version = group] = (apiVersionsOf(kind)[0] ?? '').split('/');
+  const service = group.slice(0, Math.max(0, group.indexOf('.')));
+  const package_ = group.endsWith('.mesh.io') ? `mesh.${service}` : `k8s.io.api.${service === '' ? 'core' : service}`;
+  return `type.googleapis.com/${package_}.${version}.${kind}`;
 }
 
 /** The `kind` that documents of a kind have: two API groups have a `Gateway`. */

@@ -38,6 +38,8 @@ export interface DirectorySourceOptions {
   readonly limits?: DocumentLimits;
   /** The time that reading took by namespace, where several sources share it. */
   readonly shares?: ReadingShares;
+  /** Called with the number of documents that were perhaps meant for the mesh and are not read, when they appear. */
+  readonly onIgnored?: (documents: number) => void;
 }
 
 /**
@@ -133,7 +135,8 @@ class DirectorySource implements Source {
       },
       onScanDue: () => this.#look(),
     });
-    this.#reader = new DirectoryReader({ root, log, settling: this.#settling, serviceApis, limits });
+    const { onIgnored = () => {} } = options;
+    this.#reader = new DirectoryReader({ root, log, settling: this.#settling, serviceApis, limits, onIgnored });
     this.#backlog = new FileBacklog({
       shares: options.shares ?? new ReadingShares(clock.now),
       namespaceOf: (path) => this.#reader.namespaceOf(path),

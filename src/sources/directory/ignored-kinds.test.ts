@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ParsedResource } from '../../resources/index.ts';
-import { createIgnoredKinds } from './ignored-kinds.ts';
+import { createIgnoredKinds, newlyIgnored } from './ignored-kinds.ts';
 
 function loggedKinds() {
   const lines: string[] = [];
@@ -42,4 +42,12 @@ test('however many kinds there are, the lines are bounded', () => {
   kinds.tell();
   assert.equal(lines.length, 201);
   assert.match(lines.at(-1) ?? '', /^warn .*more than 200 kinds/);
+});
+
+test('documents that were perhaps meant for the mesh count when they appear, not each time the file is read', () => {
+  const other = ignored('apps/v1 Deployment', '/a.yaml', 3);
+  const one = ignored('telemetry.istio.io/v1 Telemetry', '/a.yaml', 1, 'not served');
+  assert.equal(newlyIgnored([], [other, one, one]), 2);
+  assert.equal(newlyIgnored([other, one, one], [one, other, one]), 0);
+  assert.equal(newlyIgnored([one], [one, one, one]), 2);
 });

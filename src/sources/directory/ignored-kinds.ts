@@ -48,3 +48,21 @@ export function createIgnoredKinds(log: Pick<Log, 'info' | 'warn'>): IgnoredKind
     },
   };
 }
+
+/** The number of documents that were perhaps meant for the mesh and that an earlier reading of the file did not have. */
+export function newlyIgnored(before: readonly ParsedResource[], after: readonly ParsedResource[]): number {
+  const known = concerningKinds(before);
+  let count = 0;
+  for (const [what, number] of concerningKinds(after)) count += Math.max(0, number - (known.get(what) ?? 0));
+  return count;
+}
+
+function concerningKinds(documents: readonly ParsedResource[]): Map<string, number> {
+  const numbers = new Map<string, number>();
+  for (const document of documents) {
+    if (!('ignored' in document) || document.ignored.concern === undefined) continue;
+    const { what } = document.ignored;
+    numbers.set(what, (numbers.get(what) ?? 0) + 1);
+  }
+  return numbers;
+}

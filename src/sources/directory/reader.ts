@@ -15,7 +15,7 @@ import {
 } from '../../resources/index.ts';
 import { indexingTime } from '../pacing/indexing-time.ts';
 import { type FilePart, SOURCE } from './documents.ts';
-import { createIgnoredKinds } from './ignored-kinds.ts';
+import { createIgnoredKinds, newlyIgnored } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';
 import { readResourceFile, type UnreadableFile } from './read-file.ts';
 import { isDetour, type Scan, type ScannedFile, statBelow } from './scan.ts';
@@ -50,6 +50,8 @@ export interface DirectoryReaderOptions {
   /** Whether documents of the Gateway API are read. */
   readonly serviceApis: boolean;
   readonly limits: DocumentLimits;
+  /** Called with the number of documents that were perhaps meant for the mesh, are not read, and were not there before. */
+  readonly onIgnored?: (documents: number) => void;
 }
 
 export class DirectoryReader {
@@ -57,6 +59,7 @@ export class DirectoryReader {
   readonly #settling: SettlingPolicy;
   readonly #serviceApis: boolean;
   readonly #limits: DocumentLimits;
+  readonly #onIgnored: (documents: number) => void;
   readonly #ledger = createLedger();
   readonly #ignored: ReturnType<typeof createIgnoredKinds>;
   readonly #known = new Map<string, KnownFile>();
@@ -68,6 +71,7 @@ export class DirectoryReader {
     this.#settling = options.settling;
     this.#serviceApis = options.serviceApis;
     this.#limits = options.limits;
+    this.#onIgnored = options.onIgnored ?? (() => {});
     this.#ignored = createIgnoredKinds(options.log);
   }
 
@@ -202,15 +206,21 @@ export class DirectoryReader {
     eventTime: number,
     isStart: boolean,
   ): boolean {
-    const found = parts.flatMap((part) => part.found);
-    const documents = this.#serviceApis ? found : found.map(withoutServiceApis);
+    const documents = this.#documentsIn(parts);
     const looksIncomplete = !isStart && this.#ledger.isSuspicious(path, documents);
     if (looksIncomplete && !this.#settling.acceptsIncomplete(path, file, eventTime)) return false;
     this.#settling.clear(path);
+    const ignored = newlyIgnored(this.#documentsIn(this.#known.get(path)?.parts ?? []), documents);
+    if (ignored > 0) this.#onIgnored(ignored);
     this.#known.set(path, { signature: file.signature, parts });
     this.#ignored.note(documents);
     this.#ledger.put(path, { documents });
     return true;
+  }
+
+  #documentsIn(parts: readonly FilePart[]): readonly ParsedResource[] {
+    const found = parts.flatMap((part) => part.found);
+    return this.#serviceApis ? found : found.map(withoutServiceApis);
   }
 
   /** Events for all that has changed since the last call. */
