@@ -81,12 +81,27 @@ export interface GoldenInput {
 
 /** Reads an `in.yaml`. Throws for any mistake in it, because a golden test of nothing would always pass. */
 export function readInput(file: string): GoldenInput {
+  return inputOf(readParts(file));
+}
+
+/** An `in.yaml` as it is written. */
+export interface GoldenParts {
+  readonly file: string;
+  readonly golden: z.output<typeof header>['golden'];
+  /** The documents after the header. */
+  readonly documents: readonly unknown[];
+}
+
+export function readParts(file: string): GoldenParts {
   const documents = parseAllDocuments(readFileSync(file, 'utf8'));
   for (const { errors } of documents) if (errors[0] !== undefined) throw new Error(`${file}: ${errors[0].message}`);
   const [first, ...rest] = documents.map((document) => document.toJS() as unknown);
-  const { golden } = header.parse(first);
+  return { file, golden: header.parse(first).golden, documents: rest };
+}
+
+export function inputOf({ file, golden, documents }: GoldenParts): GoldenInput {
   return {
-    snapshot: snapshotOf(golden, readResources(file, rest)),
+    snapshot: snapshotOf(golden, readResources(file, documents)),
     proxies: new Map(Object.entries(golden.proxies).map(([name, fields]) => [name, proxyNode(name, fields)])),
     show: golden.show,
   };

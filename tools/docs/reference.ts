@@ -17,6 +17,7 @@ import {
   meshIptablesEnv,
 } from '../../src/settings/index.ts';
 import { ANNOTATIONS_WITHOUT_EFFECT } from '../../src/webhooks/injection/index.ts';
+import { fieldSections } from '../coverage/fields-page.ts';
 import { documentedAnnotations } from './annotations.ts';
 
 /** A Markdown table whose columns are aligned, as the formatter wants it. */
@@ -199,8 +200,20 @@ function annotationsPage(): string {
   );
 }
 
+const ABOUT_FIELDS = [
+  '`effect`: the field changes what proxies and agents get. `reported`: the field has no effect in this version, and',
+  'its author is told so: in the log, at `/debug/configz` and by the validating webhook. `Shown by` names a golden test',
+  'of the repository whose result differs without the field, or says why none does. An object that is at several',
+  'places of a kind, such as a traffic policy, is listed at the first one.',
+].join('\n');
+
+function fieldsPage(): string {
+  return page('Fields', ABOUT_FIELDS, ...fieldSections(table));
+}
+
 function indexPage(): string {
   const pages = [
+    ['fields.md', 'fields of all kinds, of the mesh configuration and of proxy configurations'],
     ['flags.md', 'flags of every command'],
     ['variables.md', 'environment variables of both programs'],
     ['annotations.md', 'annotations and labels of Pods that sidecar injection reads'],
@@ -215,6 +228,7 @@ function indexPage(): string {
 export function referencePages(): ReadonlyMap<string, string> {
   return new Map([
     ['README.md', indexPage()],
+    ['fields.md', fieldsPage()],
     ['flags.md', flagsPage()],
     ['variables.md', variablesPage()],
     ['annotations.md', annotationsPage()],

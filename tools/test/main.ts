@@ -100,7 +100,7 @@ function testStage(name: string, options: TestStageOptions): Stage {
   };
 }
 
-/** What the linter cannot check is part of its stage: wide lines, and the documents. */
+/** What the linter cannot check is part of its stage: wide lines, fields without a test, and the documents. */
 function lintStage(): Stage {
   const linter = programStage('lint', 'biome', 'check', '--error-on-warnings', '.');
   return {
@@ -108,9 +108,10 @@ function lintStage(): Stage {
     async run(filter) {
       // Loaded here: it loads both programs for their tables.
       const { documentProblems, writeReference } = await import('../docs/problems.ts');
+      const { coverageProblems } = await import('../coverage/problems.ts');
       if (process.env.UPDATE_REFERENCE === '1') writeReference(REPOSITORY);
       const outcome = await linter.run(filter);
-      const problems = [...wideLines(REPOSITORY), ...documentProblems(REPOSITORY)];
+      const problems = [...wideLines(REPOSITORY), ...coverageProblems(REPOSITORY), ...documentProblems(REPOSITORY)];
       for (const line of problems) process.stdout.write(`${line}\n`);
       return problems.length === 0 ? outcome : { passed: 0, failed: 1, skipped: 0, failures: ['lint'] };
     },
