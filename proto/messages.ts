@@ -211,7 +211,19 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
     'envoy.extensions.access_loggers.grpc.v3.HttpGrpcAccessLogConfig',
     'envoy.extensions.access_loggers.grpc.v3.TcpGrpcAccessLogConfig',
   ],
+  'envoy/extensions/access_loggers/open_telemetry/v3/logs_service.proto': [
+    'envoy.extensions.access_loggers.open_telemetry.v3.OpenTelemetryAccessLogConfig',
+  ],
+  'envoy/extensions/access_loggers/filters/cel/v3/cel.proto': [
+    'envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter',
+  ],
+  'envoy/extensions/access_loggers/stats/v3/stats.proto': ['envoy.extensions.access_loggers.stats.v3.Config'],
   'envoy/config/trace/v3/zipkin.proto': ['envoy.config.trace.v3.ZipkinConfig'],
+  'envoy/config/trace/v3/datadog.proto': ['envoy.config.trace.v3.DatadogConfig'],
+  'envoy/config/trace/v3/skywalking.proto': ['envoy.config.trace.v3.SkyWalkingConfig'],
+  'envoy/extensions/tracers/opentelemetry/resource_detectors/v3/environment_resource_detector.proto': [
+    'envoy.extensions.tracers.opentelemetry.resource_detectors.v3.EnvironmentResourceDetectorConfig',
+  ],
   'envoy/config/trace/v3/opentelemetry.proto': ['envoy.config.trace.v3.OpenTelemetryConfig'],
 
   // What Envoy's admin interface and status services print: read by tests and debug pages.

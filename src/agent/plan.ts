@@ -27,6 +27,7 @@ import { type GatewaySecretsPlan, planGatewaySecrets } from './gateway-secrets-p
 import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
 import { parseWorkloadProbe, type WorkloadProbe } from './health/workload-probe.ts';
 import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
+import { planServices, serviceNames } from './services-plan.ts';
 import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
 import { type AgentProxyConfig, loadMeshConfig, readDataFile } from './settings/proxy-config.ts';
 import { thisMachine, type WorkloadAddress, workloadAddress } from './settings/workload-address.ts';
@@ -119,26 +120,25 @@ export async function planAgent(
   const { addresses, caServer } = controlPlaneAddresses(settings, proxyConfig);
   const [upstream] = addresses;
   const identity = identityPlan(settings, trustDomain, workload, caServer, configFolder);
-  if (addresses.some(({ tls }) => tls) && identity === undefined)
-    throw new CtlError('invalid_argument', 'TLS to XDS_UPSTREAM needs certificates: set CA_ADDR');
-  const usesAuthority = identity !== undefined && !settings.fileMountedCerts;
+  checkCertified(addresses, identity);
   const domain = settings.trustDomain || trustDomain || DEFAULTS.trustDomain;
-  const credentials = planCredentials(settings, domain, usesAuthority);
+  const credentials = planCredentials(settings, domain, identity !== undefined && !settings.fileMountedCerts);
   const dns = await dnsPlan({ settings, env, workload, controlPlane: [...addresses, caServer] });
   const sds = identity !== undefined;
   const gateway = planGatewaySecrets(role, settings, workload.namespace, sds);
+  const { services, warnings: serviceWarnings } = planServices(proxyConfig, sds);
   const facts = { ...workload, role, platform: credentials.cloud.platform, sds, interceptionMode, labelFile, env };
   const node = planNode(settings, proxyConfig, gateway, facts);
   const xds = planXds(settings, addresses, node, loopback);
-  const xdsLocal = xds.local === undefined ? undefined : dialedAddress(xds.local, loopback);
   const input: BootstrapInput = {
     ...bootstrapSettings(settings, proxyConfig),
+    services,
     node,
     adminPort: ports.admin,
     prometheusPort: ports.prometheus,
     ipv6: workload.addresses.some((address) => isIP(address) === 6),
     controlPlane: upstream,
-    xdsLocal,
+    xdsLocal: xds.local === undefined ? undefined : dialedAddress(xds.local, loopback),
     sdsPath: identity?.sdsPath,
     controlPlaneRoots: settings.caProvider === WORKLOAD_API ? CONTROL_PLANE_ROOTS : undefined,
     policySan: policySan(settings, domain),
@@ -156,7 +156,7 @@ export async function planAgent(
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
     grpcBootstrap: grpcPlan(settings, input, sds),
     envoy: envoyPlan(settings, proxyConfig, ipv6),
-    envoyEnv: proxyConfig.proxyMetadata ?? {},
+    envoyEnv: { ...serviceNames(String(node.cluster), workload.namespace), ...proxyConfig.proxyMetadata },
     adminPort: ports.admin,
     ports,
     drainTime: drainTimeOf(settings, proxyConfig),
@@ -168,9 +168,15 @@ export async function planAgent(
       gateway.warnings,
       policyWarnings(settings, proxyConfig),
       dns?.warnings ?? [],
+      serviceWarnings,
     ].flat(),
     ...envoyNeeds(role, interceptionMode, settings),
   };
+}
+
+function checkCertified(addresses: ControlPlanes, identity: IdentityPlan | undefined): void {
+  if (identity === undefined && addresses.some(({ tls }) => tls))
+    throw new CtlError('invalid_argument', 'TLS to XDS_UPSTREAM needs certificates: set CA_ADDR');
 }
 
 function drainTimeOf(settings: AgentSettings, { terminationDrainDuration }: AgentProxyConfig): DrainTime {
@@ -191,7 +197,10 @@ function planNode(
   settings: AgentSettings,
   proxyConfig: AgentProxyConfig,
   gateway: GatewaySecretsPlan,
-  facts: Omit<NodeInput, 'userSds' | 'cluster' | 'serviceAccount' | 'clusterId' | 'version' | 'stsPort' | 'dnsAgent'>,
+  facts: Omit<
+    NodeInput,
+    'userSds' | 'cluster' | 'serviceAccount' | 'clusterId' | 'version' | 'stsPort' | 'dnsAgent' | 'proxyConfig'
+  >,
 ): JsonObject {
   return nodeOf({
     ...facts,
@@ -204,6 +213,7 @@ function planNode(
     clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
     version: buildInfo().version,
     env: { ...proxyConfig.proxyMetadata, ...facts.env },
+    ...(proxyConfig.tracing !== undefined && { proxyConfig: { tracing: proxyConfig.tracing } }),
   });
 }
 

@@ -14,3 +14,6 @@ export function isAtLeast(version: string, [major, minor]: EnvoyRelease): boolea
  * releases log as deprecated. Older Envoys, and those that report no version, get the fields that every Envoy knows.
  */
 export const OLDEST_TESTED: EnvoyRelease = [1, 36];
+
+/** The oldest release with which tags of spans with a formatter (CustomTag.value) were tested. */
+export const TAG_FORMATS: EnvoyRelease = [1, 40];

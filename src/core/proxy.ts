@@ -3,6 +3,7 @@
  * else.
  */
 import type { Identity } from './identity.ts';
+import type { OwnTracing } from './tracing.ts';
 
 /**
  * Name of the static cluster of a bootstrap through which an Envoy fetches the secrets `default` and `ROOTCA` from its
@@ -16,6 +17,12 @@ export const SDS_CLUSTER = 'sds-grpc';
  * with certificates of the SPIFFE Workload API serves it to its Envoy.
  */
 export const CONTROL_PLANE_ROOTS = 'CONTROLPLANE';
+
+/**
+ * Name of the static cluster of a bootstrap that leads to the access log service of the proxy configuration
+ * (`envoyAccessLogService`). Bootstraps of Istio's agent have a cluster of this name too.
+ */
+export const ACCESS_LOG_CLUSTER = 'envoy_accesslog_service';
 
 /** Key of the node metadata by which a proxy announces that it can fetch mesh certificates. */
 export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';
@@ -104,6 +111,8 @@ export interface ProxyNode {
    * table, or the proxy's own listener. Absent: none. Such a proxy sees allocated addresses of services that have none.
    */
   readonly dns?: 'agent' | 'envoy';
+  /** What `tracing` of the proxy's own configuration says (metadata PROXY_CONFIG); absent: nothing. */
+  readonly tracing?: OwnTracing;
   /** Set for a gRPC application that speaks xDS itself and has no Envoy. */
   readonly proxyless?: true;
 }

@@ -3,6 +3,7 @@
  * configuration; a generator gets the snapshot and the view, never a proxy, so whatever it reads of a proxy must be
  * part of the view.
  */
+import type { OwnTracing } from '../core/tracing.ts';
 import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/index.ts';
 import type { ResourceKey, SecretName } from '../resources/index.ts';
@@ -51,6 +52,8 @@ export interface Capabilities {
    * core/envoy-version.ts.
    */
   readonly replacements?: true;
+  /** Set where Envoy has tags of spans that are written with command operators: see `TAG_FORMATS`. */
+  readonly tagFormats?: true;
 }
 
 /** How a proxy's clusters name their endpoints: see `common/endpoint-names.ts`. */
@@ -87,6 +90,11 @@ export interface Misfit {
   readonly use: 'former version' | 'nothing';
 }
 
+interface TelemetryView {
+  /** It replaces that of the mesh configuration. */
+  readonly tracing?: OwnTracing;
+}
+
 interface PatchedView {
   /**
    * The patches for the resources of each type, in the order in which they apply; absent where there are none. Apart by
@@ -96,7 +104,7 @@ interface PatchedView {
 }
 
 /** Outbound part of sidecars: equal for all proxies of a namespace, Sidecar scope and interception mode. */
-export interface OutboundView extends PatchedView {
+export interface OutboundView extends PatchedView, TelemetryView {
   readonly part: 'outbound';
   readonly scope: string;
   readonly namespace: string;
@@ -138,7 +146,7 @@ export interface InboundPort {
 }
 
 /** Inbound part of sidecars: equal for all replicas of a workload. */
-export interface InboundView extends PatchedView {
+export interface InboundView extends PatchedView, TelemetryView {
   readonly part: 'inbound';
   readonly scope: string;
   readonly namespace: string;
@@ -162,7 +170,7 @@ export interface InboundView extends PatchedView {
 }
 
 /** The one part of a gateway (`router`). */
-export interface GatewayView extends PatchedView {
+export interface GatewayView extends PatchedView, TelemetryView {
   readonly part: 'gateway';
   readonly namespace: string;
   /** `namespace/name` of the Gateway resources that select it, in precedence order. */
@@ -290,6 +298,7 @@ export interface GenerationFinding {
     | 'ctl_duplicate_proxy_clusters'
     | 'ctl_missing_credentials'
     | 'ctl_policy_problems'
+    | 'ctl_telemetry_problems'
     | 'ctl_refused_inbound_ports';
   /** The unit it was found in, so that the finding is removed when the unit is generated again. */
   readonly type: GeneratedType;

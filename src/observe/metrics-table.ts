@@ -112,6 +112,10 @@ export const METRICS = {
     meaning:
       'Policies that cannot be enforced as written for some workload; requests that they cannot decide are denied.',
   },
+  ctl_telemetry_problems: {
+    type: 'LastValue',
+    meaning: 'Spans, access logs and metrics that some workload lacks, because their provider cannot be used.',
+  },
   ctl_refused_inbound_ports: {
     type: 'LastValue',
     meaning: 'Workloads whose ports refuse all clients: they need mutual TLS, and the proxy cannot get certificates.',

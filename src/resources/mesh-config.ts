@@ -23,7 +23,8 @@ import { checkLocalityLb, checkTcpKeepalive } from './validate/destination-rule.
 import { errorList } from './validate/validation-errors.ts';
 import { checkDuration, checkNotNegative, checkPort } from './validate/values.ts';
 
-export type { ExtensionProvider, MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
+export type { ExtensionProvider } from './schema/extension-providers.ts';
+export type { MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
 
 /** The result of reading a configuration file: its value and at most one warning, or one problem. */
 export type ParsedConfig<T> = { readonly value: T; readonly warning?: string } | { readonly problem: ValidationError };
@@ -43,10 +44,19 @@ export function defaultMeshNetworks(): MeshNetworks {
 const WITHOUT_EFFECT = [
   'disableEnvoyListenerLog',
   'enableEnvoyAccessLogService',
-  'enableTracing',
   'proxyHttpPort',
   'serviceSettings',
 ] as const;
+
+/** Fields of `defaultConfig` for which no supported Envoy has a counterpart. */
+function unsupportedByEnvoy({ defaultConfig: { statNameLength, tracing = {} } }: MeshConfig): string[] {
+  const missing = (['lightstep', 'stackdriver', 'openCensusAgent'] as const).filter((name) => tracing[name]);
+  const fields = [
+    ...(statNameLength === undefined ? [] : ['defaultConfig.statNameLength']),
+    ...missing.map((name) => `defaultConfig.tracing.${name}`),
+  ];
+  return fields.length === 0 ? [] : [`fields that no supported Envoy has: ${fields.join(', ')}`];
+}
 
 /** Cluster.dns_refresh_rate has to be more than a millisecond. */
 const MIN_DNS_REFRESH_MILLIS = 2;
@@ -85,7 +95,9 @@ export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
   const [problem] = meshConfigErrors(parsed.value);
   if (problem !== undefined) return { problem };
   const idle = withoutEffect(parsed.value, defaultMeshConfig(), WITHOUT_EFFECT);
-  const warnings = [parsed.warning, idle].filter((warning) => warning !== undefined);
+  const warnings = [parsed.warning, idle, ...unsupportedByEnvoy(parsed.value)].filter(
+    (warning) => warning !== undefined,
+  );
   return { value: parsed.value, ...(warnings.length === 0 ? {} : { warning: warnings.join('; ') }) };
 }
 

@@ -10,20 +10,14 @@
 import { messageOf } from '../core/errors.ts';
 import type { Environment } from './env-table.ts';
 import { usageError } from './errors.ts';
-import { parseBoolean, parseFloating } from './values.ts';
+import { parseBoolean } from './values.ts';
 
-type Default = string | boolean | number;
+type Default = string | boolean;
 
 /** Defaults by name. The type of the default is the type of the variable. */
-type BooleansAndTexts = Readonly<Record<string, string | boolean>>;
-type Numbers = Readonly<Record<string, { readonly default: number; readonly read: (text: string) => number }>>;
+export type UnservedVariables = Readonly<Record<string, Default>>;
 
-export interface UnservedVariables {
-  readonly booleansAndTexts: BooleansAndTexts;
-  readonly numbers: Numbers;
-}
-
-const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
+export const DISCOVERY_UNSERVED: UnservedVariables = {
   BYPASS_OOP_MTLS_SAN_VERIFICATION: false,
   CTL_ENABLE_ANALYSIS: false,
   CTL_ENABLE_INCREMENTAL_MCP: false,
@@ -37,24 +31,16 @@ const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
   MESH_METRICS_ANNOTATIONS: '',
   SECRET_WATCHER_RESYNC_PERIOD: '',
 };
-const NUMBERS: Numbers = {
-  CTL_TRACE_SAMPLING: { default: 100, read: (text) => parseFloating(text, 0, 100) },
-};
-
-export const DISCOVERY_UNSERVED: UnservedVariables = { booleansAndTexts: BOOLEANS_AND_TEXTS, numbers: NUMBERS };
 
 export const AGENT_UNSERVED: UnservedVariables = {
-  booleansAndTexts: {
-    SECRET_WATCHER_RESYNC_PERIOD: '',
-  },
-  numbers: {},
+  SECRET_WATCHER_RESYNC_PERIOD: '',
 };
 
 /**
  * The variables that are set to something else than their default, sorted by name. Throws a `CtlError` that names the
  * first one with an invalid value.
  */
-export function unservedVariables({ booleansAndTexts, numbers }: UnservedVariables, env: Environment): string[] {
+export function unservedVariables(variables: UnservedVariables, env: Environment): string[] {
   const found: string[] = [];
   const check = (name: string, defaultValue: Default, read: (text: string) => Default): void => {
     const text = env[name];
@@ -65,9 +51,8 @@ export function unservedVariables({ booleansAndTexts, numbers }: UnservedVariabl
       throw usageError(`invalid value ${JSON.stringify(text)} of variable ${name}: ${messageOf(error)}`);
     }
   };
-  for (const [name, defaultValue] of Object.entries(booleansAndTexts)) {
+  for (const [name, defaultValue] of Object.entries(variables)) {
     check(name, defaultValue, typeof defaultValue === 'boolean' ? parseBoolean : String);
   }
-  for (const [name, spec] of Object.entries(numbers)) check(name, spec.default, spec.read);
   return found.sort();
 }

@@ -3,6 +3,7 @@
  *
  *   golden:                      # the header
  *     about: what the golden file shows
+ *     newestOnly: true           # optional: what the oldest supported Envoy does not know, and is not sent
  *     show: [clusters, endpoints]  # optional: the types in out.yaml (all are validated)
  *     settings: {sniffOutbound: false}  # optional: ModelSettings
  *     mesh: {…}                  # optional: mesh configuration, as in its file
@@ -24,12 +25,15 @@ import type { Snapshot } from '../../src/model/types/types.ts';
 import { type AnyResource, keyOf } from '../../src/resources/kinds/types.ts';
 import { type MeshConfig, parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
 import { parseResource } from '../../src/resources/parsing/parse.ts';
+import { tracing } from '../../src/resources/schema/tracing.ts';
 import { GatewayApiTranslator, IngressTranslator } from '../../src/translators/index.ts';
 
 const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets', 'names'] as const;
 export type Shown = (typeof SHOWN)[number];
 /** Few proxies have secrets, and few have virtual hosts as separate resources. */
 const SHOWN_BY_DEFAULT: readonly Shown[] = ['clusters', 'endpoints', 'listeners', 'routes'];
+
+const ownTracing = tracing.pick({ sampling: true, maxPathTagLength: true, customTags: true });
 
 const proxy = z.strictObject({
   type: z.enum(['sidecar', 'router']).default('sidecar'),
@@ -58,6 +62,8 @@ const proxy = z.strictObject({
   shortEndpointNames: z.boolean().default(false),
   /** Which program answers the DNS queries of its machine. */
   dns: z.enum(['agent', 'envoy']).optional(),
+  /** `tracing` of its own configuration. */
+  tracing: ownTracing.optional(),
   /** Whether it is a gRPC application without Envoy. */
   proxyless: z.boolean().default(false),
 });
@@ -65,6 +71,7 @@ const proxy = z.strictObject({
 const header = z.strictObject({
   golden: z.strictObject({
     about: z.string(),
+    newestOnly: z.boolean().default(false),
     show: z.array(z.enum(SHOWN)).default([...SHOWN_BY_DEFAULT]),
     settings: z.record(z.string(), z.unknown()).default({}),
     mesh: z.unknown().optional(),
@@ -77,6 +84,7 @@ export interface GoldenInput {
   readonly snapshot: Snapshot;
   readonly proxies: ReadonlyMap<string, ProxyNode>;
   readonly show: readonly Shown[];
+  readonly newestOnly: boolean;
 }
 
 /** Reads an `in.yaml`. Throws for any mistake in it, because a golden test of nothing would always pass. */
@@ -104,6 +112,7 @@ export function inputOf({ file, golden, documents }: GoldenParts): GoldenInput {
     snapshot: snapshotOf(golden, readResources(file, documents)),
     proxies: new Map(Object.entries(golden.proxies).map(([name, fields]) => [name, proxyNode(name, fields)])),
     show: golden.show,
+    newestOnly: golden.newestOnly,
   };
 }
 
@@ -187,7 +196,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
   const { cluster, version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames, dns } =
     parsed;
-  const { proxyless, agentReadsSecrets } = parsed;
+  const { proxyless, agentReadsSecrets, tracing } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -212,6 +221,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     meshVersion,
     discoversVirtualHosts,
     shortEndpointNames,
+    ...(tracing && { tracing }),
     sds,
     ...(istioAgent && { istioAgent }),
     ...(agentReadsSecrets && { agentReadsSecrets }),

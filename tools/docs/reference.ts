@@ -100,8 +100,8 @@ function variableTable(variables: EnvTable): string {
   );
 }
 
-const unserved = ({ booleansAndTexts, numbers }: typeof DISCOVERY_UNSERVED): string =>
-  [...Object.keys(booleansAndTexts), ...Object.keys(numbers)]
+const unserved = (variables: typeof DISCOVERY_UNSERVED): string =>
+  Object.keys(variables)
     .sort()
     .map((name) => `- ${code(name)}`)
     .join('\n');

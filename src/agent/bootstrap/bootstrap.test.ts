@@ -29,6 +29,20 @@ const CASES: Readonly<Record<string, JsonObject>> = {
     }),
   ),
   'sidecar-proxied': bootstrap(bootstrapInput({ xdsLocal: { path: './etc/mesh/proxy/XDS' } })),
+  services: bootstrap(
+    bootstrapInput({
+      statsdUdpAddress: '127.0.0.1:8125',
+      services: {
+        zipkin: { host: 'zipkin.observe', port: 9411, tls: { mesh: true, names: ['spiffe://mesh/zipkin'] } },
+        accessLog: { host: '10.0.0.9', port: 9000, keepalive: { keepalive_time: 10 } },
+        metrics: {
+          host: 'metrics.observe',
+          port: 9001,
+          tls: { mesh: false, roots: '/roots.pem', certificate: '/c.pem', key: '/k.pem', sni: 'm', names: ['m'] },
+        },
+      },
+    }),
+  ),
   minimal: bootstrap(bootstrapInput({ minimalStats: true, prometheusPort: 0 })),
 };
 

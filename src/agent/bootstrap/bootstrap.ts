@@ -8,15 +8,13 @@ import { SDS_CLUSTER } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import type { ControlPlane } from '../settings/control-plane.ts';
 import type { LocalAddress } from '../settings/xds-local.ts';
+import { address, CERTIFICATE_SECRET, endpoint, http2, members, ROOTS_SECRET, secret } from './parts.ts';
+import { metricsSink, type RemoteServices, serviceClusters, tracer } from './services.ts';
 import { statsConfig, statsdSink } from './stats.ts';
 
 /** Name of the static cluster of the control plane. */
 export const XDS_CLUSTER = 'xds-grpc';
 const PROMETHEUS_CLUSTER = 'prometheus_stats';
-
-/** Secrets that the agent serves. */
-const CERTIFICATE_SECRET = 'default';
-const ROOTS_SECRET = 'ROOTCA';
 
 /** With it Envoy notices a frozen control plane within a minute (HTTP/2 PING), and reconnects. */
 const KEEPALIVE_INTERVAL = '30s';
@@ -63,18 +61,22 @@ export interface BootstrapInput {
   readonly extraStatTags: readonly string[];
   /** `host:port`; empty when there is none. */
   readonly statsdUdpAddress: string;
+  /** Services to which Envoy sends spans, access logs and metrics. */
+  readonly services: RemoteServices;
 }
 
 /** `envoy.config.bootstrap.v3.Bootstrap`, JSON form. */
 export function bootstrap(input: BootstrapInput): JsonObject {
-  const { outlierLogPath, statsdUdpAddress, prometheusPort } = input;
+  const { outlierLogPath, prometheusPort, services } = input;
+  const sinks = statsSinks(input);
   return {
     node: input.node,
     admin: admin(input.adminPort),
     layered_runtime: layeredRuntime(),
     overload_manager: overloadManager(),
     stats_config: statsConfig(input),
-    ...(statsdUdpAddress === '' ? {} : { stats_sinks: [statsdSink(statsdUdpAddress)] }),
+    ...(sinks.length === 0 ? {} : { stats_sinks: sinks }),
+    ...tracer(services),
     ...(outlierLogPath === '' ? {} : { cluster_manager: { outlier_detection: { event_log_path: outlierLogPath } } }),
     dynamic_resources: dynamicResources(input),
     static_resources: {
@@ -82,6 +84,11 @@ export function bootstrap(input: BootstrapInput): JsonObject {
       listeners: prometheusPort === 0 ? [] : [prometheusListener(prometheusPort, input.ipv6)],
     },
   };
+}
+
+function statsSinks({ statsdUdpAddress, services }: BootstrapInput): JsonObject[] {
+  const statsd = statsdUdpAddress === '' ? [] : [statsdSink(statsdUdpAddress)];
+  return services.metrics === undefined ? statsd : [...statsd, metricsSink()];
 }
 
 function admin(port: number): JsonObject {
@@ -143,7 +150,7 @@ function staticClusters(input: BootstrapInput): JsonValue[] {
     const local = endpoint(address('127.0.0.1', input.adminPort));
     clusters.push({ name: PROMETHEUS_CLUSTER, type: 'STATIC', ...members(PROMETHEUS_CLUSTER, local) });
   }
-  return clusters;
+  return [...clusters, ...serviceClusters(input.services)];
 }
 
 function xdsCluster({ controlPlane, controlPlaneRoots }: BootstrapInput): JsonObject {
@@ -196,23 +203,6 @@ function controlPlaneTls({ serverName }: ControlPlane, rootsSecret = ROOTS_SECRE
   };
 }
 
-/** Envoy waits for the secret: without it the control plane cannot be reached. */
-function secret(name: string): JsonObject {
-  return {
-    name,
-    sds_config: {
-      resource_api_version: 'V3',
-      initial_fetch_timeout: '0s',
-      api_config_source: {
-        api_type: 'GRPC',
-        transport_api_version: 'V3',
-        set_node_on_first_message_only: true,
-        grpc_services: [{ envoy_grpc: { cluster_name: SDS_CLUSTER } }],
-      },
-    },
-  };
-}
-
 function sdsCluster(path: string): JsonObject {
   return {
     name: SDS_CLUSTER,
@@ -243,31 +233,6 @@ function prometheusListener(port: number, ipv6: boolean): JsonObject {
     address: address(ipv6 ? '::' : '0.0.0.0', port, ipv6),
     filter_chains: [{ filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: manager }] }],
   };
-}
-
-function http2(options: JsonObject, common?: JsonObject): JsonObject {
-  return {
-    typed_extension_protocol_options: {
-      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
-        ...(common === undefined ? {} : { common_http_protocol_options: common }),
-        explicit_http_config: { http2_protocol_options: options },
-      },
-    },
-  };
-}
-
-function members(cluster: string, lbEndpoint: JsonObject): JsonObject {
-  return { load_assignment: { cluster_name: cluster, endpoints: [{ lb_endpoints: [lbEndpoint] }] } };
-}
-
-function endpoint(where: JsonObject): JsonObject {
-  return { endpoint: { address: where } };
-}
-
-/** @param both for an IPv6 wildcard that accepts IPv4 as well */
-function address(host: string, port: number, both = false): JsonObject {
-  return { socket_address: { address: host, port_value: port, ...(both ? { ipv4_compat: true } : {}) } };
 }
 
 function seconds(ms: number): string {

@@ -33,6 +33,8 @@ export interface NodeInput {
   readonly dnsAgent: boolean;
   /** Metadata of the cloud (CLOUD_METADATA). */
   readonly platform: Readonly<Record<string, string>> | undefined;
+  /** What the control plane has to know of the proxy configuration; absent: nothing. */
+  readonly proxyConfig?: JsonObject;
   /** Port of the agent's security token service; 0 for none. */
   readonly stsPort: number;
   /** Content of the orchestrator's label file; empty without one. */
@@ -70,6 +72,7 @@ function metadataOf(input: NodeInput): JsonObject {
     ...(input.role === 'sidecar' ? { INTERCEPTION_MODE: input.interceptionMode } : {}),
     ...(input.serviceAccount === '' ? {} : { SERVICE_ACCOUNT: input.serviceAccount }),
     ...(input.platform === undefined ? {} : { PLATFORM_METADATA: input.platform }),
+    ...(input.proxyConfig === undefined ? {} : { PROXY_CONFIG: input.proxyConfig }),
     // Filters of Envoy read it.
     ...(input.stsPort === 0 ? {} : { STS_PORT: String(input.stsPort) }),
   };

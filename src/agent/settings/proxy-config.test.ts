@@ -22,6 +22,9 @@ const ALL = {
   statsdUdpAddress: '127.0.0.1:8125',
   proxyMetadata: { A: 'b' },
   extraStatTags: ['a', 'b'],
+  tracing: { zipkin: { address: 'zipkin:9411' }, sampling: 5 },
+  envoyAccessLogService: { address: 'als:9000' },
+  envoyMetricsService: { address: 'metrics:9000' },
   readinessProbe: { periodSeconds: 5, httpGet: { path: '/ready', port: 8080 } },
 } as const;
 
@@ -42,6 +45,9 @@ describe('readProxyConfig', () => {
       controlPlaneAuthPolicy: 'TLS',
       proxyMetadata: { A: 1 },
       extraStatTags: 'a',
+      tracing: 'a',
+      envoyAccessLogService: 'a',
+      envoyMetricsService: 'a',
       readinessProbe: 'a',
     };
     for (const [field, value] of Object.entries(wrong)) {
@@ -51,7 +57,7 @@ describe('readProxyConfig', () => {
   });
 
   test('ignores fields that it does not use, and treats empty ones as absent', () => {
-    assert.deepEqual(readProxyConfig({ tracing: {}, configPath: '', statusPort: null, more: 1 }, 'x'), {});
+    assert.deepEqual(readProxyConfig({ statNameLength: 1, configPath: '', statusPort: null, more: 1 }, 'x'), {});
     assert.deepEqual(readProxyConfig(undefined, 'x'), {});
   });
 });
@@ -83,11 +89,14 @@ describe('loadMeshConfig', () => {
     }
     const mesh = join(folder, 'odd');
     await writeFile(mesh, 'defaultConfig:\n  concurency: 4\n  gatewayTopology: {numTrustedProxies: 1}\n');
-    const { warnings } = await loadMeshConfig(mesh, '{"discoverAddress": "x", "tracing": {}, "concurrency": 1}');
+    const { warnings } = await loadMeshConfig(
+      mesh,
+      '{"discoverAddress": "x", "statNameLength": 100, "concurrency": 1}',
+    );
     assert.deepEqual(warnings, [
       `${mesh}: defaultConfig: unknown fields are ignored: "concurency"`,
       'PROXY_CONFIG: unknown fields are ignored: "discoverAddress"',
-      'PROXY_CONFIG: fields without effect: "tracing"',
+      'PROXY_CONFIG: fields without effect: "statNameLength"',
     ]);
   });
 

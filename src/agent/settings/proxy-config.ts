@@ -7,7 +7,7 @@ import { isUtf8 } from 'node:buffer';
 import { lstat, readFile } from 'node:fs/promises';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
-import type { JsonValue } from '../../protobuf/index.ts';
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { parseDuration } from '../../settings/index.ts';
 
 /** The fields of a proxy configuration that the agent uses. Durations are milliseconds. */
@@ -27,8 +27,12 @@ export interface AgentProxyConfig {
   readonly statsdUdpAddress?: string;
   readonly proxyMetadata?: Readonly<Record<string, string>>;
   readonly extraStatTags?: readonly string[];
+  /** Services with their TLS: see `remote-service.ts`. */
+  readonly tracing?: JsonObject;
+  readonly envoyAccessLogService?: JsonObject;
+  readonly envoyMetricsService?: JsonObject;
   /** How the health of the workload is found out: a probe as Pods have them, see `health/workload-probe.ts`. */
-  readonly readinessProbe?: Readonly<Record<string, unknown>>;
+  readonly readinessProbe?: JsonObject;
 }
 
 /** Reads the value of a field; throws a CtlError whose message tells what was expected. */
@@ -72,8 +76,9 @@ const textMap: Reader<Readonly<Record<string, string>>> = (value) => {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, text(each ?? null)]));
 };
 
-const object: Reader<Readonly<Record<string, unknown>>> = (value) => {
-  if (isObject(value)) return value;
+const object: Reader<JsonObject> = (value) => {
+  // The configuration was read from JSON or YAML.
+  if (isObject(value)) return value as JsonObject;
   throw new CtlError('invalid_argument', 'expected an object');
 };
 
@@ -95,6 +100,9 @@ const READERS: { readonly [F in keyof AgentProxyConfig]-?: Reader<NonNullable<Ag
   statsdUdpAddress: text,
   proxyMetadata: textMap,
   extraStatTags: texts,
+  tracing: object,
+  envoyAccessLogService: object,
+  envoyMetricsService: object,
   readinessProbe: object,
 };
 
@@ -103,9 +111,6 @@ export const UNUSED_FIELDS: readonly string[] = [
   'parentShutdownDuration',
   'customConfigFile',
   'statNameLength',
-  'tracing',
-  'envoyAccessLogService',
-  'envoyMetricsService',
   'holdApplicationUntilProxyStarts',
   // Only in the mesh configuration, for the control plane.
   'gatewayTopology',

@@ -24,6 +24,7 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
     sniffInbound: settings.sniffInbound,
     inboundDetectionTimeoutMs: settings.inboundDetectionTimeoutMs,
     initialFetchTimeoutMs: settings.initialFetchTimeoutMs,
+    traceSampling: settings.traceSampling,
     http10: settings.http10,
     defaultRequestTimeoutMs: settings.defaultRequestTimeoutMs,
     edsForHeadless: settings.edsForHeadless,

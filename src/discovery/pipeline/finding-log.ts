@@ -19,6 +19,7 @@ const LOGGED: ReadonlySet<Metric> = new Set<Metric>([
   'ctl_invalid_out_listeners',
   'ctl_missing_credentials',
   'ctl_policy_problems',
+  'ctl_telemetry_problems',
   'ctl_refused_inbound_ports',
 ]);
 

@@ -17,6 +17,7 @@ const FINDING_GAUGES = [
   'ctl_invalid_out_listeners',
   'ctl_missing_credentials',
   'ctl_policy_problems',
+  'ctl_telemetry_problems',
   'ctl_refused_inbound_ports',
 ] as const;
 

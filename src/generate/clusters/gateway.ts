@@ -5,6 +5,7 @@
  */
 import type { Service } from '../../model/index.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';
+import { collectorHosts } from '../filters/index.ts';
 import { isPassedOn } from '../listener-plans/index.ts';
 import { authorizerHosts, callsHost } from '../policies/index.ts';
 import { type MeshReader, unrecorded } from '../reads/index.ts';
@@ -16,7 +17,7 @@ export function gatewayClusterUnits(snapshot: MeshReader, view: GatewayView): re
   const { services } = snapshot.gatewayScope(view.namespace);
   const hosts = services.hosts();
   if (!snapshot.settings.filterGatewayClusters) return [...hosts, STATIC_CLUSTERS_UNIT];
-  const used = authorizerHosts(snapshot, view).union(targetsOf(snapshot, view));
+  const used = authorizerHosts(snapshot, view).union(targetsOf(snapshot, view)).union(collectorHosts(snapshot.mesh));
   const isWanted = (host: string): boolean => {
     if (used.has(host)) return true;
     // Reading the hosts has recorded which service each is.
@@ -53,5 +54,6 @@ function isUsed(snapshot: MeshReader, view: GatewayView, service: Service | unde
   if (!snapshot.settings.filterGatewayClusters) return true;
   const { hostname } = service;
   const routed = view.gateways.some((gateway) => snapshot.virtualServicesOfGateway(gateway).leadTo(hostname));
-  return routed || isPassedOn(snapshot, view, service) || callsHost(snapshot, view, hostname);
+  const called = callsHost(snapshot, view, hostname) || collectorHosts(snapshot.mesh).has(hostname);
+  return routed || called || isPassedOn(snapshot, view, service);
 }

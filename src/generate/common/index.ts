@@ -43,6 +43,7 @@ export {
   meshServerName,
   outboundRouteName,
   PASSTHROUGH_CLUSTER,
+  parseClusterName,
   parseOutboundRouteName,
   STATIC_CLUSTERS_UNIT,
   serviceRouteName,

@@ -58,6 +58,12 @@ export function hostOfCluster(name: string): string {
   return bar < 0 ? name.replace(BEFORE_HOST, '') : name.slice(bar + 1);
 }
 
+/** Host and port in a name of {@link clusterName}; undefined for other names. */
+export function parseClusterName(name: string): { readonly host: string; readonly port: string } | undefined {
+  const [, port, , host] = name.split('|');
+  return port === undefined || host === undefined ? undefined : { host, port };
+}
+
 /** Route configuration that all HTTP services of a port share: `80`. */
 export function outboundRouteName(port: number): string {
   return String(port);

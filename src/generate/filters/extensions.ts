@@ -23,6 +23,10 @@ export const PREVIOUS_PRIORITIES = 'envoy.retry_priorities.previous_priorities';
 export const FILE_ACCESS_LOG = 'envoy.access_loggers.file';
 export const STDOUT_ACCESS_LOG = 'envoy.access_loggers.stdout';
 export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
+export const ZIPKIN_TRACER = 'envoy.tracers.zipkin';
+export const OPENTELEMETRY_TRACER = 'envoy.tracers.opentelemetry';
+export const DATADOG_TRACER = 'envoy.tracers.datadog';
+export const SKYWALKING_TRACER = 'envoy.tracers.skywalking';
 
 /**
  * Extensions whose presence generation checks. A view has only these of its proxies' extensions, so that everything it
@@ -45,6 +49,10 @@ export const ASKED_EXTENSIONS = [
   EARLY_HEADER_MUTATION,
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,
+  ZIPKIN_TRACER,
+  OPENTELEMETRY_TRACER,
+  DATADOG_TRACER,
+  SKYWALKING_TRACER,
 ] as const;
 export type AskedExtension = (typeof ASKED_EXTENSIONS)[number];
 

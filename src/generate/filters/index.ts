@@ -1,5 +1,4 @@
 /** Filters and access logs of listeners, and whether a proxy has them. */
-export { accessLogs } from './access-log.ts';
 export { type DestinationTraits, destinationTraits } from './destination-traits.ts';
 export {
   ASKED_EXTENSIONS,
@@ -33,3 +32,5 @@ export {
   unknownTrafficCluster,
   type WeightedTcpCluster,
 } from './tcp-proxy.ts';
+export { collectorHosts } from './telemetry/providers.ts';
+export { isTraced, type Telemetry, telemetryOf, telemetryProblems } from './telemetry/telemetry.ts';

@@ -2,10 +2,9 @@
 
 import { envoy } from '../../protobuf/index.ts';
 import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../common/index.ts';
-import type { MeshReader } from '../reads/index.ts';
-import { accessLogs } from './access-log.ts';
 import { bytesInside, type DestinationTraits } from './destination-traits.ts';
 import { type ProxyCapabilities, TCP_PROXY, typedConfig } from './extensions.ts';
+import type { Telemetry } from './telemetry/telemetry.ts';
 
 export type FilterChain = envoy.config.listener.v3.FilterChain.Input;
 export type FilterChainMatch = envoy.config.listener.v3.FilterChainMatch.Input;
@@ -26,11 +25,7 @@ export interface TcpProxyOptions {
 }
 
 /** The network filter that forwards a connection. Without any destination connections are refused. */
-export function tcpProxy(
-  { mesh }: Pick<MeshReader, 'mesh'>,
-  view: ProxyCapabilities,
-  options: TcpProxyOptions,
-): NetworkFilter {
+export function tcpProxy({ connectionLogs }: Telemetry, options: TcpProxyOptions): NetworkFilter {
   const { TcpProxy } = envoy.extensions.filters.network.tcp_proxy.v3;
   // Envoy refuses weights below 1 (TcpProxy.WeightedCluster.ClusterWeight.weight).
   const used = options.clusters.length > 1 ? options.clusters.filter(({ weight }) => weight > 0) : options.clusters;
@@ -40,13 +35,13 @@ export function tcpProxy(
       ? { weightedClusters: { clusters: used.map(({ cluster, weight }) => ({ name: cluster, weight })) } }
       : { cluster: used[0]?.cluster ?? BLACKHOLE_CLUSTER }),
     ...(options.hashSourceIp === true && { hashPolicy: [{ sourceIp: {} }] }),
-    accessLog: accessLogs(mesh, view),
+    accessLog: connectionLogs,
   });
 }
 
 /** A TCP proxy, and the filters before it for its destinations. */
 export function tcpFilters(
-  mesh: Pick<MeshReader, 'mesh'>,
+  telemetry: Telemetry,
   view: ProxyCapabilities,
   { destinations, ...options }: TcpProxyOptions & { readonly destinations: readonly DestinationTraits[] },
 ): NetworkFilter[] {
@@ -55,17 +50,16 @@ export function tcpFilters(
     view,
     destinations.map(({ tls }) => tls),
   );
-  return [...before, tcpProxy(mesh, view, { ...options, hashSourceIp })];
+  return [...before, tcpProxy(telemetry, { ...options, hashSourceIp })];
 }
 
 /** A filter chain of one TCP proxy to one cluster, with statistics under the cluster's name. */
 export function tcpProxyChain(
-  snapshot: Pick<MeshReader, 'mesh'>,
-  view: ProxyCapabilities,
+  telemetry: Telemetry,
   cluster: string,
   chain: Omit<FilterChain, 'filters'> = {},
 ): FilterChain {
-  const filters = [tcpProxy(snapshot, view, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] })];
+  const filters = [tcpProxy(telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] })];
   return { ...chain, filters };
 }
 

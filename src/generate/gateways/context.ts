@@ -11,7 +11,7 @@ export function gatewayContext(snapshot: MeshReader, view: GatewayView, port: nu
     gateway,
     port,
     defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,
-    features: routeFeatures(view),
+    features: routeFeatures(snapshot, view),
     lookups: scopeLookups(scope, { namespace: view.namespace, labels: {} }),
   };
 }

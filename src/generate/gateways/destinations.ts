@@ -4,7 +4,7 @@ import { canonicalHost } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/index.ts';
 import { commonHosts } from '../domains/index.ts';
-import { destinationTraits, tcpFilters } from '../filters/index.ts';
+import { destinationTraits, tcpFilters, telemetryOf } from '../filters/index.ts';
 import type { ServerPlan } from '../listener-plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
@@ -82,7 +82,7 @@ function proxyFilters(
       sds: view.capabilities.sds,
     }),
   );
-  const proxy = tcpFilters(snapshot, view, {
+  const proxy = tcpFilters(telemetryOf(snapshot, view), view, {
     statPrefix: clusters[0]?.cluster ?? 'none',
     clusters,
     destinations: traits,

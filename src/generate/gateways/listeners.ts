@@ -2,7 +2,7 @@
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import { listenerName, meshServerSocket, toDuration } from '../common/index.ts';
-import { type FilterChain, TLS_INSPECTOR, typedConfig } from '../filters/index.ts';
+import { type FilterChain, TLS_INSPECTOR, telemetryProblems, typedConfig } from '../filters/index.ts';
 import { gatewayPlan, type ListenerPlan, type ServerPlan } from '../listener-plans/index.ts';
 import {
   downstreamTls,
@@ -73,6 +73,9 @@ export function gatewayListeners(snapshot: MeshReader, view: GatewayView, unit: 
   }
   for (const message of policyProblems(snapshot, view)) {
     findings.push({ metric: 'ctl_policy_problems', type: 'lds', unit, message });
+  }
+  for (const message of telemetryProblems(snapshot, view)) {
+    findings.push({ metric: 'ctl_telemetry_problems', type: 'lds', unit, message });
   }
   return { resources, findings };
 }

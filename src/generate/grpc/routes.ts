@@ -23,7 +23,7 @@ import { grpcRoutes } from './route-messages.ts';
 const { RouteConfiguration } = envoy.config.route.v3;
 
 /** gRPC has fault injection; the other features of Envoy would be left out of the result. */
-const FEATURES = { cors: false, fault: true, previousHosts: false, previousPriorities: false };
+const FEATURES = { cors: false, fault: true, previousHosts: false, previousPriorities: false, traced: false };
 
 const ANYTHING = { services: [true] } as const;
 

@@ -3,7 +3,6 @@
 import { envoy } from '../../protobuf/index.ts';
 import { adsConfigSource, toDuration } from '../common/index.ts';
 import {
-  accessLogs,
   CORS_FILTER,
   FAULT_FILTER,
   GRPC_STATS_FILTER,
@@ -12,6 +11,8 @@ import {
   hasExtension,
   type ProxyCapabilities,
   ROUTER_FILTER,
+  type Telemetry,
+  telemetryOf,
   typedConfig,
 } from '../filters/index.ts';
 import { guardsPaths } from '../policies/index.ts';
@@ -56,15 +57,14 @@ export function httpConnectionManager(
   options: HttpConnectionManagerOptions,
 ): NetworkFilter {
   const guarded = view.part !== 'outbound' && guardsPaths(snapshot, view);
-  return buildManager(
-    { mesh: snapshot.mesh, settings: snapshot.settings, capabilities: view.capabilities },
-    guarded,
-    options,
-  );
+  const { mesh, settings } = snapshot;
+  const telemetry = telemetryOf(snapshot, view);
+  return buildManager({ mesh, settings, capabilities: view.capabilities, telemetry }, guarded, options);
 }
 
 /** The inputs of a connection manager without policies about requests. */
-export type ManagerSources = Pick<MeshReader, 'mesh' | 'settings'> & ProxyCapabilities;
+export type ManagerSources = Pick<MeshReader, 'mesh' | 'settings'> &
+  ProxyCapabilities & { readonly telemetry: Telemetry };
 
 /** The network filter for requests of a sidecar's own application: policies apply to incoming requests only. */
 export function outboundConnectionManager(
@@ -75,7 +75,7 @@ export function outboundConnectionManager(
 }
 
 function buildManager(sources: ManagerSources, guarded: boolean, options: HttpConnectionManagerOptions): NetworkFilter {
-  const { mesh, settings } = sources;
+  const { mesh, settings, telemetry } = sources;
   const { routes } = options;
   return typedConfig(HTTP_CONNECTION_MANAGER, HttpConnectionManager, {
     statPrefix: options.statPrefix,
@@ -83,7 +83,8 @@ function buildManager(sources: ManagerSources, guarded: boolean, options: HttpCo
       ? { rds: { configSource: adsConfigSource(settings.initialFetchTimeoutMs), routeConfigName: routes.rds } }
       : { routeConfig: routes.inline }),
     httpFilters: [...(options.guards ?? []), ...httpFilters(sources, options.grpcWeb ?? false)],
-    accessLog: accessLogs(mesh, sources),
+    accessLog: telemetry.requestLogs,
+    ...(telemetry.tracing !== undefined && { tracing: telemetry.tracing }),
     useRemoteAddress: { value: options.useRemoteAddress },
     ...(options.serverName !== undefined && { serverName: options.serverName }),
     ...(settings.http10 && { httpProtocolOptions: { acceptHttp_10: true } }),

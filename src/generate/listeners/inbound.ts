@@ -19,7 +19,15 @@ import {
   VIRTUAL_LISTENER_UNIT,
   wildcardBinds,
 } from '../common/index.ts';
-import { type FilterChain, type FilterChainMatch, type ProtocolKind, sniffs, tcpProxyChain } from '../filters/index.ts';
+import {
+  type FilterChain,
+  type FilterChainMatch,
+  type ProtocolKind,
+  sniffs,
+  tcpProxyChain,
+  telemetryOf,
+  telemetryProblems,
+} from '../filters/index.ts';
 import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../listener-plans/index.ts';
 import {
   type Certificates,
@@ -98,6 +106,7 @@ function findingsOf(
     }
   }
   for (const message of policyProblems(snapshot, view)) found.push(finding('ctl_policy_problems', message));
+  for (const message of telemetryProblems(snapshot, view)) found.push(finding('ctl_telemetry_problems', message));
   if (refused.length > 0) {
     const why = `mutual TLS is required, and its proxy cannot get certificates (node metadata ${SDS_CLUSTER_METADATA})`;
     const message = `${refused.join(', ')}: workloads in namespace ${view.namespace} deny all clients: ${why}`;
@@ -116,7 +125,7 @@ function virtualInbound(snapshot: MeshReader, view: InboundView, all: readonly I
     ...(view.interception === 'TPROXY' && { transparent: { value: true } }),
     filterChains: [
       // A connection to the listener's own port was not redirected: passing it through would loop forever.
-      tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER, {
+      tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER, {
         name: 'virtualInbound-blackhole',
         filterChainMatch: { destinationPort: { value: port } },
       }),
@@ -204,7 +213,7 @@ function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFa
       guardedRequests(snapshot, view, { statPrefix: cluster, routes, grpcWeb: false, encryption, extra: ALL_VERSIONS }),
     ],
     tcp: (encryption) => guardedBytes(snapshot, view, cluster, encryption),
-    blackhole: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
+    blackhole: () => tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER).filters,
   });
 }
 
@@ -250,7 +259,7 @@ function portChains(
       }),
     ],
     tcp: (encryption) => guardedBytes(snapshot, view, plan.cluster, encryption),
-    blackhole: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
+    blackhole: () => tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER).filters,
   });
 }
 
@@ -291,7 +300,7 @@ function guardedBytes(
   cluster: string,
   encryption: Encryption,
 ): FilterChain['filters'] {
-  const onward = tcpProxyChain(snapshot, view, cluster).filters ?? [];
+  const onward = tcpProxyChain(telemetryOf(snapshot, view), cluster).filters ?? [];
   return guardedConnections(snapshot, view, certificatesOf(encryption))(onward);
 }
 

@@ -11,7 +11,9 @@ import {
   destinationTraits,
   isTls,
   type ProxyCapabilities,
+  type Telemetry,
   tcpFilters,
+  telemetryOf,
   type WeightedTcpCluster,
 } from '../filters/index.ts';
 import type { OutboundListenerPlan, TcpTarget } from '../listener-plans/index.ts';
@@ -40,7 +42,7 @@ interface Context {
 }
 
 /** Inputs of every TCP proxy besides its destinations. */
-type Proxying = Pick<MeshReader, 'mesh'> & ProxyCapabilities;
+type Proxying = ProxyCapabilities & { readonly telemetry: Telemetry };
 
 /** Gateway name that means all sidecars. */
 const MESH = 'mesh';
@@ -127,13 +129,12 @@ function serverNames(hosts: readonly string[]): readonly string[] | undefined {
 }
 
 function ownChains({ snapshot, view, scope, listener, target }: Context): L4Chain[] {
-  const { mesh } = snapshot;
   const { capabilities } = view;
   const traits = destinationTraits(scope, target.service.hostname, '', target.port ?? 0, {
     at: listener.port,
     sds: capabilities.sds,
   });
-  return serviceChains({ mesh, capabilities }, target, traits);
+  return serviceChains({ capabilities, telemetry: telemetryOf(snapshot, view) }, target, traits);
 }
 
 /** The chains to the service's own cluster. */
@@ -147,7 +148,9 @@ export function serviceChains(proxying: Proxying, target: TcpTarget, traits: Des
   const match = { ranges: range === undefined ? [] : [range], serverNames: names };
   // Connections to a headless service stay with their destination.
   const writers = service.headless ? [] : [service.namespace];
-  return [{ ...match, filters: tcpFilters(proxying, proxying, options), owner: service.hostname, service, writers }];
+  return [
+    { ...match, filters: tcpFilters(proxying.telemetry, proxying, options), owner: service.hostname, service, writers },
+  ];
 }
 
 function routeChain(
@@ -172,8 +175,7 @@ function routeChain(
   }
   const statPrefix = clusters.length === 1 ? (clusters[0]?.cluster ?? '') : `${name}.${namespace}`;
   const { snapshot, view } = context;
-  const proxying = { mesh: snapshot.mesh, capabilities: view.capabilities };
-  const filters = tcpFilters(proxying, proxying, { statPrefix, clusters, destinations });
+  const filters = tcpFilters(telemetryOf(snapshot, view), view, { statPrefix, clusters, destinations });
   const { service } = context.target;
   const writers = [namespace, service.namespace];
   return { ranges, serverNames, filters, owner: `${namespace}/${name}`, service, writers };

@@ -3,7 +3,7 @@ import type { Scope } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import { cidrRanges, listenerName } from '../common/index.ts';
-import { type FilterChain, sniffs, tcpProxyChain, unknownTrafficCluster } from '../filters/index.ts';
+import { type FilterChain, sniffs, type Telemetry, tcpProxyChain, unknownTrafficCluster } from '../filters/index.ts';
 import type { HttpTarget, OutboundListenerPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { Capabilities, GeneratedResource } from '../types.ts';
@@ -30,6 +30,7 @@ export interface Surroundings {
   readonly mesh: MeshConfig;
   readonly settings: MeshReader['settings'];
   readonly capabilities: Capabilities;
+  readonly telemetry: Telemetry;
   readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'];
 }
 
@@ -66,7 +67,7 @@ export function assembled(
     trafficDirection: OUTBOUND,
     filterChains,
     // Not for a bound socket, which is the destination of its connections itself.
-    ...(!matchesAll && !bindToPort && { defaultFilterChain: tcpProxyChain(surroundings, surroundings, unknown) }),
+    ...(!matchesAll && !bindToPort && { defaultFilterChain: tcpProxyChain(surroundings.telemetry, unknown) }),
     ...(!bindToPort && { bindToPort: { value: false } }),
     ...(inspected && {
       listenerFilters: [...tlsInspector(surroundings), ...(sniffed ? httpInspector(surroundings) : [])],

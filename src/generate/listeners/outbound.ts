@@ -11,7 +11,7 @@ import {
   VIRTUAL_OUTBOUND_LISTENER,
   wildcardBinds,
 } from '../common/index.ts';
-import { sharedCapabilities, sniffs, tcpProxyChain, unknownTrafficCluster } from '../filters/index.ts';
+import { sharedCapabilities, sniffs, tcpProxyChain, telemetryOf, unknownTrafficCluster } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import {
   type OutboundListenerPlan,
@@ -81,7 +81,8 @@ function outboundListener(context: PortContext, listener: OutboundListenerPlan):
   const { snapshot, view, scope, plan } = context;
   const { mesh, settings, memos } = snapshot;
   const capabilities = sharedCapabilities(memos, view);
-  const surroundings = { mesh, settings, capabilities, outboundTrafficPolicy: scope.outboundTrafficPolicy };
+  const telemetry = telemetryOf(snapshot, view);
+  const surroundings = { mesh, settings, capabilities, telemetry, outboundTrafficPolicy: scope.outboundTrafficPolicy };
   const plain = plainListener(memos, listener, {
     surroundings,
     scope,
@@ -135,11 +136,11 @@ function virtualOutbound(snapshot: MeshReader, view: OutboundView, scope: ScopeR
     useOriginalDst: { value: true },
     ...(view.interception === 'TPROXY' && { transparent: { value: true } }),
     filterChains: [
-      tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER, {
+      tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER, {
         name: 'virtualOutbound-trafficloop',
         filterChainMatch: { destinationPort: { value: port } },
       }),
-      tcpProxyChain(snapshot, view, unknownTrafficCluster(scope.outboundTrafficPolicy), {
+      tcpProxyChain(telemetryOf(snapshot, view), unknownTrafficCluster(scope.outboundTrafficPolicy), {
         name: 'virtualOutbound-catchall-tcp',
       }),
     ],

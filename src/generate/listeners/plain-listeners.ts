@@ -4,7 +4,7 @@
  */
 import type { Memos } from '../../core/memo.ts';
 import { InputCache } from '../common/index.ts';
-import { type DestinationTraits, destinationTraits, sharedCapabilities } from '../filters/index.ts';
+import { type DestinationTraits, destinationTraits, sharedCapabilities, telemetryOf } from '../filters/index.ts';
 import type { OutboundListenerPlan, OutboundPortPlan, TcpTarget } from '../listener-plans/index.ts';
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { GeneratedResource, GenerationFinding, OutboundView, UnitOutput } from '../types.ts';
@@ -122,9 +122,9 @@ interface PlainPort {
 
 /** Ports may have thousands of listeners: namespaces that see them alike do not even have to compare their parts. */
 const plainPorts = new InputCache<PortInputs, PlainPort>('plain ports', (inputs, memos) => {
-  const { plan, routing, ownTaker, workloads, mesh, settings, capabilities, outboundTrafficPolicy } = inputs;
+  const { plan, routing, ownTaker, workloads, mesh, settings, capabilities, telemetry, outboundTrafficPolicy } = inputs;
   const context: PlainContext = {
-    surroundings: { mesh, settings, capabilities, outboundTrafficPolicy },
+    surroundings: { mesh, settings, capabilities, telemetry, outboundTrafficPolicy },
     scope: { services: inputs.services, rules: inputs.rules },
     routing,
     isForeign: foreignNamespaces(inputs, ownTaker),
@@ -154,6 +154,7 @@ export function plainPort(
     mesh,
     settings,
     capabilities: sharedCapabilities(memos, view),
+    telemetry: telemetryOf(snapshot, view),
     outboundTrafficPolicy,
     services,
     rules,

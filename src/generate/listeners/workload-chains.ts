@@ -150,7 +150,7 @@ export function isSharedByAll({ bind, bindToPort, tcp }: Omit<OutboundListenerPl
 /** The filters for connections that no service takes. */
 export function unknownFilters(surroundings: Surroundings): L4Chain['filters'] {
   const cluster = unknownTrafficCluster(surroundings.outboundTrafficPolicy);
-  return [tcpProxy(surroundings, surroundings, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] })];
+  return [tcpProxy(surroundings.telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] })];
 }
 
 /** Tells whether the documents of a namespace do not decide for callers of this one. */

@@ -3,7 +3,7 @@
  * which they act: external authorizers (CUSTOM), end users' tokens, DENY, ALLOW, AUDIT, everything else.
  */
 import { BLACKHOLE_CLUSTER } from '../common/index.ts';
-import { tcpProxyChain } from '../filters/index.ts';
+import { tcpProxyChain, telemetryOf } from '../filters/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import { tokenFilters, tokenManagerFields } from './authentication/index.ts';
 import { connectionRules, requestRules } from './authorization/index.ts';
@@ -41,6 +41,6 @@ export function guardedConnections(
 ): (onward: readonly NetworkFilter[]) => NetworkFilter[] {
   const { filters, refusesAll } = connectionRules(snapshot, view, certificates);
   if (!refusesAll) return (onward) => [...filters, ...onward];
-  const blackhole = tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters ?? [];
+  const blackhole = tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER).filters ?? [];
   return () => [...filters, ...blackhole];
 }

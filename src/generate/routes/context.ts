@@ -13,11 +13,12 @@ import {
   CORS_FILTER,
   FAULT_FILTER,
   hasExtension,
+  isTraced,
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,
-  type ProxyCapabilities,
 } from '../filters/index.ts';
-import type { ScopeReader } from '../reads/index.ts';
+import type { MeshReader, ScopeReader } from '../reads/index.ts';
+import type { EnvoyView } from '../types.ts';
 
 /** Lookups of a virtual host's inputs. */
 export interface RouteLookups {
@@ -45,6 +46,8 @@ export interface RouteFeatures {
   readonly previousHosts: boolean;
   /** Retries that prefer localities not yet tried. */
   readonly previousPriorities: boolean;
+  /** Spans: each route names its operation. */
+  readonly traced: boolean;
 }
 
 export interface RouteContext {
@@ -61,20 +64,21 @@ export interface RouteContext {
 
 /** The part of a key for the fields of a context besides port and lookups. */
 export function contextKey({ gateway, defaultTimeoutMs, features }: RouteContext): string {
-  const { cors, fault, previousHosts, previousPriorities } = features;
-  return [gateway, defaultTimeoutMs, cors, fault, previousHosts, previousPriorities].join(' ');
+  const { cors, fault, previousHosts, previousPriorities, traced } = features;
+  return [gateway, defaultTimeoutMs, cors, fault, previousHosts, previousPriorities, traced].join(' ');
 }
 
 export const MESH_GATEWAY = 'mesh';
 
 /** A node that sent no list of its extensions is assumed to have them all. */
-export function routeFeatures(view: ProxyCapabilities): RouteFeatures {
+export function routeFeatures(snapshot: MeshReader, view: EnvoyView): RouteFeatures {
   const has = (name: AskedExtension) => hasExtension(view, name);
   return {
     cors: has(CORS_FILTER),
     fault: has(FAULT_FILTER),
     previousHosts: has(PREVIOUS_HOSTS),
     previousPriorities: has(PREVIOUS_PRIORITIES),
+    traced: isTraced(snapshot, view),
   };
 }
 

@@ -11,6 +11,7 @@ import { hashPolicies } from './actions/hash-policy.ts';
 import { headerFields } from './actions/headers.ts';
 import { retryPolicy } from './actions/retry.ts';
 import type { RouteContext } from './context.ts';
+import { traced } from './decorator.ts';
 import { ANY_REQUEST, appliesHere, isCatchAll, routeMatch } from './match.ts';
 import type { RedirectAction, Route } from './messages.ts';
 import { stringMatcher } from './string-match.ts';
@@ -29,7 +30,7 @@ export function virtualServiceRoutes(virtualService: ResolvedVirtualService, con
     if (shared === undefined) continue;
     for (const match of http.match?.length ? http.match : [undefined]) {
       if (match !== undefined && !appliesHere(match, virtualService.namespace, context)) continue;
-      const route = matchedRoute(http, match, shared);
+      const route = traced(matchedRoute(http, match, shared), virtualService.name, context);
       const { impliedPort } = http.redirect ?? {};
       if (impliedPort !== undefined) routes.push(whereClientsNamePorts(route, impliedPort));
       routes.push(route);
@@ -60,7 +61,7 @@ export function hasRoutes({ content, namespace }: ResolvedVirtualService, contex
 export function defaultRoute(host: string, port: number, context: RouteContext): Route {
   const retries = retryPolicy(undefined, context.features);
   const hashes = hashPolicies([{ host, port: { number: port } }], context);
-  return {
+  const route: Route = {
     name: DEFAULT_ROUTE,
     match: ANY_REQUEST,
     route: {
@@ -70,6 +71,7 @@ export function defaultRoute(host: string, port: number, context: RouteContext):
       ...(hashes.length > 0 ? { hashPolicy: hashes } : {}),
     },
   };
+  return traced(route, host, context);
 }
 
 /**

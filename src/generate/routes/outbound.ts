@@ -124,7 +124,7 @@ function virtualHostsOf(
     gateway: MESH_GATEWAY,
     port: plan.port,
     defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,
-    features: routeFeatures(view),
+    features: routeFeatures(snapshot, view),
     lookups: scopeLookups(
       scope,
       { namespace: view.namespace, labels: view.sourceLabels },

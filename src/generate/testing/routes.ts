@@ -26,7 +26,7 @@ export const NO_LOOKUPS: RouteLookups = {
   hasLabels: () => false,
 };
 
-export const ALL_FEATURES = { cors: true, fault: true, previousHosts: true, previousPriorities: true };
+export const ALL_FEATURES = { cors: true, fault: true, previousHosts: true, previousPriorities: true, traced: false };
 
 const MEMOS = new Memos();
 

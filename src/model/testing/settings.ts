@@ -14,6 +14,7 @@ export const DEFAULT_SETTINGS: ModelSettings = {
   sniffInbound: true,
   inboundDetectionTimeoutMs: 1000,
   initialFetchTimeoutMs: 0,
+  traceSampling: 100,
   http10: false,
   defaultRequestTimeoutMs: 0,
   edsForHeadless: false,

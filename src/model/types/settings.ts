@@ -26,6 +26,8 @@ export interface ModelSettings {
   readonly inboundDetectionTimeoutMs: number;
   /** CTL_INITIAL_FETCH_TIMEOUT, milliseconds; 0 waits for ever. */
   readonly initialFetchTimeoutMs: number;
+  /** CTL_TRACE_SAMPLING: percent of requests. */
+  readonly traceSampling: number;
   /** CTL_HTTP10 */
   readonly http10: boolean;
   /** MESH_DEFAULT_REQUEST_TIMEOUT, milliseconds; 0 is none. */

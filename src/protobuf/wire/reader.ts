@@ -100,6 +100,11 @@ export class WireReader {
     return new WireReader(this.bytes, field.start, field.end);
   }
 
+  /** What this reader has not read yet. */
+  rest(): Buffer {
+    return this.bytes.subarray(this.#at, this.#end);
+  }
+
   /** The value of an int32 field, which may be negative. */
   int32(field: WireField): number {
     if (field.wireType !== VARINT) throw malformed(`field ${field.number} is not a number`);

@@ -3,7 +3,7 @@
  * that generation reads of a proxy is copied into the view here, and nowhere else.
  */
 import { hash } from 'node:crypto';
-import { isAtLeast, OLDEST_TESTED } from '../../core/envoy-version.ts';
+import { isAtLeast, OLDEST_TESTED, TAG_FORMATS } from '../../core/envoy-version.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import {
   ASKED_EXTENSIONS,
@@ -62,6 +62,7 @@ function capabilitiesOf(node: ProxyNode): Capabilities {
     sds,
     ...(istioAgent && { istioAgent }),
     ...(isAtLeast(version, OLDEST_TESTED) && { replacements: true }),
+    ...(isAtLeast(version, TAG_FORMATS) && { tagFormats: true }),
   };
 }
 
@@ -91,6 +92,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     virtualHosts: node.discoversVirtualHosts && patched.patches?.rds === undefined ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
+    ...(node.tracing && { tracing: node.tracing }),
     ...(cluster !== undefined && { cluster }),
     ...dnsOf(mesh, node),
     ...patched,
@@ -159,6 +161,7 @@ function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: E
     policies: mesh.policiesOf(node.namespace, node.labels),
     addresses: node.interception === 'NONE' ? node.addresses : [],
     capabilities: capabilitiesOf(node),
+    ...(node.tracing && { tracing: node.tracing }),
     ...patchesFor(filters, node, 'inbound'),
   };
 }
@@ -219,6 +222,7 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
     families: familiesOfNode(node.addresses),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
+    ...(node.tracing && { tracing: node.tracing }),
     ...patchesFor(mesh.envoyFiltersOf(node), node, 'gateway'),
   };
 }

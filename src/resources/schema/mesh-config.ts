@@ -2,16 +2,10 @@
 import { z } from 'zod';
 import { duration, int32, portNumber, stringMap, strings, uint32 } from './common.ts';
 import { localityLbSetting, tcpKeepalive } from './destination-rule.ts';
+import { extensionProvider } from './extension-providers.ts';
 import { clientTlsSettings } from './tls-settings.ts';
+import { tracing } from './tracing.ts';
 import { readinessProbe } from './workload-group.ts';
-
-const tracing = z.strictObject({
-  zipkin: z.strictObject({ address: z.string().optional() }).optional(),
-  sampling: z.number().optional(),
-  maxPathTagLength: uint32.optional(),
-  customTags: z.record(z.string(), z.json()).optional(),
-  tlsSettings: clientTlsSettings.optional(),
-});
 
 const remoteService = z.strictObject({
   address: z.string().optional(),
@@ -55,45 +49,6 @@ export const proxyConfig = z.strictObject({
     .optional(),
 });
 export type ProxyConfig = z.output<typeof proxyConfig>;
-
-const authorizer = {
-  /** `host` or `namespace/host`: a service of the mesh. */
-  service: z.string(),
-  port: portNumber,
-  timeout: duration.optional(),
-  failOpen: z.boolean().default(false),
-  /** HTTP status, as text, of requests that are refused because the authorizer does not answer. */
-  statusOnError: z.string().optional(),
-  clearRouteCache: z.boolean().default(false),
-  includeRequestBodyInCheck: z
-    .strictObject({
-      maxRequestBytes: uint32,
-      allowPartialMessage: z.boolean().default(false),
-      packAsBytes: z.boolean().default(false),
-    })
-    .optional(),
-};
-
-/** Services that policies consult: the two kinds of external authorizer. A provider of another kind has neither. */
-const extensionProvider = z.strictObject({
-  name: z.string(),
-  envoyExtAuthzGrpc: z.strictObject(authorizer).optional(),
-  envoyExtAuthzHttp: z
-    .strictObject({
-      ...authorizer,
-      pathPrefix: z.string().default(''),
-      /** The older name of `includeRequestHeadersInCheck`. */
-      includeHeadersInCheck: strings.default([]),
-      includeRequestHeadersInCheck: strings.default([]),
-      includeAdditionalHeadersInCheck: stringMap.default({}),
-      headersToUpstreamOnAllow: strings.default([]),
-      headersToDownstreamOnDeny: strings.default([]),
-      headersToDownstreamOnAllow: strings.default([]),
-    })
-    .optional(),
-});
-
-export type ExtensionProvider = z.output<typeof extensionProvider>;
 
 export const meshConfig = z.strictObject({
   accessLogFile: z.string().default(''),
@@ -142,6 +97,10 @@ export const meshConfig = z.strictObject({
     })
     .default({ normalization: 'DEFAULT' }),
   extensionProviders: z.array(extensionProvider).default([]),
+  /** Names of `extensionProviders` that are used where no Telemetry document names others. */
+  defaultProviders: z
+    .strictObject({ tracing: strings.optional(), metrics: strings.optional(), accessLogging: strings.optional() })
+    .default({}),
   serviceSettings: z
     .array(
       z.strictObject({

@@ -233,6 +233,15 @@ export const discoveryEnv = {
     min: 0,
     meaning: 'Initial fetch timeout for config; when reached without a response the proxy continues its init phase.',
   },
+  CTL_TRACE_SAMPLING: {
+    setting: 'traceSampling',
+    type: 'float',
+    default: 100,
+    min: 0,
+    max: 100,
+    meaning:
+      'Mesh-wide trace sampling percentage, range 0.0 to 100.0, precision 0.01; 100 is not recommended for production.',
+  },
   CTL_HTTP10: {
     setting: 'http10',
     type: 'boolean',

@@ -16,10 +16,12 @@ import {
   SDS_CLUSTER_METADATA,
   USER_SDS_METADATA,
 } from '../../core/proxy.ts';
+import type { OwnTracing } from '../../core/tracing.ts';
 import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
 import { isEnabled } from '../../settings/index.ts';
+import { readTracing } from './node-tracing.ts';
 
 /** Largest encoded node: an Envoy with 800 extensions, their type URLs and much metadata sends about 100 kB. */
 export const MAX_NODE_BYTES = 512 * 1024;
@@ -50,6 +52,8 @@ interface RawNode {
   readonly switches: Set<string>;
   /** Whether metadata has a struct PROXY_CONFIG. */
   proxyConfig: boolean;
+  /** Its `tracing`. */
+  tracing: OwnTracing | undefined;
 }
 
 /** Metadata keys with a string value that are read. Others are skipped. */
@@ -134,10 +138,17 @@ function readLabels(value: WireReader): Record<string, string> {
   return Object.fromEntries(labels);
 }
 
-function isStruct(value: WireReader): boolean {
-  let last = 0;
-  for (let field = value.next(); field !== undefined; field = value.next()) last = field.number;
-  return last === VALUE_STRUCT;
+function readProxyConfig(value: WireReader, node: RawNode): void {
+  for (let field = value.next(); field !== undefined; field = value.next()) {
+    node.proxyConfig = field.number === VALUE_STRUCT;
+    if (!node.proxyConfig) continue;
+    const struct = value.inside(field);
+    for (let entry = struct.next(); entry !== undefined; entry = struct.next()) {
+      if (entry.number !== 1) continue;
+      const { key, value: setting } = structEntry(struct.inside(entry), 'node.metadata.PROXY_CONFIG');
+      if (key === 'tracing' && setting !== undefined) node.tracing = readTracing(setting.rest());
+    }
+  }
 }
 
 function readMetadata(struct: WireReader, node: RawNode): void {
@@ -146,7 +157,7 @@ function readMetadata(struct: WireReader, node: RawNode): void {
     const { key, value } = structEntry(struct.inside(field), 'node.metadata');
     if (value === undefined) continue;
     if (key === 'LABELS') node.labels = readLabels(value);
-    else if (key === 'PROXY_CONFIG') node.proxyConfig = isStruct(value);
+    else if (key === 'PROXY_CONFIG') readProxyConfig(value, node);
     else if (SWITCH_KEYS.has(key)) {
       if (isOn(value, `node.metadata.${key}`)) node.switches.add(key);
     } else if (STRING_KEYS.has(key)) {
@@ -202,6 +213,7 @@ function readNode(bytes: Buffer): RawNode {
     extensionCount: 0,
     version: '',
     proxyConfig: false,
+    tracing: undefined,
   };
   const reader = new WireReader(bytes);
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
@@ -344,6 +356,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     ...(text('AUTO_REGISTER_GROUP') !== '' && { workloadGroup: text('AUTO_REGISTER_GROUP') }),
     ...(istioAgent && { istioAgent }),
     ...(dns && { dns }),
+    ...(raw.tracing && { tracing: raw.tracing }),
     ...(type === 'sidecar' && text(GENERATOR_METADATA) === GRPC_GENERATOR && { proxyless: true }),
   };
 }

@@ -44,6 +44,7 @@ export function bootstrapInput(changes: Partial<BootstrapInput> = {}): Bootstrap
     minimalStats: false,
     extraStatTags: [],
     statsdUdpAddress: '',
+    services: {},
     ...changes,
   };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { envoy, type google } from '../../protobuf/index.ts';
-import { defaultMeshConfig, type MeshConfig } from '../../resources/mesh-config.ts';
+import { envoy, type google } from '../../../protobuf/index.ts';
+import { defaultMeshConfig, type MeshConfig } from '../../../resources/mesh-config.ts';
 import { accessLogs } from './access-log.ts';
 
 const EVERYTHING = { capabilities: { extensions: undefined, sds: false } };

@@ -1,7 +1,7 @@
 /** Access logs of the mesh configuration: one file for all listeners, with lines of text or of JSON. */
-import { isObject } from '../../core/objects.ts';
-import { envoy, type google } from '../../protobuf/index.ts';
-import type { MeshConfig } from '../../resources/index.ts';
+import { isObject } from '../../../core/objects.ts';
+import { envoy, type google } from '../../../protobuf/index.ts';
+import type { MeshConfig } from '../../../resources/index.ts';
 import {
   FILE_ACCESS_LOG,
   hasExtension,
@@ -10,7 +10,7 @@ import {
   STDOUT_ACCESS_LOG,
   type TypedConfig,
   typedConfig,
-} from './extensions.ts';
+} from '../extensions.ts';
 
 type LogFormat = envoy.config.core.v3.SubstitutionFormatString.Input;
 
@@ -56,7 +56,7 @@ const DEFAULT_TEXT = [
   `${F.requested_server_name} ${F.route_name}\n`,
 ].join(' ');
 
-type LogConfig = Pick<MeshConfig, 'accessLogFile' | 'accessLogFormat' | 'accessLogEncoding'>;
+export type LogConfig = Pick<MeshConfig, 'accessLogFile' | 'accessLogFormat' | 'accessLogEncoding'>;
 
 /** The mesh's access loggers; none when the mesh configuration names no file. */
 export function accessLogs(mesh: LogConfig, view: ProxyCapabilities): envoy.config.accesslog.v3.AccessLog.Input[] {

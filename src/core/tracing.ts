@@ -1,0 +1,16 @@
+/** What a proxy's own configuration says about its spans. */
+
+/** Where the value of a tag comes from: exactly one of these. */
+export interface SpanTag {
+  readonly literal?: { readonly value: string } | undefined;
+  readonly environment?: { readonly name: string; readonly defaultValue?: string | undefined } | undefined;
+  readonly header?: { readonly name: string; readonly defaultValue?: string | undefined } | undefined;
+  readonly formatter?: { readonly value: string } | undefined;
+}
+
+export interface OwnTracing {
+  /** Percent of the requests without a decision about tracing. */
+  readonly sampling?: number | undefined;
+  readonly maxPathTagLength?: number | undefined;
+  readonly customTags?: Readonly<Record<string, SpanTag>> | undefined;
+}

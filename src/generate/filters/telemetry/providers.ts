@@ -1,0 +1,59 @@
+/** Extension providers of the mesh configuration to which telemetry is sent, and the clusters that lead to them. */
+import { canonicalHost } from '../../../model/index.ts';
+import type { ExtensionProvider, MeshConfig } from '../../../resources/index.ts';
+import { clusterName } from '../../common/index.ts';
+import type { ScopeReader } from '../../reads/index.ts';
+
+/** The service of a provider, as the proxy reaches it. */
+export interface Collector {
+  readonly host: string;
+  readonly port: number;
+  readonly cluster: string;
+}
+
+/** A provider that cannot be used, and why. */
+export interface Unavailable {
+  readonly problem: string;
+}
+
+/** The provider of this name. Two of one name are none: which of them was meant is unknown. */
+export function providerNamed(mesh: MeshConfig, name: string): ExtensionProvider | Unavailable {
+  const [provider, second] = mesh.extensionProviders.filter((each) => each.name === name);
+  if (provider === undefined) return { problem: `the mesh configuration has no extension provider ${name}` };
+  if (second !== undefined) return { problem: `the mesh configuration has more than one extension provider ${name}` };
+  return provider;
+}
+
+/** The service of a provider in the scope of the proxy, whose clusters are those of its scope. */
+export function collectorOf(
+  scope: ScopeReader | undefined,
+  name: string,
+  { service: written, port }: { readonly service: string; readonly port: number },
+): Collector | Unavailable {
+  const { host, namespace } = hostOf(written);
+  const service = scope?.services.get(host);
+  if (service === undefined || (namespace !== undefined && service.namespace !== namespace)) {
+    return { problem: `extension provider ${name}: the proxy sees no service ${written}` };
+  }
+  if (!service.ports.some((each) => each.port === port && each.protocol !== 'UDP')) {
+    return { problem: `extension provider ${name}: service ${written} has no port ${port}` };
+  }
+  return { host, port, cluster: clusterName('outbound', port, '', host) };
+}
+
+function hostOf(written: string): { readonly host: string; readonly namespace: string | undefined } {
+  const slash = written.indexOf('/');
+  const host = canonicalHost(written.slice(slash + 1));
+  return { host, namespace: slash < 0 ? undefined : written.slice(0, slash) };
+}
+
+/** The hosts that proxies may send telemetry to, whether or not there are such services. */
+export function collectorHosts(mesh: MeshConfig): ReadonlySet<string> {
+  const hosts = new Set<string>();
+  for (const provider of mesh.extensionProviders) {
+    const { zipkin, opentelemetry, datadog, skywalking, envoyHttpAls, envoyTcpAls, envoyOtelAls } = provider;
+    for (const each of [zipkin, opentelemetry, datadog, skywalking, envoyHttpAls, envoyTcpAls, envoyOtelAls])
+      if (each !== undefined) hosts.add(hostOf(each.service).host);
+  }
+  return hosts;
+}

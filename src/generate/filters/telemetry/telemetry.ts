@@ -1,0 +1,115 @@
+/**
+ * Access logs and spans of a view's listeners: what the mesh configuration and the proxy's own configuration say. One
+ * object for equal results, so that other results can be cached by it.
+ */
+import type { OwnTracing } from '../../../core/tracing.ts';
+import type { envoy } from '../../../protobuf/index.ts';
+import { scopeOfView } from '../../common/index.ts';
+import type { MeshReader } from '../../reads/index.ts';
+import type { Capabilities, EnvoyView } from '../../types.ts';
+import { sharedCapabilities } from '../extensions.ts';
+import { accessLogs, type LogConfig } from './access-log.ts';
+import { providerNamed } from './providers.ts';
+import { type TracingPlan, tracerOf, tracingMessage } from './tracing.ts';
+
+type AccessLogs = readonly envoy.config.accesslog.v3.AccessLog.Input[];
+
+export interface Telemetry {
+  /** Absent: no spans. */
+  readonly tracing?: envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.Input;
+  readonly requestLogs: AccessLogs;
+  readonly connectionLogs: AccessLogs;
+}
+
+/** Plain data, from which alone the messages are built. */
+interface TelemetryPlan {
+  readonly file: LogConfig;
+  readonly tracing?: TracingPlan;
+}
+
+/** A mesh has a few results; proxies can ask for anything, though. */
+const MAX_SHARED = 256;
+
+export function telemetryOf(snapshot: MeshReader, view: EnvoyView): Telemetry {
+  const { memos } = snapshot;
+  const { plan } = planned(snapshot, view);
+  const capabilities = sharedCapabilities(memos, view);
+  const byText = memos.weak<Capabilities, Map<string, Telemetry>>('telemetry').get(capabilities, () => new Map());
+  const text = JSON.stringify(plan);
+  const known = byText.get(text);
+  if (known !== undefined) return known;
+  const made = built(plan, capabilities);
+  if (byText.size >= MAX_SHARED) byText.clear();
+  byText.set(text, made);
+  return made;
+}
+
+function built({ file, tracing }: TelemetryPlan, capabilities: Capabilities): Telemetry {
+  const logs = accessLogs(file, { capabilities });
+  return {
+    ...(tracing !== undefined && { tracing: tracingMessage(tracing) }),
+    requestLogs: logs,
+    connectionLogs: logs,
+  };
+}
+
+/** Whether requests of the view may have spans: their routes then name the operation. */
+export function isTraced(snapshot: MeshReader, view: EnvoyView): boolean {
+  return planned(snapshot, view).plan.tracing !== undefined;
+}
+
+/** Why telemetry that is asked for is missing: one line each. */
+export function telemetryProblems(snapshot: MeshReader, view: EnvoyView): readonly string[] {
+  return planned(snapshot, view).problems;
+}
+
+interface Planned {
+  readonly plan: TelemetryPlan;
+  readonly problems: readonly string[];
+}
+
+function planned(snapshot: MeshReader, view: EnvoyView): Planned {
+  const { accessLogFile, accessLogFormat, accessLogEncoding } = snapshot.mesh;
+  const file: LogConfig = { accessLogFile, accessLogFormat, accessLogEncoding };
+  const problems: string[] = [];
+  const tracing = tracingPlan(snapshot, view, problems);
+  return { plan: { file, ...(tracing !== undefined && { tracing }) }, problems };
+}
+
+/** Tags without those that the proxy's Envoy does not know: it would refuse the listener. */
+function usableTags(
+  tags: OwnTracing['customTags'],
+  { capabilities }: EnvoyView,
+  problems: string[],
+): OwnTracing['customTags'] {
+  if (tags === undefined || capabilities.tagFormats === true) return tags;
+  const [known, unknown] = [false, true].map((isFormat) =>
+    Object.entries(tags).filter(([, { formatter }]) => (formatter !== undefined) === isFormat),
+  );
+  for (const [name] of unknown ?? []) problems.push(`no tag ${name}: the proxy's Envoy has no tags with a formatter`);
+  return Object.fromEntries(known ?? []);
+}
+
+function tracingPlan(snapshot: MeshReader, view: EnvoyView, problems: string[]): TracingPlan | undefined {
+  const { mesh, settings } = snapshot;
+  if (!mesh.enableTracing) return undefined;
+  const own = view.tracing ?? mesh.defaultConfig.tracing;
+  const [name] = mesh.defaultProviders.tracing ?? [];
+  if (own === undefined && name === undefined) return undefined;
+  const { sampling = settings.traceSampling, maxPathTagLength } = own ?? {};
+  const customTags = usableTags(own?.customTags, view, problems);
+  const shape: TracingPlan = {
+    sampling,
+    ...(maxPathTagLength !== undefined && { maxPathTagLength }),
+    ...(customTags !== undefined && { customTags }),
+    ...(view.part === 'gateway' && { isGateway: true }),
+  };
+  if (name === undefined) return shape;
+  const provider = providerNamed(mesh, name);
+  const tracer = 'problem' in provider ? provider : tracerOf(view, scopeOfView(snapshot, view), provider);
+  if ('problem' in tracer) {
+    problems.push(`no spans: ${tracer.problem}`);
+    return undefined;
+  }
+  return { ...shape, tracer };
+}
