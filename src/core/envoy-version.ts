@@ -15,5 +15,8 @@ export function isAtLeast(version: string, [major, minor]: EnvoyRelease): boolea
  */
 export const OLDEST_TESTED: EnvoyRelease = [1, 36];
 
-/** The oldest release with which tags of spans with a formatter (CustomTag.value) were tested. */
-export const TAG_FORMATS: EnvoyRelease = [1, 40];
+/**
+ * Since when Envoy has CustomTag.value, and the fields that replace `common_config` of OpenTelemetry access logs: the
+ * oldest release with which they were tested.
+ */
+export const FIELDS_OF_1_40: EnvoyRelease = [1, 40];

@@ -52,8 +52,8 @@ export interface Capabilities {
    * core/envoy-version.ts.
    */
   readonly replacements?: true;
-  /** Set where Envoy has tags of spans that are written with command operators: see `TAG_FORMATS`. */
-  readonly tagFormats?: true;
+  /** Set where Envoy has fields that the oldest supported one lacks: see `FIELDS_OF_1_40` there. */
+  readonly fieldsOf140?: true;
 }
 
 /** How a proxy's clusters name their endpoints: see `common/endpoint-names.ts`. */

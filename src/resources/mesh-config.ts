@@ -41,12 +41,7 @@ export function defaultMeshNetworks(): MeshNetworks {
  * Fields of the mesh configuration that are checked and have no effect in this version. Remove an entry when its
  * feature exists.
  */
-const WITHOUT_EFFECT = [
-  'disableEnvoyListenerLog',
-  'enableEnvoyAccessLogService',
-  'proxyHttpPort',
-  'serviceSettings',
-] as const;
+const WITHOUT_EFFECT = ['disableEnvoyListenerLog', 'proxyHttpPort', 'serviceSettings'] as const;
 
 /** Fields of `defaultConfig` for which no supported Envoy has a counterpart. */
 function unsupportedByEnvoy({ defaultConfig: { statNameLength, tracing = {} } }: MeshConfig): string[] {

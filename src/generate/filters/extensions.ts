@@ -23,6 +23,9 @@ export const PREVIOUS_PRIORITIES = 'envoy.retry_priorities.previous_priorities';
 export const FILE_ACCESS_LOG = 'envoy.access_loggers.file';
 export const STDOUT_ACCESS_LOG = 'envoy.access_loggers.stdout';
 export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
+export const HTTP_GRPC_ACCESS_LOG = 'envoy.access_loggers.http_grpc';
+export const TCP_GRPC_ACCESS_LOG = 'envoy.access_loggers.tcp_grpc';
+export const OPENTELEMETRY_ACCESS_LOG = 'envoy.access_loggers.open_telemetry';
 export const ZIPKIN_TRACER = 'envoy.tracers.zipkin';
 export const OPENTELEMETRY_TRACER = 'envoy.tracers.opentelemetry';
 export const DATADOG_TRACER = 'envoy.tracers.datadog';
@@ -49,6 +52,9 @@ export const ASKED_EXTENSIONS = [
   EARLY_HEADER_MUTATION,
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,
+  HTTP_GRPC_ACCESS_LOG,
+  TCP_GRPC_ACCESS_LOG,
+  OPENTELEMETRY_ACCESS_LOG,
   ZIPKIN_TRACER,
   OPENTELEMETRY_TRACER,
   DATADOG_TRACER,

@@ -3,7 +3,7 @@
  * that generation reads of a proxy is copied into the view here, and nowhere else.
  */
 import { hash } from 'node:crypto';
-import { isAtLeast, OLDEST_TESTED, TAG_FORMATS } from '../../core/envoy-version.ts';
+import { FIELDS_OF_1_40, isAtLeast, OLDEST_TESTED } from '../../core/envoy-version.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import {
   ASKED_EXTENSIONS,
@@ -62,7 +62,7 @@ function capabilitiesOf(node: ProxyNode): Capabilities {
     sds,
     ...(istioAgent && { istioAgent }),
     ...(isAtLeast(version, OLDEST_TESTED) && { replacements: true }),
-    ...(isAtLeast(version, TAG_FORMATS) && { tagFormats: true }),
+    ...(isAtLeast(version, FIELDS_OF_1_40) && { fieldsOf140: true }),
   };
 }
 

@@ -1,13 +1,17 @@
-/** Access logs of the mesh configuration: one file for all listeners, with lines of text or of JSON. */
+/** Access loggers: a file or a standard stream with lines of text or of JSON, and services of access logs. */
 import { isObject } from '../../../core/objects.ts';
-import { envoy, type google } from '../../../protobuf/index.ts';
-import type { MeshConfig } from '../../../resources/index.ts';
+import { envoy, type google, type opentelemetry } from '../../../protobuf/index.ts';
+import { API_VERSION_V3 } from '../../common/index.ts';
 import {
+  type AskedExtension,
   FILE_ACCESS_LOG,
+  HTTP_GRPC_ACCESS_LOG,
   hasExtension,
+  OPENTELEMETRY_ACCESS_LOG,
   type ProxyCapabilities,
   STDERR_ACCESS_LOG,
   STDOUT_ACCESS_LOG,
+  TCP_GRPC_ACCESS_LOG,
   type TypedConfig,
   typedConfig,
 } from '../extensions.ts';
@@ -56,42 +60,147 @@ const DEFAULT_TEXT = [
   `${F.requested_server_name} ${F.route_name}\n`,
 ].join(' ');
 
-export type LogConfig = Pick<MeshConfig, 'accessLogFile' | 'accessLogFormat' | 'accessLogEncoding'>;
+/** What one logger writes, and where to; plain data that is compared as a whole. */
+export type LogPlan = FileLog | ServiceLog | OpenTelemetryLog;
 
-/** The mesh's access loggers; none when the mesh configuration names no file. */
-export function accessLogs(mesh: LogConfig, view: ProxyCapabilities): envoy.config.accesslog.v3.AccessLog.Input[] {
-  if (mesh.accessLogFile === '') return [];
-  const stream = streamLog(mesh, view);
-  if (stream !== undefined) return [stream];
-  if (!hasExtension(view, FILE_ACCESS_LOG)) return [];
+export interface FileLog {
+  readonly to: 'file';
+  readonly path: string;
+  readonly format: LogFormatPlan;
+  readonly omitEmptyValues?: boolean;
+}
+
+/** A line of text, a JSON object, or the default of one of them. */
+export interface LogFormatPlan {
+  readonly json: boolean;
+  readonly text?: string;
+  readonly object?: Readonly<Record<string, unknown>>;
+}
+
+/** Envoy's gRPC access log service, for requests or for connections. */
+export interface ServiceLog {
+  readonly to: 'service';
+  readonly of: 'requests' | 'connections';
+  readonly cluster: string;
+  /** Absent: the name of the cluster. */
+  readonly authority?: string;
+  readonly logName: string;
+  readonly filterState?: readonly string[];
+  readonly requestHeaders?: readonly string[];
+  readonly responseHeaders?: readonly string[];
+  readonly responseTrailers?: readonly string[];
+}
+
+export interface OpenTelemetryLog {
+  readonly to: 'opentelemetry';
+  readonly cluster: string;
+  readonly authority: string;
+  readonly logName: string;
+  readonly text?: string;
+  readonly labels?: Readonly<Record<string, unknown>>;
+}
+
+/** The logger of requests or of connections; undefined where the proxy's Envoy lacks it, or it is for the others. */
+export function accessLog(
+  plan: LogPlan,
+  of: ServiceLog['of'],
+  view: ProxyCapabilities,
+): envoy.config.accesslog.v3.AccessLog.Input | undefined {
+  switch (plan.to) {
+    case 'file':
+      return fileLog(plan, view);
+    case 'service':
+      return plan.of === of && hasExtension(view, SERVICE_LOGGERS[of]) ? serviceLog(plan) : undefined;
+    case 'opentelemetry':
+      return hasExtension(view, OPENTELEMETRY_ACCESS_LOG) ? openTelemetryLog(plan, view) : undefined;
+  }
+}
+
+function fileLog(plan: FileLog, view: ProxyCapabilities): TypedConfig | undefined {
+  const stream = streamLog(plan, view);
+  if (stream !== undefined) return stream;
+  if (!hasExtension(view, FILE_ACCESS_LOG)) return undefined;
   const { FileAccessLog } = envoy.extensions.access_loggers.file.v3;
-  return [typedConfig(FILE_ACCESS_LOG, FileAccessLog, { path: mesh.accessLogFile, logFormat: logFormat(mesh) })];
+  return typedConfig(FILE_ACCESS_LOG, FileAccessLog, { path: plan.path, logFormat: logFormat(plan) });
 }
 
 /**
  * The standard streams have loggers of their own: opened as files, they fail where the stream is a socket, as under
  * many process supervisors, and Envoy then refuses every listener.
  */
-function streamLog(mesh: LogConfig, view: ProxyCapabilities): TypedConfig | undefined {
+function streamLog(plan: FileLog, view: ProxyCapabilities): TypedConfig | undefined {
   const { StdoutAccessLog, StderrAccessLog } = envoy.extensions.access_loggers.stream.v3;
-  if (mesh.accessLogFile === '/dev/stdout' && hasExtension(view, STDOUT_ACCESS_LOG)) {
-    return typedConfig(STDOUT_ACCESS_LOG, StdoutAccessLog, { logFormat: logFormat(mesh) });
+  if (plan.path === '/dev/stdout' && hasExtension(view, STDOUT_ACCESS_LOG)) {
+    return typedConfig(STDOUT_ACCESS_LOG, StdoutAccessLog, { logFormat: logFormat(plan) });
   }
-  if (mesh.accessLogFile === '/dev/stderr' && hasExtension(view, STDERR_ACCESS_LOG)) {
-    return typedConfig(STDERR_ACCESS_LOG, StderrAccessLog, { logFormat: logFormat(mesh) });
+  if (plan.path === '/dev/stderr' && hasExtension(view, STDERR_ACCESS_LOG)) {
+    return typedConfig(STDERR_ACCESS_LOG, StderrAccessLog, { logFormat: logFormat(plan) });
   }
   return undefined;
 }
 
-function logFormat({ accessLogFormat, accessLogEncoding }: LogConfig): LogFormat {
-  if (accessLogEncoding === 'JSON') return { jsonFormat: toStruct(jsonObject(accessLogFormat) ?? DEFAULT_FIELDS) };
-  const text = accessLogFormat === '' ? DEFAULT_TEXT : accessLogFormat;
+function logFormat({ format: { json, text = '', object }, omitEmptyValues }: FileLog): LogFormat {
+  const omit = omitEmptyValues === true && { omitEmptyValues };
+  if (json) return { jsonFormat: toStruct(object ?? DEFAULT_FIELDS), ...omit };
+  const line = text === '' ? DEFAULT_TEXT : text;
   // Envoy writes the format as it is: without an end of line, lines would run together.
-  return { textFormatSource: { inlineString: text.endsWith('\n') ? text : `${text}\n` } };
+  return { textFormatSource: { inlineString: line.endsWith('\n') ? line : `${line}\n` }, ...omit };
+}
+
+/** `accessLogFormat` of the mesh configuration, which is text also where it is JSON. */
+export function writtenFormat(text: string, encoding: 'TEXT' | 'JSON'): LogFormatPlan {
+  if (encoding === 'TEXT') return { json: false, text };
+  const object = jsonObject(text);
+  return { json: true, ...(object !== undefined && { object }) };
+}
+
+const SERVICE_LOGGERS = {
+  requests: HTTP_GRPC_ACCESS_LOG,
+  connections: TCP_GRPC_ACCESS_LOG,
+} as const satisfies Record<ServiceLog['of'], AskedExtension>;
+
+function serviceLog(plan: ServiceLog): TypedConfig {
+  const { HttpGrpcAccessLogConfig, TcpGrpcAccessLogConfig } = envoy.extensions.access_loggers.grpc.v3;
+  const { cluster, authority, logName, filterState = [], of } = plan;
+  const commonConfig: envoy.extensions.access_loggers.grpc.v3.CommonGrpcAccessLogConfig.Input = {
+    logName,
+    transportApiVersion: API_VERSION_V3,
+    grpcService: { envoyGrpc: { clusterName: cluster, ...(authority !== undefined && { authority }) } },
+    filterStateObjectsToLog: filterState,
+  };
+  if (of === 'connections') return typedConfig(TCP_GRPC_ACCESS_LOG, TcpGrpcAccessLogConfig, { commonConfig });
+  return typedConfig(HTTP_GRPC_ACCESS_LOG, HttpGrpcAccessLogConfig, {
+    commonConfig,
+    additionalRequestHeadersToLog: plan.requestHeaders ?? [],
+    additionalResponseHeadersToLog: plan.responseHeaders ?? [],
+    additionalResponseTrailersToLog: plan.responseTrailers ?? [],
+  });
+}
+
+function openTelemetryLog(
+  { cluster, authority, logName, text, labels = {} }: OpenTelemetryLog,
+  { capabilities }: ProxyCapabilities,
+): TypedConfig {
+  const { OpenTelemetryAccessLogConfig } = envoy.extensions.access_loggers.open_telemetry.v3;
+  const grpcService = { envoyGrpc: { clusterName: cluster, authority } };
+  const values = Object.entries(labels).map(([key, value]) => ({ key, value: { stringValue: labelText(value) } }));
+  const body: opentelemetry.proto.common.v1.AnyValue.Input = { stringValue: text ?? DEFAULT_TEXT.trimEnd() };
+  return typedConfig(OPENTELEMETRY_ACCESS_LOG, OpenTelemetryAccessLogConfig, {
+    ...(capabilities.fieldsOf140 === true
+      ? { grpcService, logName }
+      : { commonConfig: { logName, transportApiVersion: API_VERSION_V3, grpcService } }),
+    body,
+    ...(values.length > 0 && { attributes: { values } }),
+  });
+}
+
+/** Attributes of log records are strings here: command operators have no other results. */
+function labelText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** A format that is not a JSON object is ignored; then the default fields are logged rather than nothing. */
-function jsonObject(text: string): object | undefined {
+function jsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : undefined;

@@ -8,7 +8,8 @@ import { scopeOfView } from '../../common/index.ts';
 import type { MeshReader } from '../../reads/index.ts';
 import type { Capabilities, EnvoyView } from '../../types.ts';
 import { sharedCapabilities } from '../extensions.ts';
-import { accessLogs, type LogConfig } from './access-log.ts';
+import { accessLog, type LogPlan } from './access-log.ts';
+import { logOf, meshLogs } from './log-providers.ts';
 import { providerNamed } from './providers.ts';
 import { type TracingPlan, tracerOf, tracingMessage } from './tracing.ts';
 
@@ -23,7 +24,7 @@ export interface Telemetry {
 
 /** Plain data, from which alone the messages are built. */
 interface TelemetryPlan {
-  readonly file: LogConfig;
+  readonly logs: readonly LogPlan[];
   readonly tracing?: TracingPlan;
 }
 
@@ -44,12 +45,11 @@ export function telemetryOf(snapshot: MeshReader, view: EnvoyView): Telemetry {
   return made;
 }
 
-function built({ file, tracing }: TelemetryPlan, capabilities: Capabilities): Telemetry {
-  const logs = accessLogs(file, { capabilities });
+function built({ logs, tracing }: TelemetryPlan, capabilities: Capabilities): Telemetry {
   return {
     ...(tracing !== undefined && { tracing: tracingMessage(tracing) }),
-    requestLogs: logs,
-    connectionLogs: logs,
+    requestLogs: logs.flatMap((log) => accessLog(log, 'requests', { capabilities }) ?? []),
+    connectionLogs: logs.flatMap((log) => accessLog(log, 'connections', { capabilities }) ?? []),
   };
 }
 
@@ -69,11 +69,23 @@ interface Planned {
 }
 
 function planned(snapshot: MeshReader, view: EnvoyView): Planned {
-  const { accessLogFile, accessLogFormat, accessLogEncoding } = snapshot.mesh;
-  const file: LogConfig = { accessLogFile, accessLogFormat, accessLogEncoding };
   const problems: string[] = [];
+  const logs = logPlans(snapshot, view, problems);
   const tracing = tracingPlan(snapshot, view, problems);
-  return { plan: { file, ...(tracing !== undefined && { tracing }) }, problems };
+  return { plan: { logs, ...(tracing !== undefined && { tracing }) }, problems };
+}
+
+function logPlans(snapshot: MeshReader, view: EnvoyView, problems: string[]): LogPlan[] {
+  const { mesh } = snapshot;
+  const names = mesh.defaultProviders.accessLogging ?? [];
+  if (names.length === 0) return meshLogs(mesh);
+  return names.flatMap((name) => {
+    const provider = providerNamed(mesh, name);
+    const log = 'problem' in provider ? provider : logOf(scopeOfView(snapshot, view), provider);
+    if (!('problem' in log)) return [log];
+    problems.push(`no access log: ${log.problem}`);
+    return [];
+  });
 }
 
 /** Tags without those that the proxy's Envoy does not know: it would refuse the listener. */
@@ -82,7 +94,7 @@ function usableTags(
   { capabilities }: EnvoyView,
   problems: string[],
 ): OwnTracing['customTags'] {
-  if (tags === undefined || capabilities.tagFormats === true) return tags;
+  if (tags === undefined || capabilities.fieldsOf140 === true) return tags;
   const [known, unknown] = [false, true].map((isFormat) =>
     Object.entries(tags).filter(([, { formatter }]) => (formatter !== undefined) === isFormat),
   );
