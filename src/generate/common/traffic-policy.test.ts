@@ -30,8 +30,15 @@ const rows = [
   ['settings of a port replace the rule entirely', rule, '', 81, { lb: 'ROUND_ROBIN' }],
   ['a subset without a policy has the rule', rule, 'plain', 80, { lb: 'RANDOM', max: 10 }],
   ['a policy of a subset replaces field by field', rule, 'own', 80, { lb: 'LEAST_REQUEST', max: 10 }],
-  ['settings of a port in a subset replace both', rule, 'own', 82, { tls: 'DISABLE' }],
-  ['settings of a port in the rule hold for subsets, too', rule, 'own', 81, { lb: 'ROUND_ROBIN' }],
+  [
+    'settings of a port in a subset replace those of the subset',
+    rule,
+    'own',
+    82,
+    { lb: 'RANDOM', max: 10, tls: 'DISABLE' },
+  ],
+  ['settings of a port in the rule hold for subsets, too', rule, 'plain', 81, { lb: 'ROUND_ROBIN' }],
+  ['the policy of a subset applies over settings of a port in the rule', rule, 'own', 81, { lb: 'LEAST_REQUEST' }],
 ] as const;
 
 for (const [name, given, subset, port, expected] of rows) {
@@ -41,6 +48,53 @@ for (const [name, given, subset, port, expected] of rows) {
     assert.deepEqual(JSON.parse(JSON.stringify(seen)), expected);
   });
 }
+
+const SETTINGS = ['connectionPool', 'loadBalancer', 'outlierDetection', 'tls'] as const;
+
+/** A value of a setting for each place where it can be written. */
+const VALUES = {
+  connectionPool: (n: number) => ({ tcp: { maxConnections: n } }),
+  loadBalancer: (n: number) => ({ warmupDurationSecs: n }),
+  outlierDetection: (n: number) => ({ consecutive5xxErrors: n }),
+  tls: (n: number) => ({ mode: 'SIMPLE' as const, sni: `${n}.example.com` }),
+};
+
+test('every setting, wherever it is written: the port before all ports, the subset before the rule', () => {
+  for (const setting of SETTINGS) {
+    const other = setting === 'tls' ? 'loadBalancer' : 'tls';
+    for (let places = 0; places < 16; places++) {
+      const [inRule, ofRulePort, inSubset, ofSubsetPort] = [1, 2, 4, 8].map((bit) => (places & bit) !== 0);
+      const written = (present: boolean | undefined, n: number) =>
+        present === true ? { [setting]: VALUES[setting](n) } : {};
+      // Each place also has another setting, so that settings of the port exist without this one.
+      const policy = (n: number, all: boolean | undefined, ofPort: boolean | undefined, hasPort: boolean) => ({
+        ...written(all, n),
+        [other]: VALUES[other](n),
+        ...(hasPort && {
+          portLevelSettings: [{ port: { number: 81 }, ...written(ofPort, n + 1), [other]: VALUES[other](n + 1) }],
+        }),
+      });
+      for (const [rulePort, subsetPort] of [
+        [false, false],
+        [false, true],
+        [true, false],
+        [true, true],
+      ] as const) {
+        const given: MergedDestinationRule = {
+          ...rule,
+          trafficPolicy: policy(10, inRule, ofRulePort, rulePort),
+          subsets: [{ name: 'own', trafficPolicy: policy(20, inSubset, ofSubsetPort, subsetPort) }],
+        };
+        const ofSubset = subsetPort ? (ofSubsetPort === true ? 21 : 0) : inSubset === true ? 20 : 0;
+        const ofRule = rulePort ? (ofRulePort === true ? 11 : 0) : inRule === true ? 10 : 0;
+        const expected = ofSubset || ofRule;
+        const found = effectivePolicy(given, 'own', 81);
+        assert.deepEqual(found[setting], expected === 0 ? undefined : VALUES[setting](expected));
+        assert.deepEqual(found[other], VALUES[other](subsetPort ? 21 : 20));
+      }
+    }
+  }
+});
 
 test('the policy of a subset is the same by its name and by itself', () => {
   for (const policyOf of [effectivePolicy, gatewayPolicy]) {

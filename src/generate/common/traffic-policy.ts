@@ -14,8 +14,9 @@ const DEFAULTS: EffectivePolicy = {};
 type SubsetOf = MergedDestinationRule['subsets'][number] | string | undefined;
 
 /**
- * The policy for a service port and subset. A subset's settings replace the rule's field by field; settings for the
- * port replace both entirely: absent fields have their default, not the rule's value.
+ * The policy for a service port and subset: the subset's settings replace the rule's one by one, as in Istio 1.7. Of
+ * each of the two, the settings for the port replace those for all ports entirely: absent ones are not the policy's
+ * own.
  */
 export function effectivePolicy(
   rule: MergedDestinationRule | undefined,
@@ -23,14 +24,14 @@ export function effectivePolicy(
   port: number,
 ): EffectivePolicy {
   if (rule === undefined) return DEFAULTS;
-  const ofRule = rule.trafficPolicy;
-  const ofSubset = (typeof subset === 'string' ? subsetNamed(rule, subset) : subset)?.trafficPolicy;
-  const isOfPort = (settings: { readonly port: { readonly number?: number | undefined } }) =>
-    settings.port.number === port;
-  const ofPort = ofSubset?.portLevelSettings?.find(isOfPort) ?? ofRule?.portLevelSettings?.find(isOfPort);
-  if (ofPort !== undefined) return ofPort;
-  if (ofSubset === undefined) return ofRule ?? DEFAULTS;
+  const ofRule = policyAt(rule.trafficPolicy, port);
+  const ofSubset = policyAt((typeof subset === 'string' ? subsetNamed(rule, subset) : subset)?.trafficPolicy, port);
+  if (ofRule === undefined || ofSubset === undefined) return ofSubset ?? ofRule ?? DEFAULTS;
   return { ...defined(ofRule), ...defined(ofSubset) };
+}
+
+function policyAt(policy: TrafficPolicy | undefined, port: number): EffectivePolicy | undefined {
+  return policy?.portLevelSettings?.find((settings) => settings.port.number === port) ?? policy;
 }
 
 function subsetNamed({ subsets }: MergedDestinationRule, name: string): (typeof subsets)[number] | undefined {
