@@ -77,6 +77,9 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'envoy/extensions/transport_sockets/tls/v3/tls_spiffe_validator_config.proto': [
     'envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig',
   ],
+  'envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer.proto': [
+    'envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer',
+  ],
   'envoy/extensions/transport_sockets/proxy_protocol/v3/upstream_proxy_protocol.proto': [
     'envoy.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport',
   ],

@@ -15,7 +15,7 @@ import {
   type Service,
 } from '../model/index.ts';
 import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
-import { outboundRouteName, serviceRouteName } from './common/index.ts';
+import { type EffectivePolicy, outboundRouteName, serviceRouteName } from './common/index.ts';
 import { targetHosts } from './indexes/index.ts';
 import { passesOn } from './listener-plans/index.ts';
 import { authorizerHostsOf } from './policies/index.ts';
@@ -161,10 +161,12 @@ function ruleFacts(facts: Collected, scopes: readonly Scope[], host: string): vo
   const rules = scopes.map((scope) => scope.destinationRule(host));
   if (rules.some(namesSecrets)) facts.set(fact.NAMING_SECRETS, undefined);
   const [hashes, originates] = [rules.some(hashesBy), rules.some(originatesTls)];
+  const forwards = rules.some(decidesForwarding);
   if (hashes) facts.set(fact.hash(host), undefined);
+  if (forwards) facts.set(fact.forwarding(host), undefined);
   if (originates) facts.set(fact.tls(host), undefined);
   for (const { number, http } of scopes.flatMap((scope) => portsOf(scope, host))) {
-    if (hashes) facts.set(fact.hashAt(number), undefined);
+    if (forwards) facts.set(fact.forwardingAt(number), undefined);
     if (hashes && http) facts.set(fact.httpHashAt(number), undefined);
     if (originates) facts.set(fact.tlsAt(number), undefined);
   }
@@ -220,12 +222,8 @@ function hasDefaultPort({ ports }: Service): boolean {
   return ports.some(({ port }) => port === DEFAULT_HTTP_PORT);
 }
 
-type Policy = MergedDestinationRule['trafficPolicy'];
-
 /** Every traffic policy in a rule. */
-function policiesOf(
-  rule: MergedDestinationRule | undefined,
-): NonNullable<Pick<NonNullable<Policy>, 'loadBalancer' | 'tls'>>[] {
+function policiesOf(rule: MergedDestinationRule | undefined): EffectivePolicy[] {
   const policies =
     rule === undefined ? [] : [rule.atGateways, ...[rule, ...rule.subsets].map(({ trafficPolicy }) => trafficPolicy)];
   return policies.flatMap((policy) => (policy === undefined ? [] : [policy, ...(policy.portLevelSettings ?? [])]));
@@ -233,6 +231,14 @@ function policiesOf(
 
 function hashesBy(rule: MergedDestinationRule | undefined): boolean {
   return policiesOf(rule).some(({ loadBalancer }) => loadBalancer?.consistentHash !== undefined);
+}
+
+/** Whether TCP proxies to the host have settings of the rule. */
+function decidesForwarding(rule: MergedDestinationRule | undefined): boolean {
+  return policiesOf(rule).some(({ loadBalancer, connectionPool, tunnel }) => {
+    const { idleTimeout, maxConnectionDuration } = connectionPool?.tcp ?? {};
+    return [loadBalancer?.consistentHash, tunnel, idleTimeout, maxConnectionDuration].some((it) => it !== undefined);
+  });
 }
 
 function originatesTls(rule: MergedDestinationRule | undefined): boolean {

@@ -45,6 +45,14 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
       '{host: a, trafficPolicy: {loadBalancer: {warmup: {duration: 1s, aggression: -1}}}}',
       'spec.trafficPolicy.loadBalancer.warmup.aggression',
     ],
+    [
+      '{host: a, trafficPolicy: {tunnel: {protocol: GET, targetHost: b.com, targetPort: 1}}}',
+      'spec.trafficPolicy.tunnel.protocol',
+    ],
+    [
+      '{host: a, trafficPolicy: {tunnel: {targetHost: "b.com:80", targetPort: 1}}}',
+      'spec.trafficPolicy.tunnel.targetHost',
+    ],
     ['{host: a, workloadSelector: {labels: {app: a}}}', 'spec.workloadSelector.labels'],
     ['{host: a, workloadSelector: {matchLabels: null}}', 'spec.workloadSelector.matchLabels'],
     [

@@ -121,6 +121,11 @@ export const BASIC_SLOTS: readonly (readonly string[])[] = [
     rule('a', 'db', '{host: db, trafficPolicy: {connectionPool: {tcp: {maxConnections: 3, idleTimeout: 5s}}}}'),
     rule('a', 'db', '{host: db, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}}}'),
     rule('a', 'db', '{host: db, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}'),
+    rule(
+      'a',
+      'db',
+      '{host: db, trafficPolicy: {tunnel: {targetHost: t.example.com, targetPort: 1}, proxyProtocol: {}}}',
+    ),
   ],
   [
     rule('b', 'api', '{host: api, trafficPolicy: {tls: {mode: MUTUAL, credentialName: cert}}}'),

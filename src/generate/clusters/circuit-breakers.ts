@@ -1,7 +1,7 @@
 /** Limits of connections and requests, and connection settings, from a connection pool. */
 
 import type { envoy } from '../../protobuf/index.ts';
-import type { ConnectionPool, TcpKeepalive } from '../../resources/index.ts';
+import type { ConnectionPool, RetryBudget, TcpKeepalive } from '../../resources/index.ts';
 import { toDuration } from '../common/index.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
@@ -14,7 +14,14 @@ function limit(value: number | undefined): { value: number } {
   return { value: value !== undefined && value > 0 ? value : UNLIMITED };
 }
 
-export function circuitBreakers(pool: ConnectionPool | undefined): Pick<Cluster, 'circuitBreakers'> {
+/** Envoy's defaults, which apply when a rule has an empty budget: without any field there would be no budget. */
+const DEFAULT_BUDGET_PERCENT = 20;
+const DEFAULT_BUDGET_CONCURRENCY = 3;
+
+export function circuitBreakers(
+  pool: ConnectionPool | undefined,
+  retryBudget?: RetryBudget,
+): Pick<Cluster, 'circuitBreakers'> {
   return {
     circuitBreakers: {
       thresholds: [
@@ -23,9 +30,18 @@ export function circuitBreakers(pool: ConnectionPool | undefined): Pick<Cluster,
           maxPendingRequests: limit(pool?.http?.http1MaxPendingRequests),
           maxRequests: limit(pool?.http?.http2MaxRequests),
           maxRetries: limit(pool?.http?.maxRetries),
+          ...(retryBudget !== undefined && { retryBudget: toRetryBudget(retryBudget) }),
         },
       ],
     },
+  };
+}
+
+/** Takes the place of `max_retries`. */
+function toRetryBudget({ percent, minRetryConcurrency }: RetryBudget) {
+  return {
+    budgetPercent: { value: percent?.value ?? DEFAULT_BUDGET_PERCENT },
+    minRetryConcurrency: { value: minRetryConcurrency || DEFAULT_BUDGET_CONCURRENCY },
   };
 }
 

@@ -20,7 +20,7 @@ const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
-type Transport = Pick<Cluster, 'transportSocket' | 'transportSocketMatches'>;
+export type Transport = Pick<Cluster, 'transportSocket' | 'transportSocketMatches'>;
 
 export interface MeshPeering {
   readonly service: Service;

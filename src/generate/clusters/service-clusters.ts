@@ -54,6 +54,7 @@ import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { loadBalancing } from './load-balancer.ts';
 import { type MeshPeering, meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
+import { announced } from './proxy-protocol.ts';
 import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
@@ -256,9 +257,9 @@ function serviceCluster(
   const cluster: Cluster = {
     name,
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
-    ...circuitBreakers(pool),
+    ...circuitBreakers(pool, policy.retryBudget),
     ...protocolOptions(speaks, pool, names),
-    ...transport,
+    ...(policy.proxyProtocol === undefined ? transport : announced(transport, policy.proxyProtocol)),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...(discovery === 'original'
       ? { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED }
@@ -283,7 +284,7 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
   const cluster: Cluster = {
     name,
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
-    ...circuitBreakers(pool),
+    ...circuitBreakers(pool, policy.retryBudget),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...balanced(mesh, target),
     ...discovered(inputs, name, target, discovery, true),

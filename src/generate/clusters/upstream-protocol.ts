@@ -75,7 +75,7 @@ function versions(speaks: UpstreamHttp, pool: ConnectionPool | undefined) {
 }
 
 function commonOptions(pool: ConnectionPool | undefined): envoy.config.core.v3.HttpProtocolOptions.Input | undefined {
-  const idle = pool?.http?.idleTimeout;
+  const idle = pool?.http?.idleTimeout ?? pool?.tcp?.idleTimeout;
   const perConnection = pool?.http?.maxRequestsPerConnection ?? 0;
   const duration = pool?.tcp?.maxConnectionDuration ?? 0;
   const options = {

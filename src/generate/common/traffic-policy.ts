@@ -6,7 +6,7 @@ import type { MergedDestinationRule } from '../../model/index.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/index.ts';
 
 /** The settings in force for one cluster: absent ones have their default. */
-export type EffectivePolicy = Pick<TrafficPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'>;
+export type EffectivePolicy = Omit<TrafficPolicy, 'portLevelSettings'>;
 
 const DEFAULTS: EffectivePolicy = {};
 
@@ -31,7 +31,8 @@ export function effectivePolicy(
 }
 
 function policyAt(policy: TrafficPolicy | undefined, port: number): EffectivePolicy | undefined {
-  return policy?.portLevelSettings?.find((settings) => settings.port.number === port) ?? policy;
+  const ofPort = policy?.portLevelSettings?.find((settings) => settings.port.number === port);
+  return ofPort === undefined ? policy : { ...defined(policy, ONLY_FOR_ALL_PORTS), ...defined(ofPort) };
 }
 
 function subsetNamed({ subsets }: MergedDestinationRule, name: string): (typeof subsets)[number] | undefined {
@@ -69,13 +70,17 @@ export function isGatewayTls(rule: MergedDestinationRule | undefined, tls: Clien
   return own !== undefined && [own, ...(own.portLevelSettings ?? [])].some((settings) => settings.tls === tls);
 }
 
-function defined(policy: EffectivePolicy | undefined): EffectivePolicy {
-  if (policy === undefined) return DEFAULTS;
-  const { connectionPool, loadBalancer, outlierDetection, tls } = policy;
-  return {
-    ...(connectionPool !== undefined && { connectionPool }),
-    ...(loadBalancer !== undefined && { loadBalancer }),
-    ...(outlierDetection !== undefined && { outlierDetection }),
-    ...(tls !== undefined && { tls }),
-  };
+/** Settings that those of a port cannot have, and so do not replace. */
+const ONLY_FOR_ALL_PORTS = ['tunnel', 'proxyProtocol', 'retryBudget'] as const satisfies (keyof EffectivePolicy)[];
+const SETTINGS = ['connectionPool', 'loadBalancer', 'outlierDetection', 'tls', ...ONLY_FOR_ALL_PORTS] as const;
+
+/** The settings that a policy has, of these. */
+function defined(
+  policy: EffectivePolicy | undefined,
+  settings: readonly (keyof EffectivePolicy)[] = SETTINGS,
+): EffectivePolicy {
+  const found: { -readonly [K in keyof EffectivePolicy]: EffectivePolicy[K] } = {};
+  if (policy !== undefined)
+    for (const name of settings) if (policy[name] !== undefined) Object.assign(found, { [name]: policy[name] });
+  return found;
 }

@@ -4,6 +4,7 @@
  */
 
 import { envoy } from '../../protobuf/index.ts';
+import type { Tunnel } from '../../resources/index.ts';
 import { effectivePolicy, gatewayPolicy, MESH_ALPN } from '../common/index.ts';
 import type { ScopeReader } from '../reads/index.ts';
 import { hasExtension, type ProxyCapabilities, SET_FILTER_STATE, type TypedConfig, typedConfig } from './extensions.ts';
@@ -12,8 +13,18 @@ import { protocolKind } from './protocol-kind.ts';
 /** Envoy's well-known key for the protocol names of upstream connections, which override the cluster's. */
 const UPSTREAM_ALPN = 'envoy.network.application_protocols';
 
+/** Settings of a destination rule that apply to connections as TCP proxies see them. */
+export interface ConnectionSettings {
+  /** The server is an HTTP proxy, which is asked for a connection to the target. */
+  readonly tunnel: Tunnel | undefined;
+  /** In milliseconds: after this time without bytes a connection is closed; 0: never. */
+  readonly idleTimeout: number | undefined;
+  /** In milliseconds: after this time a connection is closed. */
+  readonly maxDuration: number | undefined;
+}
+
 /** What a TCP proxy needs to know about a destination besides its cluster. */
-export interface DestinationTraits {
+export interface DestinationTraits extends ConnectionSettings {
   /** Same client address, same endpoint. */
   readonly hashSourceIp: boolean;
   /**
@@ -40,13 +51,17 @@ export function destinationTraits(
   { at, sds }: TraitsReader,
 ): DestinationTraits {
   const { services, rules } = scope;
-  const { loadBalancer } = effectivePolicy(rules.asReadAt(at, host, services, 'hash of connections'), subset, port);
+  const ofConnections = effectivePolicy(rules.asReadAt(at, host, services, 'connections'), subset, port);
+  const { loadBalancer, connectionPool, tunnel } = ofConnections;
   const policyOf = at === undefined ? gatewayPolicy : effectivePolicy;
   const tls = sds ? policyOf(rules.asReadAt(at, host, services, 'TLS'), subset, port).tls : undefined;
   const protocol = services.getAt(at, host)?.ports.find((candidate) => candidate.port === port)?.protocol;
   const http = protocol !== undefined && protocolKind(protocol, true) !== 'tcp';
   return {
     hashSourceIp: loadBalancer?.consistentHash?.useSourceIp === true,
+    tunnel,
+    idleTimeout: connectionPool?.tcp?.idleTimeout,
+    maxDuration: connectionPool?.tcp?.maxConnectionDuration,
     tls: tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL' ? 'foreign' : http ? 'named' : 'unnamed',
   };
 }

@@ -1,8 +1,9 @@
 /** TCP proxying: a connection goes to one cluster, or to one of several by weight. */
 
 import { envoy } from '../../protobuf/index.ts';
-import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../common/index.ts';
-import { bytesInside, type DestinationTraits } from './destination-traits.ts';
+import type { Tunnel } from '../../resources/index.ts';
+import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER, toDuration } from '../common/index.ts';
+import { bytesInside, type ConnectionSettings, type DestinationTraits } from './destination-traits.ts';
 import { type ProxyCapabilities, TCP_PROXY, typedConfig } from './extensions.ts';
 import type { Telemetry } from './telemetry/telemetry.ts';
 
@@ -22,6 +23,7 @@ export interface TcpProxyOptions {
   readonly clusters: readonly WeightedTcpCluster[];
   /** Same client address, same endpoint: for clusters with a hashing load balancer. */
   readonly hashSourceIp?: boolean;
+  readonly settings?: ConnectionSettings | undefined;
 }
 
 /** The network filter that forwards a connection. Without any destination connections are refused. */
@@ -35,8 +37,24 @@ export function tcpProxy({ connectionLogs }: Telemetry, options: TcpProxyOptions
       ? { weightedClusters: { clusters: used.map(({ cluster, weight }) => ({ name: cluster, weight })) } }
       : { cluster: used[0]?.cluster ?? BLACKHOLE_CLUSTER }),
     ...(options.hashSourceIp === true && { hashPolicy: [{ sourceIp: {} }] }),
+    ...(options.settings !== undefined && connectionOptions(options.settings)),
     accessLog: connectionLogs,
   });
+}
+
+type TcpProxyInput = envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.Input;
+
+function connectionOptions({ tunnel, idleTimeout, maxDuration }: ConnectionSettings): Partial<TcpProxyInput> {
+  return {
+    ...(idleTimeout !== undefined && { idleTimeout: toDuration(idleTimeout) }),
+    ...(maxDuration !== undefined && maxDuration > 0 && { maxDownstreamConnectionDuration: toDuration(maxDuration) }),
+    ...(tunnel !== undefined && { tunnelingConfig: toTunnel(tunnel) }),
+  };
+}
+
+function toTunnel({ protocol, targetHost, targetPort = 0 }: Tunnel): TcpProxyInput['tunnelingConfig'] {
+  const host = targetHost.includes(':') ? `[${targetHost}]` : targetHost;
+  return { hostname: `${host}:${targetPort}`, ...(protocol === 'POST' && { usePost: true }) };
 }
 
 /** A TCP proxy, and the filters before it for its destinations. */
@@ -46,11 +64,36 @@ export function tcpFilters(
   { destinations, ...options }: TcpProxyOptions & { readonly destinations: readonly DestinationTraits[] },
 ): NetworkFilter[] {
   const hashSourceIp = destinations.some((destination) => destination.hashSourceIp);
-  const before = bytesInside(
-    view,
-    destinations.map(({ tls }) => tls),
-  );
-  return [...before, tcpProxy(telemetry, { ...options, hashSourceIp })];
+  const settings = commonSettings(destinations);
+  const inside = settings?.tunnel === undefined ? destinations.map(({ tls }) => tls) : [];
+  return [...bytesInside(view, inside), tcpProxy(telemetry, { ...options, hashSourceIp, settings })];
+}
+
+/**
+ * The settings of a proxy to several destinations, because Envoy has them for the proxy: the shortest times, and the
+ * tunnel that all of them have.
+ */
+function commonSettings(destinations: readonly DestinationTraits[]): ConnectionSettings | undefined {
+  const [first, ...others] = destinations;
+  if (first === undefined || others.length === 0) return first;
+  return {
+    tunnel: others.every(({ tunnel }) => isSame(tunnel, first.tunnel)) ? first.tunnel : undefined,
+    idleTimeout: shortest(destinations.map(({ idleTimeout }) => idleTimeout)),
+    maxDuration: shortest(destinations.map(({ maxDuration }) => maxDuration)),
+  };
+}
+
+function isSame(one: Tunnel | undefined, other: Tunnel | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  const [a, b] = [toTunnel(one), toTunnel(other)];
+  return a?.hostname === b?.hostname && a?.usePost === b?.usePost;
+}
+
+/** 0 is no limit. */
+function shortest(times: readonly (number | undefined)[]): number | undefined {
+  const set = times.filter((time) => time !== undefined);
+  const limits = set.filter((time) => time > 0);
+  return limits.length > 0 ? Math.min(...limits) : set[0];
 }
 
 /** A filter chain of one TCP proxy to one cluster, with statistics under the cluster's name. */

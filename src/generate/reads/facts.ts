@@ -31,15 +31,16 @@ export const NAMING_SECRETS: Fact = 'rules naming Secrets';
 
 export const host = (name: string): Fact => `host ${name}`;
 export const rule = (name: string): Fact => `rule ${name}`;
-/** The hash policy in the rule of a host; the TLS that the rule originates. */
+/** The hash policy of requests in the rule of a host; its settings for connections; the TLS that it originates. */
 export const hash = (name: string): Fact => `hash ${name}`;
+export const forwarding = (name: string): Fact => `forwarding ${name}`;
 export const tls = (name: string): Fact => `TLS ${name}`;
 /** The services on a port; those that may be HTTP; the hosts of those of any protocol, UDP included. */
 export const port = (number: number): Fact => `port ${number}`;
 export const httpPort = (number: number): Fact => `HTTP port ${number}`;
 export const anyPort = (number: number): Fact => `any port ${number}`;
-/** The hash policies in the rules of a port's services; the TLS that these rules originate. */
-export const hashAt = (number: number): Fact => `hash at ${number}`;
+/** The same of the rules of a port's services. */
+export const forwardingAt = (number: number): Fact => `forwarding at ${number}`;
 export const httpHashAt = (number: number): Fact => `HTTP hash at ${number}`;
 export const tlsAt = (number: number): Fact => `TLS at ${number}`;
 /**

@@ -110,8 +110,8 @@ export class Rules {
   }
 
   /**
-   * The same for readers that use only the hash policy of the rule (`fact.hash`) or the TLS that its clusters originate
-   * (`fact.tls`), for a route or listener of port `at`: the rules of the services on that port are one fact.
+   * The same for readers that use only the hash policy of the rule (`fact.hash`), its settings for connections as TCP
+   * proxies see them (`fact.forwarding`), or the TLS that its clusters originate (`fact.tls`), for a route or listener of port `at`: the rules of the services on that port are one fact.
    */
   asReadAt(
     at: number | undefined,
@@ -127,11 +127,11 @@ export class Rules {
 }
 
 /** The parts of a rule that are read outside of its clusters. */
-export type Aspect = 'hash of requests' | 'hash of connections' | 'TLS';
+export type Aspect = 'hash of requests' | 'connections' | 'TLS';
 
 const ASPECTS = {
   'hash of requests': { ofPort: fact.httpHashAt, ofHost: fact.hash, accepts: mayBeHttp },
-  'hash of connections': { ofPort: fact.hashAt, ofHost: fact.hash, accepts: isStream },
+  connections: { ofPort: fact.forwardingAt, ofHost: fact.forwarding, accepts: isStream },
   TLS: { ofPort: fact.tlsAt, ofHost: fact.tls, accepts: isStream },
 } as const;
 

@@ -82,6 +82,7 @@ function documentsOf(name: string, mesh: MeshSnapshot, view: View): readonly Res
       return sourceOf(scope?.services.get(about));
     case 'rule':
     case 'hash':
+    case 'forwarding':
     case 'TLS':
       return scope?.destinationRule(about)?.sources ?? [];
     case 'peers':

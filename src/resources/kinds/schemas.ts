@@ -75,9 +75,12 @@ export type {
   LocalityLbSetting,
   OutlierDetection,
   PortTrafficPolicy,
+  ProxyProtocol,
+  RetryBudget,
   Subset,
   TcpKeepalive,
   TrafficPolicy,
+  Tunnel,
 } from '../schema/destination-rule.ts';
 export type { EnvoyConfigMatch, EnvoyConfigPatch, EnvoyFilterSpec } from '../schema/envoy-filter.ts';
 export type { GatewayServer, GatewaySpec } from '../schema/gateway.ts';

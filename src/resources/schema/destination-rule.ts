@@ -102,6 +102,10 @@ const retryBudget = z.strictObject({
   minRetryConcurrency: uint32.optional(),
 });
 
+const tunnel = z.strictObject({ protocol: z.string().optional(), targetHost: z.string(), targetPort: portNumber });
+
+const proxyProtocol = z.strictObject({ version: z.enum(['V1', 'V2']).optional() });
+
 const portPolicyFields = {
   loadBalancer: loadBalancer.optional(),
   connectionPool: connectionPool.optional(),
@@ -114,10 +118,8 @@ const portTrafficPolicy = z.strictObject({ port: portSelector, ...portPolicyFiel
 const trafficPolicy = z.strictObject({
   ...portPolicyFields,
   portLevelSettings: z.array(portTrafficPolicy).optional(),
-  tunnel: z
-    .strictObject({ protocol: z.string().optional(), targetHost: z.string(), targetPort: portNumber })
-    .optional(),
-  proxyProtocol: z.strictObject({ version: z.enum(['V1', 'V2']).optional() }).optional(),
+  tunnel: tunnel.optional(),
+  proxyProtocol: proxyProtocol.optional(),
   retryBudget: retryBudget.optional(),
 });
 
@@ -143,6 +145,9 @@ export const destinationRule = derivable<DerivedDestinationRule>()(
 );
 
 export type DestinationRuleSpec = z.output<typeof destinationRule>;
+export type RetryBudget = z.output<typeof retryBudget>;
+export type ProxyProtocol = z.output<typeof proxyProtocol>;
+export type Tunnel = z.output<typeof tunnel>;
 export type TrafficPolicy = z.output<typeof trafficPolicy>;
 export type PortTrafficPolicy = z.output<typeof portTrafficPolicy>;
 export type Subset = z.output<typeof subset>;

@@ -9,6 +9,7 @@ import type {
   PortTrafficPolicy,
   TcpKeepalive,
   TrafficPolicy,
+  Tunnel,
 } from '../schema/destination-rule.ts';
 import type { ClientTlsSettings } from '../schema/tls-settings.ts';
 import { each, unique, type ValidationErrors } from './validation-errors.ts';
@@ -17,6 +18,7 @@ import {
   checkDuration,
   checkExportTo,
   checkHeaderName,
+  checkHost,
   checkLabels,
   checkNotNegative,
   checkPercent,
@@ -55,8 +57,15 @@ function checkTrafficPolicy(policy: TrafficPolicy, errors: ValidationErrors): vo
     checkPort(at.at('port', 'number'), setting.port.number);
     checkPortPolicy(setting, at);
   });
-  if (policy.tunnel !== undefined) checkPort(errors.at('tunnel', 'targetPort'), policy.tunnel.targetPort);
+  if (policy.tunnel !== undefined) checkTunnel(policy.tunnel, errors.at('tunnel'));
   checkPercent(errors.at('retryBudget', 'percent'), policy.retryBudget?.percent?.value);
+}
+
+function checkTunnel({ protocol, targetHost, targetPort }: Tunnel, errors: ValidationErrors): void {
+  if (protocol !== undefined && !['', 'CONNECT', 'POST'].includes(protocol))
+    errors.add(['protocol'], `expected CONNECT or POST, got ${JSON.stringify(protocol)}`);
+  checkHost(errors.at('targetHost'), targetHost);
+  checkPort(errors.at('targetPort'), targetPort);
 }
 
 function checkPortPolicy(policy: Omit<PortTrafficPolicy, 'port'>, errors: ValidationErrors): void {
