@@ -18,6 +18,7 @@ import { made } from './golden-harness/jobs.ts';
 
 const NODES = [
   proxyNode('web', { address: '10.0.0.1', namespace: 'a' }),
+  proxyNode('discovering', { address: '10.0.0.3', namespace: 'a', discoversVirtualHosts: true }),
   proxyNode('edge', { type: 'router', address: '10.0.0.2', namespace: 'a', labels: { app: 'edge' } }),
 ];
 
@@ -214,7 +215,7 @@ function generated(resources: readonly AnyResource[], enabled: boolean): unknown
   const snapshot = replay(empty, resources);
   const views = NODES.flatMap((node) => viewsOf(snapshot, node));
   const jobs = views.map((view): GenerateJob => {
-    return { viewKey: viewKey(view), view, units: { cds: 'all', lds: 'all', rds: 'all' }, placements: [] };
+    return { viewKey: viewKey(view), view, units: { cds: 'all', lds: 'all', rds: 'all', vhds: 'all' }, placements: [] };
   });
   return made(runJobs(snapshot, jobs));
 }

@@ -139,8 +139,7 @@ function generatorOf(
   former: readonly FormerFilters[] = [],
 ): BoundGenerator {
   const generator = unpatchedGeneratorOf(snapshot, view, type);
-  if (!isEnvoyView(view) || view.patches === undefined || type === 'sds' || type === 'vhds' || type === 'nds')
-    return generator;
+  if (!isEnvoyView(view) || view.patches === undefined || type === 'sds' || type === 'nds') return generator;
   const routes = () => unpatchedGeneratorOf(snapshot, view, 'rds').units();
   const patcher = patcherOf(snapshot, view, type, routes, formerByUnit(former, type));
   if (patcher === undefined) return generator;

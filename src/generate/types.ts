@@ -66,7 +66,7 @@ export interface AppliedFilter {
 }
 
 /** The types whose resources EnvoyFilters patch. */
-export const PATCHED_TYPES = ['cds', 'lds', 'rds'] as const;
+export const PATCHED_TYPES = ['cds', 'lds', 'rds', 'vhds'] as const;
 export type PatchedType = (typeof PATCHED_TYPES)[number];
 
 /** An EnvoyFilter as a unit was last made with it. */

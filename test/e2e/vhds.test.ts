@@ -120,6 +120,42 @@ test('an edit of one virtual service sends its virtual host and nothing else', a
   await arrived('web', undefined);
 });
 
+const patching = (applyTo: string, vhost: object | undefined, mark: string): Document => {
+  const value = { request_headers_to_add: [{ header: { key: 'x-mark', value: mark } }] };
+  const match = { routeConfiguration: { name: String(HTTP_PORT), ...(vhost && { vhost }) } };
+  return resource('EnvoyFilter', 'hosts', {
+    configPatches: [{ applyTo, match, patch: { operation: 'MERGE', value } }],
+  });
+};
+
+test('a patch of one virtual host sends that and nothing else', async () => {
+  const [routes, before] = [await sent(ROUTES), await sent(HOSTS)];
+  const vhost = { name: `web.default.svc.cluster.local:${HTTP_PORT}` };
+  await mesh().config.apply('edit', patching('VIRTUAL_HOST', vhost, 'patched'));
+  await arrived('web', 'patched');
+  await settled();
+  assert.equal((await send(delta(), other(0))).reply?.headers['x-mark'], undefined);
+  assert.deepEqual(await sent(ROUTES), routes);
+  const after = await sent(HOSTS);
+  assert.equal(after.sentMessages, before.sentMessages + 1);
+  assert.ok(after.sentBytes - before.sentBytes < before.sentBytes / 10);
+});
+
+test('a route configuration is patched while its virtual hosts are in use: no request fails', async () => {
+  const traffic = startTraffic(
+    mesh().clients.map((client) => ({ address: client.address, port: HTTP_PORT, host: other(0) })),
+  );
+  for (const mark of ['all', 'everything']) {
+    await mesh().config.apply('edit', patching('ROUTE_CONFIGURATION', undefined, mark));
+    for (const host of ['web', other(0)]) await arrived(host, mark);
+  }
+  await mesh().config.remove('edit');
+  await arrived('web', undefined);
+  await settled();
+  assert.deepEqual(await traffic.stop(), []);
+  assert.ok((await hosts()).includes(hostName('web')));
+});
+
 test('services are added and removed as one virtual host each beside others in use: no request fails', async () => {
   const { config, address } = mesh();
   const routes = await sent(ROUTES);

@@ -15,6 +15,7 @@ import type {
   UnitOutput,
 } from '../types.ts';
 import { addedCluster, patchClusters } from './clusters.ts';
+import { patchDiscoveredHosts } from './discovered-hosts.ts';
 import { type Former, fitting } from './fitting.ts';
 import { addedListener, patchListeners } from './listeners.ts';
 import type { Patches } from './patches.ts';
@@ -34,7 +35,7 @@ const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 /** What patches add to a type, by name; of several with one name the first counts, as in Istio. */
 function addedBy(patches: Patches, type: PatchedType): ReadonlyMap<string, Patch> {
-  const target = { cds: 'CLUSTER', lds: 'LISTENER', rds: undefined } as const;
+  const target = { cds: 'CLUSTER', lds: 'LISTENER', rds: undefined, vhds: undefined } as const;
   const applyTo = target[type];
   const added = applyTo === undefined ? [] : patches.of(applyTo).filter(({ operation }) => operation === 'ADD');
   return new Map([...added].reverse().map((patch) => [patch.name, patch]));
@@ -107,7 +108,7 @@ export function patcherOf(
     return additions;
   };
   const context = PATCH_CONTEXTS[view.part];
-  const patchAll = (resources: readonly GeneratedResource[], by: Patches): readonly GeneratedResource[] => {
+  const patchAll = (unit: Unit, resources: readonly GeneratedResource[], by: Patches): readonly GeneratedResource[] => {
     switch (type) {
       case 'cds':
         return patchClusters(resources, by);
@@ -115,10 +116,12 @@ export function patcherOf(
         return patchListeners(resources, by, context, routes);
       case 'rds':
         return patchRouteConfigurations(resources, by, context);
+      case 'vhds':
+        return patchDiscoveredHosts(resources, unit, by, context, snapshot.memos);
     }
   };
-  const patchUnit = ({ resources, placed, ...rest }: UnitOutput, by: Patches): UnitOutput => {
-    const patch = (list: readonly GeneratedResource[]) => unlessSame(list, (each) => patchAll(each, by));
+  const patchUnit = (unit: Unit, { resources, placed, ...rest }: UnitOutput, by: Patches): UnitOutput => {
+    const patch = (list: readonly GeneratedResource[]) => unlessSame(list, (each) => patchAll(unit, each, by));
     return { ...rest, resources: patch(resources), ...(placed !== undefined && { placed: eachOnce(placed, patch) }) };
   };
   const makeAdded = (name: string, by: ReadonlyMap<string, Patch>): UnitOutput => {
@@ -145,9 +148,9 @@ export function patcherOf(
     },
     patch: (unit, output) => {
       try {
-        return patchUnit(output, patches());
+        return patchUnit(unit, output, patches());
       } catch (error) {
-        const make = (filters: readonly FormerFilter[]) => patchUnit(output, patchesOf(snapshot, filters)());
+        const make = (filters: readonly FormerFilter[]) => patchUnit(unit, output, patchesOf(snapshot, filters)());
         const { output: made = output, misfits } = fitting(applied, formerOf(unit), make);
         return { ...made, problem: { message: messageOf(error), misfits } };
       }

@@ -27,8 +27,8 @@ export function patchList<T extends object>(
   return index.patches.reduce((current, patch) => insert(current, patch, patcher), items);
 }
 
-/** Undefined: removed. */
-function patchItem<T extends object>(item: T, index: PatchIndex<T>, patcher: ItemPatcher<T>): T | undefined {
+/** The item after these patches, the same object where they change nothing; undefined: removed. */
+export function patchItem<T extends object>(item: T, index: PatchIndex<T>, patcher: ItemPatcher<T>): T | undefined {
   const patched = index.reduce(item, (current, patch) => {
     const isRemoval = patch.operation === 'REMOVE';
     if (!(isMerge(patch) || isRemoval) || !patcher.matches(current, patch)) return current;

@@ -35,7 +35,7 @@ function meshWith(...configPatches: readonly object[]): Snapshot {
 function view(count: number): OutboundView {
   const patches = Array.from({ length: count }, (_, index) => index);
   const applied = [{ key: 'EnvoyFilter/default/patches', patches }];
-  return outboundView({ patches: { cds: applied, lds: applied, rds: applied } });
+  return outboundView({ patches: { cds: applied, lds: applied, rds: applied, vhds: applied } });
 }
 
 function generated(...configPatches: readonly object[]): GenerationResult {

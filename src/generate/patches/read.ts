@@ -1,5 +1,6 @@
 /** The patches of a view, read of the mesh and decoded once for each version of an EnvoyFilter. */
 import { deserialize } from 'node:v8';
+import type { Memos } from '../../core/memo.ts';
 import { fromProtoJson } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES, type Resource, type ResourceKey, unappliedPatch } from '../../resources/index.ts';
 import { type Facts, type MeshReader, noteAll, recorded } from '../reads/index.ts';
@@ -30,7 +31,25 @@ function readPatches(snapshot: MeshReader, filters: readonly FormerFilter[]): Pa
     // A view may be older than the content of its filters while its proxies are moving to another one.
     return indexes.flatMap((index) => all[index] ?? []);
   });
-  return new Patches(applied, snapshot.memos.enabled);
+  return sharedPatches(applied, snapshot.memos);
+}
+
+/** Most lists with the same first patch that are known at a time: an EnvoyFilter is applied to few kinds of views. */
+const MAX_SHARED = 16;
+
+/** One object for equal lists of patches, so that what is made with them is indexed once and can be cached by it. */
+function sharedPatches(applied: readonly Patch[], memos: Memos): Patches {
+  const [first] = applied;
+  if (first === undefined) return new Patches(applied, memos.enabled);
+  const lists = memos.weak<Patch, { of: readonly (readonly [readonly Patch[], Patches])[] }>('patches by list');
+  const known = lists.get(first, () => ({ of: [] }));
+  const found = known.of.find(
+    ([list]) => list.length === applied.length && list.every((each, i) => each === applied[i]),
+  );
+  if (found !== undefined) return found[1];
+  const made = new Patches(applied, memos.enabled);
+  known.of = [[applied, made] as const, ...known.of].slice(0, MAX_SHARED);
+  return made;
 }
 
 /** Undefined: a patch that is not applied, whose value was not checked. */

@@ -5,7 +5,7 @@ import { parseOutboundRouteName } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { mergeValue } from './merge.ts';
 import { combination, combinations, type PatchIndex, type PatchKeys } from './patch-index.ts';
-import { patchList } from './patch-list.ts';
+import { type ItemPatcher, patchItem, patchList } from './patch-list.ts';
 import type { Patches } from './patches.ts';
 import { labelsOf, misfit, type Patch, type PatchContext } from './types.ts';
 
@@ -25,12 +25,20 @@ export function patchRouteConfigurations(
     const { name, refs } = resource;
     if (!TARGETS.some((target) => matching(patches, target, name, context).length > 0)) return resource;
     const before: RouteConfiguration = RouteConfiguration.decode(resource.bytes);
-    const after = patchRouteConfiguration(before, patches, context);
+    const after = before.vhds ? patchRest(before, patches, context) : patchRouteConfiguration(before, patches, context);
     return after === before ? resource : { name, bytes: encode(RouteConfiguration, after), refs };
   });
 }
 
 const TARGETS = ['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'] as const;
+
+/** The patches for a route configuration, its virtual hosts and their routes. */
+export function patchesOfRoutes(name: string, patches: Patches, context: PatchContext) {
+  const [ofConfiguration = [], ofHosts = [], ofRoutes = []] = TARGETS.map((target) =>
+    matching(patches, target, name, context),
+  );
+  return { ofConfiguration, ofHosts, ofRoutes };
+}
 
 /** The route configuration after the patches, the same object where these change nothing. */
 export function patchRouteConfiguration(
@@ -39,22 +47,48 @@ export function patchRouteConfiguration(
   context: PatchContext,
 ): RouteConfiguration {
   const name = routes.name ?? '';
-  const [ofConfiguration = [], ofHosts = [], ofRoutes = []] = TARGETS.map((target) =>
-    matching(patches, target, name, context),
-  );
-  const routesByHost = patches.index(ofRoutes, HOST_KEYS);
+  const { ofConfiguration, ofHosts, ofRoutes } = patchesOfRoutes(name, patches, context);
   const merged = ofConfiguration.reduce(mergeConfiguration, routes);
   const before = merged.virtualHosts ?? [];
-  const virtualHosts = patchList(before, patches.index(ofHosts, HOST_KEYS), {
+  const virtualHosts = patchList(before, patches.index(ofHosts, HOST_KEYS), hostPatcher(ofRoutes, patches));
+  if (virtualHosts !== routes.virtualHosts) {
+    const repeated = repeatedDomain(virtualHosts.map(({ domains }) => domains ?? []));
+    if (repeated !== undefined) {
+      const labels = labelsOf([...ofHosts, ...ofConfiguration]);
+      throw misfit(labels, `the route configuration ${name} would have the domain ${repeated} twice`);
+    }
+  }
+  return virtualHosts === before ? merged : { ...merged, virtualHosts };
+}
+
+/** The same for one whose virtual hosts are resources of their own: these have the virtual hosts of the patches, too. */
+function patchRest(routes: RouteConfiguration, patches: Patches, context: PatchContext): RouteConfiguration {
+  const { ofConfiguration } = patchesOfRoutes(routes.name ?? '', patches, context);
+  if (ofConfiguration.length === 0) return routes;
+  return { ...ofConfiguration.reduce(mergeConfiguration, routes), virtualHosts: [] };
+}
+
+function hostPatcher(ofRoutes: readonly Patch[], patches: Patches): ItemPatcher<VirtualHost> {
+  const routesByHost = patches.index(ofRoutes, HOST_KEYS);
+  return {
     matches: (host, { match }) => isHost(host, match.routeConfiguration),
     namesItem: () => false,
     merge: (host, patch) =>
       mergeValue<VirtualHost>(PATCHED_MESSAGES.VIRTUAL_HOST, host, VirtualHost.decode(patch.value), patch),
     decode: (value) => VirtualHost.decode(value),
     inside: (host) => patchRoutes(host, routesByHost, patches),
-  });
-  if (virtualHosts !== routes.virtualHosts) checkDomains(name, virtualHosts, [...ofHosts, ...ofConfiguration]);
-  return virtualHosts === before ? merged : { ...merged, virtualHosts };
+  };
+}
+
+/** Patches one virtual host: the same object where the patches change nothing, undefined where one removes it. */
+export function patchHost(
+  ofHosts: readonly Patch[],
+  ofRoutes: readonly Patch[],
+  patches: Patches,
+): (host: VirtualHost) => VirtualHost | undefined {
+  const index = patches.index(ofHosts, HOST_KEYS);
+  const patcher = hostPatcher(ofRoutes, patches);
+  return (host) => patchItem(host, index, patcher);
 }
 
 function matching(
@@ -153,14 +187,15 @@ function isRoute(route: Route, { match }: Patch): boolean {
   }
 }
 
-/** Envoy refuses a route configuration that has a domain twice. */
-function checkDomains(name: string, hosts: readonly VirtualHost[], patches: readonly Patch[]): void {
+/** A domain that is there twice, for which Envoy refuses the route configuration; undefined: there is none. */
+export function repeatedDomain(domains: readonly (readonly string[])[]): string | undefined {
   const seen = new Set<string>();
-  for (const domain of hosts.flatMap(({ domains }) => domains ?? [])) {
-    const text = domain.toLowerCase();
-    if (seen.has(text)) {
-      throw misfit(labelsOf(patches), `the route configuration ${name} would have the domain ${domain} twice`);
+  for (const ofHost of domains) {
+    for (const domain of ofHost) {
+      const text = domain.toLowerCase();
+      if (seen.has(text)) return domain;
+      seen.add(text);
     }
-    seen.add(text);
   }
+  return undefined;
 }

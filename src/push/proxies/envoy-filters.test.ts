@@ -195,20 +195,31 @@ describe('a new EnvoyFilter that does not fit', () => {
 });
 
 describe('virtual hosts that a proxy discovers', () => {
-  it('are in their route configuration while routes are patched, and apart again after that', async () => {
+  const { VirtualHost } = envoy.config.route.v3;
+  const DB = 'db.shop.svc.cluster.local:80';
+
+  it('are patched one by one: those that no patch changes keep their versions', async () => {
     const mesh = new Mesh(inline, [service('shop', 'web'), service('shop', 'db', { clusterIP: '10.9.0.2' })]);
     const node = { ...sidecar('10.5.0.1', 'shop'), discoversVirtualHosts: true };
     const [proxy] = await connected(mesh, [node]);
-    const discovered = () => proxy?.session.parts('vhds').reduce((sum, part) => sum + part.size, 0) ?? 0;
-    const before = discovered();
-    assert.ok(before > 0);
-    const patch = { applyTo: 'HTTP_ROUTE', patch: { operation: 'MERGE', value: { route: { timeout: '3s' } } } };
+    const hosts = () =>
+      new Map(proxy?.session.parts('vhds').flatMap((part) => part.resources().map((each) => [each.name, each])));
+    const before = hosts();
+    assert.ok(before.size > 2);
+    const changed = () =>
+      [...hosts()].flatMap(([name, { version }]) => (before.get(name)?.version === version ? [] : [name]));
+    const match = { routeConfiguration: { vhost: { name: DB } } };
+    const patch = { applyTo: 'HTTP_ROUTE', match, patch: { operation: 'MERGE', value: { route: { timeout: '3s' } } } };
     mesh.change([filter('shop', [patch])]);
     await mesh.settled();
-    assert.equal(discovered(), 0);
+    assert.deepEqual(changed(), [`80/${DB}`]);
+    const patched = hosts().get(`80/${DB}`);
+    assert.ok(patched !== undefined);
+    const { name, routes } = VirtualHost.decode(resourceMessage(patched));
+    assert.deepEqual([name, Number(routes[0]?.route?.timeout?.seconds)], [`80/${DB}`, 3]);
     mesh.change([], ['EnvoyFilter/shop/patches']);
     await mesh.settled();
-    assert.equal(discovered(), before);
+    assert.deepEqual([changed(), hosts().size], [[], before.size]);
     assert.deepEqual(mesh.failures, []);
   });
 });

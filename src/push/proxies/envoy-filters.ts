@@ -30,6 +30,7 @@ const TARGETS: Readonly<Record<PatchedType, readonly ApplyTo[]>> = {
   cds: ['CLUSTER'],
   lds: ['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER', 'HTTP_FILTER', ...ROUTES],
   rds: ROUTES,
+  vhds: ROUTES,
 };
 
 /**
@@ -46,7 +47,7 @@ export function patchesFor(
   if (filters.length === 0) return {};
   const inOrder = ordered(filters);
   const taken = part === 'inbound' ? namesAdded(inOrder, node) : undefined;
-  const patches: Record<PatchedType, AppliedFilter[]> = { cds: [], lds: [], rds: [] };
+  const patches: Record<PatchedType, AppliedFilter[]> = { cds: [], lds: [], rds: [], vhds: [] };
   for (const filter of inOrder) {
     const applied = (filter.content.configPatches ?? []).flatMap((patch, index) => {
       if (!applies(patch, node, part) || taken?.has(additionOf(patch) ?? '')) return [];

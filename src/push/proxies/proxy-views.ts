@@ -79,7 +79,6 @@ function endpointNamesFor(node: ProxyNode): EndpointNames {
 type EnvoyFilters = ReturnType<ProxyMesh['envoyFiltersOf']>;
 
 function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: EnvoyFilters): OutboundView {
-  const patched = patchesFor(filters, node, 'outbound');
   const cluster = mesh.addressCluster(node.clusterId);
   return {
     part: 'outbound',
@@ -89,13 +88,13 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     families: familiesOfNode(node.addresses),
     sourceLabels: pick(node.labels, mesh.sourceLabels(scope)),
     dnsDomain: dnsDomainFor(mesh, node),
-    virtualHosts: node.discoversVirtualHosts && patched.patches?.rds === undefined ? 'discovered' : 'inline',
+    virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
     ...(node.tracing && { tracing: node.tracing }),
     ...(cluster !== undefined && { cluster }),
     ...dnsOf(mesh, node),
-    ...patched,
+    ...patchesFor(filters, node, 'outbound'),
   };
 }
 
