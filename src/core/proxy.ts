@@ -62,6 +62,15 @@ export const GRPC_CERTIFICATE_PROVIDER = 'default';
  */
 export const USER_SDS_METADATA = 'USER_SDS';
 
+/** The strings of a node's metadata as one string: most proxies are never asked for one of them. */
+export function metadataText(strings: ReadonlyMap<string, string>): string {
+  return strings.size === 0 ? '' : JSON.stringify([...strings]);
+}
+
+export function parseMetadata(text: string): ReadonlyMap<string, string> {
+  return new Map(text === '' ? [] : (JSON.parse(text) as [string, string][]));
+}
+
 export interface ProxyNode {
   /** The full node id: `sidecar~<ip>~<pod>.<namespace>~<namespace>.svc.cluster.local`. */
   readonly id: string;
@@ -92,6 +101,8 @@ export interface ProxyNode {
   readonly version: string;
   /** MESH_VERSION / ISTIO_VERSION of the metadata, for tools; '' when absent. */
   readonly meshVersion: string;
+  /** The short strings of its metadata, by which EnvoyFilters may select it: see {@link parseMetadata}. */
+  readonly metadata: string;
   /** Whether its route configurations may leave their virtual hosts to VHDS, on the stream that it opened. */
   readonly discoversVirtualHosts: boolean;
   /**

@@ -20,6 +20,7 @@ const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
   FILTER_CHAIN: RESOURCE,
   NETWORK_FILTER: FILTERS,
   HTTP_FILTER: FILTERS,
+  LISTENER_FILTER: FILTERS,
   ROUTE_CONFIGURATION: new Set(MERGE),
   VIRTUAL_HOST: RESOURCE,
   HTTP_ROUTE: ORDERED,
@@ -54,10 +55,16 @@ export function unappliedPatch({ applyTo, match, patch }: EnvoyConfigPatch): Val
   const message = 'not supported in this version: the patch is not applied';
   if (operations === undefined) return { path: ['applyTo'], message };
   if (!operations.has(patch.operation)) return { path: ['patch', 'operation'], message };
-  if ((patch.filterClass ?? 'UNSPECIFIED') !== 'UNSPECIFIED') return { path: ['patch', 'filterClass'], message };
-  if (match?.proxy?.metadata !== undefined) return { path: ['match', 'proxy', 'metadata'], message };
-  for (const field of ['portName', 'listenerFilter'] as const) {
-    if (match?.listener?.[field] !== undefined) return { path: ['match', 'listener', field], message };
-  }
   return undefined;
+}
+
+/** Targets whose additions have a class. */
+const CLASSIFIED: ReadonlySet<ApplyTo> = new Set(['NETWORK_FILTER', 'HTTP_FILTER']);
+
+/** A field of a patch that is applied without effect; undefined where there is none. */
+export function ineffectiveField({ applyTo, patch }: EnvoyConfigPatch): ValidationError | undefined {
+  if ((patch.filterClass ?? 'UNSPECIFIED') === 'UNSPECIFIED') return undefined;
+  if (CLASSIFIED.has(applyTo) && patch.operation === 'ADD') return undefined;
+  const message = 'no effect: expected only with operation ADD of a NETWORK_FILTER or HTTP_FILTER';
+  return { path: ['patch', 'filterClass'], message };
 }

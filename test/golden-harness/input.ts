@@ -18,7 +18,7 @@
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import type { ProxyNode } from '../../src/core/proxy.ts';
+import { metadataText, type ProxyNode } from '../../src/core/proxy.ts';
 import { DEFAULT_SETTINGS } from '../../src/model/testing/settings.ts';
 import { createModel, replay } from '../../src/model/testing/steps.ts';
 import type { Snapshot } from '../../src/model/types/types.ts';
@@ -50,6 +50,8 @@ const proxy = z.strictObject({
   /** The version of its Envoy. */
   version: z.string().default('1.40.0'),
   meshVersion: z.string().default(''),
+  /** Strings of its node metadata. */
+  metadata: z.record(z.string(), z.string()).default({}),
   /** Whether the proxy has mesh certificates. */
   sds: z.boolean().default(false),
   /** Whether they come from Istio's agent. */
@@ -196,7 +198,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
   const { cluster, version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames, dns } =
     parsed;
-  const { proxyless, agentReadsSecrets, tracing } = parsed;
+  const { proxyless, agentReadsSecrets, tracing, metadata } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -219,6 +221,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     extensions: extensions?.toSorted(),
     version,
     meshVersion,
+    metadata: metadataText(new Map(Object.entries(metadata))),
     discoversVirtualHosts,
     shortEndpointNames,
     ...(tracing && { tracing }),

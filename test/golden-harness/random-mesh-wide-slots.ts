@@ -17,6 +17,8 @@ import {
 } from './random-mesh-texts.ts';
 
 const ADDED_LISTENER = '{name: added, address: {socket_address: {address: 127.0.0.1, port_value: 1}}}';
+const TYPED_FILTER =
+  "{name: added, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 9}}";
 
 /** Each slot is one resource: absent, or in one of these forms. */
 export const WIDE_SLOTS: readonly (readonly string[])[] = [
@@ -220,6 +222,10 @@ export const WIDE_SLOTS: readonly (readonly string[])[] = [
       '{configPatches: [{applyTo: CLUSTER, match: {context: SIDECAR_INBOUND}, patch: {operation: MERGE, value: {alt_stat_name: y}}}, {applyTo: HTTP_ROUTE, patch: {operation: MERGE, value: {name: patched}}}]}',
     ),
     filter('a', '{configPatches: [{applyTo: VIRTUAL_HOST, patch: {operation: REMOVE}}]}'),
+    filter(
+      'a',
+      `{configPatches: [{applyTo: HTTP_FILTER, match: {listener: {portName: http}}, patch: {operation: ADD, filterClass: STATS, value: ${TYPED_FILTER}}}, {applyTo: VIRTUAL_HOST, match: {routeConfiguration: {vhost: {domainName: web}}}, patch: {operation: MERGE, value: {include_request_attempt_count: false}}}]}`,
+    ),
     filter(
       'a',
       '{configPatches: [{applyTo: CLUSTER, match: {context: SIDECAR_INBOUND}, patch: {operation: ADD, value: {name: added, connect_timeout: 3s}}}]}',

@@ -45,6 +45,7 @@ export function gatewayNode(changes: Partial<ProxyNode> = {}): ProxyNode {
     extensions: undefined,
     version: '',
     meshVersion: '',
+    metadata: '',
     discoversVirtualHosts: false,
     shortEndpointNames: false,
     sds: true,

@@ -26,6 +26,7 @@ export interface ServerPlan {
   /** As written, for messages. */
   readonly label: string;
   readonly port: number;
+  readonly portName: string;
   readonly bind: string;
   /** The same for the other family, for a server without an address, on a machine of both. */
   readonly extraBind: string | undefined;
@@ -104,6 +105,7 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
     kind,
     gateway: `${namespace}/${name}`,
     label,
+    portName,
     port,
     bind,
     extraBind,

@@ -2,6 +2,7 @@
 import { encode, envoy, packBytes } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import { ROUTER_FILTER } from '../filters/index.ts';
+import { placeOfClass } from './filter-classes.ts';
 import { mergeValue } from './merge.ts';
 import type { PatchKeys } from './patch-index.ts';
 import { type ItemPatcher, patchList } from './patch-list.ts';
@@ -9,8 +10,9 @@ import type { Patches } from './patches.ts';
 import { patchRouteConfiguration } from './routes.ts';
 import { labelsOf, misfit, type Patch, type PatchContext } from './types.ts';
 
-const { Filter } = envoy.config.listener.v3;
+const { Filter, ListenerFilter } = envoy.config.listener.v3;
 const { HttpConnectionManager, HttpFilter } = envoy.extensions.filters.network.http_connection_manager.v3;
+type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;
 type NetworkFilter = envoy.config.listener.v3.Filter.Input;
 type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
 type ManagerFilter = envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.Input;
@@ -26,9 +28,10 @@ export interface ChainPatches {
 export function patchNetworkFilters(filters: readonly NetworkFilter[], chain: ChainPatches): readonly NetworkFilter[] {
   return patchList(filters, chain.patches.index(chain.networkFilters, NETWORK_FILTER_KEYS), {
     matches: isFilter,
-    namesItem: ({ match }) => Boolean(match.listener?.filterChain?.filter?.name),
-    merge: (filter, patch) => mergeFilter(PATCHED_MESSAGES.NETWORK_FILTER, filter, Filter.decode(patch.value), patch),
+    namesItem: (patch) => Boolean(WANTED.NETWORK_FILTER(patch)),
+    merge: (filter, patch) => mergeFilter('NETWORK_FILTER', filter, Filter.decode(patch.value), patch),
     decode: (value) => Filter.decode(value),
+    placeOf: placeOfClass,
     inside: (filter) => patchManager(filter, chain),
   });
 }
@@ -43,7 +46,7 @@ function isNamed(name: string | null | undefined, wanted: string | undefined): b
 }
 
 function olderName(name: string | null | undefined): string {
-  return name?.replace(/^envoy\.filters\.(?:http|network)\./, 'envoy.') ?? '';
+  return name?.replace(/^envoy\.filters\.(?:(?:http|network)\.|(?=listener\.))/, 'envoy.') ?? '';
 }
 
 /** Keys: the name of the filter in the patch's match. */
@@ -53,25 +56,53 @@ function filterKeys(
   return { keyOf: (patch) => wanted(patch) ?? '', keysOf: ({ name }) => ['', name ?? '', olderName(name)] };
 }
 
-const NETWORK_FILTER_KEYS = filterKeys(({ match }) => match.listener?.filterChain?.filter?.name);
-const HTTP_FILTER_KEYS = filterKeys(({ match }) => match.listener?.filterChain?.filter?.subFilter?.name);
+/** The filter that a patch names, by its target. */
+const WANTED = {
+  LISTENER_FILTER: ({ match }: Patch) => match.listener?.listenerFilter,
+  NETWORK_FILTER: ({ match }: Patch) => match.listener?.filterChain?.filter?.name,
+  HTTP_FILTER: ({ match }: Patch) => match.listener?.filterChain?.filter?.subFilter?.name,
+};
+const NETWORK_FILTER_KEYS = filterKeys(WANTED.NETWORK_FILTER);
+const HTTP_FILTER_KEYS = filterKeys(WANTED.HTTP_FILTER);
+const LISTENER_FILTER_KEYS = filterKeys(WANTED.LISTENER_FILTER);
 
-function isFilter({ name }: NetworkFilter, { match }: Patch): boolean {
-  return isNamed(name, match.listener?.filterChain?.filter?.name);
+function isFilter({ name }: NetworkFilter, patch: Patch): boolean {
+  return isNamed(name, WANTED.NETWORK_FILTER(patch));
 }
+
+/** The listener filters after these patches, the same object where they change nothing. */
+export function patchListenerFilters(
+  filters: readonly ListenerFilter[],
+  ofFilters: readonly Patch[],
+  patches: Patches,
+): readonly ListenerFilter[] {
+  return patchList(filters, patches.index(ofFilters, LISTENER_FILTER_KEYS), LISTENER_FILTERS);
+}
+
+const LISTENER_FILTERS: ItemPatcher<ListenerFilter> = {
+  // As in Istio, patches that name no listener filter change none.
+  matches: ({ name }, patch) => Boolean(WANTED.LISTENER_FILTER(patch)) && isNamed(name, WANTED.LISTENER_FILTER(patch)),
+  namesItem: (patch) => Boolean(WANTED.LISTENER_FILTER(patch)),
+  merge: (filter, patch) => mergeFilter('LISTENER_FILTER', filter, ListenerFilter.decode(patch.value), patch),
+  decode: (value) => ListenerFilter.decode(value),
+};
 
 /**
  * Merges a filter with a patch of the same type. A patch that names no filter is for those of its type; one that names
  * a filter of another type is a mistake.
  */
-function mergeFilter<F extends NetworkFilter | ManagerFilter>(message: string, filter: F, patch: F, from: Patch): F {
+function mergeFilter<F extends ListenerFilter | NetworkFilter | ManagerFilter>(
+  target: keyof typeof WANTED,
+  filter: F,
+  patch: F,
+  from: Patch,
+): F {
   const [before, change] = [filter.typedConfig?.typeUrl, patch.typedConfig?.typeUrl];
   if (before && change && before !== change) {
-    const { name, subFilter } = from.match.listener?.filterChain?.filter ?? {};
-    if ((message === PATCHED_MESSAGES.HTTP_FILTER ? subFilter?.name : name) === undefined) return filter;
+    if (WANTED[target](from) === undefined) return filter;
     throw misfit(from.label, `it merges ${change} into the filter ${filter.name}, which is ${before}`);
   }
-  return mergeValue(message, filter, patch, from);
+  return mergeValue(PATCHED_MESSAGES[target], filter, patch, from);
 }
 
 function patchManager(filter: NetworkFilter, { httpFilters, patches, context }: ChainPatches): NetworkFilter {
@@ -92,10 +123,11 @@ function patchManager(filter: NetworkFilter, { httpFilters, patches, context }: 
 }
 
 const HTTP_FILTERS: ItemPatcher<ManagerFilter> = {
-  matches: ({ name }, { match }) => isNamed(name, match.listener?.filterChain?.filter?.subFilter?.name),
-  namesItem: ({ match }) => Boolean(match.listener?.filterChain?.filter?.subFilter?.name),
-  merge: (filter, patch) => mergeFilter(PATCHED_MESSAGES.HTTP_FILTER, filter, HttpFilter.decode(patch.value), patch),
+  matches: ({ name }, patch) => isNamed(name, WANTED.HTTP_FILTER(patch)),
+  namesItem: (patch) => Boolean(WANTED.HTTP_FILTER(patch)),
+  merge: (filter, patch) => mergeFilter('HTTP_FILTER', filter, HttpFilter.decode(patch.value), patch),
   decode: (value) => HttpFilter.decode(value),
+  placeOf: placeOfClass,
 };
 
 /** Envoy rejects a listener with a filter after the router. */

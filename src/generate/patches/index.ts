@@ -19,6 +19,7 @@ import { patchDiscoveredHosts } from './discovered-hosts.ts';
 import { type Former, fitting } from './fitting.ts';
 import { addedListener, patchListeners } from './listeners.ts';
 import type { Patches } from './patches.ts';
+import { namedPorts } from './port-names.ts';
 import { patchesOf } from './read.ts';
 import { patchRouteConfigurations } from './routes.ts';
 import { PATCH_CONTEXTS, type Patch } from './types.ts';
@@ -108,12 +109,13 @@ export function patcherOf(
     return additions;
   };
   const context = PATCH_CONTEXTS[view.part];
+  const isNamedPort = namedPorts(snapshot, view);
   const patchAll = (unit: Unit, resources: readonly GeneratedResource[], by: Patches): readonly GeneratedResource[] => {
     switch (type) {
       case 'cds':
         return patchClusters(resources, by);
       case 'lds':
-        return patchListeners(resources, by, context, routes);
+        return patchListeners(resources, by, { context, routes, isNamedPort });
       case 'rds':
         return patchRouteConfigurations(resources, by, context);
       case 'vhds':

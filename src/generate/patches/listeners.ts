@@ -4,11 +4,12 @@ import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { isElsewhere } from './config-source.ts';
-import { patchNetworkFilters } from './filters.ts';
+import { patchListenerFilters, patchNetworkFilters } from './filters.ts';
 import { mergeValue } from './merge.ts';
 import { combination, combinations, type PatchIndex, type PatchKeys } from './patch-index.ts';
 import { patchList } from './patch-list.ts';
 import type { Patches } from './patches.ts';
+import type { IsNamedPort } from './port-names.ts';
 import { type ApplyTo, labelsOf, misfit, type Patch, type PatchContext } from './types.ts';
 
 const { FilterChain, Listener } = envoy.config.listener.v3;
@@ -18,28 +19,35 @@ type Listener = envoy.config.listener.v3.Listener.Input;
 
 type RouteNames = () => readonly string[];
 
-const OF_LISTENERS = ['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER'] as const;
+const OF_LISTENERS = ['LISTENER', 'LISTENER_FILTER', 'FILTER_CHAIN', 'NETWORK_FILTER'] as const;
+
+/** What of a view is read for matches and references. */
+export interface ListenerLookups {
+  readonly context: PatchContext;
+  /** The route configurations that the view has. */
+  readonly routes: RouteNames;
+  readonly isNamedPort: IsNamedPort;
+}
 
 /** The listeners after the patches, the same objects where these change nothing. */
 export function patchListeners(
   listeners: readonly GeneratedResource[],
   patches: Patches,
-  context: PatchContext,
-  routes: RouteNames,
+  lookups: ListenerLookups,
 ): readonly GeneratedResource[] {
   const ofListeners = patches.indexOf('LISTENER', LISTENER_KEYS);
   return listeners.flatMap((resource): readonly GeneratedResource[] => {
     const before: Listener = Listener.decode(resource.bytes);
-    const merged = patchListener(before, ofListeners);
+    const merged = patchListener(before, ofListeners, lookups);
     if (merged === undefined) return [];
-    const after = patchChains(merged, patches, context);
+    const after = patchInside(merged, patches, lookups);
     if (after === before) return [resource];
     return [
       listenerResource(
         after,
         resource.refs,
         OF_LISTENERS.flatMap((target) => patches.of(target)),
-        routes,
+        lookups.routes,
       ),
     ];
   });
@@ -59,9 +67,13 @@ export function addedListener(patch: Patch, routes: RouteNames, reserved: readon
 }
 
 /** Undefined: removed. */
-function patchListener(listener: Listener, patches: PatchIndex<Listener>): Listener | undefined {
+function patchListener(
+  listener: Listener,
+  patches: PatchIndex<Listener>,
+  lookups: ListenerLookups,
+): Listener | undefined {
   return patches.reduce(listener, (patched, { label, operation, match, value }) => {
-    if (operation === 'ADD' || !isListener(patched, match.listener, false)) return patched;
+    if (operation === 'ADD' || !isListener(patched, match.listener, false, lookups)) return patched;
     if (operation === 'REMOVE') return undefined;
     const patch: Listener = Listener.decode(value);
     if (patch.name && patch.name !== listener.name) {
@@ -97,11 +109,21 @@ type ListenerMatch = Patch['match']['listener'];
  * @param inside whether something inside the listener is patched: then the chains of the virtual listeners, which take
  *   connections to all ports, are matched by their own port
  */
-function isListener(listener: Listener, match: ListenerMatch, inside: boolean): boolean {
-  if (isUdp(listener) && !match?.name && match?.portNumber === undefined) return false;
+function isListener(
+  listener: Listener,
+  match: ListenerMatch,
+  inside: boolean,
+  { isNamedPort }: ListenerLookups,
+): boolean {
+  if (isUdp(listener) && !match?.name && match?.portNumber === undefined && !match?.portName) return false;
   if (match?.name && match.name !== listener.name) return false;
-  if (match?.portNumber === undefined || (inside && isVirtual(listener))) return true;
-  return listener.address?.socketAddress?.portValue === match.portNumber;
+  if (inside && isVirtual(listener)) return true;
+  return isPort(listener.address?.socketAddress?.portValue, match, isNamedPort);
+}
+
+function isPort(port: number | null | undefined, match: ListenerMatch, isNamedPort: IsNamedPort): boolean {
+  if (match?.portNumber !== undefined && match.portNumber !== port) return false;
+  return !match?.portName || isNamedPort(port ?? 0, match.portName);
 }
 
 /** Patches for all listeners are about connections: a listener of UDP has none. */
@@ -113,9 +135,14 @@ function isVirtual({ name }: Listener): boolean {
   return name === VIRTUAL_INBOUND_LISTENER || name === VIRTUAL_OUTBOUND_LISTENER;
 }
 
-function isChain(listener: Listener, { name, filterChainMatch }: FilterChain, match: ListenerMatch): boolean {
+function isChain(
+  listener: Listener,
+  { name, filterChainMatch }: FilterChain,
+  match: ListenerMatch,
+  isNamedPort: IsNamedPort,
+): boolean {
   const port = filterChainMatch?.destinationPort?.value;
-  if (isVirtual(listener) && match?.portNumber !== undefined && match.portNumber !== port) return false;
+  if (isVirtual(listener) && !isPort(port, match, isNamedPort)) return false;
   const chain = match?.filterChain;
   if (chain === undefined) return true;
   if (chain.name && chain.name !== name) return false;
@@ -126,26 +153,40 @@ function isChain(listener: Listener, { name, filterChainMatch }: FilterChain, ma
   return protocols.every((each) => filterChainMatch?.applicationProtocols?.includes(each.trim()) === true);
 }
 
-function patchChains(listener: Listener, patches: Patches, context: PatchContext): Listener {
+/** The listener with its listener filters and filter chains after the patches. */
+function patchInside(listener: Listener, patches: Patches, lookups: ListenerLookups): Listener {
   const inListener = (target: ApplyTo) =>
     patches
       .indexOf(target, INSIDE_KEYS)
       .for(listener)
-      .filter(({ match }) => isListener(listener, match.listener, true));
+      .filter(({ match }) => isListener(listener, match.listener, true, lookups));
+  const before = listener.listenerFilters ?? [];
+  const listenerFilters = patchListenerFilters(before, inListener('LISTENER_FILTER'), patches);
+  const changed = listenerFilters === before ? listener : { ...listener, listenerFilters };
+  return patchChains(changed, inListener, patches, lookups);
+}
+
+function patchChains(
+  listener: Listener,
+  inListener: (target: ApplyTo) => readonly Patch[],
+  patches: Patches,
+  { context, isNamedPort }: ListenerLookups,
+): Listener {
   const [ofChains, ofFilters, ofHttp] = [
     inListener('FILTER_CHAIN'),
     inListener('NETWORK_FILTER'),
     inListener('HTTP_FILTER'),
   ];
   const inside = (chain: FilterChain): FilterChain => {
-    const inChain = (list: readonly Patch[]) => list.filter(({ match }) => isChain(listener, chain, match.listener));
+    const inChain = (list: readonly Patch[]) =>
+      list.filter(({ match }) => isChain(listener, chain, match.listener, isNamedPort));
     const before = chain.filters ?? [];
     const inherited = { networkFilters: inChain(ofFilters), httpFilters: inChain(ofHttp), patches, context };
     const filters = patchNetworkFilters(before, inherited);
     return filters === before ? chain : { ...chain, filters };
   };
   const patcher = {
-    matches: (chain: FilterChain, { match }: Patch) => isChain(listener, chain, match.listener),
+    matches: (chain: FilterChain, { match }: Patch) => isChain(listener, chain, match.listener, isNamedPort),
     namesItem: () => false,
     merge: (chain: FilterChain, patch: Patch) =>
       mergeValue<FilterChain>(PATCHED_MESSAGES.FILTER_CHAIN, chain, FilterChain.decode(patch.value), patch),

@@ -1,7 +1,7 @@
 /** Patches a list: virtual hosts, routes, filter chains or filters. */
 import { isMerge } from './merge.ts';
 import type { PatchIndex } from './patch-index.ts';
-import type { Patch } from './types.ts';
+import type { FilterClass, Patch } from './types.ts';
 
 export interface ItemPatcher<T> {
   readonly matches: (item: T, patch: Patch) => boolean;
@@ -9,6 +9,8 @@ export interface ItemPatcher<T> {
   readonly namesItem: (patch: Patch) => boolean;
   readonly merge: (item: T, patch: Patch) => T;
   readonly decode: (value: Uint8Array) => T;
+  /** The index of an addition in the list; absent: the end. */
+  readonly placeOf?: (list: readonly T[], filterClass: FilterClass, added: ReadonlyMap<T, FilterClass>) => number;
   /** Patches the content of an item, after the item itself has been patched. */
   readonly inside?: (item: T) => T;
 }
@@ -24,7 +26,8 @@ export function patchList<T extends object>(
 ): readonly T[] {
   const kept = list.map((item) => patchItem(item, index, patcher)).filter((item) => item !== undefined);
   const items = kept.length === list.length && kept.every((item, at) => item === list[at]) ? list : kept;
-  return index.patches.reduce((current, patch) => insert(current, patch, patcher), items);
+  const added = new Map<T, FilterClass>();
+  return index.patches.reduce((current, patch) => insert(current, patch, patcher, added), items);
 }
 
 /** The item after these patches, the same object where they change nothing; undefined: removed. */
@@ -37,11 +40,22 @@ export function patchItem<T extends object>(item: T, index: PatchIndex<T>, patch
   return patched && (patcher.inside?.(patched) ?? patched);
 }
 
-function insert<T extends object>(list: readonly T[], patch: Patch, patcher: ItemPatcher<T>): readonly T[] {
-  const { operation, value } = patch;
+/** @param added the items of classes that were inserted before */
+function insert<T extends object>(
+  list: readonly T[],
+  patch: Patch,
+  patcher: ItemPatcher<T>,
+  added: Map<T, FilterClass>,
+): readonly T[] {
+  const { operation, value, filterClass } = patch;
   if (isMerge(patch) || operation === 'REMOVE') return list;
   const item = patcher.decode(value);
-  if (operation === 'ADD') return [...list, item];
+  if (operation === 'ADD') {
+    if (filterClass === undefined || patcher.placeOf === undefined) return [...list, item];
+    const place = patcher.placeOf(list, filterClass, added);
+    added.set(item, filterClass);
+    return list.toSpliced(place, 0, item);
+  }
   const isNamed = patcher.namesItem(patch);
   const found = isNamed ? list.findIndex((each) => patcher.matches(each, patch)) : -1;
   if (operation === 'REPLACE') return found < 0 ? list : list.with(found, item);

@@ -71,12 +71,13 @@ function decoded(key: ResourceKey, { configPatches = [] }: Content): Decoded {
   return configPatches.map((patch, index) => {
     if (unappliedPatch(patch) !== undefined) return undefined;
     const { applyTo, match = {} } = patch;
-    const { operation, value } = patch.patch;
+    const { operation, value, filterClass } = patch.patch;
     return {
       label: `${key}: spec.configPatches[${index}]`,
       applyTo,
       operation,
       match,
+      ...(filterClass !== undefined && filterClass !== 'UNSPECIFIED' && { filterClass }),
       name: typeof value?.name === 'string' ? value.name : '',
       value: value === undefined ? NO_BYTES : fromProtoJson(PATCHED_MESSAGES[applyTo], value),
     };

@@ -4,12 +4,16 @@ import type { EnvoyConfigMatch, EnvoyConfigPatch } from '../../resources/index.t
 
 export type ApplyTo = EnvoyConfigPatch['applyTo'];
 
+export type FilterClass = Exclude<NonNullable<EnvoyConfigPatch['patch']['filterClass']>, 'UNSPECIFIED'>;
+
 export interface Patch {
   readonly applyTo: ApplyTo;
   /** For messages: `EnvoyFilter/shop/lua: spec.configPatches[0]`. */
   readonly label: string;
   readonly operation: EnvoyConfigPatch['patch']['operation'];
   readonly match: EnvoyConfigMatch;
+  /** For an addition; absent: at the end. */
+  readonly filterClass?: FilterClass;
   /** The name in the value; '' where it has none. */
   readonly name: string;
   /** The encoded value; empty when the patch has none. */

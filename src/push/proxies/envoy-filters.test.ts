@@ -1,7 +1,7 @@
 /** Which proxies the patches of an EnvoyFilter reach, and what becomes of them while it changes. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { ProxyNode } from '../../core/proxy.ts';
+import { metadataText, type ProxyNode } from '../../core/proxy.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { resourceMessage } from '../bundles/index.ts';
 import { type Connected, inline, Mesh, meshResource, service, sidecar } from '../testing/mesh.ts';
@@ -82,6 +82,33 @@ describe('the patches of an EnvoyFilter', () => {
       '',
       '',
     ]);
+  });
+
+  it('are for proxies with all strings of metadata that they match', async () => {
+    const web = {
+      ...sidecar('10.5.0.1', 'shop'),
+      metadata: metadataText(
+        new Map([
+          ['TIER', 'web'],
+          ['ZONE', 'a'],
+        ]),
+      ),
+    };
+    const matching = (metadata: object) => filter('shop', [merging('x', { proxy: { metadata } })]);
+    const mesh = new Mesh(inline, [...SHOP, matching({ TIER: 'web', ZONE: 'a' })]);
+    const [proxy, other] = await connected(mesh, [web, sidecar('10.5.0.2', 'shop')]);
+    assert.ok(proxy !== undefined && other !== undefined);
+    assert.deepEqual([statName(proxy), statName(other)], ['x', '']);
+    for (const [metadata, name] of [
+      [{ TIER: 'db' }, ''],
+      [{ TIER: 'web' }, 'x'],
+      [{ TIER: 'web', MISSING: '' }, ''],
+    ] as const) {
+      mesh.change([matching(metadata)]);
+      await mesh.settled();
+      assert.deepEqual([statName(proxy), statName(other)], [name, ''], JSON.stringify(metadata));
+    }
+    assert.deepEqual(mesh.failures, []);
   });
 
   it('are for their context', async () => {

@@ -2,7 +2,7 @@
  * Which patches of EnvoyFilters apply to a part of a proxy's configuration. What decides that is read here, so that it
  * becomes part of the view; what the patches say is read by generation.
  */
-import type { ProxyNode } from '../../core/proxy.ts';
+import { type ProxyNode, parseMetadata } from '../../core/proxy.ts';
 import {
   type AppliedFilter,
   type EnvoyView,
@@ -28,7 +28,7 @@ const ROUTES: readonly ApplyTo[] = ['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP
 /** Which patches concern the resources of a type; those of listeners can have routes in them. */
 const TARGETS: Readonly<Record<PatchedType, readonly ApplyTo[]>> = {
   cds: ['CLUSTER'],
-  lds: ['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER', 'HTTP_FILTER', ...ROUTES],
+  lds: ['LISTENER', 'LISTENER_FILTER', 'FILTER_CHAIN', 'NETWORK_FILTER', 'HTTP_FILTER', ...ROUTES],
   rds: ROUTES,
   vhds: ROUTES,
 };
@@ -85,14 +85,19 @@ function ordered(filters: readonly EnvoyFilter[]): readonly EnvoyFilter[] {
   );
 }
 
-function applies(patch: EnvoyConfigPatch, { meshVersion }: ProxyNode, part: EnvoyView['part']): boolean {
+function applies(patch: EnvoyConfigPatch, node: ProxyNode, part: EnvoyView['part']): boolean {
   if (unappliedPatch(patch) !== undefined) return false;
   const { context = 'ANY', proxy } = patch.match ?? {};
   if (context !== 'ANY' && context !== PATCH_CONTEXTS[part]) return false;
   // One listener or cluster more for a sidecar, not two of one name.
   if (context === 'ANY' && part === 'inbound' && additionOf(patch) !== undefined) return false;
-  const { proxyVersion = '' } = proxy ?? {};
-  return proxyVersion === '' || (meshVersion !== '' && compileRegex(proxyVersion)(meshVersion));
+  const { proxyVersion = '', metadata = {} } = proxy ?? {};
+  const { meshVersion } = node;
+  if (proxyVersion !== '' && (meshVersion === '' || !compileRegex(proxyVersion)(meshVersion))) return false;
+  const wanted = Object.entries(metadata);
+  if (wanted.length === 0) return true;
+  const stated = parseMetadata(node.metadata);
+  return wanted.every(([key, value]) => stated.get(key) === value);
 }
 
 /** What of an EnvoyFilter decides which views have its patches, as text; '' for what is none. */
@@ -103,6 +108,7 @@ export function placementText(resource: AnyResource | undefined): string {
     unappliedPatch(patch) === undefined,
     patch.match?.context,
     patch.match?.proxy?.proxyVersion,
+    patch.match?.proxy?.metadata,
     patch.applyTo,
     additionOf(patch),
   ]);

@@ -72,6 +72,7 @@ function withoutFeatures(snapshot: Snapshot, node: ProxyNode): ProxyNode {
     sds: false,
     version: '',
     meshVersion: '',
+    metadata: '',
     clusterId: '',
     dnsDomain: '',
     discoversVirtualHosts: false,

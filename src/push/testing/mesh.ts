@@ -67,6 +67,7 @@ export function sidecar(address: string, namespace: string): ProxyNode {
     extensions: undefined,
     version: '1.40.0',
     meshVersion: '',
+    metadata: '',
     discoversVirtualHosts: false,
     shortEndpointNames: false,
     sds: false,

@@ -79,12 +79,22 @@ test('patches that are applied have no warning; others have one that names the u
   assert.deepEqual(problems(patch('CLUSTER', 'MERGE', { name: 'a' })), []);
   assert.deepEqual(problems(patch('BOOTSTRAP', 'MERGE', {})), at('applyTo'));
   assert.deepEqual(problems(patch('ROUTE_CONFIGURATION', 'ADD', {})), at('patch.operation'));
+  const classified = (applyTo: string, operation: string) =>
+    problems({ applyTo, patch: { operation, value: { name: 'x' }, filterClass: 'AUTHN' } });
+  assert.deepEqual(classified('HTTP_FILTER', 'ADD'), []);
+  const noEffect = 'no effect: expected only with operation ADD of a NETWORK_FILTER or HTTP_FILTER';
+  assert.deepEqual(classified('HTTP_FILTER', 'INSERT_FIRST'), [
+    `warning spec.configPatches[0].patch.filterClass: ${noEffect}`,
+  ]);
+});
+
+test('a patch of existing listener filters must name one', () => {
+  const field = 'spec.configPatches[0].match.listener.listenerFilter';
+  const remove = { applyTo: 'LISTENER_FILTER', patch: { operation: 'REMOVE' } };
+  assert.deepEqual(problems(remove), [`warning ${field}: required for operation REMOVE`]);
   assert.deepEqual(
-    problems(patch('CLUSTER', 'MERGE', {}, { proxy: { metadata: { a: 'b' } } })),
-    at('match.proxy.metadata'),
+    problems({ ...remove, match: { listener: { listenerFilter: 'envoy.listener.tls_inspector' } } }),
+    [],
   );
-  assert.deepEqual(
-    problems(patch('LISTENER', 'MERGE', {}, { listener: { portName: 'x' } })),
-    at('match.listener.portName'),
-  );
+  assert.deepEqual(problems(patch('LISTENER_FILTER', 'ADD', { name: 'x' })), []);
 });

@@ -66,6 +66,10 @@ function checkPatch(patch: EnvoyConfigPatch, errors: ValidationErrors): void {
   if (match?.waypoint !== undefined && match.context !== 'WAYPOINT') {
     errors.add(['match', 'waypoint'], 'expected only with context WAYPOINT');
   }
+  const names = operation === 'REMOVE' || operation === 'REPLACE' || operation.startsWith('MERGE');
+  if (applyTo === 'LISTENER_FILTER' && names && !match?.listener?.listenerFilter) {
+    errors.addForAuthor(['match', 'listener', 'listenerFilter'], `required for operation ${operation}`);
+  }
   checkFilterMatch(patch, errors.at('match', 'listener', 'filterChain', 'filter'));
   if (value !== undefined && unappliedPatch(patch) === undefined) checkValue(patch, value, errors.at('patch', 'value'));
 }
@@ -95,7 +99,14 @@ const GENERATED_NAMES: Readonly<Partial<Record<ApplyTo, RegExp>>> = {
   LISTENER: /^(?:virtual(?:In|Out)bound$|[\d.]+_\d+$|[\da-f]*:[\da-f:.]*_\d+$|\/)/i,
 };
 /** Targets that cannot be added without a name. */
-const NAMED: ReadonlySet<ApplyTo> = new Set(['CLUSTER', 'LISTENER', 'VIRTUAL_HOST', 'NETWORK_FILTER', 'HTTP_FILTER']);
+const NAMED: ReadonlySet<ApplyTo> = new Set([
+  'CLUSTER',
+  'LISTENER',
+  'LISTENER_FILTER',
+  'VIRTUAL_HOST',
+  'NETWORK_FILTER',
+  'HTTP_FILTER',
+]);
 
 type Value = NonNullable<EnvoyConfigPatch['patch']['value']>;
 

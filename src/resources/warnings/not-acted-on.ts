@@ -2,7 +2,7 @@
  * Valid settings that this version does not act on. The document's author gets a warning, because nothing else would
  * show it. Remove an entry when its feature exists.
  */
-import { unappliedPatch } from '../envoy-patches.ts';
+import { ineffectiveField, unappliedPatch } from '../envoy-patches.ts';
 import type { ContentOf } from '../kinds/schemas.ts';
 import type { Kind } from '../kinds/types.ts';
 import type { ValidationError } from '../parsing/issues.ts';
@@ -21,7 +21,7 @@ const FINDERS: Finders = {
   EnvoyFilter: ({ configPatches = [], targetRefs }) => [
     ...waypointTargets({ targetRefs }),
     ...configPatches.flatMap((patch, index) => {
-      const unapplied = unappliedPatch(patch);
+      const unapplied = unappliedPatch(patch) ?? ineffectiveField(patch);
       return unapplied === undefined ? [] : [{ ...unapplied, path: ['configPatches', index, ...unapplied.path] }];
     }),
   ],

@@ -11,6 +11,7 @@ import {
   DNS_AGENT_METADATA,
   GENERATOR_METADATA,
   GRPC_GENERATOR,
+  metadataText,
   type ProxyNode,
   SDS_CLUSTER,
   SDS_CLUSTER_METADATA,
@@ -50,6 +51,8 @@ interface RawNode {
   version: string;
   /** Metadata of `SWITCH_KEYS` that are on. */
   readonly switches: Set<string>;
+  /** All short strings of the metadata, by which EnvoyFilters may select a proxy. */
+  readonly strings: Map<string, string>;
   /** Whether metadata has a struct PROXY_CONFIG. */
   proxyConfig: boolean;
   /** Its `tracing`. */
@@ -156,6 +159,7 @@ function readMetadata(struct: WireReader, node: RawNode): void {
     if (field.number !== 1) continue;
     const { key, value } = structEntry(struct.inside(field), 'node.metadata');
     if (value === undefined) continue;
+    readShortString(key, structEntry(struct.inside(field), 'node.metadata').value, node.strings);
     if (key === 'LABELS') node.labels = readLabels(value);
     else if (key === 'PROXY_CONFIG') readProxyConfig(value, node);
     else if (SWITCH_KEYS.has(key)) {
@@ -165,6 +169,18 @@ function readMetadata(struct: WireReader, node: RawNode): void {
       if (text !== undefined) node.metadata.set(key, text);
     }
   }
+}
+
+/** Longest key and value of metadata by which EnvoyFilters may select a proxy, and most of them; the rest is ignored. */
+const MAX_SHORT_STRING = 256;
+const MAX_SHORT_STRINGS = 128;
+
+function readShortString(key: string, value: WireReader | undefined, strings: Map<string, string>): void {
+  if (value === undefined || key.length > MAX_SHORT_STRING || strings.size >= MAX_SHORT_STRINGS) return;
+  // One field: a Value has one kind.
+  const field = value.next();
+  if (field?.number !== VALUE_STRING || field.wireType !== LENGTH_DELIMITED) return;
+  if (field.end - field.start <= MAX_SHORT_STRING) strings.set(key, value.text(field));
 }
 
 /** Locality {region 1, zone 2, sub_zone 3} as `region/zone/subzone`, without trailing empty parts. */
@@ -206,6 +222,7 @@ function readNode(bytes: Buffer): RawNode {
   const node: RawNode = {
     id: '',
     metadata: new Map(),
+    strings: new Map(),
     switches: new Set(),
     labels: {},
     locality: '',
@@ -348,6 +365,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     extensions: raw.extensions && ASKED_EXTENSIONS.filter((name) => raw.extensions?.has(name)),
     version: raw.version,
     meshVersion: text('MESH_VERSION') || text('ISTIO_VERSION'),
+    metadata: metadataText(raw.strings),
     discoversVirtualHosts: isAtLeast(raw.version, VHDS_SINCE),
     shortEndpointNames: false,
     sds: istioAgent || declaresSds,
