@@ -170,12 +170,13 @@ function endpointsAfresh(snapshot: Snapshot, session: ProxySession): Content['ed
 }
 
 /** Only versions are compared: tests of bundles cover their order. */
-function sorted({ cds, eds, sds, lds, rds, vhds, nds }: Content): Content {
+function sorted({ cds, eds, sds, ecds, lds, rds, vhds, nds }: Content): Content {
   const byName = (list: Content['cds']) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
   return {
     cds: byName(cds),
     eds: byName(eds),
     sds: byName(sds),
+    ecds: byName(ecds),
     lds: byName(lds),
     rds: byName(rds),
     vhds: byName(vhds),

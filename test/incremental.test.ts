@@ -33,7 +33,15 @@ import type { AnyResource, ResourceKey } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../src/resources/mesh-config.ts';
 import { FIRST, MESHES, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
 
-const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' };
+const EVERYTHING: UnitSelection = {
+  cds: 'all',
+  sds: 'all',
+  ecds: 'all',
+  lds: 'all',
+  rds: 'all',
+  vhds: 'all',
+  nds: 'all',
+};
 
 /** Placements of proxies, whatever the mesh's configuration of networks and localities is at the time. */
 const PLACEMENTS: readonly Placement[] = [

@@ -65,12 +65,13 @@ type PartGenerators<V extends View> = Readonly<Record<GeneratedType, UnitGenerat
 
 const NO_OUTPUT: UnitOutput = { resources: [], findings: [] };
 
-/** For types without resources in a part. */
+/** For types without resources in a part, or with those of patches alone. */
 const NONE: UnitGenerator<View> = { units: () => [], generate: () => NO_OUTPUT };
 
 const OUTBOUND: PartGenerators<OutboundView> = {
   cds: { units: outboundClusterUnits, generate: outboundClusters },
   sds: NONE,
+  ecds: NONE,
   lds: { units: outboundListenerUnits, generate: outboundListeners },
   rds: { units: outboundRouteUnits, generate: outboundRoutes },
   vhds: { units: discoveredUnits, generate: outboundVirtualHosts },
@@ -80,6 +81,7 @@ const OUTBOUND: PartGenerators<OutboundView> = {
 const INBOUND: PartGenerators<InboundView> = {
   cds: { units: inboundClusterUnits, generate: inboundClusters },
   sds: NONE,
+  ecds: NONE,
   lds: { units: inboundListenerUnits, generate: inboundListeners },
   // Inbound routes are inline in their listeners.
   rds: NONE,
@@ -90,6 +92,7 @@ const INBOUND: PartGenerators<InboundView> = {
 const GATEWAY: PartGenerators<GatewayView> = {
   cds: { units: gatewayClusterUnits, generate: gatewayClusters },
   sds: { units: gatewaySecretUnits, generate: gatewaySecrets },
+  ecds: NONE,
   lds: { units: gatewayListenerUnits, generate: gatewayListeners },
   rds: { units: gatewayRouteUnits, generate: gatewayRoutes },
   vhds: NONE,
@@ -99,6 +102,7 @@ const GATEWAY: PartGenerators<GatewayView> = {
 const GRPC_CLIENT: PartGenerators<GrpcClientView> = {
   cds: { units: clientUnits, generate: clientClusters },
   sds: NONE,
+  ecds: NONE,
   lds: { units: clientUnits, generate: clientListeners },
   rds: { units: clientUnits, generate: clientRoutes },
   vhds: NONE,
@@ -108,6 +112,7 @@ const GRPC_CLIENT: PartGenerators<GrpcClientView> = {
 const GRPC_SERVER: PartGenerators<GrpcServerView> = {
   cds: NONE,
   sds: NONE,
+  ecds: NONE,
   lds: { units: serverUnits, generate: serverListeners },
   rds: NONE,
   vhds: NONE,

@@ -212,7 +212,7 @@ test('a changed mesh configuration touches everything', () => {
     changes: [],
     mesh: { ...defaultMeshConfig(), connectTimeout: 1 },
   });
-  const all = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' };
+  const all = { cds: 'all', sds: 'all', ecds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' };
   for (const view of [OUTBOUND, INBOUND, GATEWAY]) {
     assert.deepEqual(readable(affectedUnits(previous, snapshot, changes, view)), all);
   }

@@ -15,6 +15,7 @@ import {
 export const ALL_UNITS = {
   cds: 'all',
   sds: 'all',
+  ecds: 'all',
   lds: 'all',
   rds: 'all',
   vhds: 'all',

@@ -21,6 +21,7 @@ export const GENERATED_FOR: Readonly<Record<XdsType, readonly GeneratedType[]>> 
   cds: ['cds'],
   eds: ['cds'],
   sds: ['sds'],
+  ecds: ['ecds'],
   lds: ['lds', 'rds', 'vhds'],
   rds: ['lds', 'rds', 'vhds'],
   vhds: ['lds', 'rds', 'vhds'],
@@ -66,7 +67,7 @@ export interface AppliedFilter {
 }
 
 /** The types whose resources EnvoyFilters patch. */
-export const PATCHED_TYPES = ['cds', 'lds', 'rds', 'vhds'] as const;
+export const PATCHED_TYPES = ['cds', 'ecds', 'lds', 'rds', 'vhds'] as const;
 export type PatchedType = (typeof PATCHED_TYPES)[number];
 
 /** An EnvoyFilter as a unit was last made with it. */

@@ -16,6 +16,7 @@ const FILTERS: ReadonlySet<Operation> = new Set([...ORDERED, 'REPLACE']);
 
 const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
   CLUSTER: RESOURCE,
+  EXTENSION_CONFIG: new Set(['ADD']),
   LISTENER: RESOURCE,
   FILTER_CHAIN: RESOURCE,
   NETWORK_FILTER: FILTERS,
@@ -34,7 +35,7 @@ export const MAX_VALUE_BYTES = 64 * 1024;
 
 /** Whether the value of a patch is merged into many resources. A cluster or listener that is added exists once. */
 export function isMergedIntoMany(applyTo: unknown, operation: unknown): boolean {
-  return operation !== 'ADD' || (applyTo !== 'CLUSTER' && applyTo !== 'LISTENER');
+  return operation !== 'ADD' || (applyTo !== 'CLUSTER' && applyTo !== 'LISTENER' && applyTo !== 'EXTENSION_CONFIG');
 }
 
 /** @param bytes size of the value, where it is known */

@@ -106,6 +106,66 @@ test('an extension that generation does not use can be configured', async () => 
   await everywhere(undefined, 200);
 });
 
+/** A filter that discovers its configuration, and the configuration: a script that marks requests. */
+function discovering(mark: string): readonly Document[] {
+  const type = 'type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua';
+  const discovery = { config_source: { ads: {}, resource_api_version: 'V3' }, type_urls: [type] };
+  const script = `function envoy_on_request(handle) handle:headers():replace("x-mark", "${mark}") end`;
+  const config = { '@type': type, default_source_code: { inline_string: script } };
+  return [
+    { ...marking(mark), patch: { operation: 'INSERT_BEFORE', value: { name: 'mark', config_discovery: discovery } } },
+    { applyTo: 'EXTENSION_CONFIG', patch: { operation: 'ADD', value: { name: 'mark', typed_config: config } } },
+  ];
+}
+
+test('a filter discovers its configuration, of which an edit changes no listener and fails no request', async () => {
+  const { clients, config } = mesh();
+  const listeners = () => Promise.all(clients.map(async (client) => await client.stats('lds.update_success')));
+  await config.apply('patches', filter(...discovering('one')));
+  await everywhere('one', 200);
+  const before = await listeners();
+  assert.ok(before.every((counts) => Object.keys(counts).length > 0));
+  const traffic = startTraffic(clients.map(({ address }) => ({ address, port: HTTP_PORT, host: 'web' })));
+  await config.apply('patches', filter(...discovering('two')));
+  await everywhere('two', 200);
+  assert.deepEqual(await traffic.stop(), []);
+  assert.deepEqual(await listeners(), before);
+  await config.remove('patches');
+  await everywhere(undefined, 200);
+});
+
+test('listener filters and filters by class are added for proxies with some metadata, and removed again', async () => {
+  const rbac = 'type.googleapis.com/envoy.extensions.filters.network.rbac.v3.RBAC';
+  const everyone = { permissions: [{ any: true }], principals: [{ any: true }] };
+  const rules = { action: 'DENY', policies: { everyone } };
+  const inspector = 'type.googleapis.com/envoy.extensions.filters.listener.http_inspector.v3.HttpInspector';
+  const proxy = { metadata: { NAMESPACE: 'default' } };
+  const listener = { portName: 'http' };
+  const patched = (names: object): Document[] => [
+    {
+      applyTo: 'NETWORK_FILTER',
+      match: { context: 'SIDECAR_OUTBOUND', proxy: names, listener },
+      patch: {
+        operation: 'ADD',
+        filterClass: 'AUTHZ',
+        value: { name: 'deny', typed_config: { '@type': rbac, stat_prefix: 'denied', rules } },
+      },
+    },
+    {
+      applyTo: 'LISTENER_FILTER',
+      match: { context: 'SIDECAR_OUTBOUND', proxy: names, listener },
+      patch: { operation: 'INSERT_FIRST', value: { name: 'first-bytes', typed_config: { '@type': inspector } } },
+    },
+  ];
+  await mesh().config.apply('patches', filter(...patched(proxy)));
+  await eventuallyAll(mesh().clients, async (client) => {
+    assert.match(await client.admin('/config_dump?resource=dynamic_listeners'), /first-bytes/);
+    await assert.rejects(send(client));
+  });
+  await mesh().config.apply('patches', filter(...patched({ metadata: { NAMESPACE: 'another' } })));
+  await everywhere(undefined, 200);
+});
+
 test('a patch with a mistake is refused in one line that names the field, and the last good one stays', async () => {
   const { config, discovery } = mesh();
   await config.apply('patches', filter(marking('good')));

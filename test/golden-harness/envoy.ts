@@ -53,6 +53,7 @@ export function bootstrapOf(output: ProxyOutput): JsonObject {
   const assignments = new Map(output.endpoints.map((assignment) => [nameOf(assignment), assignment]));
   const secrets = new Map(output.secrets.map((secret) => [nameOf(secret), secret]));
   const routes = new Map(output.routes.map((route) => [nameOf(route), withHosts(route, output.virtual_hosts)]));
+  const extensions = new Map(output.extension_configs.map((extension) => [nameOf(extension), extension]));
   return {
     node: { id: 'golden', cluster: 'golden' },
     layered_runtime: { layers: [{ name: 'static', static_layer: RUNTIME }] },
@@ -63,7 +64,9 @@ export function bootstrapOf(output: ProxyOutput): JsonObject {
           withSecrets(withEndpoints(cluster, assignments), secrets),
         ) as JsonObject[]),
       ],
-      listeners: output.listeners.map((listener) => withSecrets(withRoutes(listener, routes), secrets)) as JsonObject[],
+      listeners: output.listeners.map((listener) =>
+        withSecrets(withExtensions(withRoutes(listener, routes), extensions), secrets),
+      ) as JsonObject[],
     },
   };
 }
@@ -159,4 +162,14 @@ function isOverAds(configs: JsonValue): boolean {
   return configs.some(
     (config: JsonValue) => isObject(config) && isObject(config.sds_config) && 'ads' in config.sds_config,
   );
+}
+
+/** Replaces each filter's `config_discovery` by the configuration of its name. */
+function withExtensions(value: JsonValue, extensions: ReadonlyMap<string, JsonObject>): JsonValue {
+  if (Array.isArray(value)) return value.map((item: JsonValue) => withExtensions(item, extensions));
+  if (!isObject(value)) return value;
+  const { config_discovery: discovery, ...rest } = value;
+  const fields = Object.fromEntries(Object.entries(rest).map(([key, item]) => [key, withExtensions(item, extensions)]));
+  if (discovery === undefined) return fields;
+  return { ...fields, typed_config: extensions.get(nameOf(fields))?.typed_config ?? null };
 }

@@ -28,7 +28,16 @@ import { parseResource } from '../../src/resources/parsing/parse.ts';
 import { tracing } from '../../src/resources/schema/tracing.ts';
 import { GatewayApiTranslator, IngressTranslator } from '../../src/translators/index.ts';
 
-const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets', 'names'] as const;
+const SHOWN = [
+  'clusters',
+  'endpoints',
+  'listeners',
+  'routes',
+  'virtual_hosts',
+  'secrets',
+  'extension_configs',
+  'names',
+] as const;
 export type Shown = (typeof SHOWN)[number];
 /** Few proxies have secrets, and few have virtual hosts as separate resources. */
 const SHOWN_BY_DEFAULT: readonly Shown[] = ['clusters', 'endpoints', 'listeners', 'routes'];

@@ -4,7 +4,7 @@ import type { GenerateJob, JobAnswer } from '../../src/push/protocol.ts';
 import { placementKey, placementOf, viewKey, viewsOf } from '../../src/push/proxies/proxy-views.ts';
 import { NODES } from './random-mesh.ts';
 
-const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' } as const;
+const EVERYTHING = { cds: 'all', sds: 'all', ecds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' } as const;
 
 /** Jobs that generate all units of every view. */
 export function jobsOf(snapshot: Snapshot): GenerateJob[] {

@@ -15,7 +15,7 @@ export type ProxyOutput = Readonly<Record<Shown, readonly JsonObject[]>> & {
   readonly findings: readonly string[];
 };
 
-const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' } as const;
+const EVERYTHING = { cds: 'all', sds: 'all', ecds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' } as const;
 
 /** The whole configuration of a proxy, resources sorted by name. Throws when a unit could not be generated. */
 export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
@@ -25,6 +25,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     listeners: [] as JsonObject[],
     routes: [] as JsonObject[],
     secrets: [] as JsonObject[],
+    extension_configs: [] as JsonObject[],
     virtual_hosts: [] as JsonObject[],
     names: [] as JsonObject[],
   };
@@ -41,6 +42,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     output.endpoints.push(...endpointsOf(snapshot, view, placement, clusters));
     output.listeners.push(...of('lds').map(({ bytes }) => decoded(XDS.lds.url, bytes)));
     output.secrets.push(...of('sds').map(({ bytes }) => decoded(XDS.sds.url, bytes)));
+    output.extension_configs.push(...of('ecds').map(({ bytes }) => decoded(XDS.ecds.url, bytes)));
     output.routes.push(...of('rds').map(({ bytes }) => decoded(XDS.rds.url, bytes)));
     output.names.push(...of('nds').map(({ bytes }) => decoded(XDS.nds.url, bytes)));
     output.virtual_hosts.push(...of('vhds').map(({ bytes }) => decoded(XDS.vhds.url, bytes)));
@@ -51,6 +53,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     listeners: byName(output.listeners),
     routes: byName(output.routes),
     secrets: byName(output.secrets),
+    extension_configs: byName(output.extension_configs),
     virtual_hosts: byName(output.virtual_hosts),
     names: output.names,
     findings: findings.sort(),

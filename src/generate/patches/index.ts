@@ -27,7 +27,7 @@ import { PATCH_CONTEXTS, type Patch } from './types.ts';
 export { PATCH_CONTEXTS } from './types.ts';
 
 /**
- * Each cluster or listener that patches add is a unit of its own: this prefix and its name. No host name and no port
+ * Each cluster, listener or extension configuration that patches add is a unit of its own: this prefix and its name. No host name and no port
  * begins so.
  */
 const ADDED = '|added|';
@@ -36,7 +36,13 @@ const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 /** What patches add to a type, by name; of several with one name the first counts, as in Istio. */
 function addedBy(patches: Patches, type: PatchedType): ReadonlyMap<string, Patch> {
-  const target = { cds: 'CLUSTER', lds: 'LISTENER', rds: undefined, vhds: undefined } as const;
+  const target = {
+    cds: 'CLUSTER',
+    ecds: 'EXTENSION_CONFIG',
+    lds: 'LISTENER',
+    rds: undefined,
+    vhds: undefined,
+  } as const;
   const applyTo = target[type];
   const added = applyTo === undefined ? [] : patches.of(applyTo).filter(({ operation }) => operation === 'ADD');
   return new Map([...added].reverse().map((patch) => [patch.name, patch]));
@@ -114,6 +120,9 @@ export function patcherOf(
     switch (type) {
       case 'cds':
         return patchClusters(resources, by);
+      // They are added only.
+      case 'ecds':
+        return resources;
       case 'lds':
         return patchListeners(resources, by, { context, routes, isNamedPort });
       case 'rds':
@@ -126,11 +135,15 @@ export function patcherOf(
     const patch = (list: readonly GeneratedResource[]) => unlessSame(list, (each) => patchAll(unit, each, by));
     return { ...rest, resources: patch(resources), ...(placed !== undefined && { placed: eachOnce(placed, patch) }) };
   };
+  const makeResource = (addition: Patch): GeneratedResource => {
+    if (type === 'cds') return addedCluster(addition);
+    if (type === 'lds') return addedListener(addition, routes, portsOfMesh(snapshot, view));
+    return { name: addition.name, bytes: addition.value, refs: [] };
+  };
   const makeAdded = (name: string, by: ReadonlyMap<string, Patch>): UnitOutput => {
     const addition = by.get(name);
     if (addition === undefined) return NOTHING;
-    const made = type === 'cds' ? addedCluster(addition) : addedListener(addition, routes, portsOfMesh(snapshot, view));
-    return { resources: [made], findings: [] };
+    return { resources: [makeResource(addition)], findings: [] };
   };
   return {
     added: () => [...added().keys()].map((name) => ADDED + name).sort(),

@@ -23,11 +23,14 @@ type EnvoyFilter = Resource<'EnvoyFilter'>;
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];
 
+/** What patches can add as a resource of its own. */
+const ADDED_TARGETS: readonly ApplyTo[] = ['CLUSTER', 'LISTENER', 'EXTENSION_CONFIG'];
 const ROUTES: readonly ApplyTo[] = ['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'];
 
 /** Which patches concern the resources of a type; those of listeners can have routes in them. */
 const TARGETS: Readonly<Record<PatchedType, readonly ApplyTo[]>> = {
   cds: ['CLUSTER'],
+  ecds: ['EXTENSION_CONFIG'],
   lds: ['LISTENER', 'LISTENER_FILTER', 'FILTER_CHAIN', 'NETWORK_FILTER', 'HTTP_FILTER', ...ROUTES],
   rds: ROUTES,
   vhds: ROUTES,
@@ -47,7 +50,7 @@ export function patchesFor(
   if (filters.length === 0) return {};
   const inOrder = ordered(filters);
   const taken = part === 'inbound' ? namesAdded(inOrder, node) : undefined;
-  const patches: Record<PatchedType, AppliedFilter[]> = { cds: [], lds: [], rds: [], vhds: [] };
+  const patches: Record<PatchedType, AppliedFilter[]> = { cds: [], ecds: [], lds: [], rds: [], vhds: [] };
   for (const filter of inOrder) {
     const applied = (filter.content.configPatches ?? []).flatMap((patch, index) => {
       if (!applies(patch, node, part) || taken?.has(additionOf(patch) ?? '')) return [];
@@ -71,9 +74,9 @@ function namesAdded(filters: readonly EnvoyFilter[], node: ProxyNode): ReadonlyS
   return new Set(patches.flatMap((patch) => (applies(patch, node, 'outbound') ? (additionOf(patch) ?? []) : [])));
 }
 
-/** Target and name of what a patch adds; undefined for a patch that adds no listener and no cluster. */
+/** Target and name of what a patch adds as a resource; undefined for a patch that adds none. */
 function additionOf({ applyTo, patch: { operation, value } }: EnvoyConfigPatch): string | undefined {
-  const isAdded = operation === 'ADD' && (applyTo === 'LISTENER' || applyTo === 'CLUSTER');
+  const isAdded = operation === 'ADD' && ADDED_TARGETS.includes(applyTo);
   return isAdded ? `${applyTo} ${String(value?.name)}` : undefined;
 }
 

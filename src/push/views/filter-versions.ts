@@ -357,5 +357,5 @@ export function nameOf({ type, unit }: Pick<UnitFailure, 'type' | 'unit'>): stri
 }
 
 function byType<T>(make: (type: PatchedType) => T): ByType<T> {
-  return { cds: make('cds'), lds: make('lds'), rds: make('rds'), vhds: make('vhds') };
+  return { cds: make('cds'), ecds: make('ecds'), lds: make('lds'), rds: make('rds'), vhds: make('vhds') };
 }

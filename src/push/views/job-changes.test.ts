@@ -68,7 +68,15 @@ function job(
 
 function unitsWith(units: Partial<Record<GeneratedType, Record<string, readonly EncodedResource[]>>>): Units {
   const of = (type: GeneratedType) => new Map(Object.entries(units[type] ?? {}));
-  return { cds: of('cds'), sds: of('sds'), lds: of('lds'), rds: of('rds'), vhds: of('vhds'), nds: of('nds') };
+  return {
+    cds: of('cds'),
+    sds: of('sds'),
+    ecds: of('ecds'),
+    lds: of('lds'),
+    rds: of('rds'),
+    vhds: of('vhds'),
+    nds: of('nds'),
+  };
 }
 
 const SERVED = unitsWith({

@@ -21,7 +21,7 @@ export type MutableUnits = Record<GeneratedType, Map<Unit, readonly EncodedResou
 const NO_UNITS: MutableUnits[GeneratedType] = new Map();
 
 export function noUnits(): MutableUnits {
-  return { cds: NO_UNITS, sds: NO_UNITS, lds: NO_UNITS, rds: NO_UNITS, vhds: NO_UNITS, nds: NO_UNITS };
+  return { cds: NO_UNITS, sds: NO_UNITS, ecds: NO_UNITS, lds: NO_UNITS, rds: NO_UNITS, vhds: NO_UNITS, nds: NO_UNITS };
 }
 
 export type UnitFailure = GenerationFailure;
@@ -50,6 +50,7 @@ export function jobChanges(
   const apart = {
     cds: edits(job, 'cds', current, interner),
     sds: edits(job, 'sds', current, interner),
+    ecds: edits(job, 'ecds', current, interner),
     nds: edits(job, 'nds', current, interner),
   };
   const units = { ...apart, ...consistentEdits(job, current, interner) };

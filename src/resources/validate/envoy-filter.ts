@@ -101,6 +101,7 @@ const GENERATED_NAMES: Readonly<Partial<Record<ApplyTo, RegExp>>> = {
 /** Targets that cannot be added without a name. */
 const NAMED: ReadonlySet<ApplyTo> = new Set([
   'CLUSTER',
+  'EXTENSION_CONFIG',
   'LISTENER',
   'LISTENER_FILTER',
   'VIRTUAL_HOST',

@@ -73,7 +73,7 @@ describe('a proxy that rejects everything', () => {
       peer.ack();
       const status = peer.machine.status(content.parts).get(type);
       assert.ok(status !== undefined && !status.current && status.quarantined.size <= 256);
-      const counts = { cds: 0, eds: 0, sds: 0, lds: 0, rds: 0, vhds: 0, nds: 0 };
+      const counts = { cds: 0, eds: 0, sds: 0, ecds: 0, lds: 0, rds: 0, vhds: 0, nds: 0 };
       peer.machine.countQuarantined(counts);
       assert.ok(counts[type] >= COUNT - 100, `${counts[type]} counted`);
     });
