@@ -27,8 +27,8 @@ import { PATCH_CONTEXTS, type Patch } from './types.ts';
 export { PATCH_CONTEXTS } from './types.ts';
 
 /**
- * Each cluster, listener or extension configuration that patches add is a unit of its own: this prefix and its name. No host name and no port
- * begins so.
+ * Each cluster, listener or extension configuration that patches add is a unit of its own: this prefix and its name.
+ * No host name and no port begins so.
  */
 const ADDED = '|added|';
 

@@ -111,7 +111,8 @@ export class Rules {
 
   /**
    * The same for readers that use only the hash policy of the rule (`fact.hash`), its settings for connections as TCP
-   * proxies see them (`fact.forwarding`), or the TLS that its clusters originate (`fact.tls`), for a route or listener of port `at`: the rules of the services on that port are one fact.
+   * proxies see them (`fact.forwarding`), or the TLS that its clusters originate (`fact.tls`), for a route or listener
+   * of port `at`: the rules of the services on that port are one fact.
    */
   asReadAt(
     at: number | undefined,
