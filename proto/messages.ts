@@ -110,6 +110,9 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy.proto': [
     'envoy.extensions.filters.network.mongo_proxy.v3.MongoProxy',
   ],
+  'envoy/extensions/filters/network/thrift_proxy/v3/thrift_proxy.proto': [
+    'envoy.extensions.filters.network.thrift_proxy.v3.ThriftProxy',
+  ],
 
   // UDP filters.
   'envoy/extensions/filters/udp/dns_filter/v3/dns_filter.proto': [

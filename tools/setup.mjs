@@ -54,6 +54,9 @@ const HADOLINT = join(HADOLINT_FOLDER, 'bin/hadolint');
  */
 const PROMETHEUS_FOLDER = join(CACHE, 'prometheus');
 const PROMETHEUS = join(PROMETHEUS_FOLDER, 'usr/bin/prometheus');
+/** For tests of Redis through Envoys, which start it with the libraries beside it. */
+const REDIS_FOLDER = join(CACHE, 'redis');
+const REDIS = join(REDIS_FOLDER, 'usr/bin/redis-server');
 
 /**
  * Programs for tests in network namespaces, the demo and the benches over TLS, with their Debian packages.
@@ -86,8 +89,9 @@ const JOBS = {
       'dns',
       'machine',
       'prometheus',
+      'redis',
     ],
-    optional: ['kubectl', 'hadolint', 'dns', 'machine', 'prometheus'],
+    optional: ['kubectl', 'hadolint', 'dns', 'machine', 'prometheus', 'redis'],
   },
   demo: { entry: 'tools/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
   kubernetes: {
@@ -213,18 +217,29 @@ function installPrograms(programs) {
   run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], environment);
 }
 
-/** Unpacks a Debian package without installing it; `program` is the path of its program. */
-function unpackPackage(name, folder, program) {
+/**
+ * Unpacks a Debian package without installing it; `program` is the path of its program.
+ *
+ * @param tools a package of the same source with the program itself, whose libraries are unpacked as well
+ */
+function unpackPackage(name, folder, program, tools = '') {
   const staging = `${folder}.part`;
   rmSync(staging, { recursive: true, force: true });
   mkdirSync(staging, { recursive: true });
   run('apt-get', ['update', '-qq'], { DEBIAN_FRONTEND: 'noninteractive' });
   run('sh', [
     '-ec',
-    'cd "$1" && apt-get download -qq "$2" && dpkg-deb -x ./*.deb . && rm ./*.deb',
+    `cd "$1"
+libraries=""
+if [ -n "$3" ]; then
+  libraries="$3 $(apt-cache depends "$3" | sed -nE 's/.*Depends: ((lib|lua)[a-z].*)/\\1/p' | grep -v libc6)"
+fi
+apt-get download -qq "$2" $libraries
+for package in ./*.deb; do dpkg-deb -x "$package" .; rm "$package"; done`,
     'sh',
     staging,
     name,
+    tools,
   ]);
   rmSync(folder, { recursive: true, force: true });
   renameSync(staging, folder);
@@ -280,6 +295,11 @@ const STEPS = {
     done: () => existsSync(PROMETHEUS) || !canInstallPrograms(),
     label: 'unpacking Prometheus',
     work: () => unpackPackage('prometheus', PROMETHEUS_FOLDER, PROMETHEUS),
+  },
+  redis: {
+    done: () => existsSync(REDIS) || !canInstallPrograms(),
+    label: 'unpacking Redis',
+    work: () => unpackPackage('redis-server', REDIS_FOLDER, REDIS, 'redis-tools'),
   },
 };
 
@@ -359,6 +379,7 @@ function runJob(entry, args) {
       KUBECTL_PATH: process.env.KUBECTL_PATH ?? KUBECTL,
       HADOLINT_PATH: HADOLINT,
       PROMETHEUS_PATH: PROMETHEUS,
+      REDIS_PATH: REDIS,
     },
   });
   process.on('SIGTERM', () => child.kill('SIGTERM'));

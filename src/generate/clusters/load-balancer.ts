@@ -36,6 +36,12 @@ export function loadBalancing(settings: LoadBalancerSettings | undefined): Balan
   }
 }
 
+/** The same for commands of Redis: equal keys go to one server, unless the settings say otherwise. */
+export function sharding(settings: LoadBalancerSettings | undefined): Balancing {
+  const isChosen = settings?.consistentHash !== undefined || (settings?.simple ?? 'UNSPECIFIED') !== 'UNSPECIFIED';
+  return isChosen ? loadBalancing(settings) : { lbPolicy: MAGLEV };
+}
+
 function toSlowStart(
   settings: LoadBalancerSettings | undefined,
   windowMs: number,

@@ -6,7 +6,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
 import type { MergedDestinationRule, Protocol, Service } from '../../model/index.ts';
 import { encode, envoy, packAny } from '../../protobuf/index.ts';
-import type { ClientTlsSettings, MeshConfig } from '../../resources/index.ts';
+import type { ClientTlsSettings } from '../../resources/index.ts';
 import {
   adsConfigSource,
   clusterName,
@@ -51,7 +51,7 @@ import {
   type UnitOutput,
 } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
-import { loadBalancing } from './load-balancer.ts';
+import { loadBalancing, sharding } from './load-balancer.ts';
 import { type MeshPeering, meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { announced } from './proxy-protocol.ts';
@@ -263,7 +263,7 @@ function serviceCluster(
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...(discovery === 'original'
       ? { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED }
-      : { ...balanced(mesh, target), ...discovered(inputs, name, target, discovery, false) }),
+      : { ...balanced(inputs, target), ...discovered(inputs, name, target, discovery, false) }),
   };
   return encodeCluster(cluster, name, discovery);
 }
@@ -286,7 +286,7 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
     ...circuitBreakers(pool, policy.retryBudget),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
-    ...balanced(mesh, target),
+    ...balanced(inputs, target),
     ...discovered(inputs, name, target, discovery, true),
   };
   return encodeCluster(cluster, name, discovery);
@@ -297,9 +297,10 @@ function encodeCluster(cluster: Cluster, name: string, discovery: Discovery): Ge
   return { name, bytes, refs: discovery === 'eds' ? [cluster.edsClusterConfig?.serviceName ?? name] : [] };
 }
 
-function balanced(mesh: MeshConfig, { policy }: ClusterTarget): Cluster {
+function balanced({ mesh, settings }: ClusterInputs, { policy, port }: ClusterTarget): Cluster {
+  const sharded = settings.redisFilter && port.protocol === 'Redis';
   return {
-    ...loadBalancing(policy.loadBalancer),
+    ...(sharded ? sharding(policy.loadBalancer) : loadBalancing(policy.loadBalancer)),
     commonLbConfig: {
       // Below the threshold Envoy balances over endpoints that are known to be bad. With the few endpoints that
       // services commonly have, half of them being down is not a reason to send requests there.

@@ -27,6 +27,8 @@ export interface ConnectionSettings {
 export interface DestinationTraits extends ConnectionSettings {
   /** Same client address, same endpoint. */
   readonly hashSourceIp: boolean;
+  /** Whether its cluster has no endpoints of its own: connections go to their destinations. */
+  readonly original: boolean;
   /**
    * `named`: its cluster announces HTTP. `foreign`: it originates TLS that is not the mesh's, with the cluster's
    * protocol names.
@@ -55,9 +57,11 @@ export function destinationTraits(
   const { loadBalancer, connectionPool, tunnel } = ofConnections;
   const policyOf = at === undefined ? gatewayPolicy : effectivePolicy;
   const tls = sds ? policyOf(rules.asReadAt(at, host, services, 'TLS'), subset, port).tls : undefined;
-  const protocol = services.getAt(at, host)?.ports.find((candidate) => candidate.port === port)?.protocol;
+  const service = services.getAt(at, host);
+  const protocol = service?.ports.find((candidate) => candidate.port === port)?.protocol;
   const http = protocol !== undefined && protocolKind(protocol, true) !== 'tcp';
   return {
+    original: service?.resolution === 'passthrough' || loadBalancer?.simple === 'PASSTHROUGH',
     hashSourceIp: loadBalancer?.consistentHash?.useSourceIp === true,
     tunnel,
     idleTimeout: connectionPool?.tcp?.idleTimeout,

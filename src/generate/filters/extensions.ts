@@ -20,6 +20,10 @@ export const HTTP_INSPECTOR = 'envoy.filters.listener.http_inspector';
 export const ORIGINAL_DST_FILTER = 'envoy.filters.listener.original_dst';
 export const PREVIOUS_HOSTS = 'envoy.retry_host_predicates.previous_hosts';
 export const PREVIOUS_PRIORITIES = 'envoy.retry_priorities.previous_priorities';
+export const MONGO_FILTER = 'envoy.filters.network.mongo_proxy';
+export const MYSQL_FILTER = 'envoy.filters.network.mysql_proxy';
+export const REDIS_FILTER = 'envoy.filters.network.redis_proxy';
+export const THRIFT_FILTER = 'envoy.filters.network.thrift_proxy';
 export const FILE_ACCESS_LOG = 'envoy.access_loggers.file';
 export const STDOUT_ACCESS_LOG = 'envoy.access_loggers.stdout';
 export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
@@ -47,7 +51,11 @@ export const ASKED_EXTENSIONS = [
   LUA_FILTER,
   HTTP_INSPECTOR,
   ORIGINAL_DST_FILTER,
+  MONGO_FILTER,
+  MYSQL_FILTER,
+  REDIS_FILTER,
   SET_FILTER_STATE,
+  THRIFT_FILTER,
   TLS_INSPECTOR,
   EARLY_HEADER_MUTATION,
   PREVIOUS_HOSTS,
@@ -61,6 +69,7 @@ export const ASKED_EXTENSIONS = [
   SKYWALKING_TRACER,
 ] as const;
 export type AskedExtension = (typeof ASKED_EXTENSIONS)[number];
+export type ProtocolFilter = typeof MONGO_FILTER | typeof MYSQL_FILTER | typeof REDIS_FILTER | typeof THRIFT_FILTER;
 
 /** The part of a view that describes the Envoys that share it. */
 export type ProxyCapabilities = Pick<EnvoyView, 'capabilities'>;

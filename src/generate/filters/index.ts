@@ -26,6 +26,7 @@ export { isHttp, isTls, type ProtocolKind, protocolKind, sniffs } from './protoc
 export {
   type FilterChain,
   type FilterChainMatch,
+  forwardingFilters,
   tcpFilters,
   tcpProxy,
   tcpProxyChain,

@@ -1,10 +1,12 @@
 /** TCP proxying: a connection goes to one cluster, or to one of several by weight. */
 
+import type { ModelSettings, Protocol } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { Tunnel } from '../../resources/index.ts';
 import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER, toDuration } from '../common/index.ts';
 import { bytesInside, type ConnectionSettings, type DestinationTraits } from './destination-traits.ts';
-import { type ProxyCapabilities, TCP_PROXY, typedConfig } from './extensions.ts';
+import { type ProxyCapabilities, TCP_PROXY, type TypedConfig, typedConfig } from './extensions.ts';
+import { forwarded } from './forwarding.ts';
 import type { Telemetry } from './telemetry/telemetry.ts';
 
 export type FilterChain = envoy.config.listener.v3.FilterChain.Input;
@@ -27,7 +29,7 @@ export interface TcpProxyOptions {
 }
 
 /** The network filter that forwards a connection. Without any destination connections are refused. */
-export function tcpProxy({ connectionLogs }: Telemetry, options: TcpProxyOptions): NetworkFilter {
+export function tcpProxy({ connectionLogs }: Telemetry, options: TcpProxyOptions): TypedConfig {
   const { TcpProxy } = envoy.extensions.filters.network.tcp_proxy.v3;
   // Envoy refuses weights below 1 (TcpProxy.WeightedCluster.ClusterWeight.weight).
   const used = options.clusters.length > 1 ? options.clusters.filter(({ weight }) => weight > 0) : options.clusters;
@@ -57,16 +59,42 @@ function toTunnel({ protocol, targetHost, targetPort = 0 }: Tunnel): TcpProxyInp
   return { hostname: `${host}:${targetPort}`, ...(protocol === 'POST' && { usePost: true }) };
 }
 
-/** A TCP proxy, and the filters before it for its destinations. */
+/** The port to which clients connect. */
+export interface ForwardedPort {
+  readonly protocol: Protocol | undefined;
+  readonly settings: ModelSettings;
+}
+
+export interface TcpFiltersOptions extends TcpProxyOptions {
+  readonly destinations: readonly DestinationTraits[];
+  readonly port: ForwardedPort;
+}
+
+/** A TCP proxy or the filter of the protocol, and the filters before it for its destinations. */
 export function tcpFilters(
   telemetry: Telemetry,
   view: ProxyCapabilities,
-  { destinations, ...options }: TcpProxyOptions & { readonly destinations: readonly DestinationTraits[] },
+  { destinations, port, ...options }: TcpFiltersOptions,
 ): NetworkFilter[] {
   const hashSourceIp = destinations.some((destination) => destination.hashSourceIp);
   const settings = commonSettings(destinations);
   const inside = settings?.tunnel === undefined ? destinations.map(({ tls }) => tls) : [];
-  return [...bytesInside(view, inside), tcpProxy(telemetry, { ...options, hashSourceIp, settings })];
+  const { clusters, statPrefix } = options;
+  const cluster = clusters.length === 1 && settings?.tunnel === undefined ? clusters[0]?.cluster : undefined;
+  const original = destinations.some((destination) => destination.original);
+  const proxy = tcpProxy(telemetry, { ...options, hashSourceIp, settings });
+  return [...bytesInside(view, inside), ...forwarded(view, port, { statPrefix, cluster, original }, proxy)];
+}
+
+/** The filters to one cluster, with statistics under the cluster's name. */
+export function forwardingFilters(
+  telemetry: Telemetry,
+  view: ProxyCapabilities,
+  cluster: string,
+  port: ForwardedPort,
+): NetworkFilter[] {
+  const proxy = tcpProxy(telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] });
+  return forwarded(view, port, { statPrefix: cluster, cluster, original: false }, proxy);
 }
 
 /**

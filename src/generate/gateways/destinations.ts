@@ -1,6 +1,6 @@
 /** Destinations of a gateway's TCP connections: TCP and TLS routes of virtual services. */
 
-import { canonicalHost } from '../../model/index.ts';
+import { canonicalHost, type Protocol } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/index.ts';
 import { commonHosts } from '../domains/index.ts';
@@ -54,7 +54,7 @@ export function tcpDestination(
     const tcp = (content.tcp ?? []).find(
       ({ match }) => !match?.length || match.some((one) => appliesHere(one, namespace, context)),
     );
-    if (tcp !== undefined) return proxyFilters(snapshot, view, tcp.route ?? [], context);
+    if (tcp !== undefined) return proxyFilters(snapshot, view, tcp.route ?? [], context, server.protocol);
   }
   return undefined;
 }
@@ -68,6 +68,7 @@ function proxyFilters(
   view: GatewayView,
   destinations: readonly RouteDestination[],
   context: RouteContext,
+  protocol?: Protocol,
 ): NetworkFilters {
   const targets = weighted(destinations);
   const clusters = targets.map(({ destination, weight }) => ({
@@ -86,6 +87,7 @@ function proxyFilters(
     statPrefix: clusters[0]?.cluster ?? 'none',
     clusters,
     destinations: traits,
+    port: { protocol, settings: snapshot.settings },
   });
   return guardedConnections(snapshot, view)(proxy);
 }

@@ -1,6 +1,6 @@
 /** The servers of a proxy's gateways, by the kind of listener they need. */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
-import type { Gateway } from '../../model/index.ts';
+import { type Gateway, type Protocol, parseProtocol } from '../../model/index.ts';
 import { type GatewayServer, type ResourceKey, resourceKey, type ServerTlsSettings } from '../../resources/index.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName, isIpAddress, wildcardBinds } from '../common/index.ts';
 import { type ServerHost, serverHost } from '../domains/index.ts';
@@ -27,6 +27,7 @@ export interface ServerPlan {
   readonly label: string;
   readonly port: number;
   readonly portName: string;
+  readonly protocol: Protocol;
   readonly bind: string;
   /** The same for the other family, for a server without an address, on a machine of both. */
   readonly extraBind: string | undefined;
@@ -53,7 +54,7 @@ export interface GatewayServers {
 }
 
 const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB']);
-const TCP_PROTOCOLS: ReadonlySet<string> = new Set(['TCP', 'MONGO', 'REDIS', 'MYSQL']);
+const TCP_PROTOCOLS: ReadonlySet<string> = new Set(['TCP', 'MONGO', 'REDIS', 'MYSQL', 'THRIFT']);
 
 export function gatewayServers(snapshot: MeshReader, view: GatewayView): GatewayServers {
   const gateways = snapshot.resources('Gateway');
@@ -106,6 +107,7 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
     gateway: `${namespace}/${name}`,
     label,
     portName,
+    protocol: parseProtocol(server.port.protocol),
     port,
     bind,
     extraBind,

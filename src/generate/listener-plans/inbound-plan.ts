@@ -14,6 +14,7 @@ export interface InboundPortPlan {
   /** Destination port of the connections. */
   readonly port: number;
   readonly kind: ProtocolKind;
+  readonly protocol: Protocol;
   /** Declared as gRPC, also as gRPC-Web. */
   readonly grpc: boolean;
   readonly grpcWeb: boolean;
@@ -65,6 +66,7 @@ function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
       ports.set(targetPort, {
         port: targetPort,
         kind,
+        protocol,
         grpc: isGrpc(protocol),
         grpcWeb: protocol === 'GRPC-Web',
         cluster: inboundClusterName(targetPort),
@@ -104,6 +106,7 @@ function fromIngress(
     ports.set(port.number, {
       port: port.number,
       kind: protocolKind(protocol, sniff),
+      protocol,
       grpc: isGrpc(protocol),
       grpcWeb: protocol === 'GRPC-Web',
       cluster: inboundClusterName(port.number),

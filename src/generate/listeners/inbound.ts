@@ -3,6 +3,7 @@
  * without redirection, each port has a listener on the workload's own addresses.
  */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
+import type { Protocol } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import {
   addressOf,
@@ -22,6 +23,7 @@ import {
 import {
   type FilterChain,
   type FilterChainMatch,
+  forwardingFilters,
   type ProtocolKind,
   sniffs,
   tcpProxyChain,
@@ -258,7 +260,7 @@ function portChains(
         ...(plan.kind === 'auto' && { extra: ALL_VERSIONS }),
       }),
     ],
-    tcp: (encryption) => guardedBytes(snapshot, view, plan.cluster, encryption),
+    tcp: (encryption) => guardedBytes(snapshot, view, plan.cluster, encryption, plan.protocol),
     blackhole: () => tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER).filters,
   });
 }
@@ -299,8 +301,10 @@ function guardedBytes(
   view: InboundView,
   cluster: string,
   encryption: Encryption,
+  protocol?: Protocol,
 ): FilterChain['filters'] {
-  const onward = tcpProxyChain(telemetryOf(snapshot, view), cluster).filters ?? [];
+  const { settings } = snapshot;
+  const onward = forwardingFilters(telemetryOf(snapshot, view), view, cluster, { protocol, settings });
   return guardedConnections(snapshot, view, certificatesOf(encryption))(onward);
 }
 

@@ -42,7 +42,7 @@ interface Context {
 }
 
 /** Inputs of every TCP proxy besides its destinations. */
-type Proxying = ProxyCapabilities & { readonly telemetry: Telemetry };
+type Proxying = ProxyCapabilities & Pick<MeshReader, 'settings'> & { readonly telemetry: Telemetry };
 
 /** Gateway name that means all sidecars. */
 const MESH = 'mesh';
@@ -134,7 +134,8 @@ function ownChains({ snapshot, view, scope, listener, target }: Context): L4Chai
     at: listener.port,
     sds: capabilities.sds,
   });
-  return serviceChains({ capabilities, telemetry: telemetryOf(snapshot, view) }, target, traits);
+  const { settings } = snapshot;
+  return serviceChains({ capabilities, settings, telemetry: telemetryOf(snapshot, view) }, target, traits);
 }
 
 /** The chains to the service's own cluster. */
@@ -144,7 +145,9 @@ export function serviceChains(proxying: Proxying, target: TcpTarget, traits: Des
   const names = isTls(target.protocol) && shared ? serverNames([service.hostname]) : [];
   if (names === undefined) return [];
   const cluster = clusterName('outbound', port, '', service.hostname);
-  const options = { statPrefix: cluster, clusters: [{ cluster, weight: 1 }], destinations: [traits] };
+  const forwarded = { protocol: target.protocol, settings: proxying.settings };
+  const clusters = [{ cluster, weight: 1 }];
+  const options = { statPrefix: cluster, clusters, destinations: [traits], port: forwarded };
   const match = { ranges: range === undefined ? [] : [range], serverNames: names };
   // Connections to a headless service stay with their destination.
   const writers = service.headless ? [] : [service.namespace];
@@ -175,8 +178,9 @@ function routeChain(
   }
   const statPrefix = clusters.length === 1 ? (clusters[0]?.cluster ?? '') : `${name}.${namespace}`;
   const { snapshot, view } = context;
-  const filters = tcpFilters(telemetryOf(snapshot, view), view, { statPrefix, clusters, destinations });
-  const { service } = context.target;
+  const { service, protocol } = context.target;
+  const port = { protocol, settings: snapshot.settings };
+  const filters = tcpFilters(telemetryOf(snapshot, view), view, { statPrefix, clusters, destinations, port });
   const writers = [namespace, service.namespace];
   return { ranges, serverNames, filters, owner: `${namespace}/${name}`, service, writers };
 }

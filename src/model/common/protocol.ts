@@ -17,6 +17,7 @@ const NAMES: ReadonlyMap<string, Protocol> = new Map<string, Protocol>(
     mongo: 'Mongo',
     redis: 'Redis',
     mysql: 'MySQL',
+    thrift: 'Thrift',
     // Kubernetes' own names
     // (https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol).
     'kubernetes.io/h2c': 'HTTP2',

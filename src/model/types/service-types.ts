@@ -16,6 +16,7 @@ export type Protocol =
   | 'Mongo'
   | 'Redis'
   | 'MySQL'
+  | 'Thrift'
   | 'Unsupported';
 
 export interface ServicePort {

@@ -22,6 +22,12 @@ export interface ModelSettings {
   readonly sniffOutbound: boolean;
   /** CTL_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND */
   readonly sniffInbound: boolean;
+  /** CTL_ENABLE_RELDB_FILTER */
+  readonly mysqlFilter: boolean;
+  /** CTL_ENABLE_KVSTORE_FILTER */
+  readonly redisFilter: boolean;
+  /** CTL_ENABLE_THRIFT_FILTER */
+  readonly thriftFilter: boolean;
   /** CTL_INBOUND_PROTOCOL_DETECTION_TIMEOUT, milliseconds. */
   readonly inboundDetectionTimeoutMs: number;
   /** CTL_INITIAL_FETCH_TIMEOUT, milliseconds; 0 waits for ever. */

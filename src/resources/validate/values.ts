@@ -211,7 +211,7 @@ export function checkDefaultEndpoint(errors: ValidationErrors, endpoint: string)
 
 /** Protocols that a port of a mesh kind may name. */
 const PROTOCOLS: ReadonlySet<string> = new Set(
-  'HTTP HTTPS GRPC GRPC-WEB HTTP2 HTTP_PROXY MONGO MYSQL REDIS TCP TLS UDP'.split(' '),
+  'HTTP HTTPS GRPC GRPC-WEB HTTP2 HTTP_PROXY MONGO MYSQL REDIS TCP THRIFT TLS UDP'.split(' '),
 );
 
 /** As {@link checkProtocol}, but an absent or empty one is valid: it is detected from the first bytes. */

@@ -213,6 +213,24 @@ export const discoveryEnv = {
     default: true,
     meaning: 'Protocol sniffing on outbound listeners whose port protocol is unspecified or unsupported.',
   },
+  CTL_ENABLE_RELDB_FILTER: {
+    setting: 'mysqlFilter',
+    type: 'boolean',
+    default: false,
+    meaning: "Envoy's MySQL filter on ports with protocol MySQL, for proxies that have it.",
+  },
+  CTL_ENABLE_KVSTORE_FILTER: {
+    setting: 'redisFilter',
+    type: 'boolean',
+    default: false,
+    meaning: "Envoy's Redis filter on ports with protocol Redis: it chooses a server by the key of each command.",
+  },
+  CTL_ENABLE_THRIFT_FILTER: {
+    setting: 'thriftFilter',
+    type: 'boolean',
+    default: false,
+    meaning: "Envoy's Thrift filter on ports with protocol Thrift: it chooses a server for each call.",
+  },
   CTL_INBOUND_PROTOCOL_DETECTION_TIMEOUT: {
     setting: 'inboundDetectionTimeoutMs',
     type: 'duration',

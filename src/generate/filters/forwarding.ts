@@ -1,0 +1,92 @@
+/**
+ * The filters that forward connections of a protocol that Envoy reads: for statistics (MySQL, MongoDB), or to choose a
+ * server for each command (Redis) or call (Thrift). As in Istio 1.7 those of MySQL, Redis and Thrift have a variable
+ * each. A proxy gets a filter if it lists the extension: builds of Envoy differ in these.
+ */
+
+import type { ModelSettings, Protocol } from '../../model/index.ts';
+import { envoy, xds } from '../../protobuf/index.ts';
+import { toDuration } from '../common/index.ts';
+import {
+  MONGO_FILTER,
+  MYSQL_FILTER,
+  type ProtocolFilter,
+  type ProxyCapabilities,
+  REDIS_FILTER,
+  THRIFT_FILTER,
+  type TypedConfig,
+  typedConfig,
+} from './extensions.ts';
+
+export interface ForwardedTo {
+  readonly statPrefix: string;
+  /** The cluster; undefined where connections are divided among several, or go through a tunnel. */
+  readonly cluster: string | undefined;
+  /** Whether it has no endpoints of its own: connections go to their destinations. */
+  readonly original: boolean;
+}
+
+/** As in Istio 1.7. */
+const REDIS_TIMEOUT_MS = 5000;
+
+/**
+ * The filters for a protocol.
+ * @param tcpProxy the filter that forwards the bytes of any protocol
+ */
+export function forwarded(
+  view: ProxyCapabilities,
+  { protocol, settings }: { readonly protocol: Protocol | undefined; readonly settings: ModelSettings },
+  { statPrefix, cluster, original }: ForwardedTo,
+  tcpProxy: TypedConfig,
+): TypedConfig[] {
+  switch (protocol) {
+    case 'Mongo':
+      return lists(view, MONGO_FILTER) ? [mongoFilter(statPrefix), tcpProxy] : [tcpProxy];
+    case 'MySQL':
+      return settings.mysqlFilter && lists(view, MYSQL_FILTER) ? [mysqlFilter(statPrefix), tcpProxy] : [tcpProxy];
+    case 'Redis': {
+      // It chooses a server by the key of each command.
+      const reads = settings.redisFilter && cluster !== undefined && !original && lists(view, REDIS_FILTER);
+      return reads ? [redisFilter(statPrefix, cluster)] : [tcpProxy];
+    }
+    case 'Thrift': {
+      const reads = settings.thriftFilter && cluster !== undefined && lists(view, THRIFT_FILTER);
+      return reads ? [thriftFilter(statPrefix, cluster)] : [tcpProxy];
+    }
+    default:
+      return [tcpProxy];
+  }
+}
+
+function lists({ capabilities }: ProxyCapabilities, name: ProtocolFilter): boolean {
+  return capabilities.extensions?.includes(name) === true;
+}
+
+function mongoFilter(statPrefix: string): TypedConfig {
+  return typedConfig(MONGO_FILTER, envoy.extensions.filters.network.mongo_proxy.v3.MongoProxy, { statPrefix });
+}
+
+/** The extension is not part of Envoy's own API. */
+function mysqlFilter(statPrefix: string): TypedConfig {
+  const typeUrl = 'type.googleapis.com/envoy.extensions.filters.network.mysql_proxy.v3.MySQLProxy';
+  const value = { fields: { stat_prefix: { stringValue: statPrefix } } };
+  return typedConfig(MYSQL_FILTER, xds.type.v3.TypedStruct, { typeUrl, value });
+}
+
+function redisFilter(statPrefix: string, cluster: string): TypedConfig {
+  return typedConfig(REDIS_FILTER, envoy.extensions.filters.network.redis_proxy.v3.RedisProxy, {
+    statPrefix,
+    latencyInMicros: true,
+    settings: { opTimeout: toDuration(REDIS_TIMEOUT_MS) },
+    prefixRoutes: { catchAllRoute: { cluster } },
+  });
+}
+
+/** Each call goes to the cluster, on any transport and in any protocol that Envoy detects. */
+function thriftFilter(statPrefix: string, cluster: string): TypedConfig {
+  const { ThriftProxy } = envoy.extensions.filters.network.thrift_proxy.v3;
+  return typedConfig(THRIFT_FILTER, ThriftProxy, {
+    statPrefix,
+    routeConfig: { name: cluster, routes: [{ match: { methodName: '' }, route: { cluster } }] },
+  });
+}

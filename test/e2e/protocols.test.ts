@@ -1,0 +1,156 @@
+/**
+ * Protocols that Envoy reads, with real Envoys over State of the World and Delta: commands of Redis are divided among
+ * real Redis servers by their keys, and calls of Thrift go to the service's server one by one. The Thrift server here
+ * reads the message header of Thrift's binary protocol, which is all that a proxy reads.
+ */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+import { before, test } from 'node:test';
+import { eventually, exchange, startChild } from '../harness/index.ts';
+import { endpoints, service } from './support/config.ts';
+import { type MeshProxy, MODES, planMesh, sidecar, startMesh } from './support/mesh.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+import { eventuallyAll } from './support/traffic.ts';
+
+const REDIS_PORT = 6379;
+const THRIFT_PORT = 9090;
+const REDIS = process.env.REDIS_PATH ?? '';
+const redisUnavailable = existsSync(REDIS) ? false : 'Redis is not unpacked';
+
+const owner = suiteOwner();
+const clients = lazy<readonly MeshProxy[]>();
+const address = planMesh();
+const SERVERS = [address(21), address(22)];
+
+async function startRedis(at: string): Promise<void> {
+  // The Debian package is not installed: its libraries are beside the program.
+  const libraries = ['x86_64-linux-gnu', 'aarch64-linux-gnu'].map((each) => join(dirname(REDIS), '../lib', each));
+  await startChild(owner, {
+    name: `redis ${at}`,
+    command: REDIS,
+    args: ['--port', String(REDIS_PORT), '--bind', at, '--save', '', '--appendonly', 'no'],
+    env: { LD_LIBRARY_PATH: libraries.join(':') },
+  });
+  await eventually(async () => assert.equal(await redis(at, 'PING', '+PONG\r\n'), '+PONG\r\n'));
+}
+
+/** What a server of Redis says to a command, up to an expected end. */
+function redis(at: string, command: string, until: string): Promise<string> {
+  return exchange({ address: at, port: REDIS_PORT, send: `${command}\r\n`, until });
+}
+
+/** A message of Thrift's binary protocol in a frame: a call (1) or a reply (2) without arguments. */
+function thriftMessage(method: string, type: 1 | 2, sequence: number): Buffer {
+  const message = Buffer.alloc(4 + 4 + 4 + method.length + 4 + 1);
+  message.writeUInt32BE(message.length - 4, 0);
+  message.writeUInt32BE(0x8001_0000 + type, 4);
+  message.writeUInt32BE(method.length, 8);
+  message.write(method, 12, 'latin1');
+  message.writeUInt32BE(sequence, 12 + method.length);
+  return message;
+}
+
+/** Sends a call, and resolves with as many bytes as it has: the reply has as many. */
+function call(at: string, message: Buffer): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: at, port: THRIFT_PORT }, () => socket.write(message));
+    let received = Buffer.alloc(0);
+    socket.setTimeout(5_000, () => socket.destroy(new Error('no reply within 5 s')));
+    socket.on('data', (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk]);
+      if (received.length < message.length) return;
+      resolve(received);
+      socket.destroy();
+    });
+    socket.once('error', reject);
+    socket.once('close', () => reject(new Error('closed without a reply')));
+  });
+}
+
+/** Replies to each call; returns the methods that were called. */
+async function startThrift(at: string): Promise<readonly string[]> {
+  const called: string[] = [];
+  const answer = (socket: Socket): void => {
+    let received = Buffer.alloc(0);
+    socket.on('error', () => socket.destroy());
+    socket.on('data', (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk]);
+      while (received.length >= 4 && received.length >= 4 + received.readUInt32BE(0)) {
+        const length = 4 + received.readUInt32BE(0);
+        const end = 12 + received.readUInt32BE(8);
+        const method = received.toString('latin1', 12, end);
+        called.push(method);
+        socket.write(thriftMessage(method, 2, received.readUInt32BE(end)));
+        received = received.subarray(length);
+      }
+    });
+  };
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(THRIFT_PORT, at, resolve));
+  owner.after(() => void server.close());
+  return called;
+}
+
+const thriftCalls = lazy<readonly string[]>();
+
+before(async () => {
+  thriftCalls.set(await startThrift(address(23)));
+  if (redisUnavailable === false) await Promise.all(SERVERS.map(startRedis));
+  const egress = [
+    { number: REDIS_PORT, protocol: 'REDIS', hosts: ['./cache.default.svc.cluster.local'] },
+    { number: THRIFT_PORT, protocol: 'THRIFT', hosts: ['./calls.default.svc.cluster.local'] },
+  ];
+  const planned = MODES.map((mode, index) => ({ name: `client-${mode}`, mode, address: address(10 + index) }));
+  const [redisPorts, thriftPorts] = [[{ name: 'redis', port: REDIS_PORT }], [{ name: 'thrift', port: THRIFT_PORT }]];
+  const mesh = await startMesh(owner, address, {
+    env: { CTL_ENABLE_KVSTORE_FILTER: 'true', CTL_ENABLE_THRIFT_FILTER: 'true' },
+    files: {
+      clients: planned.map((client) => sidecar(client.name, { address: client.address, egress })),
+      cache: [service('cache', { ports: redisPorts }), endpoints('cache', SERVERS, redisPorts)],
+      calls: [service('calls', { ports: thriftPorts }), endpoints('calls', [address(23)], thriftPorts)],
+    },
+  });
+  clients.set(await Promise.all(planned.map((client) => mesh.startProxy(client))));
+});
+
+test('commands of Redis go to a server by their key, the same one from every proxy', {
+  skip: redisUnavailable,
+}, async () => {
+  const keys = Array.from({ length: 40 }, (_, index) => `key-${index}`);
+  const [first, second] = clients.get();
+  assert.ok(first !== undefined && second !== undefined);
+  await eventuallyAll(clients.get(), async (client) => {
+    assert.equal(await redis(client.address, 'SET ready 1', '\r\n'), '+OK\r\n');
+  });
+  for (const key of keys) assert.equal(await redis(first.address, `SET ${key} of-${key}`, '\r\n'), '+OK\r\n');
+  for (const key of keys) {
+    const value = `of-${key}`;
+    assert.equal(await redis(second.address, `GET ${key}`, `${value}\r\n`), `$${value.length}\r\n${value}\r\n`);
+  }
+  const sizes = await Promise.all(SERVERS.map(async (at) => Number((await redis(at, 'DBSIZE', '\r\n')).slice(1))));
+  assert.equal(
+    sizes.reduce((sum, size) => sum + size, 0),
+    keys.length + 1,
+  );
+  assert.ok(
+    sizes.every((size) => size > 0),
+    `all keys on one server: ${sizes.join(', ')}`,
+  );
+});
+
+test('each call of Thrift reaches the server, and Envoy counts it', async () => {
+  for (const [index, client] of clients.get().entries()) {
+    const method = `echo${index}`;
+    await eventually(async () => {
+      assert.deepEqual(await call(client.address, thriftMessage(method, 1, 7)), thriftMessage(method, 2, 7));
+    });
+    assert.ok(thriftCalls.get().includes(method));
+    const counts = Object.values(await client.stats('thrift\\..*\\.request_call$'));
+    assert.ok(
+      counts.some((count) => count > 0),
+      JSON.stringify(counts),
+    );
+  }
+});
