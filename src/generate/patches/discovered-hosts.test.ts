@@ -66,6 +66,23 @@ describe('virtual hosts that are discovered', () => {
     );
   });
 
+  test('a route configuration that does not exist has none, whatever patches add', () => {
+    const patched = outboundView({
+      virtualHosts: 'discovered',
+      patches: { vhds: [{ key: 'EnvoyFilter/default/patches', patches: [0] }] },
+    });
+    const adding = { applyTo: 'VIRTUAL_HOST', patch: { operation: 'ADD', value: added } };
+    const mesh = meshOf([WEB, meshResource('EnvoyFilter', 'default', 'patches', { configPatches: [adding] })]);
+    const { units } = generate(mesh, patched, { vhds: new Set(['80', '99']) });
+    assert.deepEqual(
+      [...(units.vhds ?? [])].map(([unit, hosts]) => [unit, hosts.length]),
+      [
+        ['80', 3],
+        ['99', 0],
+      ],
+    );
+  });
+
   test('those that Envoy could not distinguish are a failure', () => {
     const adding = (value: object) =>
       discovered({ applyTo: 'VIRTUAL_HOST', match: ofPort, patch: { operation: 'ADD', value } }).failures;

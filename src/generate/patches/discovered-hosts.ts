@@ -26,6 +26,8 @@ export function patchDiscoveredHosts(
   context: PatchContext,
   memos: Memos,
 ): readonly GeneratedResource[] {
+  // The route configuration does not exist, or has its virtual hosts itself.
+  if (resources.length === 0) return resources;
   const { ofConfiguration, ofHosts, ofRoutes } = patchesOfRoutes(routes, patches, context);
   if (ofConfiguration.length + ofHosts.length + ofRoutes.length === 0) return resources;
   const patcher = patchHost(ofHosts, ofRoutes, patches);
