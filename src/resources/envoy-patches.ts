@@ -54,6 +54,10 @@ export function unappliedPatch({ applyTo, match, patch }: EnvoyConfigPatch): Val
   }
   const operations = OPERATIONS[applyTo];
   const message = 'not supported in this version: the patch is not applied';
+  if (applyTo === 'BOOTSTRAP') {
+    const instead = 'MESH_BOOTSTRAP_OVERRIDE of ctl-agent names a file that is merged into the bootstrap';
+    return { path: ['applyTo'], message: `${message}; ${instead}` };
+  }
   if (operations === undefined) return { path: ['applyTo'], message };
   if (!operations.has(patch.operation)) return { path: ['patch', 'operation'], message };
   return undefined;

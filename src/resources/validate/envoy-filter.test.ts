@@ -77,7 +77,9 @@ test('patches that are applied have no warning; others have one that names the u
   const unapplied = 'not supported in this version: the patch is not applied';
   const at = (field: string) => [`warning spec.configPatches[0].${field}: ${unapplied}`];
   assert.deepEqual(problems(patch('CLUSTER', 'MERGE', { name: 'a' })), []);
-  assert.deepEqual(problems(patch('BOOTSTRAP', 'MERGE', {})), at('applyTo'));
+  assert.deepEqual(problems(patch('BOOTSTRAP', 'MERGE', {})), [
+    `${at('applyTo')[0]}; MESH_BOOTSTRAP_OVERRIDE of ctl-agent names a file that is merged into the bootstrap`,
+  ]);
   assert.deepEqual(problems(patch('ROUTE_CONFIGURATION', 'ADD', {})), at('patch.operation'));
   const classified = (applyTo: string, operation: string) =>
     problems({ applyTo, patch: { operation, value: { name: 'x' }, filterClass: 'AUTHN' } });
