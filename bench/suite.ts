@@ -8,6 +8,7 @@ import { cold } from './benches/cold.ts';
 import { convergence } from './benches/convergence.ts';
 import { dns } from './benches/dns.ts';
 import { encode } from './benches/encode.ts';
+import { envoyFilter } from './benches/envoy-filter.ts';
 import { fanOut } from './benches/fan-out.ts';
 import { growth } from './benches/growth.ts';
 import { kubernetes } from './benches/kubernetes.ts';
@@ -39,6 +40,7 @@ export const BENCHES: readonly Bench[] = [
   sign,
   fanOut,
   scope,
+  envoyFilter,
   memoryPerProxy,
   growth,
   agent,

@@ -90,8 +90,11 @@ test('benches', { concurrency: 3 }, async (t) => {
       const [ads, raw] = [row(outcome, 'fan-out', 'route over ADS'), row(outcome, 'fan-out', 'raw TCP')];
       assert.equal(raw.bytes, ads.bytes);
     }),
-    t.test('scope and memory', async () => {
-      const outcome = await run('delta', 'scope', 'memory');
+    t.test('scope, EnvoyFilters and memory', async () => {
+      const outcome = await run('delta', 'scope', 'envoy-filter', 'memory');
+      const filter = row(outcome, 'envoy-filter', 'edited');
+      // One for each view: both parts of the sidecars of each namespace.
+      assert.match(filter.note ?? '', new RegExp(`^${2 * SMALL.namespaces} generations a round`));
       const scopes = outcome.rows.filter(({ bench }) => bench === 'scope');
       assert.deepEqual(
         scopes.map(({ size }) => size.services),

@@ -13,6 +13,9 @@ const SECURITY_API = 'security.istio.io/v1';
 export const HTTP_PORT = 8080;
 export const TCP_PORT = 9090;
 
+/** Of documents for the whole mesh, by default. */
+const ROOT_NAMESPACE = 'mesh-system';
+
 export interface ServiceRef {
   readonly name: string;
   readonly namespace: string;
@@ -108,6 +111,20 @@ export function authorizationPolicy(namespace: string): string {
   return [
     head(SECURITY_API, 'AuthorizationPolicy', 'allow-get', namespace),
     '  action: ALLOW\n  rules:\n    - to:\n        - operation:\n            methods:\n              - GET\n',
+  ].join('');
+}
+
+/** Patches a listener of all proxies, and one virtual host. */
+export function envoyFilter(service: ServiceRef, version: number): string {
+  const listener = `        listener:\n          name: 0.0.0.0_${HTTP_PORT}\n`;
+  const host = `        routeConfiguration:\n          vhost:\n            name: ${service.host}:${HTTP_PORT}\n`;
+  const patch = (target: string, match: string, value: string): string =>
+    `    - applyTo: ${target}\n      match:\n${match}      patch:\n        operation: MERGE\n        value:\n          ${value}\n`;
+  return [
+    head(API, 'EnvoyFilter', 'all', ROOT_NAMESPACE),
+    '  configPatches:\n',
+    patch('LISTENER', listener, `stat_prefix: version-${version}`),
+    patch('VIRTUAL_HOST', host, `request_headers_to_remove: [x-version-${version}]`),
   ].join('');
 }
 

@@ -7,6 +7,7 @@ import { monotonicMs } from './clock.ts';
 import {
   authorizationPolicy,
   destinationRule,
+  envoyFilter,
   HTTP_PORT,
   peerAuthentication,
   type ServiceRef,
@@ -209,6 +210,14 @@ export class World {
       text: serviceEntry(service, { endpoints, version, content }),
       expect: [{ type: 'eds', state: 'changed', name: clusterName(service) }],
     };
+  }
+
+  /** Another version of patches for all proxies: they change a listener, and one virtual host. */
+  filter(round: number): Change {
+    const expect: Predicate[] = [{ type: 'lds', state: 'changed', name: `0.0.0.0_${HTTP_PORT}` }];
+    const service = this.service(0);
+    if (round > 0) expect.push(this.#routes(service, 'changed'));
+    return { path: 'filter.yaml', text: envoyFilter(service, round), expect };
   }
 
   /** Moves the window of services of one Sidecar by one: a service enters at its end and one leaves at its start. */
