@@ -15,6 +15,7 @@ describe('Delta', () => {
   it('sends only what differs to a proxy that reconnects', () => {
     content.set('vhds', '80/web', '1');
     content.set('nds', 'names', '1');
+    content.set('ecds', 'limits', '1');
     const current = DeltaPeer.current(content);
     assert.deepEqual(current.push(), []);
     for (const [type, status] of current.machine.status(content.parts)) assert.ok(status.resumedUpToDate, type);

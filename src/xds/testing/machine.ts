@@ -65,6 +65,8 @@ export class DeltaPeer {
     peer.ask('sds', { subscribe: [...content.versions('sds').keys()], initial: content.versions('sds') });
     peer.ask('lds', { initial: content.versions('lds') });
     peer.ask('rds', { subscribe: [...content.versions('rds').keys()], initial: content.versions('rds') });
+    const extensions = content.versions('ecds');
+    if (extensions.size > 0) peer.ask('ecds', { subscribe: [...extensions.keys()], initial: extensions });
     for (const type of ['vhds', 'nds'] as const) {
       const initial = content.versions(type);
       if (initial.size > 0) peer.ask(type, { initial });
