@@ -35,3 +35,20 @@ test('the agent of a gateway announces the Secrets that it serves; a sidecar war
   assert.match(String(await plan({ gatewaySecretsNamespace: 'keys' })), /INGRESS_GATEWAY_NAMESPACE has no effect/);
   await assert.rejects(plan({ gatewaySecrets, gatewaySecretsNamespace: 'a/b' }), /"a\/b" is not a namespace/);
 });
+
+test('the proxies in front of a gateway are told to the control plane, and a sidecar warns', async () => {
+  const plan = async (role: 'sidecar' | 'router') => {
+    const proxyConfig = '{"gatewayTopology": {"numTrustedProxies": 2}}';
+    const settings = defaultAgentSettings({ ip: '192.0.2.1', podName: 'web', podNamespace: 'edge', proxyConfig });
+    const { warnings, bootstrap } = await planAgent(role, settings, {}, '');
+    return [
+      JSON.stringify(bootstrap).includes('"PROXY_CONFIG":{"gatewayTopology":{"numTrustedProxies":2}}'),
+      ...warnings,
+    ];
+  };
+  assert.deepEqual(await plan('router'), [true]);
+  assert.deepEqual(await plan('sidecar'), [
+    false,
+    'PROXY_CONFIG: gatewayTopology has no effect on a sidecar: it is for gateways',
+  ]);
+});

@@ -17,6 +17,7 @@ import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
 import { type GrpcBootstrap, grpcBootstrap } from './bootstrap/grpc.ts';
 import { mergeBootstrap } from './bootstrap/merge.ts';
 import { type NodeInput, nodeOf } from './bootstrap/node.ts';
+import { statedProxyConfig } from './bootstrap/stated-config.ts';
 import { fillTemplate } from './bootstrap/template.ts';
 import { parseCloud } from './credentials/cloud.ts';
 import { type CredentialsPlan, planCredentials } from './credentials/plan.ts';
@@ -166,7 +167,7 @@ export async function planAgent(
       exposureOf(xds.local),
       credentials.warnings,
       gateway.warnings,
-      policyWarnings(settings, proxyConfig),
+      withoutEffect(role, settings, proxyConfig),
       dns?.warnings ?? [],
       serviceWarnings,
     ].flat(),
@@ -213,7 +214,7 @@ function planNode(
     clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
     version: buildInfo().version,
     env: { ...proxyConfig.proxyMetadata, ...facts.env },
-    ...(proxyConfig.tracing !== undefined && { proxyConfig: { tracing: proxyConfig.tracing } }),
+    ...statedProxyConfig(facts.role, proxyConfig),
   });
 }
 
@@ -246,10 +247,22 @@ function policySan(settings: AgentSettings, trustDomain: string): string {
   return `spiffe://${trustDomain}/${settings.policyIdentity || `ns/${namespace}/sa/mesh-policy-service-account`}`;
 }
 
-/** The built-in bootstrap has no connections to a policy component: only a template can use its identity. */
-function policyWarnings({ policyIdentity, templateFile }: AgentSettings, proxyConfig: AgentProxyConfig): string[] {
-  const hasTemplate = (templateFile || proxyConfig.proxyBootstrapTemplatePath || '') !== '';
-  return policyIdentity === '' || hasTemplate ? [] : ['--policyIdentity has no effect without a bootstrap template'];
+/**
+ * Warnings about settings. The built-in bootstrap has no connections to a policy component: only a template can use its
+ * identity.
+ */
+function withoutEffect(
+  role: ProxyRole,
+  { policyIdentity, templateFile }: AgentSettings,
+  { proxyBootstrapTemplatePath = '', gatewayTopology }: AgentProxyConfig,
+): string[] {
+  const hasTemplate = (templateFile || proxyBootstrapTemplatePath) !== '';
+  return [
+    ...(policyIdentity === '' || hasTemplate ? [] : ['--policyIdentity has no effect without a bootstrap template']),
+    ...(role === 'router' || gatewayTopology === undefined
+      ? []
+      : ['PROXY_CONFIG: gatewayTopology has no effect on a sidecar: it is for gateways']),
+  ];
 }
 
 /** The parts of the bootstrap that come from settings alone. */

@@ -71,6 +71,39 @@ export function parseMetadata(text: string): ReadonlyMap<string, string> {
   return new Map(text === '' ? [] : (JSON.parse(text) as [string, string][]));
 }
 
+/** Files of the proxy's machine for TLS to servers, in place of those that DestinationRules name. */
+export interface ClientFiles {
+  readonly certChain?: string;
+  readonly key?: string;
+  readonly roots?: string;
+}
+
+/** The proxies in front of a gateway; see `gatewayTopology` of the proxy configuration. */
+export interface GatewayTopology {
+  readonly numTrustedProxies?: number | undefined;
+  readonly forwardClientCertDetails?:
+    | 'UNDEFINED'
+    | 'SANITIZE'
+    | 'FORWARD_ONLY'
+    | 'APPEND_FORWARD'
+    | 'SANITIZE_SET'
+    | 'ALWAYS_FORWARD_ONLY'
+    | undefined;
+  /** Connections begin with a header of the PROXY protocol. */
+  readonly proxyProtocol?: object | undefined;
+}
+
+/** What the owner of a proxy asks for in its node metadata: see `xds/request/node-options.ts`. */
+export interface ProxyOptions {
+  /** Requests of HTTP/1.0 are accepted. */
+  readonly http10?: true;
+  /** How long a connection without requests stays open, milliseconds. */
+  readonly idleTimeoutMs?: number;
+  readonly clientFiles?: ClientFiles;
+  /** Replaces that of the mesh configuration. */
+  readonly gatewayTopology?: GatewayTopology;
+}
+
 export interface ProxyNode {
   /** The full node id: `sidecar~<ip>~<pod>.<namespace>~<namespace>.svc.cluster.local`. */
   readonly id: string;
@@ -126,4 +159,6 @@ export interface ProxyNode {
   readonly tracing?: OwnTracing;
   /** Set for a gRPC application that speaks xDS itself and has no Envoy. */
   readonly proxyless?: true;
+  /** Absent: it asks for nothing. */
+  readonly options?: ProxyOptions;
 }

@@ -3,6 +3,7 @@
  * configuration; a generator gets the snapshot and the view, never a proxy, so whatever it reads of a proxy must be
  * part of the view.
  */
+import type { ClientFiles, GatewayTopology } from '../core/proxy.ts';
 import type { OwnTracing } from '../core/tracing.ts';
 import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/index.ts';
@@ -55,6 +56,10 @@ export interface Capabilities {
   readonly replacements?: true;
   /** Set where Envoy has fields that the oldest supported one lacks: see `FIELDS_OF_1_40` there. */
   readonly fieldsOf140?: true;
+  /** What the owners of the proxies ask for: see `ProxyOptions` of core/proxy.ts. */
+  readonly http10?: true;
+  readonly idleTimeoutMs?: number;
+  readonly clientFiles?: ClientFiles;
 }
 
 /** How a proxy's clusters name their endpoints: see `common/endpoint-names.ts`. */
@@ -201,6 +206,8 @@ export interface GatewayView extends PatchedView, TelemetryView {
   readonly policies: WorkloadPolicies;
   /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */
   readonly portMap: Readonly<Record<number, number>>;
+  /** The proxies in front of it; absent: as the mesh configuration says. */
+  readonly topology?: GatewayTopology;
   readonly families: NodeFamilies;
   readonly endpointNames: EndpointNames;
   readonly capabilities: Capabilities;

@@ -3,8 +3,10 @@
  * protocols.
  */
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import { startEcho } from '../harness/index.ts';
+import { type EchoReply, startEcho } from '../harness/index.ts';
 import { type Document, endpoints, resource, service } from './support/config.ts';
 import { type MeshProxy, MODES, planMesh, startMesh, type TestMesh } from './support/mesh.ts';
 import { call, eventuallyAll } from './support/traffic.ts';
@@ -109,4 +111,40 @@ test('a gateway follows Gateways of any namespace, with CTL_SCOPE_GATEWAY_TO_NAM
     // Routes that are bound to the Gateway of the other namespace are not served.
     assert.equal((await call(at(proxy, 'one'))).status, 404);
   });
+});
+
+test('a gateway is served as its node metadata asks: HTTP/1.0, PROXY protocol, trusted proxies', async (t) => {
+  const address = planMesh();
+  const backend = await startEcho(t, { name: 'backend', address: address(21), port: BACKEND });
+  const ports = [{ name: 'http', port: BACKEND }];
+  const services = [service('one', { ports }), endpoints('one', [backend.address], ports)];
+  const mesh = await startMesh(t, address, { files: { services } });
+  const gatewayTopology = { numTrustedProxies: 1, proxyProtocol: {} };
+  // Without the version the bootstrap would be that of Istio's agent.
+  const metadata = { MESH_VERSION: '1.0', HTTP10: '1', PROXY_CONFIG: { gatewayTopology } };
+  const start = { name: 'asking', type: 'router', mode: 'delta', address: address(10), metadata } as const;
+  const gateway = await mesh.startProxy(start);
+  const servers = [{ port: { number: HTTP, name: 'http', protocol: 'HTTP' }, hosts: ['*'], bind: gateway.address }];
+  const route = { hosts: ['*'], gateways: ['asking'], http: [{ route: [{ destination: { host: hostOf('one') } }] }] };
+  await mesh.config.apply(
+    'gateway',
+    resource('Gateway', 'asking', { selector: { app: 'asking' }, servers }, 'default'),
+    resource('VirtualService', 'asking', route, 'default'),
+  );
+  const said = async (beginning: string): Promise<string> => {
+    const socket = connect(HTTP, gateway.address);
+    // Answers of HTTP/1.0 end with the connection.
+    socket.write(`${beginning}GET / HTTP/1.0\r\nHost: one.example\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n`);
+    return await text(socket);
+  };
+  await eventuallyAll([gateway], async () => {
+    const answer = await said('PROXY TCP4 203.0.113.9 203.0.113.1 4000 80\r\n');
+    assert.match(answer, /^HTTP\/1\.[01] 200 /);
+    const reply = JSON.parse(answer.slice(answer.indexOf('{'))) as EchoReply;
+    // The address of the PROXY header is that of the trusted proxy, which says who the client is.
+    assert.equal(reply.headers['x-forwarded-for'], '198.51.100.7,203.0.113.9');
+    assert.equal(reply.headers['x-envoy-external-address'], '198.51.100.7');
+  });
+  // Without the header, connections are closed.
+  assert.equal(await said('').catch(() => ''), '');
 });

@@ -18,13 +18,14 @@
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { metadataText, type ProxyNode } from '../../src/core/proxy.ts';
+import { metadataText, type ProxyNode, type ProxyOptions } from '../../src/core/proxy.ts';
 import { DEFAULT_SETTINGS } from '../../src/model/testing/settings.ts';
 import { createModel, replay } from '../../src/model/testing/steps.ts';
 import type { Snapshot } from '../../src/model/types/types.ts';
 import { type AnyResource, keyOf } from '../../src/resources/kinds/types.ts';
 import { type MeshConfig, parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
 import { parseResource } from '../../src/resources/parsing/parse.ts';
+import { proxyConfig } from '../../src/resources/schema/mesh-config.ts';
 import { tracing } from '../../src/resources/schema/tracing.ts';
 import { GatewayApiTranslator, IngressTranslator } from '../../src/translators/index.ts';
 
@@ -77,6 +78,15 @@ const proxy = z.strictObject({
   tracing: ownTracing.optional(),
   /** Whether it is a gRPC application without Envoy. */
   proxyless: z.boolean().default(false),
+  /** What its owner asks for in the metadata of its node. */
+  options: z
+    .strictObject({
+      http10: z.literal(true).optional(),
+      idleTimeoutMs: z.number().optional(),
+      clientFiles: z.strictObject({ certChain: z.string(), key: z.string(), roots: z.string() }).partial().optional(),
+      gatewayTopology: proxyConfig.shape.gatewayTopology,
+    })
+    .optional(),
 });
 
 const header = z.strictObject({
@@ -207,7 +217,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
   const { cluster, version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames, dns } =
     parsed;
-  const { proxyless, agentReadsSecrets, tracing, metadata } = parsed;
+  const { proxyless, agentReadsSecrets, tracing, metadata, options } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -239,5 +249,6 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     ...(agentReadsSecrets && { agentReadsSecrets }),
     ...(dns && { dns }),
     ...(proxyless && { proxyless }),
+    ...(options && { options: options as ProxyOptions }),
   };
 }

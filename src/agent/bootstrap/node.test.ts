@@ -9,7 +9,8 @@ const asRead = (changes: Parameters<typeof nodeInput>[0] = {}) =>
   parseNode(Buffer.from(fromProtoJson('envoy.config.core.v3.Node', nodeOf(nodeInput(changes)))));
 
 test('the control plane reads the values that the node was made from', () => {
-  const { addresses, labels, locality, ...rest } = asRead();
+  const { addresses, labels, locality, metadata, ...rest } = asRead();
+  assert.match(metadata ?? '', /"NAMESPACE","shop"/);
   assert.deepEqual(addresses, ['10.0.0.1', 'fd00::1']);
   assert.equal(labels.app, 'web');
   assert.equal(locality, 'r1/z1');

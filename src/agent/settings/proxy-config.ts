@@ -33,6 +33,8 @@ export interface AgentProxyConfig {
   readonly envoyMetricsService?: JsonObject;
   /** How the health of the workload is found out: a probe as Pods have them, see `health/workload-probe.ts`. */
   readonly readinessProbe?: JsonObject;
+  /** Told to the control plane, which checks it. */
+  readonly gatewayTopology?: JsonObject;
 }
 
 /** Reads the value of a field; throws a CtlError whose message tells what was expected. */
@@ -104,6 +106,7 @@ const READERS: { readonly [F in keyof AgentProxyConfig]-?: Reader<NonNullable<Ag
   envoyAccessLogService: object,
   envoyMetricsService: object,
   readinessProbe: object,
+  gatewayTopology: object,
 };
 
 /** Fields of a proxy configuration without effect on the agent; a test checks that the control plane knows them. */
@@ -112,8 +115,6 @@ export const UNUSED_FIELDS: readonly string[] = [
   'customConfigFile',
   'statNameLength',
   'holdApplicationUntilProxyStarts',
-  // Only in the mesh configuration, for the control plane.
-  'gatewayTopology',
 ];
 
 /** Warnings about unknown fields and, in PROXY_CONFIG, which is for the agent only, about fields without effect. */
@@ -209,7 +210,8 @@ export async function loadMeshConfig(path: string, proxyConfig: string): Promise
   const trustDomain = mesh.trustDomain ?? '';
   if (typeof trustDomain !== 'string')
     throw new CtlError('invalid_argument', 'expected a string', { file: path, field: 'trustDomain' });
-  const below = readProxyConfig(mesh.defaultConfig, path);
+  // The control plane knows the topology of the mesh configuration, which may have changed since.
+  const { gatewayTopology: _, ...below } = readProxyConfig(mesh.defaultConfig, path);
   const own = proxyConfig === '' ? undefined : await parseData('PROXY_CONFIG', proxyConfig);
   const above = readProxyConfig(own, 'PROXY_CONFIG');
   const proxyMetadata = { ...below.proxyMetadata, ...above.proxyMetadata };

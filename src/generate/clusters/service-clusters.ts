@@ -4,6 +4,7 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
+import type { ClientFiles } from '../../core/proxy.ts';
 import type { MergedDestinationRule, Protocol, Service } from '../../model/index.ts';
 import { encode, envoy, packAny } from '../../protobuf/index.ts';
 import type { ClientTlsSettings } from '../../resources/index.ts';
@@ -31,7 +32,7 @@ import {
   localitySetting,
   readsPlacement,
 } from '../endpoints/index.ts';
-import { isHttp } from '../filters/index.ts';
+import { isHttp, sharedCapabilities } from '../filters/index.ts';
 import { isPassedOn } from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import {
@@ -58,7 +59,7 @@ import { announced } from './proxy-protocol.ts';
 import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
-import { type FileReader, originatedTls, tlsSocket, verifiesServer } from './upstream-tls.ts';
+import { type FileReader, originatedTls, tlsSocket, verifiesServer, withClientFiles } from './upstream-tls.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
@@ -73,6 +74,8 @@ interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   /** How the clusters name the endpoints that they request. */
   readonly endpointNames: EndpointNames;
   readonly files: FileReader;
+  /** Files that the proxies have in place of those of the rule; one object for equal ones. */
+  readonly clientFiles: ClientFiles | undefined;
   /** Secrets for the rule's TLS settings, at gateways. */
   readonly credentials: string | undefined;
   /** The key pair that the gateway presents where `atGateways` of the rule has TLS settings; undefined: none. */
@@ -137,6 +140,7 @@ export function clustersOfHost(
       endpointNames,
       sds,
       files,
+      clientFiles: sharedCapabilities(memos, view).clientFiles,
       peers,
       credentials,
       keyPair,
@@ -243,7 +247,7 @@ function serviceCluster(
     tls !== undefined && names !== undefined
       ? {
           transportSocket: tlsSocket({
-            tls,
+            tls: withClientFiles(tls, inputs.clientFiles),
             credential,
             keyPair: isGatewayTls(inputs.rule, tls) ? inputs.keyPair : undefined,
             names,

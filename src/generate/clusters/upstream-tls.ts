@@ -1,5 +1,6 @@
 /** TLS that a cluster originates, with certificates in files of the proxy's machine, or for gateways in Secrets. */
 import { CtlError } from '../../core/errors.ts';
+import type { ClientFiles } from '../../core/proxy.ts';
 import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/tls/file-secret-names.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { ClientTlsSettings } from '../../resources/index.ts';
@@ -26,6 +27,18 @@ const SYSTEM_AUTHORITIES_FILE = '/etc/ssl/certs/ca-certificates.crt';
 /** The settings when they ask for TLS that is not the mesh's. */
 export function originatedTls(tls: ClientTlsSettings | undefined): ClientTlsSettings | undefined {
   return tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL' ? tls : undefined;
+}
+
+/** The settings with the files that a proxy names itself. Certificates from Secrets stay, and so does no verification. */
+export function withClientFiles(tls: ClientTlsSettings, files: ClientFiles | undefined): ClientTlsSettings {
+  if (files === undefined) return tls;
+  const { certChain, key, roots } = files;
+  return {
+    ...tls,
+    ...(tls.mode === 'MUTUAL' && certChain !== undefined && { clientCertificate: certChain }),
+    ...(tls.mode === 'MUTUAL' && key !== undefined && { privateKey: key }),
+    ...(tls.caCertificates && roots !== undefined && { caCertificates: roots }),
+  };
 }
 
 /** Whether the server's certificate is verified. Only a rule that explicitly disables it is not. */

@@ -17,6 +17,7 @@ export const SET_FILTER_STATE = 'envoy.filters.network.set_filter_state';
 export const TLS_INSPECTOR = 'envoy.filters.listener.tls_inspector';
 export const DNS_FILTER = 'envoy.filters.udp.dns_filter';
 export const HTTP_INSPECTOR = 'envoy.filters.listener.http_inspector';
+export const PROXY_PROTOCOL_FILTER = 'envoy.filters.listener.proxy_protocol';
 export const ORIGINAL_DST_FILTER = 'envoy.filters.listener.original_dst';
 export const PREVIOUS_HOSTS = 'envoy.retry_host_predicates.previous_hosts';
 export const PREVIOUS_PRIORITIES = 'envoy.retry_priorities.previous_priorities';
@@ -54,6 +55,7 @@ export const ASKED_EXTENSIONS = [
   MONGO_FILTER,
   MYSQL_FILTER,
   REDIS_FILTER,
+  PROXY_PROTOCOL_FILTER,
   SET_FILTER_STATE,
   THRIFT_FILTER,
   TLS_INSPECTOR,

@@ -16,6 +16,7 @@ export {
   ORIGINAL_DST_FILTER,
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,
+  PROXY_PROTOCOL_FILTER,
   type ProxyCapabilities,
   ROUTER_FILTER,
   sharedCapabilities,

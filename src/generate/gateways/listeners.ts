@@ -1,8 +1,16 @@
 /** Listeners of a gateway: one for each port (and bind address), with a filter chain for each TLS server name. */
+import type { GatewayTopology } from '../../core/proxy.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import { listenerName, meshServerSocket, toDuration } from '../common/index.ts';
-import { type FilterChain, TLS_INSPECTOR, telemetryProblems, typedConfig } from '../filters/index.ts';
+import {
+  type FilterChain,
+  hasExtension,
+  PROXY_PROTOCOL_FILTER,
+  TLS_INSPECTOR,
+  telemetryProblems,
+  typedConfig,
+} from '../filters/index.ts';
 import { gatewayPlan, type ListenerPlan, type ServerPlan } from '../listener-plans/index.ts';
 import {
   downstreamTls,
@@ -22,6 +30,7 @@ import { gatewayContext } from './context.ts';
 import { tcpDestination, tlsDestinations } from './destinations.ts';
 
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
+const { ProxyProtocol } = envoy.extensions.filters.listener.proxy_protocol.v3;
 const { TlsInspector } = envoy.extensions.filters.listener.tls_inspector.v3;
 
 /** Server names of a filter chain; `*` means any name or none. */
@@ -69,7 +78,7 @@ export function gatewayListeners(snapshot: MeshReader, view: GatewayView, unit: 
     }
     // With closed chains only there is no need to listen.
     if (chains.some(({ filters }) => filters?.length))
-      resources.push(listenerResource(listenerMessage(listener, chains), refs));
+      resources.push(listenerResource(listenerMessage(snapshot, view, listener, chains), refs));
   }
   for (const message of policyProblems(snapshot, view)) {
     findings.push({ metric: 'ctl_policy_problems', type: 'lds', unit, message });
@@ -80,13 +89,25 @@ export function gatewayListeners(snapshot: MeshReader, view: GatewayView, unit: 
   return { resources, findings };
 }
 
-function listenerMessage(plan: ListenerPlan, filterChains: readonly FilterChain[]): NamedListener {
+function listenerMessage(
+  { mesh }: MeshReader,
+  view: GatewayView,
+  plan: ListenerPlan,
+  filterChains: readonly FilterChain[],
+): NamedListener {
+  const { proxyProtocol } = topologyOf(mesh, view);
+  const isAsked = proxyProtocol !== undefined && hasExtension(view, PROXY_PROTOCOL_FILTER);
+  const listenerFilters = [
+    // First: the header precedes everything else.
+    ...(isAsked ? [typedConfig(PROXY_PROTOCOL_FILTER, ProxyProtocol, {})] : []),
+    ...(plan.family === 'tls' ? [typedConfig(TLS_INSPECTOR, TlsInspector, {})] : []),
+  ];
   return {
     name: listenerName(plan.bind, plan.bindPort),
     ...listenerAddresses(plan, plan.bindPort),
     filterChains,
     trafficDirection: OUTBOUND,
-    ...(plan.family === 'tls' ? { listenerFilters: [typedConfig(TLS_INSPECTOR, TlsInspector, {})] } : {}),
+    ...(listenerFilters.length > 0 && { listenerFilters }),
   };
 }
 
@@ -129,11 +150,11 @@ const DETAILS = { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_F
 
 /**
  * Fields of the connection manager that protect a gateway against unknown clients: what they report about themselves
- * counts only as far as proxies in front are trusted (`gatewayTopology` of the mesh configuration), and headers that
+ * counts only as far as proxies in front are trusted (`gatewayTopology`), and headers that
  * never end time out. Envoy's own limits do the rest (streams of a connection, windows, sizes of headers).
  */
-export function edgeSettings({ defaultConfig }: MeshConfig): Partial<Manager> {
-  const { numTrustedProxies = 0, forwardClientCertDetails = 'UNDEFINED' } = defaultConfig.gatewayTopology ?? {};
+export function edgeSettings(mesh: MeshConfig, view: Pick<GatewayView, 'topology'> = {}): Partial<Manager> {
+  const { numTrustedProxies = 0, forwardClientCertDetails = 'UNDEFINED' } = topologyOf(mesh, view);
   // Clients' values are removed; services receive what Envoy itself verified.
   const details = DETAILS[forwardClientCertDetails === 'UNDEFINED' ? 'SANITIZE_SET' : forwardClientCertDetails];
   return {
@@ -142,6 +163,11 @@ export function edgeSettings({ defaultConfig }: MeshConfig): Partial<Manager> {
     setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true },
     requestHeadersTimeout: toDuration(REQUEST_HEADERS_TIMEOUT_MS),
   };
+}
+
+/** What the proxy says of itself replaces the mesh configuration. */
+function topologyOf({ defaultConfig }: MeshConfig, { topology }: Pick<GatewayView, 'topology'>): GatewayTopology {
+  return topology ?? defaultConfig.gatewayTopology ?? {};
 }
 
 function httpChain(
@@ -158,7 +184,7 @@ function httpChain(
     serverName: SERVER_NAME,
     grpcWeb,
     guards: requestFilters(snapshot, view),
-    extra: { ...guardedManager(snapshot, view), ...edgeSettings(snapshot.mesh) },
+    extra: { ...guardedManager(snapshot, view), ...edgeSettings(snapshot.mesh, view) },
   });
   return { filters: [filter] };
 }

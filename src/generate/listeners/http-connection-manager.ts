@@ -75,7 +75,7 @@ export function outboundConnectionManager(
 }
 
 function buildManager(sources: ManagerSources, guarded: boolean, options: HttpConnectionManagerOptions): NetworkFilter {
-  const { mesh, settings, telemetry } = sources;
+  const { mesh, settings, capabilities, telemetry } = sources;
   const { routes } = options;
   return typedConfig(HTTP_CONNECTION_MANAGER, HttpConnectionManager, {
     statPrefix: options.statPrefix,
@@ -87,7 +87,10 @@ function buildManager(sources: ManagerSources, guarded: boolean, options: HttpCo
     ...(telemetry.tracing !== undefined && { tracing: telemetry.tracing }),
     useRemoteAddress: { value: options.useRemoteAddress },
     ...(options.serverName !== undefined && { serverName: options.serverName }),
-    ...(settings.http10 && { httpProtocolOptions: { acceptHttp_10: true } }),
+    ...((settings.http10 || capabilities.http10) && { httpProtocolOptions: { acceptHttp_10: true } }),
+    ...(capabilities.idleTimeoutMs !== undefined && {
+      commonHttpProtocolOptions: { idleTimeout: toDuration(capabilities.idleTimeoutMs) },
+    }),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
     // Long polls and idle gRPC streams are up to the application; Envoy would end them after five minutes.
     streamIdleTimeout: toDuration(0),

@@ -56,13 +56,16 @@ function dnsDomainFor({ settings }: ProxyMesh, { namespace, dnsDomain }: ProxyNo
 
 /** The capabilities that generation reads: a few of the hundreds of extensions that an Envoy lists. */
 function capabilitiesOf(node: ProxyNode): Capabilities {
-  const { extensions, sds, istioAgent, version } = node;
+  const { extensions, sds, istioAgent, version, options: { http10, idleTimeoutMs, clientFiles } = {} } = node;
   return {
     extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)),
     sds,
     ...(istioAgent && { istioAgent }),
     ...(isAtLeast(version, OLDEST_TESTED) && { replacements: true }),
     ...(isAtLeast(version, FIELDS_OF_1_40) && { fieldsOf140: true }),
+    ...(http10 && { http10 }),
+    ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+    ...(clientFiles !== undefined && { clientFiles }),
   };
 }
 
@@ -218,6 +221,7 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
     ...clientKeyPair(gateways, proved),
     policies: mesh.policiesOf(node.namespace, node.labels),
     portMap: portMap(mesh, node),
+    ...(node.options?.gatewayTopology !== undefined && { topology: node.options.gatewayTopology }),
     families: familiesOfNode(node.addresses),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),

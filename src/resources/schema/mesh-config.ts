@@ -38,13 +38,14 @@ export const proxyConfig = z.strictObject({
   extraStatTags: strings.optional(),
   holdApplicationUntilProxyStarts: z.boolean().optional(),
   readinessProbe: readinessProbe.optional(),
-  /** Read from `defaultConfig` only: the proxies in front of the mesh's gateways. */
+  /** The proxies in front of a gateway: of all, or of the one that states it in its node metadata. */
   gatewayTopology: z
     .strictObject({
       numTrustedProxies: uint32.optional(),
       forwardClientCertDetails: z
         .enum(['UNDEFINED', 'SANITIZE', 'FORWARD_ONLY', 'APPEND_FORWARD', 'SANITIZE_SET', 'ALWAYS_FORWARD_ONLY'])
         .optional(),
+      proxyProtocol: z.strictObject({}).optional(),
     })
     .optional(),
 });

@@ -5,15 +5,8 @@ import { CtlError } from '../../core/errors.ts';
 import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { encodeFields } from '../../protobuf/wire/index.ts';
 import { encodeNode, nested, SIDECAR_ID, type StructValue } from '../testing/content.ts';
-import {
-  MAX_ADDRESSES,
-  MAX_EXTENSIONS,
-  MAX_ID_BYTES,
-  MAX_LABELS,
-  MAX_NODE_BYTES,
-  MAX_STRING_BYTES,
-  parseNode,
-} from './node.ts';
+import { MAX_EXTENSIONS, MAX_ID_BYTES, MAX_LABELS, MAX_NODE_BYTES, MAX_STRING_BYTES, parseNode } from './node.ts';
+import { MAX_ADDRESSES } from './node-addresses.ts';
 
 function sidecar(metadata: StructValue = {}, more?: Buffer) {
   return parseNode(encodeNode(SIDECAR_ID, metadata, more));
@@ -35,6 +28,51 @@ function fault(work: () => unknown): string {
 }
 
 describe('parseNode', () => {
+  it('reads what the owner of a proxy asks for', () => {
+    const asked = {
+      HTTP10: '1',
+      IDLE_TIMEOUT: '1m30s',
+      TLS_CLIENT_CERT_CHAIN: '/c',
+      TLS_CLIENT_KEY: '/k',
+      TLS_CLIENT_ROOT_CERT: '/r',
+    };
+    const clientFiles = { certChain: '/c', key: '/k', roots: '/r' };
+    assert.deepEqual(sidecar(asked).options, { http10: true, idleTimeoutMs: 90_000, clientFiles });
+    assert.equal(sidecar({ HTTP10: '0', IDLE_TIMEOUT: '0s', TLS_CLIENT_KEY: '' }).options, undefined);
+    assert.match(
+      fault(() => sidecar({ IDLE_TIMEOUT: 'soon' })),
+      /node\.metadata\.IDLE_TIMEOUT: expected a duration from 0s to 744h, got "soon"/,
+    );
+    assert.match(
+      fault(() => sidecar({ IDLE_TIMEOUT: '-5s' })),
+      /expected a duration/,
+    );
+    assert.match(
+      fault(() => sidecar({ TLS_CLIENT_KEY: '../k' })),
+      /TLS_CLIENT_KEY: expected an absolute path/,
+    );
+  });
+
+  it('reads the proxies in front of a gateway, and of no sidecar', () => {
+    const gateway = (gatewayTopology: StructValue) =>
+      parseNode(encodeNode('router~10.0.0.1~gw.edge~edge.svc.cluster.local', { PROXY_CONFIG: { gatewayTopology } }));
+    const topology = { forwardClientCertDetails: 'APPEND_FORWARD', numTrustedProxies: 2, proxyProtocol: {} };
+    assert.deepEqual(gateway(topology).options, { gatewayTopology: topology });
+    assert.equal(sidecar({ PROXY_CONFIG: { gatewayTopology: topology } }).options, undefined);
+    assert.match(
+      fault(() => gateway({ forwardClientCertDetails: 'EVERYTHING' })),
+      /node\.metadata\.PROXY_CONFIG\.gatewayTopology: expected one of/,
+    );
+    assert.match(
+      fault(() => gateway({ a: 'x'.repeat(4096) })),
+      /longer than 4096 bytes/,
+    );
+    assert.match(
+      fault(() => gateway({ numTrustedProxies: -1 })),
+      /expected a number from 0/,
+    );
+  });
+
   it('reads that the agent of a gateway serves Secrets, where that agent is declared', () => {
     const reads = (id: string, metadata: StructValue) => {
       const { agentReadsSecrets, dns } = parseNode(encodeNode(id, metadata));

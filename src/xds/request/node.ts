@@ -3,12 +3,11 @@
  * bounded, only fields that are used are decoded, and an error is one line. Source: envoy/config/core/v3/base.proto
  * (Node), https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto
  */
-import { isIP } from 'node:net';
 import { isDnsLabel } from '../../core/dns-names.ts';
 import { type EnvoyRelease, isAtLeast } from '../../core/envoy-version.ts';
-import { CtlError } from '../../core/errors.ts';
 import {
   DNS_AGENT_METADATA,
+  type GatewayTopology,
   GENERATOR_METADATA,
   GRPC_GENERATOR,
   metadataText,
@@ -22,6 +21,9 @@ import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
 import { isEnabled } from '../../settings/index.ts';
+import { addressesOf } from './node-addresses.ts';
+import { invalid } from './node-error.ts';
+import { OPTION_KEYS, optionsOf, topologyOf } from './node-options.ts';
 import { readTracing } from './node-tracing.ts';
 
 /** Largest encoded node: an Envoy with 800 extensions, their type URLs and much metadata sends about 100 kB. */
@@ -32,12 +34,7 @@ export const MAX_ID_BYTES = 1024;
 export const MAX_STRING_BYTES = 4096;
 /** Most labels: far more than Kubernetes allows in practice. */
 export const MAX_LABELS = 1024;
-export const MAX_ADDRESSES = 64;
 export const MAX_EXTENSIONS = 4096;
-
-function invalid(message: string, field = 'node'): CtlError {
-  return new CtlError('invalid_argument', message, { field });
-}
 
 interface RawNode {
   id: string;
@@ -57,6 +54,7 @@ interface RawNode {
   proxyConfig: boolean;
   /** Its `tracing`. */
   tracing: OwnTracing | undefined;
+  gatewayTopology: GatewayTopology | undefined;
 }
 
 /** Metadata keys with a string value that are read. Others are skipped. */
@@ -73,6 +71,7 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
   'AUTO_REGISTER_GROUP',
   GENERATOR_METADATA,
   SDS_CLUSTER_METADATA,
+  ...OPTION_KEYS,
 ]);
 
 /** Metadata keys of switches: see `isEnabled`. A boolean is read as well. */
@@ -141,6 +140,7 @@ function readLabels(value: WireReader): Record<string, string> {
   return Object.fromEntries(labels);
 }
 
+/** Whether the proxy configuration is a struct, and what of it is read. */
 function readProxyConfig(value: WireReader, node: RawNode): void {
   for (let field = value.next(); field !== undefined; field = value.next()) {
     node.proxyConfig = field.number === VALUE_STRUCT;
@@ -150,6 +150,7 @@ function readProxyConfig(value: WireReader, node: RawNode): void {
       if (entry.number !== 1) continue;
       const { key, value: setting } = structEntry(struct.inside(entry), 'node.metadata.PROXY_CONFIG');
       if (key === 'tracing' && setting !== undefined) node.tracing = readTracing(setting.rest());
+      if (key === 'gatewayTopology' && setting !== undefined) node.gatewayTopology = topologyOf(setting.rest());
     }
   }
 }
@@ -231,6 +232,7 @@ function readNode(bytes: Buffer): RawNode {
     version: '',
     proxyConfig: false,
     tracing: undefined,
+    gatewayTopology: undefined,
   };
   const reader = new WireReader(bytes);
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
@@ -257,32 +259,6 @@ function interceptionOf(text: string): ProxyNode['interception'] {
   if (text === '' || text === 'REDIRECT') return 'REDIRECT';
   if (text === 'TPROXY' || text === 'NONE') return text;
   throw invalid('must be REDIRECT, TPROXY or NONE', 'node.metadata.INTERCEPTION_MODE');
-}
-
-function checkedAddress(text: string, field: string): string {
-  // A zone (`fe80::1%eth0`) means nothing outside its host.
-  if (isIP(text) === 0 || text.includes('%'))
-    throw invalid(`${JSON.stringify(text.slice(0, 64))} is not an IP address`, field);
-  return text.toLowerCase();
-}
-
-/**
- * fe80::/10. Istio 1.7's agent reports them. No listener can bind to such an address without its zone, and a machine
- * that has no other IPv6 address is not one of both families.
- */
-const LINK_LOCAL = /^fe[89ab][0-9a-f]:/;
-
-function addressesOf(idAddress: string, instanceIps: string): string[] {
-  const addresses = new Set<string>();
-  if (idAddress !== '') addresses.add(checkedAddress(idAddress, 'node.id'));
-  for (const part of instanceIps.split(',')) {
-    const text = part.trim();
-    const address = text === '' ? '' : checkedAddress(text, 'node.metadata.INSTANCE_IPS');
-    if (address !== '' && !LINK_LOCAL.test(address)) addresses.add(address);
-    if (addresses.size > MAX_ADDRESSES)
-      throw invalid(`more than ${MAX_ADDRESSES} addresses`, 'node.metadata.INSTANCE_IPS');
-  }
-  return [...addresses];
 }
 
 function namespaceOf(metadata: string, domain: string): string {
@@ -348,6 +324,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
   const istioAgent = isOfIstioAgent(raw) && text(SDS_CLUSTER_METADATA) === '';
   const declaresSds = text(SDS_CLUSTER_METADATA) === SDS_CLUSTER;
   const dns = type === 'sidecar' ? dnsOf(raw, isOfIstioAgent(raw)) : undefined;
+  const options = optionsOf(text, type === 'router' ? raw.gatewayTopology : undefined);
   return {
     id: raw.id,
     type,
@@ -375,6 +352,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     ...(istioAgent && { istioAgent }),
     ...(dns && { dns }),
     ...(raw.tracing && { tracing: raw.tracing }),
+    ...(options && { options }),
     ...(type === 'sidecar' && text(GENERATOR_METADATA) === GRPC_GENERATOR && { proxyless: true }),
   };
 }

@@ -3,6 +3,7 @@
  * Envoys without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
  */
 import { join } from 'node:path';
+import type { JsonObject } from '../../../src/protobuf/index.ts';
 import {
   type Balancer,
   claimNumber,
@@ -31,6 +32,8 @@ export interface ProxyOptions {
   readonly mode: Mode;
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;
+  /** Further metadata of its node. */
+  readonly metadata?: JsonObject;
   readonly waitLive?: boolean;
   readonly logLevel?: 'warning' | 'info' | 'debug';
   /** The Envoy binary; default the newest. */
@@ -162,6 +165,7 @@ export async function startProxy(owner: Owner, adsPort: number, options: ProxyOp
       INTERCEPTION_MODE: 'NONE',
       INSTANCE_IPS: [address, ...moreAddresses].join(','),
       CLUSTER_ID: 'Orchestrator',
+      ...options.metadata,
     },
     mode,
     adsPort,

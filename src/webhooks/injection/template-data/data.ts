@@ -105,11 +105,14 @@ export function templateData({ pod, namespace, parameters, options, values, sett
     workload,
     proxy: { ...proxy, grpcBootstrap },
     values,
-    proxyConfig: forAgent({
-      ...config.written,
-      ...(concurrency === undefined ? {} : { concurrency }),
-      ...([0, AGENT_STATUS_PORT].includes(proxy.statusPort) ? {} : { statusPort: proxy.statusPort }),
-    }),
+    proxyConfig: forAgent(
+      {
+        ...config.written,
+        ...(concurrency === undefined ? {} : { concurrency }),
+        ...([0, AGENT_STATUS_PORT].includes(proxy.statusPort) ? {} : { statusPort: proxy.statusPort }),
+      },
+      options.proxyConfig?.config,
+    ),
     mesh: { trustDomain, domain, rootConfigMap, controlPlaneNamespace, jwtPolicy },
     revision,
     cluster,

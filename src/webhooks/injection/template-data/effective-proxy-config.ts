@@ -13,8 +13,10 @@ export interface EffectiveProxyConfig {
   readonly value: ProxyConfig;
 }
 
-/** Read by the control plane or by injection, and without effect on the agent. */
-const NOT_OF_THE_AGENT = ['gatewayTopology', 'holdApplicationUntilProxyStarts'];
+/** Read by injection, and without effect on the agent. */
+const NOT_OF_THE_AGENT = ['holdApplicationUntilProxyStarts'];
+/** The agent states it to the control plane, which knows that of the mesh configuration itself. */
+const STATED = 'gatewayTopology';
 
 /** Names that the API server accepts. */
 const VARIABLE = /^[-._a-zA-Z][-._a-zA-Z0-9]{0,255}$/;
@@ -47,9 +49,13 @@ export function effectiveProxyConfig(settings: InjectionSettings, options: PodOp
   return { written, value: parsed.value };
 }
 
-/** PROXY_CONFIG of the agent. */
-export function forAgent(written: PodRecord): PodRecord {
-  return Object.fromEntries(Object.entries(written).filter(([field]) => !NOT_OF_THE_AGENT.includes(field)));
+/**
+ * PROXY_CONFIG of the agent.
+ * @param own what the Pod's annotation says
+ */
+export function forAgent(written: PodRecord, own: PodRecord = {}): PodRecord {
+  const left = Object.hasOwn(own, STATED) ? NOT_OF_THE_AGENT : [...NOT_OF_THE_AGENT, STATED];
+  return Object.fromEntries(Object.entries(written).filter(([field]) => !left.includes(field)));
 }
 
 function withMeshVariables(config: PodRecord): PodRecord {
