@@ -4,6 +4,7 @@ import { closeLogging, getScope } from '../logging/index.ts';
 import {
   DISCOVERY_UNSERVED,
   type DiscoverySettings,
+  describeUnserved,
   dialAddress,
   discoveryCommonFlags,
   discoveryEnv,
@@ -66,7 +67,7 @@ function discoveryCommand(runDiscovery: RunDiscovery): Command {
       const unserved = unservedVariables(DISCOVERY_UNSERVED, io.env);
       startLogging(settings, 'ctl-discovery');
       if (unserved.length > 0) {
-        getScope('default').warn(`this version does not support these variables: ${unserved.join(', ')}`);
+        getScope('default').warn(`this version does not support these variables: ${describeUnserved(unserved)}`);
       }
       try {
         return await runDiscovery(settings, io.env);

@@ -90,3 +90,8 @@ test('fields without effect are named when they differ from the default, and the
   assert.equal(parsed.warning, 'fields that this version does not support: disableEnvoyListenerLog, proxyHttpPort');
   assert.ok('problem' in parseMeshConfig({ disableEnvoyListenerLog: 'banana' }));
 });
+
+test('certificates for DNS names are reported with the reason', () => {
+  const parsed = parseMeshConfig({ certificates: [{ secretName: 'dns.web', dnsNames: ['web.shop.svc'] }] });
+  assert.match('warning' in parsed ? String(parsed.warning) : '', /^certificates has no effect: .* cert-manager$/);
+});

@@ -43,6 +43,15 @@ export function defaultMeshNetworks(): MeshNetworks {
  */
 const WITHOUT_EFFECT = ['disableEnvoyListenerLog', 'proxyHttpPort', 'serviceSettings'] as const;
 
+/** Settings of Istio 1.7 for which there is another way, with it. */
+function replacedSettings({ certificates }: MeshConfig): string[] {
+  if (certificates.length === 0) return [];
+  return [
+    'certificates has no effect: the control plane has its own certificate, and API servers do not issue certificates ' +
+      'for DNS names of Services any more; request them from cert-manager',
+  ];
+}
+
 /** Fields of `defaultConfig` for which no supported Envoy has a counterpart. */
 function unsupportedByEnvoy({ defaultConfig: { statNameLength, tracing = {} } }: MeshConfig): string[] {
   const missing = (['lightstep', 'stackdriver', 'openCensusAgent'] as const).filter((name) => tracing[name]);
@@ -90,9 +99,12 @@ export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
   const [problem] = meshConfigErrors(parsed.value);
   if (problem !== undefined) return { problem };
   const idle = withoutEffect(parsed.value, defaultMeshConfig(), WITHOUT_EFFECT);
-  const warnings = [parsed.warning, idle, ...unsupportedByEnvoy(parsed.value)].filter(
-    (warning) => warning !== undefined,
-  );
+  const warnings = [
+    parsed.warning,
+    idle,
+    ...unsupportedByEnvoy(parsed.value),
+    ...replacedSettings(parsed.value),
+  ].filter((warning) => warning !== undefined);
   return { value: parsed.value, ...(warnings.length === 0 ? {} : { warning: warnings.join('; ') }) };
 }
 

@@ -33,5 +33,5 @@ export {
   flagAndEnvSettings,
   flagSettings,
 } from './settings.ts';
-export { AGENT_UNSERVED, DISCOVERY_UNSERVED, unservedVariables } from './unserved-env.ts';
+export { AGENT_UNSERVED, DISCOVERY_UNSERVED, describeUnserved, unservedVariables } from './unserved-env.ts';
 export { isEnabled } from './values.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { agentEnv } from './agent/agent-env.ts';
 import { discoveryEnv } from './discovery/discovery-env.ts';
-import { AGENT_UNSERVED, DISCOVERY_UNSERVED, unservedVariables } from './unserved-env.ts';
+import { AGENT_UNSERVED, DISCOVERY_UNSERVED, describeUnserved, unservedVariables } from './unserved-env.ts';
 
 test('variables set to something else than their default are reported', () => {
   const env = {
@@ -36,4 +36,11 @@ test('variables of the agent are reported and checked, and not those that it act
   assert.deepEqual(unservedVariables(AGENT_UNSERVED, env), ['SECRET_WATCHER_RESYNC_PERIOD']);
   const all = Object.fromEntries(Object.keys(agentEnv).map((name) => [name, 'banana']));
   assert.deepEqual(unservedVariables(AGENT_UNSERVED, all), []);
+});
+
+test('a variable for which there is another way is reported with it', () => {
+  assert.equal(
+    describeUnserved(['MESH_LANG', 'SECRET_WATCHER_RESYNC_PERIOD']),
+    'MESH_LANG, SECRET_WATCHER_RESYNC_PERIOD (Secrets are watched, and nothing is polled)',
+  );
 });

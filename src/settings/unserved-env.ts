@@ -33,6 +33,16 @@ export const AGENT_UNSERVED: UnservedVariables = {
   SECRET_WATCHER_RESYNC_PERIOD: '',
 };
 
+/** Why the program does not act on a variable, where it is not a missing feature. */
+const REASONS: Readonly<Record<string, string>> = {
+  SECRET_WATCHER_RESYNC_PERIOD: 'Secrets are watched, and nothing is polled',
+};
+
+/** The variables as a list for people, with reasons. */
+export function describeUnserved(names: readonly string[]): string {
+  return names.map((name) => (REASONS[name] === undefined ? name : `${name} (${REASONS[name]})`)).join(', ');
+}
+
 /**
  * The variables that are set to something else than their default, sorted by name. Throws a `CtlError` that names the
  * first one with an invalid value.

@@ -11,6 +11,7 @@ import {
   AGENT_UNSERVED,
   agentEnv,
   DISCOVERY_UNSERVED,
+  describeUnserved,
   discoveryEnv,
   type EnvTable,
   type FlagTable,
@@ -103,7 +104,7 @@ function variableTable(variables: EnvTable): string {
 const unserved = (variables: typeof DISCOVERY_UNSERVED): string =>
   Object.keys(variables)
     .sort()
-    .map((name) => `- ${code(name)}`)
+    .map((name) => `- ${describeUnserved([name]).replace(name, code(name))}`)
     .join('\n');
 
 function variablesPage(): string {

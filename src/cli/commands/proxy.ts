@@ -7,6 +7,7 @@ import {
   type AgentSettings,
   agentEnv,
   agentProxyFlags,
+  describeUnserved,
   type Environment,
   flagAndEnvSettings,
   unservedVariables,
@@ -36,7 +37,7 @@ export function proxyCommand(runAgent: RunAgent = loadAndRun): Command {
       const unserved = unservedVariables(AGENT_UNSERVED, io.env);
       startLogging(settings, 'ctl-agent');
       if (unserved.length > 0) {
-        getScope('default').warn(`this version does not support these variables: ${unserved.join(', ')}`);
+        getScope('default').warn(`this version does not support these variables: ${describeUnserved(unserved)}`);
       }
       try {
         return await runAgent(role, settings, io.env);

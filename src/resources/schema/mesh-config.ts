@@ -102,6 +102,10 @@ export const meshConfig = z.strictObject({
   defaultProviders: z
     .strictObject({ tracing: strings.optional(), metrics: strings.optional(), accessLogging: strings.optional() })
     .default({}),
+  /** DNS certificates of Istio 1.7, which its control plane requested from the API server. */
+  certificates: z
+    .array(z.strictObject({ secretName: z.string().optional(), dnsNames: strings.optional() }))
+    .default([]),
   serviceSettings: z
     .array(
       z.strictObject({
