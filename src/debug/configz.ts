@@ -27,6 +27,8 @@ function apiVersion(resource: AnyResource): string {
     case 'PeerAuthentication':
     case 'RequestAuthentication':
       return 'security.mesh.io/v1beta1';
+    case 'Telemetry':
+      return 'telemetry.mesh.io/v1';
     default:
       return 'networking.mesh.io/v1alpha3';
   }

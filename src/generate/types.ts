@@ -97,6 +97,8 @@ export interface Misfit {
 }
 
 interface TelemetryView {
+  /** Telemetry documents for the workload, from the widest scope to the narrowest; absent: none. */
+  readonly telemetry?: readonly ResourceKey[];
   /** It replaces that of the mesh configuration. */
   readonly tracing?: OwnTracing;
 }

@@ -8,7 +8,7 @@ import { addressId } from './common/networks.ts';
 import { compareText } from './common/order.ts';
 import { tableOf } from './common/tables.ts';
 import { peerAuthenticationOf } from './policies/peer-authentication.ts';
-import { envoyFiltersOf, GATEWAY_NAME, policiesOf } from './policies/workload-policies.ts';
+import { envoyFiltersOf, GATEWAY_NAME, policiesOf, telemetryOf } from './policies/workload-policies.ts';
 import type { State } from './registry/state.ts';
 import { workloadAt } from './registry/workload-at.ts';
 import { countEmptySubsets } from './rules/empty-subsets.ts';
@@ -47,6 +47,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     peerAuthenticationOf: (namespace, labels) => peerAuthenticationOf(registry.peerPolicies, namespace, labels),
     policiesOf: (namespace, labels) => policiesOf(registry, namespace, labels),
     envoyFiltersOf: (namespace, labels) => envoyFiltersOf(registry, namespace, labels),
+    telemetryOf: (namespace, labels) => telemetryOf(registry, namespace, labels),
     servicesByHost: (hostname) => mesh.servicesByHost.get(hostname) ?? NO_SERVICES,
     instancesAt: (network, address) => registry.instances.get(networkAddress(network, address)) ?? NO_INSTANCES,
     workloadAt: (network, address, namespace) => workloadAt(registry, network, address, namespace),

@@ -84,6 +84,7 @@ export {
   type StringMatch,
   type TcpKeepalive,
   type TcpRoute,
+  type TelemetrySpec,
   type TlsRoute,
   type TrafficPolicy,
   type Tunnel,

@@ -1,6 +1,7 @@
 /**
- * What proxies send about requests: spans by Zipkin's API, access logs and metrics by Envoy's gRPC services. A gateway
- * with an agent and a real Envoy; the receivers read only as much of the messages as the tests need.
+ * What proxies send about requests: spans by Zipkin's API, access logs and metrics by Envoy's gRPC services, and spans
+ * and logs to the receiver of the OpenTelemetry Collector. Gateways with agents and real Envoys; the other receivers
+ * read only as much of the messages as the tests need.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -10,16 +11,18 @@ import { before, test } from 'node:test';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { stringify } from 'yaml';
 import {
-  type Agent,
+  type Child,
   type EchoReply,
   eventually,
   exchange,
   request,
   startAgent,
+  startChild,
   startEcho,
   startTcpEcho,
   tempDir,
 } from '../harness/index.ts';
+import { buildReceiver, receiverUnavailable } from '../otlp/build.ts';
 import { endpoints, resource, service } from './support/config.ts';
 import { planMesh, startMesh } from './support/mesh.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
@@ -30,6 +33,7 @@ const HTTP = 7083;
 const BACKEND = 7483;
 const COLLECTOR = 7484;
 const SERVICES = 7485;
+const OTLP = 7487;
 const TCP = 7084;
 const TCP_BACKEND = 7486;
 
@@ -43,7 +47,8 @@ interface ZipkinSpan {
 
 const owner = suiteOwner();
 const address = planMesh();
-const zipkin = lazy<Agent>();
+const receiver = lazy<Child | undefined>();
+const withoutReceiver = (await receiverUnavailable()) ?? false;
 const spans: ZipkinSpan[] = [];
 /** Encoded messages that the gRPC services received, by the path of the method. */
 const received = new Map<string, Buffer[]>();
@@ -90,7 +95,7 @@ function gateway(name: string, at: string) {
   return resource('Gateway', name, { selector: { app: name }, servers });
 }
 
-before(async () => {
+async function startZipkin(): Promise<void> {
   const collector = createServer((incoming, response) => {
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -101,48 +106,80 @@ before(async () => {
   });
   collector.listen(COLLECTOR, address(31));
   owner.after(() => void collector.close());
-  const backend = await startEcho(owner, { name: 'backend', address: address(21), port: BACKEND });
-  await startTcpEcho(owner, { name: 'bytes', address: address(22), port: TCP_BACKEND });
-  await startServices();
-  const meshConfig = join(await tempDir(owner), 'mesh.yaml');
-  await writeFile(meshConfig, stringify({ enableEnvoyAccessLogService: true }));
-  const destination = { host: 'backend.default.svc.cluster.local' };
-  const mesh = await startMesh(owner, address, {
-    flags: ['--meshConfig', meshConfig],
-    files: {
-      mesh: [
-        service('backend', { ports: [{ name: 'http', port: BACKEND }] }),
-        endpoints('backend', [backend.address], [{ name: 'http', port: BACKEND }]),
-        service('bytes', { ports: [{ name: 'tcp', port: TCP_BACKEND }] }),
-        endpoints('bytes', [address(22)], [{ name: 'tcp', port: TCP_BACKEND }]),
-        gateway('zipkin', address(1)),
-        resource('VirtualService', 'all', {
-          hosts: ['*'],
-          gateways: ['zipkin'],
-          http: [{ match: [{ uri: { prefix: '/shop' } }], route: [{ destination }] }],
-          tcp: [{ route: [{ destination: { host: 'bytes.default.svc.cluster.local' } }] }],
-        }),
-      ],
+}
+
+/** The receiver of the OpenTelemetry Collector; what it prints is the value. */
+async function startReceiver(): Promise<Child | undefined> {
+  if (withoutReceiver !== false) return undefined;
+  const command = await buildReceiver();
+  const child = await startChild(owner, { name: 'OTLP receiver', command, args: [`${address(32)}:${OTLP}`] });
+  await eventually(() => assert.match(child.output(), /^ready$/m));
+  return child;
+}
+
+const destination = { host: 'backend.default.svc.cluster.local' };
+
+const DOCUMENTS = [
+  service('backend', { ports: [{ name: 'http', port: BACKEND }] }),
+  endpoints('backend', [address(21)], [{ name: 'http', port: BACKEND }]),
+  service('bytes', { ports: [{ name: 'tcp', port: TCP_BACKEND }] }),
+  endpoints('bytes', [address(22)], [{ name: 'tcp', port: TCP_BACKEND }]),
+  service('collector', { ports: [{ name: 'grpc', port: OTLP }] }),
+  endpoints('collector', [address(32)], [{ name: 'grpc', port: OTLP }]),
+  gateway('zipkin', address(1)),
+  gateway('otel', address(2)),
+  resource('VirtualService', 'all', {
+    hosts: ['*'],
+    gateways: ['zipkin', 'otel'],
+    http: [{ match: [{ uri: { prefix: '/shop' } }], route: [{ destination }] }],
+    tcp: [{ route: [{ destination: { host: 'bytes.default.svc.cluster.local' } }] }],
+  }),
+  {
+    ...resource('Telemetry', 'otel', {
+      selector: { matchLabels: { app: 'otel' } },
+      tracing: [{ providers: [{ name: 'spans' }], customTags: { tier: { literal: { value: 'gold' } } } }],
+      accessLogging: [{ providers: [{ name: 'records' }], filter: { expression: 'response.code >= 500' } }],
+    }),
+    apiVersion: 'telemetry.istio.io/v1alpha1',
+  },
+];
+
+const COLLECTED = { service: 'collector.default.svc.cluster.local', port: OTLP };
+const MESH = {
+  enableEnvoyAccessLogService: true,
+  extensionProviders: [
+    { name: 'spans', opentelemetry: COLLECTED },
+    {
+      name: 'records',
+      envoyOtelAls: { ...COLLECTED, logFormat: { text: '%REQ(:PATH)%', labels: { of: '%PROTOCOL%' } } },
     },
-  });
+  ],
+};
+
+before(async () => {
+  await startEcho(owner, { name: 'backend', address: address(21), port: BACKEND });
+  await startTcpEcho(owner, { name: 'bytes', address: address(22), port: TCP_BACKEND });
+  await Promise.all([startZipkin(), startServices()]);
+  receiver.set(await startReceiver());
+  const meshConfig = join(await tempDir(owner), 'mesh.yaml');
+  await writeFile(meshConfig, stringify(MESH));
+  const mesh = await startMesh(owner, address, { flags: ['--meshConfig', meshConfig], files: { mesh: DOCUMENTS } });
   const customTags = { tier: { literal: { value: 'gold' } }, user: { header: { name: 'x-user' } } };
   const tracing = { zipkin: { address: `${address(31)}:${COLLECTOR}` }, sampling: 0, customTags };
   const services = { address: `${address(31)}:${SERVICES}` };
-  zipkin.set(
-    await startAgent(owner, {
+  const common = { role: 'router', discoveryAddress: `127.0.0.1:${mesh.discovery().ports.grpc}` } as const;
+  const proxyConfig = { controlPlaneAuthPolicy: 'NONE', serviceCluster: 'front' };
+  await Promise.all([
+    startAgent(owner, {
+      ...common,
       name: 'zipkin',
-      role: 'router',
       address: address(1),
-      discoveryAddress: `127.0.0.1:${mesh.discovery().ports.grpc}`,
-      proxyConfig: {
-        controlPlaneAuthPolicy: 'NONE',
-        serviceCluster: 'front',
-        tracing,
-        envoyAccessLogService: services,
-        envoyMetricsService: services,
-      },
+      proxyConfig: { ...proxyConfig, tracing, envoyAccessLogService: services, envoyMetricsService: services },
     }),
-  );
+    ...(receiver.get() === undefined
+      ? []
+      : [startAgent(owner, { ...common, name: 'otel', address: address(2), proxyConfig })]),
+  ]);
 });
 
 async function call(last: number, path: string, headers: Readonly<Record<string, string>>): Promise<EchoReply> {
@@ -184,4 +221,31 @@ test('requests and connections are logged by gRPC, and metrics are sent', async 
   assert.match(names, /http_envoy_accesslog/);
   assert.match(names, /tcp_envoy_accesslog/);
   await receivedWith(METRICS, 'cluster_manager');
+});
+
+test('a Telemetry document sends spans and chosen log records of its workload to the receiver of an OpenTelemetry Collector', {
+  skip: withoutReceiver,
+}, async () => {
+  const traceId = '0af7651916cd43dd8448eb211c80319c';
+  const { headers } = await call(2, '/shop/cart', { traceparent: `00-${traceId}-b7ad6b7169203331-01` });
+  assert.match(String(headers.traceparent), new RegExp(`^00-${traceId}-[0-9a-f]{16}-01$`));
+  const lines = (signal: string) =>
+    receiver
+      .get()
+      ?.output()
+      .split('\n')
+      .filter((line) => line.startsWith(signal)) ?? [];
+  const span = await eventually(
+    () => lines('spans').find((line) => line.includes(traceId)) ?? assert.fail('no span of the trace'),
+  );
+  assert.match(span, /"key":"service.name","value":\{"stringValue":"front"\}/);
+  assert.match(span, new RegExp(`"name":"(?:router )?backend.default.svc.cluster.local:${BACKEND}/shop\\*`));
+  assert.match(span, /"key":"tier","value":\{"stringValue":"gold"\}/);
+  const failed = await request({ address: address(2), port: HTTP, path: '/shop/failing?status=503' });
+  assert.equal(failed.status, 503);
+  const record = await eventually(
+    () => lines('logs').find((line) => line.includes('/shop/failing')) ?? assert.fail('no record of the failure'),
+  );
+  assert.match(record, /"key":"of","value":\{"stringValue":"HTTP\/1.1"\}/);
+  assert.ok(!lines('logs').some((line) => line.includes('/shop/cart')));
 });

@@ -19,10 +19,11 @@ import { proxyNode, readResources } from './input.ts';
 import { CLUSTER_SLOTS } from './random-mesh-clusters.ts';
 import { OWNER_SLOTS } from './random-mesh-owners.ts';
 import { BASIC_SLOTS, KEYS_URI } from './random-mesh-slots.ts';
+import { TELEMETRY_PROVIDERS, TELEMETRY_SLOTS } from './random-mesh-telemetry.ts';
 import { WIDE_SLOTS } from './random-mesh-wide-slots.ts';
 
 const FORMS: readonly (readonly AnyResource[])[] = [
-  ...[...BASIC_SLOTS, ...WIDE_SLOTS, ...CLUSTER_SLOTS, ...OWNER_SLOTS].map((forms) =>
+  ...[...BASIC_SLOTS, ...WIDE_SLOTS, ...CLUSTER_SLOTS, ...OWNER_SLOTS, ...TELEMETRY_SLOTS].map((forms) =>
     readResources(
       'random-mesh.ts',
       forms.map((form) => parse(form) as unknown),
@@ -34,7 +35,10 @@ const FORMS: readonly (readonly AnyResource[])[] = [
 ];
 
 /** The external authorizer of policies: a service with two forms of ports, one of which has the provider's port. */
-const PROVIDERS = [{ name: 'asked', envoyExtAuthzGrpc: { service: 'api.b.svc.cluster.local', port: 90 } }];
+const PROVIDERS = [
+  { name: 'asked', envoyExtAuthzGrpc: { service: 'api.b.svc.cluster.local', port: 90 } },
+  ...TELEMETRY_PROVIDERS,
+];
 
 /** Possible mesh configurations; the mesh starts with the first. */
 export const MESHES: readonly MeshConfig[] = [
@@ -42,6 +46,7 @@ export const MESHES: readonly MeshConfig[] = [
   { outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } },
   { protocolDetectionTimeout: '3s', connectTimeout: '4s', enableAutoMtls: false },
   { trustedConfigNamespaces: ['d'] },
+  { defaultProviders: { tracing: ['records'], accessLogging: ['log'] }, defaultConfig: { tracing: { sampling: 9 } } },
   { defaultServiceExportTo: ['.'], defaultVirtualServiceExportTo: ['.'], defaultDestinationRuleExportTo: ['.'] },
 ].map((fields) => meshConfig({ ...fields, extensionProviders: PROVIDERS }));
 
@@ -61,7 +66,13 @@ export const NODES: readonly ProxyNode[] = [
     locality: 'r1/z1',
     sds: true,
   }),
-  proxyNode('client', { type: 'sidecar', address: '10.0.9.9', namespace: 'c', locality: 'r1/z1' }),
+  proxyNode('client', {
+    type: 'sidecar',
+    address: '10.0.9.9',
+    namespace: 'c',
+    locality: 'r1/z1',
+    tracing: { sampling: 3 },
+  }),
   proxyNode('discovering', { address: '10.0.9.7', namespace: 'a', locality: 'r1/z1', discoversVirtualHosts: true }),
   proxyNode('other-discovering', { address: '10.0.9.6', namespace: 'd', discoversVirtualHosts: true }),
   proxyNode('repeating', { address: '10.0.9.5', namespace: 'c', locality: 'r1/z1', shortEndpointNames: true }),

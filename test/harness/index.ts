@@ -35,7 +35,7 @@ export { type Echo, type EchoReply, exchange, startEcho, startEchoIn, startTcpEc
 export { type Envoy, type EnvoyOptions, envoyPath, oldestEnvoyPath, startEnvoy, validateBootstrap } from './envoy.ts';
 export { type EventuallyOptions, eventually, GiveUp } from './eventually.ts';
 export { freePort, freePorts, tempDir } from './files.ts';
-export { GO_ENVIRONMENT, goCommand, goVersion } from './go.ts';
+export { buildGoProgram, GO_ENVIRONMENT, goCommand, goUnavailable, goVersion } from './go.ts';
 export { type RequestOptions, type Response, request } from './http.ts';
 export {
   canOwnNetwork,

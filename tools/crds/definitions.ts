@@ -57,6 +57,7 @@ const PRESENTATION: Readonly<Record<MeshKind, { readonly description: string; re
       ],
     },
     Sidecar: { description: 'What the proxies of workloads listen on and may reach.', columns: [] },
+    Telemetry: { description: 'Spans and access logs of workloads.', columns: [] },
     VirtualService: {
       description: 'Where requests and connections to a host go.',
       columns: [

@@ -31,6 +31,7 @@ export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
 export const HTTP_GRPC_ACCESS_LOG = 'envoy.access_loggers.http_grpc';
 export const TCP_GRPC_ACCESS_LOG = 'envoy.access_loggers.tcp_grpc';
 export const OPENTELEMETRY_ACCESS_LOG = 'envoy.access_loggers.open_telemetry';
+export const CEL_LOG_FILTER = 'envoy.access_loggers.extension_filters.cel';
 export const ZIPKIN_TRACER = 'envoy.tracers.zipkin';
 export const OPENTELEMETRY_TRACER = 'envoy.tracers.opentelemetry';
 export const DATADOG_TRACER = 'envoy.tracers.datadog';
@@ -65,6 +66,7 @@ export const ASKED_EXTENSIONS = [
   HTTP_GRPC_ACCESS_LOG,
   TCP_GRPC_ACCESS_LOG,
   OPENTELEMETRY_ACCESS_LOG,
+  CEL_LOG_FILTER,
   ZIPKIN_TRACER,
   OPENTELEMETRY_TRACER,
   DATADOG_TRACER,

@@ -11,7 +11,7 @@ import { type Labels, labelsMatch } from '../common/labels.ts';
 import { compareCreated, compareText } from '../common/order.ts';
 import type { ChangeSet, ModelSettings, WorkloadPolicies, WorkloadSelection } from '../types/types.ts';
 
-const KINDS = ['RequestAuthentication', 'AuthorizationPolicy', 'EnvoyFilter'] as const;
+const KINDS = ['RequestAuthentication', 'AuthorizationPolicy', 'EnvoyFilter', 'Telemetry'] as const;
 type PolicyKind = (typeof KINDS)[number];
 
 interface Selecting {
@@ -29,7 +29,12 @@ type NamespacePolicies = Readonly<Record<PolicyKind, readonly Selecting[]>>;
 /** Namespace → its policies, oldest first. */
 export type PolicyTable = PMap<NamespacePolicies>;
 
-const NO_POLICIES: NamespacePolicies = { RequestAuthentication: [], AuthorizationPolicy: [], EnvoyFilter: [] };
+const NO_POLICIES: NamespacePolicies = {
+  RequestAuthentication: [],
+  AuthorizationPolicy: [],
+  EnvoyFilter: [],
+  Telemetry: [],
+};
 
 export const EMPTY_POLICIES: PolicyTable = PMap.empty();
 
@@ -101,7 +106,12 @@ function selectionsOf(policy: Policy): Selecting[] {
   const { created } = policy.meta;
   const of = { key: keyOf(policy), ...(created !== undefined && { created }) };
   const targets = targetsOf(policy);
-  if (targets.length === 0) return [{ ...of, selector: selectorOf(policy) ?? {} }];
+  if (targets.length === 0) {
+    const selector = selectorOf(policy) ?? {};
+    // In the root namespace, a Telemetry document with a selector is one for workloads there.
+    const own = policy.kind === 'Telemetry' && Object.keys(selector).length > 0;
+    return [{ ...of, selector, ...(own && { ownNamespaceOnly: true }) }];
+  }
   const gateways = targets.filter(
     ({ group, kind, namespace = '' }) =>
       group === GATEWAY_GROUP && kind === 'Gateway' && (namespace === '' || namespace === policy.meta.namespace),
@@ -130,6 +140,19 @@ export function policiesOf(state: PolicySources, namespace: string, labels: Labe
 /** The EnvoyFilters for a workload: the mesh's first, then its namespace's, oldest first. */
 export function envoyFiltersOf(state: PolicySources, namespace: string, labels: Labels): readonly ResourceKey[] {
   return selectedOf(state, 'EnvoyFilter', namespace, labels);
+}
+
+/**
+ * The Telemetry documents for a workload, from the widest to the narrowest scope: at most one of the root namespace, of
+ * the workload's namespace, and with a selector or target there. The oldest counts.
+ */
+export function telemetryOf(state: PolicySources, namespace: string, labels: Labels): readonly ResourceKey[] {
+  const { rootNamespace } = state.settings;
+  const documents = (owner: string) => (state.policies.get(owner) ?? NO_POLICIES).Telemetry;
+  const isWide = ({ selector }: Selecting): boolean => Object.keys(selector).length === 0;
+  const wide = [...new Set([rootNamespace, namespace])].map((owner) => documents(owner).find(isWide));
+  const narrow = documents(namespace).find((each) => !isWide(each) && labelsMatch(each.selector, labels));
+  return [...wide, narrow].flatMap((found) => found?.key ?? []);
 }
 
 function selectedOf(state: PolicySources, kind: PolicyKind, namespace: string, labels: Labels): ResourceKey[] {

@@ -61,6 +61,7 @@ export const CONFIG_KINDS = [
   'RequestAuthentication',
   'Secret',
   'Sidecar',
+  'Telemetry',
   'VirtualService',
 ] as const satisfies readonly Kind[];
 
@@ -109,6 +110,8 @@ export interface Snapshot extends MeshSnapshot {
   policiesOf(namespace: string, labels: Readonly<Record<string, string>>): WorkloadPolicies;
   /** The EnvoyFilters for a workload with these labels: the root namespace's first, each namespace's oldest first. */
   envoyFiltersOf(namespace: string, labels: Readonly<Record<string, string>>): readonly ResourceKey[];
+  /** The Telemetry documents for a workload, from the widest scope to the narrowest. */
+  telemetryOf(namespace: string, labels: Readonly<Record<string, string>>): readonly ResourceKey[];
   /**
    * Services of one host name that are in force (beside an orchestrator Service no ServiceEntry is): oldest first, then
    * by namespace.

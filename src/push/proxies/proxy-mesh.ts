@@ -14,7 +14,7 @@ import {
   type Snapshot,
   statedNetworks,
 } from '../../model/index.ts';
-import type { Resource } from '../../resources/index.ts';
+import type { Resource, ResourceKey } from '../../resources/index.ts';
 import { placementText } from './envoy-filters.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -132,6 +132,11 @@ export class ProxyMesh {
   policiesOf(namespace: string, labels: Labels): ReturnType<Snapshot['policiesOf']> {
     note(policiesOf(workloadText({ namespace, labels })));
     return this.#snapshot.policiesOf(namespace, labels);
+  }
+
+  telemetryOf(namespace: string, labels: Labels): readonly ResourceKey[] {
+    note(policiesOf(workloadText({ namespace, labels })));
+    return this.#snapshot.telemetryOf(namespace, labels);
   }
 
   envoyFiltersOf(workload: LabelledWorkload): readonly Resource<'EnvoyFilter'>[] {

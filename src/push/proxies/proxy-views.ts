@@ -79,6 +79,12 @@ function endpointNamesFor(node: ProxyNode): EndpointNames {
   return node.shortEndpointNames ? 'short' : 'cluster';
 }
 
+/** What is read of a proxy for its spans and access logs. */
+function telemetryOf(mesh: ProxyMesh, node: ProxyNode): Pick<OutboundView, 'tracing' | 'telemetry'> {
+  const telemetry = mesh.telemetryOf(node.namespace, node.labels);
+  return { ...(node.tracing && { tracing: node.tracing }), ...(telemetry.length > 0 && { telemetry }) };
+}
+
 type EnvoyFilters = ReturnType<ProxyMesh['envoyFiltersOf']>;
 
 function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: EnvoyFilters): OutboundView {
@@ -94,7 +100,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
-    ...(node.tracing && { tracing: node.tracing }),
+    ...telemetryOf(mesh, node),
     ...(cluster !== undefined && { cluster }),
     ...dnsOf(mesh, node),
     ...patchesFor(filters, node, 'outbound'),
@@ -163,7 +169,7 @@ function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: E
     policies: mesh.policiesOf(node.namespace, node.labels),
     addresses: node.interception === 'NONE' ? node.addresses : [],
     capabilities: capabilitiesOf(node),
-    ...(node.tracing && { tracing: node.tracing }),
+    ...telemetryOf(mesh, node),
     ...patchesFor(filters, node, 'inbound'),
   };
 }
@@ -225,7 +231,7 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
     families: familiesOfNode(node.addresses),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
-    ...(node.tracing && { tracing: node.tracing }),
+    ...telemetryOf(mesh, node),
     ...patchesFor(mesh.envoyFiltersOf(node), node, 'gateway'),
   };
 }

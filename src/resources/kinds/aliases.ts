@@ -2,7 +2,7 @@
  * The single place for the names under which existing meshes write what meshd defines itself.
  *
  * - API groups: `networking.istio.io` and `security.istio.io`, in all their versions, mean
- *   `networking.mesh.io/v1alpha3` and `security.mesh.io/v1beta1`.
+ *   `networking.mesh.io/v1alpha3`, `security.mesh.io/v1beta1` and `telemetry.mesh.io/v1`.
  * - Keys of labels and annotations: the bare keys `istio`, `istio-injection`, `istio-locality`, and every key whose
  *   domain is `istio.io` or ends in `.istio.io`, have a twin with `mesh` in place of `istio` (`istio: ingressgateway`
  *   is `mesh: ingressgateway`; `security.istio.io/tlsMode` is `security.mesh.io/tlsMode`).
@@ -29,6 +29,7 @@ import {
 
 const NETWORKING_API = 'networking.mesh.io/v1alpha3';
 const SECURITY_API = 'security.mesh.io/v1beta1';
+const TELEMETRY_API = 'telemetry.mesh.io/v1';
 const SERVICE_API_GROUP = 'gateway.networking.k8s.io';
 
 const SECURITY: ReadonlySet<Kind> = new Set(SECURITY_KINDS);
@@ -41,7 +42,8 @@ const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set([
   'Node',
 ]);
 /** Versions in which the field's meshes have served these kinds. */
-const MESH_VERSIONS: ReadonlySet<string> = new Set(['v1alpha3', 'v1beta1', 'v1']);
+const MESH_VERSIONS: readonly string[] = ['v1alpha3', 'v1beta1', 'v1'];
+const TELEMETRY_VERSIONS: readonly string[] = ['v1', 'v1alpha1'];
 
 /** Label with which a workload announces that it accepts mesh mutual TLS. */
 const TLS_MODE = 'security.mesh.io/tlsMode';
@@ -69,8 +71,8 @@ export function apiVersionsOf(kind: Kind): readonly string[] {
   if (SERVICE_API.has(kind)) {
     return [`${SERVICE_API_GROUP}/v1`, ...(SERVED_AS_BETA.has(kind) ? [`${SERVICE_API_GROUP}/v1beta1`] : [])];
   }
-  const [canonical, group] = SECURITY.has(kind) ? [SECURITY_API, 'security'] : [NETWORKING_API, 'networking'];
-  const all = ['mesh.io', 'istio.io'].flatMap((domain) => [...MESH_VERSIONS].map((v) => `${group}.${domain}/${v}`));
+  const { canonical, group, versions } = meshApiOf(kind);
+  const all = ['mesh.io', 'istio.io'].flatMap((domain) => versions.map((v) => `${group}.${domain}/${v}`));
   return [canonical, ...all.filter((version) => version !== canonical)];
 }
 
@@ -80,6 +82,13 @@ export function typeUrlOf(kind: MeshKind | CoreKind): string {
   const service = group.slice(0, Math.max(0, group.indexOf('.')));
   const package_ = group.endsWith('.mesh.io') ? `mesh.${service}` : `k8s.io.api.${service === '' ? 'core' : service}`;
   return `type.googleapis.com/${package_}.${version}.${kind}`;
+}
+
+function meshApiOf(kind: Kind): { canonical: string; group: string; versions: readonly string[] } {
+  if (kind === 'Telemetry') return { canonical: TELEMETRY_API, group: 'telemetry', versions: TELEMETRY_VERSIONS };
+  return SECURITY.has(kind)
+    ? { canonical: SECURITY_API, group: 'security', versions: MESH_VERSIONS }
+    : { canonical: NETWORKING_API, group: 'networking', versions: MESH_VERSIONS };
 }
 
 /** The `kind` that documents of a kind have: two API groups have a `Gateway`. */

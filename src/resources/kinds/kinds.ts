@@ -10,6 +10,7 @@ export const MESH_KINDS = [
   'RequestAuthentication',
   'ServiceEntry',
   'Sidecar',
+  'Telemetry',
   'VirtualService',
   'WorkloadEntry',
   'WorkloadGroup',

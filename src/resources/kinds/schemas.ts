@@ -12,6 +12,7 @@ import { ingress, ingressClass } from '../schema/ingress.ts';
 import { authorizationPolicy, jsonWebKeySet, peerAuthentication, requestAuthentication } from '../schema/security.ts';
 import { serviceEntry, workloadEntry } from '../schema/service-entry.ts';
 import { sidecar } from '../schema/sidecar.ts';
+import { telemetry } from '../schema/telemetry.ts';
 import { virtualService } from '../schema/virtual-service.ts';
 import { workloadGroup } from '../schema/workload-group.ts';
 import type { Kind } from './kinds.ts';
@@ -25,6 +26,7 @@ export const SCHEMAS = {
   RequestAuthentication: requestAuthentication,
   ServiceEntry: serviceEntry,
   Sidecar: sidecar,
+  Telemetry: telemetry,
   VirtualService: virtualService,
   WorkloadEntry: workloadEntry,
   WorkloadGroup: workloadGroup,
@@ -123,6 +125,7 @@ export type {
 } from '../schema/security.ts';
 export type { ServiceEntrySpec, WorkloadEntrySpec } from '../schema/service-entry.ts';
 export type { SidecarEgress, SidecarIngress, SidecarSpec } from '../schema/sidecar.ts';
+export type { TelemetrySpec } from '../schema/telemetry.ts';
 export type { ClientTlsSettings, ServerTlsSettings } from '../schema/tls-settings.ts';
 export type {
   CorsPolicy,

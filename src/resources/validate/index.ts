@@ -14,6 +14,7 @@ import { validateBackendTlsPolicy, validateKubernetesGateway, validateRoute } fr
 import { validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
 import { validateSidecar } from './sidecar.ts';
+import { validateTelemetry } from './telemetry.ts';
 import { errorList, type ValidationErrors } from './validation-errors.ts';
 import { validateVirtualService } from './virtual-service.ts';
 import { validateWorkloadGroup } from './workload-group.ts';
@@ -29,6 +30,7 @@ const VALIDATORS: Validators = {
   RequestAuthentication: validateRequestAuthentication,
   ServiceEntry: validateServiceEntry,
   Sidecar: validateSidecar,
+  Telemetry: validateTelemetry,
   VirtualService: validateVirtualService,
   WorkloadEntry: validateWorkloadEntry,
   WorkloadGroup: validateWorkloadGroup,

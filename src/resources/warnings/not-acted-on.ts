@@ -44,6 +44,7 @@ const FINDERS: Finders = {
             message: 'not supported in this version: unknown traffic goes to its own destination',
           },
         ],
+  Telemetry: (content) => [...waypointTargets(content), ...unservedTelemetry(content)],
   VirtualService: ({ http = [] }) =>
     http.flatMap(({ delegate }, index) =>
       delegate === undefined
@@ -56,6 +57,19 @@ const FINDERS: Finders = {
           ],
     ),
 };
+
+function unservedTelemetry({ tracing = [], metrics = [] }: ContentOf<'Telemetry'>): ValidationError[] {
+  const fields = ['useRequestIdForTraceSampling', 'enableIstioTags'] as const;
+  const message = 'not supported in this version: it has no effect';
+  return [
+    ...tracing.flatMap((entry, index) =>
+      fields
+        .filter((field) => entry[field] !== undefined)
+        .map((field) => ({ path: ['tracing', index, field], message })),
+    ),
+    ...(metrics.length > 0 ? [{ path: ['metrics'], message }] : []),
+  ];
+}
 
 function isTls(protocol: string | undefined): boolean {
   return ['HTTPS', 'TLS'].includes(protocol?.toUpperCase() ?? '');

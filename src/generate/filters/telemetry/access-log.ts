@@ -4,6 +4,7 @@ import { envoy, type google, type opentelemetry } from '../../../protobuf/index.
 import { API_VERSION_V3 } from '../../common/index.ts';
 import {
   type AskedExtension,
+  CEL_LOG_FILTER,
   FILE_ACCESS_LOG,
   HTTP_GRPC_ACCESS_LOG,
   hasExtension,
@@ -61,7 +62,10 @@ const DEFAULT_TEXT = [
 ].join(' ');
 
 /** What one logger writes, and where to; plain data that is compared as a whole. */
-export type LogPlan = FileLog | ServiceLog | OpenTelemetryLog;
+export type LogPlan = (FileLog | ServiceLog | OpenTelemetryLog) & {
+  /** An expression of CEL that is true for what is logged; absent: everything is. */
+  readonly only?: string;
+};
 
 export interface FileLog {
   readonly to: 'file';
@@ -106,6 +110,16 @@ export function accessLog(
   of: ServiceLog['of'],
   view: ProxyCapabilities,
 ): envoy.config.accesslog.v3.AccessLog.Input | undefined {
+  const logger = loggerOf(plan, of, view);
+  return logger === undefined || plan.only === undefined ? logger : { ...logger, filter: celFilter(plan.only) };
+}
+
+function celFilter(expression: string): envoy.config.accesslog.v3.AccessLogFilter.Input {
+  const { ExpressionFilter } = envoy.extensions.access_loggers.filters.cel.v3;
+  return { extensionFilter: typedConfig(CEL_LOG_FILTER, ExpressionFilter, { expression }) };
+}
+
+function loggerOf(plan: LogPlan, of: ServiceLog['of'], view: ProxyCapabilities): TypedConfig | undefined {
   switch (plan.to) {
     case 'file':
       return fileLog(plan, view);

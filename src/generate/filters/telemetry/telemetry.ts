@@ -1,14 +1,16 @@
 /**
- * Access logs and spans of a view's listeners: what the mesh configuration and the proxy's own configuration say. One
- * object for equal results, so that other results can be cached by it.
+ * Access logs and spans of a view's listeners: what the mesh configuration, Telemetry documents and the proxy's own
+ * configuration say. One object for equal results, so that other results can be cached by it.
  */
 import type { OwnTracing } from '../../../core/tracing.ts';
 import type { envoy } from '../../../protobuf/index.ts';
+import type { TelemetrySpec } from '../../../resources/index.ts';
 import { scopeOfView } from '../../common/index.ts';
 import type { MeshReader } from '../../reads/index.ts';
 import type { Capabilities, EnvoyView } from '../../types.ts';
-import { sharedCapabilities } from '../extensions.ts';
+import { CEL_LOG_FILTER, hasExtension, sharedCapabilities } from '../extensions.ts';
 import { accessLog, type LogPlan } from './access-log.ts';
+import { type Direction, loggersOf, spansOf } from './documents.ts';
 import { logOf, meshLogs } from './log-providers.ts';
 import { providerNamed } from './providers.ts';
 import { type TracingPlan, tracerOf, tracingMessage } from './tracing.ts';
@@ -77,15 +79,29 @@ function planned(snapshot: MeshReader, view: EnvoyView): Planned {
 
 function logPlans(snapshot: MeshReader, view: EnvoyView, problems: string[]): LogPlan[] {
   const { mesh } = snapshot;
-  const names = mesh.defaultProviders.accessLogging ?? [];
-  if (names.length === 0) return meshLogs(mesh);
-  return names.flatMap((name) => {
+  return loggersOf(mesh, documentsOf(snapshot, view), directionOf(view)).flatMap(({ provider: name, only }) => {
+    if (only !== undefined && !hasExtension(view, CEL_LOG_FILTER)) {
+      problems.push(`no access log: the proxy's Envoy has no ${CEL_LOG_FILTER}`);
+      return [];
+    }
+    const condition = only !== undefined && { only };
+    if (name === undefined) return meshLogs(mesh).map((log) => ({ ...log, ...condition }));
     const provider = providerNamed(mesh, name);
     const log = 'problem' in provider ? provider : logOf(scopeOfView(snapshot, view), provider);
-    if (!('problem' in log)) return [log];
+    if (!('problem' in log)) return [{ ...log, ...condition }];
     problems.push(`no access log: ${log.problem}`);
     return [];
   });
+}
+
+/** Gateways are clients of the services behind them. */
+function directionOf({ part }: EnvoyView): Direction {
+  return part === 'inbound' ? 'SERVER' : 'CLIENT';
+}
+
+function documentsOf(snapshot: MeshReader, { telemetry = [] }: EnvoyView): TelemetrySpec[] {
+  const documents = snapshot.resources('Telemetry');
+  return telemetry.flatMap((key) => documents.get(key)?.content ?? []);
 }
 
 /** Tags without those that the proxy's Envoy does not know: it would refuse the listener. */
@@ -104,24 +120,29 @@ function usableTags(
 
 function tracingPlan(snapshot: MeshReader, view: EnvoyView, problems: string[]): TracingPlan | undefined {
   const { mesh, settings } = snapshot;
-  if (!mesh.enableTracing) return undefined;
   const own = view.tracing ?? mesh.defaultConfig.tracing;
-  const [name] = mesh.defaultProviders.tracing ?? [];
-  if (own === undefined && name === undefined) return undefined;
-  const { sampling = settings.traceSampling, maxPathTagLength } = own ?? {};
-  const customTags = usableTags(own?.customTags, view, problems);
+  const asked = spansOf(mesh, documentsOf(snapshot, view), directionOf(view));
+  const wanted = asked.written || (mesh.enableTracing && (own !== undefined || asked.provider !== undefined));
+  if (!wanted || asked.disabled) return undefined;
+  const { maxPathTagLength } = own ?? {};
+  const customTags = usableTags(asked.customTags ?? own?.customTags, view, problems);
   const shape: TracingPlan = {
-    sampling,
+    sampling: asked.sampling ?? own?.sampling ?? settings.traceSampling,
     ...(maxPathTagLength !== undefined && { maxPathTagLength }),
     ...(customTags !== undefined && { customTags }),
+    ...(asked.propagates === false && usablePropagation(view, problems)),
     ...(view.part === 'gateway' && { isGateway: true }),
   };
-  if (name === undefined) return shape;
-  const provider = providerNamed(mesh, name);
+  if (asked.provider === undefined) return shape;
+  const provider = providerNamed(mesh, asked.provider);
   const tracer = 'problem' in provider ? provider : tracerOf(view, scopeOfView(snapshot, view), provider);
-  if ('problem' in tracer) {
-    problems.push(`no spans: ${tracer.problem}`);
-    return undefined;
-  }
-  return { ...shape, tracer };
+  if (!('problem' in tracer)) return { ...shape, tracer };
+  problems.push(`no spans: ${tracer.problem}`);
+  return undefined;
+}
+
+function usablePropagation({ capabilities }: EnvoyView, problems: string[]): Pick<TracingPlan, 'propagates'> {
+  if (capabilities.fieldsOf140 === true) return { propagates: false };
+  problems.push("disableContextPropagation has no effect: the proxy's Envoy cannot leave out the headers of traces");
+  return {};
 }

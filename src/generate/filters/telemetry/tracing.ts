@@ -47,6 +47,8 @@ export interface TracingPlan {
   readonly sampling: number;
   readonly maxPathTagLength?: number;
   readonly customTags?: OwnTracing['customTags'];
+  /** Set where requests are not to carry the trace on. */
+  readonly propagates?: false;
   /** Set where the proxy is a station of its own: its span has a child for the request that it sends. */
   readonly isGateway?: true;
 }
@@ -70,7 +72,14 @@ export function tracerOf(
   return 'problem' in collector ? collector : { kind, provider, collector };
 }
 
-export function tracingMessage({ tracer, sampling, maxPathTagLength, customTags, isGateway }: TracingPlan): Message {
+export function tracingMessage({
+  tracer,
+  sampling,
+  maxPathTagLength,
+  customTags,
+  isGateway,
+  propagates,
+}: TracingPlan): Message {
   const tags = customTagMessages(customTags ?? {});
   const spawns = tracer !== undefined && (isGateway === true || tracer.kind === 'skywalking');
   const longest = maxTagLength(tracer) ?? maxPathTagLength;
@@ -80,6 +89,7 @@ export function tracingMessage({ tracer, sampling, maxPathTagLength, customTags,
     ...(longest !== undefined && { maxPathTagLength: { value: longest } }),
     ...(tags.length > 0 && { customTags: tags }),
     ...(tracer !== undefined && { provider: providerMessage(tracer) }),
+    ...(propagates === false && { noContextPropagation: true }),
     ...(spawns && { spawnUpstreamSpan: { value: true } }),
   };
 }
