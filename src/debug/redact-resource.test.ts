@@ -200,26 +200,32 @@ const PLAIN = `
   destination.subset distribute[].from egressProxy.host egressProxy.subset egress[].bind egress[].hosts[]
   endpoints[].address endpoints[].addresses[] endpoints[].hostname endpoints[].labels{} endpoints[].locality
   endpoints[].network endpoints[].nodeName endpoints[].serviceAccount endpoints[].topology{} endpoints[].zone
-  exportTo[] extensionRef.group extensionRef.kind extensionRef.name extensionRef.namespace failover[].from
-  failover[].to filters[].type fromHeaders[].name fromHeaders[].prefix from[].group from[].kind from[].namespace
-  gatewayClassName gateways[] grpc.service host hostnames[] hosts[] http.idleTimeout httpCookie.name httpCookie.path
+  environment.defaultValue environment.name exportTo[] extensionRef.group extensionRef.kind extensionRef.name
+  extensionRef.namespace failover[].from
+  failover[].to filter.expression filters[].type formatter.value fromHeaders[].name fromHeaders[].prefix from[].group
+  from[].kind from[].namespace
+  gatewayClassName gateways[] grpc.service header.defaultValue header.name host hostnames[] hosts[] http.idleTimeout
+  httpCookie.name httpCookie.path
   httpCookie.ttl http[].name http[].timeout httpGet.host httpGet.scheme infrastructure.annotations{}
   infrastructure.labels{} ingressClassName ingress[].bind ingress[].defaultEndpoint ingress[].hostname ingress[].ip
   initContainers[].name jwtRules[].audiences[] jwtRules[].fromCookies[] jwtRules[].fromParams[]
   jwtRules[].outputPayloadToHeader jwtRules[].spaceDelimitedClaims[] jwtRules[].timeout kinds[].group kinds[].kind
-  labels{} listeners[].hostname listeners[].name listeners[].protocol loadBalancer.warmupDurationSecs locality
+  labels{} listeners[].hostname listeners[].name listeners[].protocol literal.value loadBalancer.warmupDurationSecs
+  locality
   localityLbSetting.failoverPriority[] matchExpressions[].key matchExpressions[].operator matchExpressions[].values[]
   match[].destinationSubnets[] match[].gateways[] match[].name match[].sniHosts[] match[].sourceLabels{}
   match[].sourceNamespace match[].sourceSubnet match[].statPrefix matches[].method metadata.annotations{}
-  metadata.labels{} method.exact method.method method.prefix method.regex method.service method.type mirror.host
+  metadata.labels{} method.exact method.method method.prefix method.regex method.service method.type
+  metrics[].reportingInterval mirror.host
   mirror.subset namespaces.from network notReadyAddresses[].hostname notReadyAddresses[].ip
   notReadyAddresses[].nodeName operation.hosts[] operation.methods[] operation.notHosts[] operation.notMethods[]
   operation.notPaths[] operation.notPorts[] operation.paths[] operation.ports[] outlierDetection.baseEjectionTime
-  outlierDetection.interval outputClaimToHeaders[].claim outputClaimToHeaders[].header parametersRef.group
+  outlierDetection.interval outputClaimToHeaders[].claim outputClaimToHeaders[].header overrides[]{}
+  parametersRef.group
   parametersRef.kind parametersRef.name parametersRef.namespace parentRefs[].group parentRefs[].kind parentRefs[].name
   parentRefs[].namespace parentRefs[].sectionName path.replaceFullPath path.replacePrefixMatch path.type path.value
   paths[].path podIPs[].ip port.name port.protocol ports[].appProtocol ports[].name ports[].protocol
-  ports[].targetPort provider.name redirect.authority redirect.scheme redirect.uri request.remove[]
+  ports[].targetPort provider.name providers[].name redirect.authority redirect.scheme redirect.uri request.remove[]
   requestHeaderModifier.remove[] requestRedirect.hostname requestRedirect.scheme resource.kind resource.name
   response.remove[] responseHeaderModifier.remove[] retries.backoff retries.perTryTimeout retries.retryOn
   retry.backoff rewrite.authority rewrite.uri rules[].host rules[].name scheme.exact scheme.prefix scheme.regex

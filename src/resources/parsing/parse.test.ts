@@ -104,7 +104,7 @@ test('a kind that is not read has a reason when it looks as if it were meant for
     ['v2', 'Service', /expected apiVersion v1 for Service/],
     ['discovery.k8s.io/v2', 'EndpointSlice', /expected apiVersion discovery.k8s.io\/v1/],
     ['networkin.istio.io/v1', 'VirtualService', /expected apiVersion networking.mesh.io\/v1alpha3/],
-    ['telemetry.istio.io/v1', 'Telemetry', /not supported/],
+    ['telemetry.istio.io/v1', 'Metering', /not supported/],
     ['install.mesh.io/v1', 'Operator', /not supported/],
     ['notistio.io/v1', 'Operator', undefined],
     ['extensions/v1beta1', 'Ingress', /expected apiVersion networking.k8s.io\/v1/],

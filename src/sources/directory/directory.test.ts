@@ -63,12 +63,12 @@ test('a file in place of the directory is reported, and what the directory gave 
 test('documents of kinds that are not read are reported once', async (context) => {
   const other = (kind: string) => `apiVersion: telemetry.istio.io/v1\nkind: ${kind}\nmetadata: {name: x}\n`;
   const { dir, is, warnings } = await follow(context, (at) =>
-    writeFile(join(at, 'a.yaml'), `${service('a')}---\n${other('Telemetry')}---\n${other('Telemetry')}`),
+    writeFile(join(at, 'a.yaml'), `${service('a')}---\n${other('Metering')}---\n${other('Metering')}`),
   );
   await is({ a: 80 });
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0] ?? '', /2 documents of telemetry.istio.io\/v1 Telemetry \(the first is .*a.yaml:6\)/);
-  await writeFile(join(dir, 'a.yaml'), `${service('a', 81)}---\n${other('Telemetry')}---\n${other('Other')}`);
+  assert.match(warnings[0] ?? '', /2 documents of telemetry.istio.io\/v1 Metering \(the first is .*a.yaml:6\)/);
+  await writeFile(join(dir, 'a.yaml'), `${service('a', 81)}---\n${other('Metering')}---\n${other('Other')}`);
   await is({ a: 81 });
   assert.equal(warnings.length, 2);
   assert.match(warnings[1] ?? '', /1 document of telemetry.istio.io\/v1 Other/);
