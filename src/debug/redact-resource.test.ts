@@ -216,11 +216,11 @@ const PLAIN = `
   match[].destinationSubnets[] match[].gateways[] match[].name match[].sniHosts[] match[].sourceLabels{}
   match[].sourceNamespace match[].sourceSubnet match[].statPrefix matches[].method metadata.annotations{}
   metadata.labels{} method.exact method.method method.prefix method.regex method.service method.type
-  metrics[].reportingInterval mirror.host
+  metrics[].overrides[]{} metrics[].reportingInterval mirror.host
   mirror.subset namespaces.from network notReadyAddresses[].hostname notReadyAddresses[].ip
   notReadyAddresses[].nodeName operation.hosts[] operation.methods[] operation.notHosts[] operation.notMethods[]
   operation.notPaths[] operation.notPorts[] operation.paths[] operation.ports[] outlierDetection.baseEjectionTime
-  outlierDetection.interval outputClaimToHeaders[].claim outputClaimToHeaders[].header overrides[]{}
+  outlierDetection.interval outputClaimToHeaders[].claim outputClaimToHeaders[].header
   parametersRef.group
   parametersRef.kind parametersRef.name parametersRef.namespace parentRefs[].group parentRefs[].kind parentRefs[].name
   parentRefs[].namespace parentRefs[].sectionName path.replaceFullPath path.replacePrefixMatch path.type path.value
