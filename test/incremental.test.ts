@@ -47,7 +47,7 @@ const EVERYTHING: UnitSelection = {
 const PLACEMENTS: readonly Placement[] = [
   DEFAULT_PLACEMENT,
   { network: 'n2', locality: 'r1/z1' },
-  { network: '', locality: 'r2' },
+  { network: '', locality: 'r2', labels: { v: '1', app: 'web' } },
 ];
 
 type Units = Map<GeneratedType, Map<Unit, readonly string[]>>;

@@ -4,11 +4,13 @@ export { endpointName, familiesOfNode, hostOfCluster, scopeIdOfView, scopeOfView
 export {
   type ClientView,
   changedLocalityNames,
+  comparedLabelsOfMesh,
   type EdsInput,
   type EndpointsInput,
   encodeEndpoints,
   endpointsOfHost,
   isClientView,
+  labelsForFailover,
   localityOfMesh,
   networkClass,
   resolveEndpoints,

@@ -257,6 +257,8 @@ export interface Placement {
    * are `*`.
    */
   readonly locality: string;
+  /** Labels that `failoverPriority` of some rule compares; absent where none does. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /** The placement of proxies that nothing distinguishes. */

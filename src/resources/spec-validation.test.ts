@@ -53,6 +53,10 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
       '{host: a, trafficPolicy: {tunnel: {targetHost: "b.com:80", targetPort: 1}}}',
       'spec.trafficPolicy.tunnel.targetHost',
     ],
+    [
+      '{host: a, trafficPolicy: {loadBalancer: {localityLbSetting: {failoverPriority: ["=v"]}}}}',
+      'spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[0]',
+    ],
     ['{host: a, workloadSelector: {labels: {app: a}}}', 'spec.workloadSelector.labels'],
     ['{host: a, workloadSelector: {matchLabels: null}}', 'spec.workloadSelector.matchLabels'],
     [

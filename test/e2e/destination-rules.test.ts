@@ -7,27 +7,29 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import type { JsonObject } from '../../src/protobuf/index.ts';
-import { eventually, exchange, startEnvoy, startTcpEcho } from '../harness/index.ts';
+import { type Echo, eventually, exchange, startEnvoy, startTcpEcho } from '../harness/index.ts';
 import { type Document, resource } from './support/config.ts';
 import { type MeshProxy, planMesh, sidecar, startMesh, type TestMesh } from './support/mesh.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
 const TCP_PORT = 7490;
 const PROXY_PORT = 7491;
+const TWO_PORT = 7492;
 const TYPES = 'type.googleapis.com/envoy.extensions.filters';
 /** What the HTTP proxy is asked for. */
 const TARGET = { targetHost: 'db.example', targetPort: 5432 };
 
 const owner = suiteOwner();
-const shared = lazy<TestMesh & { readonly client: MeshProxy }>();
+const shared = lazy<TestMesh & { readonly client: MeshProxy; readonly near: Echo }>();
 
-function entry(name: string, port: number, address: string): Document {
+/** @param endpoints labels by address */
+function entry(name: string, port: number, endpoints: Readonly<Record<string, object>>): Document {
   return resource('ServiceEntry', name, {
     hosts: [`${name}.example`],
     resolution: 'STATIC',
     location: 'MESH_EXTERNAL',
     ports: [{ number: port, name: 'tcp', protocol: 'TCP' }],
-    endpoints: [{ address }],
+    endpoints: Object.entries(endpoints).map(([address, labels]) => ({ address, labels })),
   });
 }
 
@@ -71,19 +73,30 @@ function connectProxy(address: string, server: string): { clusters: JsonObject[]
 before(async () => {
   const address = planMesh();
   await startTcpEcho(owner, { name: 'server', address: address(21), port: TCP_PORT });
+  const near = await startTcpEcho(owner, { name: 'near', address: address(23), port: TWO_PORT });
+  await startTcpEcho(owner, { name: 'far', address: address(24), port: TWO_PORT });
   const staticResources = connectProxy(address(22), address(21));
-  const egress = [TCP_PORT, PROXY_PORT].map((number) => ({ number, protocol: 'TCP' as const }));
+  const egress = [TCP_PORT, PROXY_PORT, TWO_PORT].map((number) => ({ number, protocol: 'TCP' as const }));
   const [mesh] = await Promise.all([
     startMesh(owner, address, {
       files: {
         client: [sidecar('client', { address: address(10), egress })],
-        server: [entry('server', TCP_PORT, address(21)), entry('proxy', PROXY_PORT, address(22))],
+        server: [
+          entry('server', TCP_PORT, { [address(21)]: {} }),
+          entry('proxy', PROXY_PORT, { [address(22)]: {} }),
+          entry('two', TWO_PORT, { [address(23)]: { rack: 'a' }, [address(24)]: { rack: 'b' } }),
+        ],
       },
     }),
     startEnvoy(owner, { id: 'sidecar~1.1.1.1~proxy.none~none.svc.cluster.local', staticResources }),
   ]);
-  const client = await mesh.startProxy({ name: 'client', mode: 'delta', address: address(10) });
-  shared.set({ ...mesh, client });
+  const client = await mesh.startProxy({
+    name: 'client',
+    mode: 'delta',
+    address: address(10),
+    labels: { app: 'client', rack: 'a' },
+  });
+  shared.set({ ...mesh, client, near });
 });
 
 async function apply(name: string, trafficPolicy: object): Promise<void> {
@@ -115,4 +128,19 @@ test('connections are tunnelled through an HTTP proxy, which connects to the tar
   // The proxy has no route to any other target.
   await apply('proxy', { tunnel: { ...TARGET, targetPort: 5433 } });
   await eventually(() => assert.rejects(received(PROXY_PORT, 'inside')));
+});
+
+test('endpoints with the labels of the client are preferred until they fail', async () => {
+  const servers = async () => {
+    const all = await Promise.all(Array.from({ length: 8 }, () => received(TWO_PORT, 'x')));
+    return [...new Set(all.map((text) => text.split('\n')[0]))].sort();
+  };
+  await eventually(async () => assert.deepEqual(await servers(), ['far', 'near']));
+  await apply('two', {
+    loadBalancer: { localityLbSetting: { failoverPriority: ['rack'] } },
+    outlierDetection: { consecutive5xxErrors: 1, baseEjectionTime: '600s' },
+  });
+  await eventually(async () => assert.deepEqual(await servers(), ['near']));
+  await shared.get().near.stop();
+  await eventually(async () => assert.deepEqual(await servers(), ['far']));
 });

@@ -108,6 +108,11 @@ export const BASIC_SLOTS: readonly (readonly string[])[] = [
   ],
   [
     rule('a', 's', '{host: s.example.com, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 3}}}'),
+    rule(
+      'a',
+      's',
+      '{host: s.example.com, trafficPolicy: {outlierDetection: {}, loadBalancer: {localityLbSetting: {failoverPriority: [v, app]}}}}',
+    ),
     rule('a', 's', '{host: s.example.com, subsets: [{name: v, labels: {v: "1"}}]}'),
     rule('a', 's', '{host: s.example.com, subsets: [{name: v, labels: {v: "2"}}]}'),
   ],

@@ -92,6 +92,7 @@ interface CarriedEndpoints {
   readonly endpoints: EndpointSources['endpoints'] | undefined;
   readonly network: string;
   readonly locality: string;
+  readonly labels: string;
 }
 
 const NOTHING_CARRIED: CarriedEndpoints = {
@@ -101,6 +102,7 @@ const NOTHING_CARRIED: CarriedEndpoints = {
   endpoints: undefined,
   network: '',
   locality: '',
+  labels: '',
 };
 
 const clusters = new InputCache<ClusterInputs, UnitOutput>('clusters of services', serviceClusters);
@@ -168,15 +170,10 @@ function carriedEndpoints(
   service: Service,
   rule: MergedDestinationRule | undefined,
 ): CarriedEndpoints & Pick<EndpointSources, 'endpoints'> {
-  const { networks, endpoints, network, locality } = endpointSources(
-    snapshot,
-    view,
-    placement,
-    snapshot.carriedEndpoints.get(service.key),
-    rule,
-  );
+  const sources = endpointSources(snapshot, view, placement, snapshot.carriedEndpoints.get(service.key), rule);
   const typedDns = view.capabilities.replacements === true;
-  return { families: view.families, typedDns, networks, endpoints, network, locality };
+  const { networks, endpoints, network, locality, labels } = sources;
+  return { families: view.families, typedDns, networks, endpoints, network, locality, labels };
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -351,14 +348,14 @@ function discovered(
   discovery: 'eds' | 'dns',
   passedOn: boolean,
 ): Cluster {
-  const { mesh, settings, networks, endpoints, network, locality } = inputs;
+  const { mesh, settings, networks, endpoints, network, locality, labels } = inputs;
   if (discovery === 'eds' || networks === undefined || endpoints === undefined) {
     // Envoy uses the cluster's name when `service_name` is absent.
     const asked = endpointName(inputs.endpointNames, name);
     const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
     return { type: EDS, edsClusterConfig: asked === name ? { edsConfig } : { edsConfig, serviceName: asked } };
   }
-  const sources = { mesh, networks, endpoints, network, locality };
+  const sources = { mesh, networks, endpoints, network, locality, labels };
   return {
     ...dnsDiscovery({ families: inputs.families, refreshRateMs: mesh.dnsRefreshRate, typed: inputs.typedDns }),
     loadAssignment: assignmentMessage(

@@ -5,6 +5,7 @@
  */
 import type { Endpoint, Health } from '../../model/index.ts';
 import { isIpAddress, isSocketPath } from '../common/index.ts';
+import { rankOf } from './failover-priority.ts';
 import { shareLocalities } from './locality.ts';
 import type { NetworkGateway } from './networks.ts';
 import type { EndpointsInput } from './resolve.ts';
@@ -36,13 +37,12 @@ const MAX_WEIGHT = 0xffffffff;
 
 /** The load assignment of a cluster. Equal inputs give equal results; the order of endpoints is that of the service. */
 export function assignEndpoints(input: EndpointsInput): Assignment {
-  const groups = viaGateways(group(input), input);
-  const weights = new Map([...groups].map(([locality, endpoints]) => [locality, sumOfWeights(endpoints)]));
-  const localities = shareLocalities(weights, input.locality).map(({ locality, weight, priority }) => ({
+  const groups = viaGateways(group(input), input).map((each) => ({ ...each, weight: sumOfWeights(each.endpoints) }));
+  const localities = shareLocalities(groups, input.locality).map(({ locality, weight, priority, endpoints }) => ({
     locality,
     weight,
     priority,
-    endpoints: groups.get(locality) ?? [],
+    endpoints,
   }));
   localities.sort(
     (a, b) => a.priority - b.priority || (a.locality < b.locality ? -1 : a.locality > b.locality ? 1 : 0),
@@ -55,8 +55,16 @@ interface Candidate extends AssignedEndpoint {
   readonly network: string;
 }
 
-function group(input: EndpointsInput): Map<string, Candidate[]> {
-  const groups = new Map<string, Candidate[]>();
+/** Endpoints of one locality and rank: see `failover-priority.ts`. */
+interface Group<E extends AssignedEndpoint> {
+  readonly locality: string;
+  readonly rank: number;
+  readonly endpoints: readonly E[];
+}
+
+function group(input: EndpointsInput): Group<Candidate>[] {
+  const groups = new Map<string, { locality: string; rank: number; endpoints: Candidate[] }>();
+  const priorities = input.locality?.priorities;
   const known = new Set<string>();
   for (const endpoint of input.endpoints) {
     if (!isChosen(input, endpoint)) continue;
@@ -68,11 +76,13 @@ function group(input: EndpointsInput): Map<string, Candidate[]> {
     }
     // 0 means absent in workload entries, and Envoy rejects it.
     const candidate = { address, port, weight: Math.max(1, endpoint.weight ?? 1), health, tlsReady, network };
-    const members = groups.get(locality);
-    if (members === undefined) groups.set(locality, [candidate]);
-    else members.push(candidate);
+    const rank = priorities === undefined ? 0 : rankOf(priorities, endpoint);
+    const key = rank === 0 ? locality : `${locality} ${rank}`;
+    const members = groups.get(key);
+    if (members === undefined) groups.set(key, { locality, rank, endpoints: [candidate] });
+    else members.endpoints.push(candidate);
   }
-  return groups;
+  return [...groups.values()];
 }
 
 function isChosen(input: EndpointsInput, endpoint: Endpoint): boolean {
@@ -94,15 +104,12 @@ function isDirectlyReachable({ network, gateways }: EndpointsInput, other: strin
  * Endpoints of other networks are not reachable by their own addresses: the gateways of their network replace them,
  * with their summed weight. All weights are multiplied so that the sum divides evenly among the gateways.
  */
-function viaGateways(
-  groups: Map<string, Candidate[]>,
-  input: EndpointsInput,
-): Map<string, readonly AssignedEndpoint[]> {
+function viaGateways(groups: readonly Group<Candidate>[], input: EndpointsInput): readonly Group<AssignedEndpoint>[] {
   const { gateways, network } = input;
   if (gateways.size === 0) return groups;
   const factor = [...gateways.values()].reduce((multiple, { length }) => leastCommonMultiple(multiple, length), 1);
-  const result = new Map<string, readonly AssignedEndpoint[]>();
-  for (const [locality, candidates] of groups) {
+  const result: Group<AssignedEndpoint>[] = [];
+  for (const { locality, rank, endpoints: candidates } of groups) {
     const endpoints: AssignedEndpoint[] = [];
     const remote = new Map<readonly NetworkGateway[], { weight: number; tlsReady: boolean }>();
     for (const candidate of candidates) {
@@ -122,7 +129,7 @@ function viaGateways(
         endpoints.push({ address, port, weight: share, health: 'healthy', tlsReady });
       }
     }
-    if (endpoints.length > 0) result.set(locality, endpoints);
+    if (endpoints.length > 0) result.push({ locality, rank, endpoints });
   }
   return result;
 }

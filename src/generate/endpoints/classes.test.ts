@@ -12,7 +12,7 @@ import { shareLocalities } from './locality.ts';
 const MEMOS = new Memos();
 const PLACES = ['', 'r1', 'r1/z1', 'r1/z1/s1', 'r1/z1/s2', 'r1/z2/s1', 'r2/z1', 'r3/z1/s1'];
 const ENDPOINTS = PLACES.map((locality) => ({ locality }) as Endpoint);
-const WEIGHTS = new Map(PLACES.map((place, index) => [place, index + 1]));
+const GROUPS = PLACES.map((locality, index) => ({ locality, rank: 0, weight: index + 1 }));
 
 const SETTINGS: readonly LocalityLbSetting[] = [
   {},
@@ -50,8 +50,8 @@ describe('classes of localities', () => {
       for (const reported of REPORTED) {
         const represented = localityClass(MEMOS, ENDPOINTS, setting, reported);
         assert.deepEqual(
-          shareLocalities(WEIGHTS, rules(represented)),
-          shareLocalities(WEIGHTS, rules(reported)),
+          shareLocalities(GROUPS, rules(represented)),
+          shareLocalities(GROUPS, rules(reported)),
           reported,
         );
         assert.equal(localityClass(MEMOS, ENDPOINTS, setting, represented), represented, reported);

@@ -11,6 +11,7 @@ import {
   type Snapshot,
 } from '../../model/index.ts';
 import type { LocalityLbSetting, MeshConfig, MeshNetworks, TrafficPolicy } from '../../resources/index.ts';
+import { comparedLabels } from './failover-priority.ts';
 import { localityMatches } from './locality.ts';
 import { networkGateways } from './networks.ts';
 
@@ -64,6 +65,8 @@ interface LocalityReads {
   readonly any: boolean;
   /** Regions, zones and subzones that rules name. */
   readonly named: readonly [regions: ReadonlySet<string>, zones: ReadonlySet<string>, subzones: ReadonlySet<string>];
+  /** Labels of proxies that rules compare, each once. */
+  readonly labels: readonly string[];
   /** All of this as text, for comparison. */
   readonly text: string;
 }
@@ -74,13 +77,15 @@ function localityReads(snapshot: MeshSnapshot): LocalityReads {
   return memos.pairs<typeof rules, MeshConfig, LocalityReads>('localities that rules read').get(rules, mesh, () => {
     const { localityLbSetting: setting } = mesh;
     const contents = rules.sorted().map(([, { content }]) => content);
-    const any = setting?.enabled !== false && (distributes(setting) || contents.some(isLocal));
+    const isOn = isEnabled(setting);
+    const any = (isOn && distributes(setting)) || contents.some((rule) => isLocal(rule, isOn));
     const named = [new Set<string>(), new Set<string>(), new Set<string>()] as const;
     for (const each of any ? [setting, ...contents.flatMap(settingsOf)] : []) {
       for (const { from = '' } of [...(each?.distribute ?? []), ...(each?.failover ?? [])])
         for (const [index, part] of from.split('/').entries()) named[index]?.add(part);
     }
-    return { any, named, text: JSON.stringify([any, ...named.map((names) => [...names].sort())]) };
+    const labels = any ? [...new Set([setting, ...contents.flatMap(settingsOf)].flatMap(comparedLabels))].sort() : [];
+    return { any, named, labels, text: JSON.stringify([any, labels, ...named.map((names) => [...names].sort())]) };
   });
 }
 
@@ -113,11 +118,20 @@ export function localityOfMesh(snapshot: MeshSnapshot, isKnown: (name: string) =
   return parts.join('/');
 }
 
+/** The labels of proxies that some rule of the mesh compares with those of endpoints, sorted. */
+export function comparedLabelsOfMesh(snapshot: MeshSnapshot): readonly string[] {
+  return localityReads(snapshot).labels;
+}
+
 /** Whether the load assignments of a service may differ between localities. */
 export function readsLocalityOf(mesh: MeshConfig, rule: MergedDestinationRule | undefined): boolean {
-  // Switched off for the mesh, no proxy has a locality: see `localityReads`.
-  if (mesh.localityLbSetting.enabled === false) return false;
-  return distributes(mesh.localityLbSetting) || (rule !== undefined && isLocal(rule));
+  const isOn = isEnabled(mesh.localityLbSetting);
+  return (isOn && distributes(mesh.localityLbSetting)) || (rule !== undefined && isLocal(rule, isOn));
+}
+
+/** Whether a setting, of the mesh or of a rule, is in force. */
+export function isEnabled(setting: LocalityLbSetting): boolean {
+  return setting.enabled !== false;
 }
 
 /** The fields of a destination rule that are read here. */
@@ -126,7 +140,11 @@ interface Rule {
   readonly subsets?: readonly { readonly trafficPolicy?: TrafficPolicy | undefined }[] | undefined;
 }
 
-function isLocal(rule: Rule): boolean {
+/** @param meshIsOn whether rules without a setting of their own have the mesh's */
+function isLocal(rule: Rule, meshIsOn: boolean): boolean {
+  // Which of these settings meet in a cluster is not looked at: a few more proxies than needed are told apart.
+  const isOn = meshIsOn || settingsOf(rule).some((setting) => setting !== undefined && isEnabled(setting));
+  if (!isOn) return false;
   return [rule, ...(rule.subsets ?? [])].some(({ trafficPolicy }) =>
     [trafficPolicy, ...(trafficPolicy?.portLevelSettings ?? [])].some(
       (policy) => policy?.outlierDetection !== undefined || distributes(policy?.loadBalancer?.localityLbSetting),

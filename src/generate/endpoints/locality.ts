@@ -3,6 +3,7 @@
  * decides only priorities and weights; the endpoints stay the same.
  */
 import type { LocalityLbSetting } from '../../resources/index.ts';
+import type { PriorityLabel } from './failover-priority.ts';
 
 /** How localities are treated for one cluster, as seen by proxies of one locality. */
 export interface LocalityRules {
@@ -12,13 +13,20 @@ export interface LocalityRules {
   readonly failover: LocalityLbSetting['failover'];
   /** Failover needs outlier detection: without it Envoy never learns that a locality is bad. */
   readonly failoverEnabled: boolean;
+  /** Labels that decide before the locality does; then the locality counts only with `failover`. */
+  readonly priorities?: readonly PriorityLabel[];
 }
 
-interface LocalityShare {
+/** Endpoints of a locality that have the same rank by their labels. */
+export interface LocalityGroup {
   readonly locality: string;
+  /** 0 without labels that decide. */
+  readonly rank: number;
+  /** The sum of the endpoints' weights. */
   readonly weight: number;
-  readonly priority: number;
 }
+
+export type LocalityShare<Group extends LocalityGroup> = Group & { readonly priority: number };
 
 /**
  * Two more digits for the percentages of `distribute`, so that they can be divided over localities in whole numbers.
@@ -26,14 +34,15 @@ interface LocalityShare {
 const DISTRIBUTE_SCALE = 100;
 
 /**
- * Weights and priorities of localities. `weights` is the sum of endpoint weights by locality; localities that get no
- * traffic are left out. Priorities are contiguous from 0, which Envoy requires.
+ * Weights and priorities of localities. Those that get no traffic are left out. Priorities are contiguous from 0, which
+ * Envoy requires.
  */
-export function shareLocalities(
-  weights: ReadonlyMap<string, number>,
+export function shareLocalities<Group extends LocalityGroup>(
+  groups: readonly Group[],
   rules: LocalityRules | undefined,
-): LocalityShare[] {
-  const plain = [...weights].map(([locality, weight]) => ({ locality, weight, priority: 0 }));
+): LocalityShare<Group>[] {
+  const plain = groups.map((group) => ({ ...group, priority: 0 }));
+  if (rules?.priorities !== undefined) return prioritise(plain, rules);
   if (rules === undefined || rules.from === '') return plain;
   const distribution = rules.distribute?.find(({ from }) => from !== undefined && localityMatches(from, rules.from));
   // Either, not both: a rule that distributes determines all traffic.
@@ -49,8 +58,11 @@ export function localityMatches(pattern: string, locality: string): boolean {
   return pattern.split('/').every((part, index) => part === '*' || part === '' || part === (parts[index] ?? ''));
 }
 
-function distribute(shares: readonly LocalityShare[], to: Readonly<Record<string, number>>): LocalityShare[] {
-  const result: LocalityShare[] = [];
+function distribute<Group extends LocalityGroup>(
+  shares: readonly LocalityShare<Group>[],
+  to: Readonly<Record<string, number>>,
+): LocalityShare<Group>[] {
+  const result: LocalityShare<Group>[] = [];
   const taken = new Set<string>();
   // More exact patterns first, so that `a/b/*` gets its share before `a/*` and `*` divide the rest.
   const patterns = Object.entries(to).sort(([a], [b]) => exactness(b) - exactness(a) || (a < b ? -1 : a > b ? 1 : 0));
@@ -71,11 +83,18 @@ function exactness(pattern: string): number {
   return pattern.split('/').filter((part) => part !== '*' && part !== '').length;
 }
 
-function prioritise(shares: readonly LocalityShare[], rules: LocalityRules): LocalityShare[] {
-  const distances = shares.map(({ locality }) => distance(rules, locality));
+function prioritise<Group extends LocalityGroup>(
+  shares: readonly LocalityShare<Group>[],
+  rules: LocalityRules,
+): LocalityShare<Group>[] {
+  const near = rules.priorities === undefined || (rules.failover?.length ?? 0) > 0;
+  const distances = shares.map(({ locality, rank }) => rank * DISTANCES + (near ? distance(rules, locality) : 0));
   const ranks = [...new Set(distances)].sort((a, b) => a - b);
   return shares.map((share, index) => ({ ...share, priority: ranks.indexOf(distances[index] ?? 0) }));
 }
+
+/** Number of results of {@link distance}. */
+const DISTANCES = 5;
 
 /** 0 same subzone, 1 same zone, 2 same region, 3 the failover region of the proxy's region, 4 elsewhere. */
 function distance(rules: LocalityRules, locality: string): number {

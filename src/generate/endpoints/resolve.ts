@@ -12,7 +12,7 @@ import type {
   ServicePort,
   Snapshot,
 } from '../../model/index.ts';
-import type { MeshConfig, MeshNetworks } from '../../resources/index.ts';
+import type { LocalityLbSetting, MeshConfig, MeshNetworks } from '../../resources/index.ts';
 import {
   clusterName,
   type EffectivePolicy,
@@ -27,8 +27,9 @@ import {
 import { isPassedOn } from '../listener-plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import type { EndpointNames, GatewayView, GrpcClientView, OutboundView, Placement, View } from '../types.ts';
-import { localityClass, networkOfEndpoints, readsLocalityOf, readsPlacement } from './classes.ts';
+import { isEnabled, localityClass, networkOfEndpoints, readsLocalityOf, readsPlacement } from './classes.ts';
 import { discoveryOf } from './discovery.ts';
+import { priorityLabels } from './failover-priority.ts';
 import type { LocalityRules } from './locality.ts';
 import { type NetworkGateway, networkGateways } from './networks.ts';
 
@@ -102,6 +103,8 @@ export interface EndpointSources {
   readonly network: string;
   /** The proxy's locality; '' where it makes no difference for the service. */
   readonly locality: string;
+  /** The proxy's labels as JSON, so that they are compared by value; '' where they make no difference. */
+  readonly labels: string;
 }
 
 interface ClusterInputs {
@@ -181,12 +184,14 @@ export function endpointSources(
   rule: MergedDestinationRule | undefined,
 ): EndpointSources {
   const reachable = reachableEndpoints(memos, endpoints ?? NO_ENDPOINTS, view);
+  const isRead = readsLocalityOf(mesh, rule);
   return {
     mesh,
     networks,
     endpoints: reachable,
     network: networkOfEndpoints(memos, networks, reachable, placement.network),
-    locality: placement.locality !== '' && readsLocalityOf(mesh, rule) ? placement.locality : '',
+    locality: placement.locality !== '' && isRead ? placement.locality : '',
+    labels: placement.labels !== undefined && isRead ? JSON.stringify(placement.labels) : '',
   };
 }
 
@@ -275,12 +280,12 @@ export function endpointsInput(
 /** The locality settings in force: the rule's, else the mesh's; undefined when switched off. */
 export function localitySetting(mesh: MeshConfig, policy: EffectivePolicy) {
   const setting = policy.loadBalancer?.localityLbSetting ?? mesh.localityLbSetting;
-  return setting.enabled === false ? undefined : setting;
+  return isEnabled(setting) ? setting : undefined;
 }
 
 function localityRules(
   memos: Memos,
-  { mesh, locality, endpoints }: EndpointSources,
+  { mesh, locality, labels, endpoints }: EndpointSources,
   policy: EffectivePolicy,
 ): LocalityRules | undefined {
   const setting = localitySetting(mesh, policy);
@@ -288,8 +293,28 @@ function localityRules(
   // Without outlier detection and distribution no locality is preferred, and all localities of proxies share one
   // encoding.
   const distributes = (setting?.distribute?.length ?? 0) > 0;
+  if (setting !== undefined && failoverEnabled && !distributes && (setting.failoverPriority?.length ?? 0) > 0)
+    return byLabels(memos, endpoints, setting, labels, locality);
   if (setting === undefined || locality === '' || !(failoverEnabled || distributes)) return undefined;
   const from = localityClass(memos, endpoints, setting, locality);
   if (from === '') return undefined;
   return { from, distribute: setting.distribute, failover: setting.failover, failoverEnabled };
+}
+
+function byLabels(
+  memos: Memos,
+  endpoints: readonly Endpoint[],
+  setting: LocalityLbSetting,
+  labels: string,
+  locality: string,
+): LocalityRules {
+  const { failover } = setting;
+  const proxy: unknown = labels === '' ? undefined : JSON.parse(labels);
+  return {
+    from: failover === undefined || locality === '' ? '' : localityClass(memos, endpoints, setting, locality),
+    distribute: undefined,
+    failover,
+    failoverEnabled: true,
+    priorities: priorityLabels(memos, endpoints, setting, proxy as Readonly<Record<string, string>> | undefined),
+  };
 }

@@ -115,7 +115,7 @@ function discoveryFor(
       edsClusterConfig: { edsConfig: adsConfigSource(settings.initialFetchTimeoutMs), serviceName: name },
     };
   }
-  const sources = { mesh, networks, endpoints, network: '', locality: '' };
+  const sources = { mesh, networks, endpoints, network: '', locality: '', labels: '' };
   const assignment = assignEndpoints(endpointsInput(memos, sources, name, target, { passedOn: false, isGrpc: true }));
   const [locality, ...others] = assignment.localities;
   if (locality?.endpoints.length !== 1 || others.length > 0)

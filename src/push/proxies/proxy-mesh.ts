@@ -2,7 +2,16 @@
  * What is read of the mesh to determine the views of a proxy, with each read recorded as a fact; and which of these
  * facts a change touches. The views of proxies for which such a fact was read are determined again, and no others.
  */
-import { changedLocalityNames, type Fact, fact, localityOfMesh, note } from '../../generate/index.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
+import {
+  changedLocalityNames,
+  comparedLabelsOfMesh,
+  type Fact,
+  fact,
+  labelsForFailover,
+  localityOfMesh,
+  note,
+} from '../../generate/index.ts';
 import {
   type BoundInstance,
   type ChangeSet,
@@ -83,6 +92,12 @@ export class ProxyMesh {
       return this.#snapshot.localityNames.has(name);
     };
     return localityOfMesh(this.#snapshot, isKnown, locality);
+  }
+
+  /** The labels of a proxy that decide which endpoints it prefers. */
+  failoverLabels(proxy: Pick<ProxyNode, 'labels' | 'locality' | 'network'>): Labels | undefined {
+    note(LOCALITIES);
+    return labelsForFailover(comparedLabelsOfMesh(this.#snapshot), proxy);
   }
 
   /** The cluster of a proxy if its proxies use other addresses for some service. */

@@ -274,7 +274,8 @@ export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
 /** The placement of a proxy: in the network that it states, else in that of its cluster. */
 export function placementOf(snapshot: Snapshot, node: ProxyNode): Placement {
   const mesh = new ProxyMesh(snapshot);
-  return { network: networkClassOf(mesh, node), locality: mesh.localityOf(node.locality) };
+  const labels = mesh.failoverLabels(node);
+  return { network: networkClassOf(mesh, node), locality: mesh.localityOf(node.locality), ...(labels && { labels }) };
 }
 
 function networkClassOf(mesh: ProxyMesh, node: ProxyNode): string {
@@ -285,8 +286,8 @@ function networkClassOf(mesh: ProxyMesh, node: ProxyNode): string {
 }
 
 /** Key of a placement: equal placements, equal keys. */
-export function placementKey({ network, locality }: Placement): string {
-  return JSON.stringify([network, locality]);
+export function placementKey({ network, locality, labels }: Placement): string {
+  return JSON.stringify([network, locality, ...(labels === undefined ? [] : [labels])]);
 }
 
 /**

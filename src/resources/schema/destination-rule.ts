@@ -2,6 +2,7 @@
  * DestinationRule: load balancing, connection pools, outlier detection and TLS for traffic to a host, after routing.
  */
 import { z } from 'zod';
+import { meshKey } from '../kinds/aliases.ts';
 import { duration, int32, portNumber, portSelector, selectorLabelMap, strings, uint32 } from './common.ts';
 import { type DerivedDestinationRule, derivable } from './derived.ts';
 import { clientTlsSettings } from './tls-settings.ts';
@@ -12,7 +13,8 @@ export const localityLbSetting = z.strictObject({
     .array(z.strictObject({ from: z.string().optional(), to: z.record(z.string(), uint32).optional() }))
     .optional(),
   failover: z.array(z.strictObject({ from: z.string().optional(), to: z.string().optional() })).optional(),
-  failoverPriority: strings.optional(),
+  /** `label`, or `label=value` for a value that is not the proxy's own. */
+  failoverPriority: z.array(z.string().transform(meshKey)).optional(),
   enabled: z.boolean().optional(),
 });
 export type LocalityLbSetting = z.output<typeof localityLbSetting>;

@@ -30,6 +30,11 @@ import {
 /** Largest Maglev table and hash ring that Envoy accepts. */
 const MAX_MAGLEV_TABLE = 5_000_011;
 const MAX_RING = 8 * 1024 * 1024;
+/**
+ * Most labels of `failoverPriority`: with the ranks of localities they make no more priorities than Envoy accepts
+ * (`LocalityLbEndpoints.priority`: 128).
+ */
+const MAX_PRIORITY_LABELS = 12;
 /** Longest TLS server name that Envoy accepts. */
 const MAX_SNI = 255;
 
@@ -137,6 +142,12 @@ export function checkLocalityLb(setting: LocalityLbSetting, errors: ValidationEr
     if (!rule.from) at.add(['from'], 'required, expected a locality such as "region/zone/*"');
   });
   unique(errors.at('distribute'), setting.distribute, ['from'], 'locality', (rule) => rule.from);
+  const labels = setting.failoverPriority ?? [];
+  if (labels.length > MAX_PRIORITY_LABELS)
+    errors.add(['failoverPriority'], `expected at most ${MAX_PRIORITY_LABELS} labels, got ${labels.length}`);
+  each(errors.at('failoverPriority'), labels, (label, at) => {
+    if (label === '' || label.startsWith('=')) at.add([], 'expected a label, or label=value');
+  });
   each(errors.at('failover'), setting.failover, (rule, at) => {
     if (!rule.from) at.add(['from'], 'required, expected a region');
     if (!rule.to) at.add(['to'], 'required, expected a region');

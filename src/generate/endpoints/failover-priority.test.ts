@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Memos } from '../../core/memo.ts';
+import type { Endpoint } from '../../model/types/types.ts';
+import { comparedLabels, labelsForFailover, priorityLabels, rankOf } from './failover-priority.ts';
+
+const NETWORK = 'topology.mesh.io/network';
+const REGION = 'topology.kubernetes.io/region';
+
+function endpoint(labels: Record<string, string>, locality = '', network = ''): Endpoint {
+  return { labels, locality, network } as Endpoint;
+}
+
+/** The ranks of the endpoints for a proxy. */
+function ranks(failoverPriority: string[], endpoints: readonly Endpoint[], proxy: Endpoint): number[] {
+  const setting = { failoverPriority };
+  const labels = labelsForFailover(comparedLabels(setting), proxy);
+  const priorities = priorityLabels(new Memos(), endpoints, setting, labels);
+  return endpoints.map((each) => rankOf(priorities, each));
+}
+
+test('endpoints rank by the first label that they do not share', () => {
+  const endpoints = [
+    endpoint({ app: 'a', v: '1' }),
+    endpoint({ app: 'a', v: '2' }),
+    endpoint({ app: 'b', v: '1' }),
+    endpoint({ app: 'b', v: '2' }),
+  ];
+  assert.deepEqual(ranks(['app', 'v'], endpoints, endpoint({ app: 'a', v: '1' })), [0, 1, 2, 2]);
+  assert.deepEqual(ranks(['v', 'app'], endpoints, endpoint({ app: 'a', v: '1' })), [0, 2, 1, 2]);
+});
+
+test('a label may name the value, and a label that neither has is shared', () => {
+  const endpoints = [endpoint({ v: '1' }), endpoint({ v: '2' }), endpoint({})];
+  assert.deepEqual(ranks(['v=2'], endpoints, endpoint({ v: '1' })), [1, 0, 1]);
+  assert.deepEqual(ranks(['v'], endpoints, endpoint({})), [1, 1, 0]);
+  assert.deepEqual(ranks(['v'], endpoints, endpoint({ v: 'none has this' })), [1, 1, 1]);
+});
+
+test('labels of the topology are those of locality and network', () => {
+  const endpoints = [endpoint({}, 'r1/z1', 'n1'), endpoint({}, 'r2/z1', 'n1'), endpoint({}, 'r1/z1', 'n2')];
+  assert.deepEqual(ranks([REGION], endpoints, endpoint({}, 'r1/z9')), [0, 1, 0]);
+  assert.deepEqual(ranks([REGION], endpoints, endpoint({ [REGION]: 'r2' })), [1, 0, 1]);
+});
+
+test('a network that is first decides above all others, which are compared in other networks too', () => {
+  const endpoints = ['n1', 'n2'].flatMap((network) => [endpoint({}, 'r1', network), endpoint({}, 'r2', network)]);
+  assert.deepEqual(ranks([NETWORK, REGION], endpoints, endpoint({}, 'r1', 'n1')), [0, 1, 2, 3]);
+});
+
+test('values that no endpoint has make one result', () => {
+  const endpoints = [endpoint({ v: '1' })];
+  const seen = Array.from({ length: 100 }, (_, n) =>
+    JSON.stringify(priorityLabels(new Memos(), endpoints, { failoverPriority: ['v'] }, { v: `x${n}` })),
+  );
+  assert.equal(new Set(seen).size, 1);
+});

@@ -1,0 +1,81 @@
+/**
+ * `failoverPriority`: endpoints are preferred by how many of these labels, from the first on, they share with the
+ * proxy. Labels of the topology are those of the locality and the network.
+ */
+import type { Memos } from '../../core/memo.ts';
+import type { Endpoint } from '../../model/index.ts';
+import type { LocalityLbSetting } from '../../resources/index.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** A label and the proxy's value; null: no endpoint has it. */
+export type PriorityLabel = readonly [name: string, value: string | null];
+
+const NETWORK = 'topology.mesh.io/network';
+
+/** The part of a locality that is also a label. */
+const LOCALITY_LABELS: ReadonlyMap<string, number> = new Map([
+  ['topology.kubernetes.io/region', 0],
+  ['topology.kubernetes.io/zone', 1],
+  ['topology.mesh.io/subzone', 2],
+]);
+
+interface Located {
+  readonly labels: Labels;
+  readonly locality: string;
+  readonly network: string;
+}
+
+/** An absent label has the value ''. */
+function labelOf({ labels, locality, network }: Located, name: string): string {
+  const part = LOCALITY_LABELS.get(name);
+  const own = part !== undefined ? locality.split('/')[part] : name === NETWORK ? network : '';
+  return own || (Object.hasOwn(labels, name) ? (labels[name] ?? '') : '');
+}
+
+/** The labels of a proxy that settings compare: not those whose value the setting itself has (`label=value`). */
+export function comparedLabels(setting: LocalityLbSetting | undefined): readonly string[] {
+  return (setting?.failoverPriority ?? []).filter((entry) => !entry.includes('='));
+}
+
+/** The values of these labels; undefined where no labels are compared. */
+export function labelsForFailover(names: readonly string[], proxy: Located): Labels | undefined {
+  return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, labelOf(proxy, name)]));
+}
+
+/**
+ * What a setting compares, for a proxy with these labels. Values that no endpoint has are one value, so that there are
+ * no more results than endpoints make, whatever labels proxies report.
+ */
+export function priorityLabels(
+  memos: Memos,
+  endpoints: readonly Endpoint[],
+  { failoverPriority = [] }: LocalityLbSetting,
+  proxy: Labels | undefined,
+): readonly PriorityLabel[] {
+  const known = memos
+    .weak<readonly Endpoint[], Map<string, ReadonlySet<string>>>('label values of endpoints')
+    .get(endpoints, () => new Map());
+  return failoverPriority.map((entry): PriorityLabel => {
+    const [name = '', written] = entry.split('=', 2);
+    const value = written ?? proxy?.[name] ?? '';
+    const values = known.get(name) ?? new Set(endpoints.map((endpoint) => labelOf(endpoint, name)));
+    known.set(name, values);
+    return [name, values.has(value) ? value : null];
+  });
+}
+
+/**
+ * 0 for an endpoint that shares all labels. A network, where it is the first label, decides above all others, and the
+ * others are compared in other networks too.
+ */
+export function rankOf(priorities: readonly PriorityLabel[], endpoint: Located): number {
+  const count = priorities.length;
+  let foreign = 0;
+  for (const [index, [name, value]] of priorities.entries()) {
+    if (value !== null && labelOf(endpoint, name) === value) continue;
+    if (index > 0 || name !== NETWORK) return foreign + count - index;
+    foreign = count;
+  }
+  return foreign;
+}
