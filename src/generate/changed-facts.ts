@@ -222,10 +222,17 @@ function hasDefaultPort({ ports }: Service): boolean {
   return ports.some(({ port }) => port === DEFAULT_HTTP_PORT);
 }
 
+/** A rule and its variants. */
+function eachOf(rule: MergedDestinationRule | undefined): readonly MergedDestinationRule[] {
+  return rule === undefined ? [] : [rule, ...(rule.variants ?? []).map((variant) => variant.rule)];
+}
+
 /** Every traffic policy in a rule. */
 function policiesOf(rule: MergedDestinationRule | undefined): EffectivePolicy[] {
-  const policies =
-    rule === undefined ? [] : [rule.atGateways, ...[rule, ...rule.subsets].map(({ trafficPolicy }) => trafficPolicy)];
+  const policies = eachOf(rule).flatMap((each) => [
+    each.atGateways,
+    ...[each, ...each.subsets].map(({ trafficPolicy }) => trafficPolicy),
+  ]);
   return policies.flatMap((policy) => (policy === undefined ? [] : [policy, ...(policy.portLevelSettings ?? [])]));
 }
 
@@ -246,7 +253,7 @@ function originatesTls(rule: MergedDestinationRule | undefined): boolean {
 }
 
 function namesSecrets(rule: MergedDestinationRule | undefined): boolean {
-  return rule !== undefined && namingSecrets(rule).length > 0;
+  return eachOf(rule).some((each) => namingSecrets(each).length > 0);
 }
 
 function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet): FactChanges {

@@ -120,6 +120,8 @@ export interface OutboundView extends PatchedView, TelemetryView {
   readonly families: NodeFamilies;
   /** Only the labels that `snapshot.sourceLabels(scope)` has, by key and value. */
   readonly sourceLabels: Readonly<Record<string, string>>;
+  /** Those that `snapshot.ruleLabels(scope)` has; absent where there are none. */
+  readonly ruleLabels?: Readonly<Record<string, string>>;
   /**
    * DNS suffix of the proxy's namespace (`default.svc.cluster.local`), for short domain forms; '' for a proxy with any
    * other suffix, which has no short names.
@@ -181,6 +183,8 @@ export interface InboundView extends PatchedView, TelemetryView {
 export interface GatewayView extends PatchedView, TelemetryView {
   readonly part: 'gateway';
   readonly namespace: string;
+  /** As in {@link OutboundView}. */
+  readonly ruleLabels?: Readonly<Record<string, string>>;
   /** `namespace/name` of the Gateway resources that select it, in precedence order. */
   readonly gateways: readonly string[];
   /**
@@ -225,6 +229,7 @@ export interface GrpcClientView {
   readonly families: NodeFamilies;
   /** As in {@link OutboundView}. */
   readonly sourceLabels: Readonly<Record<string, string>>;
+  readonly ruleLabels?: Readonly<Record<string, string>>;
   readonly dnsDomain: string;
   readonly endpointNames: 'cluster';
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keyOf } from '../resources/kinds/types.ts';
 import { defaultMeshNetworks } from '../resources/mesh-config.ts';
+import { selectedRule } from './rules/destination-rules.ts';
 import { fqdn, meshOf, resource, service, step } from './testing/build.ts';
 import { applyChanges, modelOf } from './testing/steps.ts';
 import type { Scope } from './types/types.ts';
@@ -271,8 +272,41 @@ test('rules of one namespace for one host are merged: all subsets, the first pol
   const merged = snapshot.scopeOf('a', {}).destinationRule(fqdn('web.a'));
   assert.deepEqual(merged?.subsets, [{ name: 'v1', labels: { version: 'v1' } }, { name: 'v2' }]);
   assert.equal(merged?.trafficPolicy?.loadBalancer?.simple, 'RANDOM');
-  assert.deepEqual(merged?.sources, ['DestinationRule/a/old', 'DestinationRule/a/new']);
+  assert.deepEqual(merged?.sources, ['DestinationRule/a/old', 'DestinationRule/a/new', 'DestinationRule/a/some']);
   assert.equal(snapshot.findings().duplicateSubsets, 1);
+});
+
+test('a rule with a selector is for workloads of its namespace only, and comes before those without', () => {
+  const balanced = (simple: string) => ({ trafficPolicy: { loadBalancer: { simple } } });
+  const selecting = (app: string) => ({ workloadSelector: { matchLabels: { app } } });
+  const snapshot = meshOf([
+    service('a/web'),
+    service('a/db'),
+    service('a/api'),
+    rule('a/all', { host: 'web', subsets: [{ name: 'v1' }], ...balanced('RANDOM') }, 1),
+    rule('a/some', { host: 'web', subsets: [{ name: 'v2' }], ...balanced('LEAST_REQUEST'), ...selecting('x') }, 2),
+    rule('a/wide', { host: '*.svc.cluster.local', ...balanced('ROUND_ROBIN'), ...selecting('y') }, 1),
+    rule('a/none', { host: 'db', ...balanced('RANDOM'), ...selecting('z') }, 1),
+  ]);
+  const found = (host: string, app: string, namespace = 'a') =>
+    selectedRule(snapshot.scopeOf(namespace, {}).destinationRule(fqdn(host)), { app });
+  const balancing = (...about: Parameters<typeof found>) => found(...about)?.trafficPolicy?.loadBalancer?.simple;
+  assert.deepEqual([balancing('web.a', 'x'), balancing('web.a', 'other')], ['LEAST_REQUEST', 'RANDOM']);
+  assert.deepEqual(
+    found('web.a', 'x')?.subsets.map(({ name }) => name),
+    ['v2', 'v1'],
+  );
+  // The rule of the closer host pattern is for all.
+  assert.equal(balancing('web.a', 'y'), 'RANDOM');
+  assert.deepEqual([balancing('api.a', 'y'), found('api.a', 'x')], ['ROUND_ROBIN', undefined]);
+  // A closer pattern that does not select the proxy hides nothing.
+  assert.deepEqual(
+    [balancing('db.a', 'z'), balancing('db.a', 'y'), found('db.a', 'x')],
+    ['RANDOM', 'ROUND_ROBIN', undefined],
+  );
+  assert.deepEqual([balancing('web.a', 'x', 'b'), found('api.a', 'y', 'b')], ['RANDOM', undefined]);
+  assert.deepEqual(snapshot.ruleLabels(snapshot.scopeOf('a', {})), ['app=x', 'app=y', 'app=z']);
+  assert.deepEqual(snapshot.ruleLabels(snapshot.scopeOf('b', {})), []);
 });
 
 test('virtual services: names resolved, delegating ones left out, oldest first, by gateway', () => {

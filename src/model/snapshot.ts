@@ -11,6 +11,7 @@ import { peerAuthenticationOf } from './policies/peer-authentication.ts';
 import { envoyFiltersOf, GATEWAY_NAME, policiesOf, telemetryOf } from './policies/workload-policies.ts';
 import type { State } from './registry/state.ts';
 import { workloadAt } from './registry/workload-at.ts';
+import { selectedLabels } from './rules/destination-rules.ts';
 import { countEmptySubsets } from './rules/empty-subsets.ts';
 import type { MeshState } from './rules/mesh-state.ts';
 import { gatewayVirtualServices, sourceLabelsOf } from './rules/virtual-services.ts';
@@ -33,6 +34,7 @@ import { registeredLabels } from './workloads/registered-workloads.ts';
 const NO_SERVICES: readonly Service[] = [];
 const NO_INSTANCES: readonly BoundInstance[] = [];
 const NO_LABELS: Labels = {};
+const NO_RULE_LABELS: readonly string[] = [];
 
 export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScopes): Snapshot {
   const tables = { ...registry.resources, ...mesh.configs };
@@ -60,6 +62,10 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     registeredLabels: (namespace, serviceAccount) => registeredLabels(registry, namespace, serviceAccount),
     localityNames: registry.localities.all,
     sourceLabels: (scopeId) => sourceLabels(mesh.memos, scopes.get(scopeId)),
+    ruleLabels(scope) {
+      const rules = mesh.rules.get(scope.namespace);
+      return rules === undefined ? NO_RULE_LABELS : selectedLabels(mesh.memos, rules, scope);
+    },
     resources: <K extends Kind>(kind: K) => tableOf(tables, kind),
     findings: () => findingsOf(registry, mesh),
     clustersWithoutInstances: () => registry.totals.withoutInstances + countEmptySubsets(mesh, registry.endpoints),

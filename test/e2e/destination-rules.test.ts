@@ -144,3 +144,17 @@ test('endpoints with the labels of the client are preferred until they fail', as
   await shared.get().near.stop();
   await eventually(async () => assert.deepEqual(await servers(), ['far']));
 });
+
+test('a rule for other workloads changes nothing, and acts once it selects the client', async () => {
+  const rule = (rack: string) =>
+    resource('DestinationRule', 'server', {
+      host: 'server.example',
+      workloadSelector: { matchLabels: { rack } },
+      trafficPolicy: { proxyProtocol: { version: 'V1' } },
+    });
+  const { config } = shared.get();
+  await config.apply('rule-server', rule('a'));
+  await eventually(async () => assert.match(await received(TCP_PORT, 'mine'), /PROXY/));
+  await config.apply('rule-server', rule('b'));
+  await eventually(async () => assert.equal(await received(TCP_PORT, 'plain'), 'server\nplain'));
+});

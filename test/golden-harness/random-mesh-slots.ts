@@ -120,6 +120,11 @@ export const BASIC_SLOTS: readonly (readonly string[])[] = [
     rule('a', 'web', '{host: web, subsets: [{name: v1, labels: {v: "1"}}]}'),
     rule('a', 'web', '{host: web, trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x-user}}}}'),
     rule('a', 'web', '{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}'),
+    rule(
+      'a',
+      'web',
+      '{host: web, workloadSelector: {matchLabels: {app: web}}, subsets: [{name: v1, labels: {v: "1"}}]}',
+    ),
     rule('a', 'web', '{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 81}, tls: {mode: DISABLE}}]}}'),
   ],
   [
@@ -130,6 +135,35 @@ export const BASIC_SLOTS: readonly (readonly string[])[] = [
       'a',
       'db',
       '{host: db, trafficPolicy: {tunnel: {targetHost: t.example.com, targetPort: 1}, proxyProtocol: {}}}',
+    ),
+  ],
+  [
+    rule(
+      'a',
+      'picked',
+      '{host: "*.a.svc.cluster.local", workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x-picked}}}}',
+    ),
+    rule(
+      'a',
+      'picked',
+      '{host: web, workloadSelector: {matchLabels: {app: other}}, trafficPolicy: {tls: {mode: SIMPLE}}}',
+    ),
+    rule(
+      'a',
+      'picked',
+      '{host: db, workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {connectionPool: {tcp: {idleTimeout: 7s}}}}',
+    ),
+  ],
+  [
+    rule(
+      'b',
+      'picked',
+      '{host: api, workloadSelector: {matchLabels: {app: edge}}, trafficPolicy: {tls: {mode: MUTUAL, credentialName: cert}}}',
+    ),
+    rule(
+      'b',
+      'picked',
+      '{host: api, workloadSelector: {matchLabels: {app: edge}}, trafficPolicy: {loadBalancer: {simple: RANDOM}}}',
     ),
   ],
   [

@@ -43,7 +43,7 @@ export function gatewayClusters(
   if (unit === STATIC_CLUSTERS_UNIT) {
     return { resources: [closedCluster(blackHoleCluster(snapshot.mesh.connectTimeout))], findings: [] };
   }
-  const scope = snapshot.gatewayScope(view.namespace);
+  const scope = snapshot.gatewayScope(view.namespace, view.ruleLabels);
   if (!isUsed(snapshot, view, scope.services.get(unit))) return { resources: [], findings: [] };
   return clustersOfHost(snapshot, view, scope, unit, placements);
 }

@@ -8,7 +8,8 @@ import type { OutboundView, View } from '../types.ts';
  * there is nothing to generate.
  */
 export function scopeOfView(snapshot: MeshReader, view: View): ScopeReader | undefined {
-  return view.part === 'gateway' ? snapshot.gatewayScope(view.namespace) : snapshot.scopeById(view.scope);
+  if (view.part === 'gateway') return snapshot.gatewayScope(view.namespace, view.ruleLabels);
+  return snapshot.scopeById(view.scope, 'ruleLabels' in view ? view.ruleLabels : undefined);
 }
 
 /**
@@ -17,11 +18,12 @@ export function scopeOfView(snapshot: MeshReader, view: View): ScopeReader | und
  */
 export function addressedScope(
   snapshot: MeshReader,
-  { scope, cluster, dns, families, interception }: OutboundView,
+  { scope, cluster, dns, families, interception, ruleLabels }: OutboundView,
 ): ScopeReader | undefined {
   const allocated = dns === undefined || interception === 'NONE' ? undefined : families;
-  if (cluster === undefined && allocated === undefined) return snapshot.scopeById(scope);
-  return snapshot.scopeWithAddresses(scope, { ...(cluster && { cluster }), ...(allocated && { allocated }) });
+  if (cluster === undefined && allocated === undefined) return snapshot.scopeById(scope, ruleLabels);
+  const addressing = { ...(cluster && { cluster }), ...(allocated && { allocated }) };
+  return snapshot.scopeWithAddresses(scope, addressing, ruleLabels);
 }
 
 export function scopeIdOfView(view: View): string {

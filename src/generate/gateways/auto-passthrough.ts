@@ -27,7 +27,7 @@ interface PassingChain {
 export function passingChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): readonly PassingChain[] {
   const servers = plan.servers.filter(({ kind }) => kind === 'auto-passthrough');
   if (servers.length === 0) return [];
-  const scope = snapshot.gatewayScope(view.namespace);
+  const scope = snapshot.gatewayScope(view.namespace, view.ruleLabels);
   const guarded = guardedConnections(snapshot, view);
   const chains: PassingChain[] = [];
   for (const [host, service] of scope.services.all()) {

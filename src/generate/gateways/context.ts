@@ -5,7 +5,7 @@ import type { GatewayView } from '../types.ts';
 
 /** `port` is the servers' port, which clients use; `gateway` is `namespace/name`. */
 export function gatewayContext(snapshot: MeshReader, view: GatewayView, port: number, gateway: string): RouteContext {
-  const scope = snapshot.gatewayScope(view.namespace);
+  const scope = snapshot.gatewayScope(view.namespace, view.ruleLabels);
   return {
     memos: snapshot.memos,
     gateway,

@@ -75,7 +75,7 @@ function proxyFilters(
     cluster: weightedCluster(destination, context),
     weight,
   }));
-  const scope = snapshot.gatewayScope(view.namespace);
+  const scope = snapshot.gatewayScope(view.namespace, view.ruleLabels);
   const usable = targets.filter(({ destination }) => destination.unusable !== true);
   const traits = usable.map(({ destination: { destination } }) =>
     destinationTraits(scope, destination.host, destination.subset ?? '', destinationPort(destination, context), {

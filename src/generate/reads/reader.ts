@@ -57,6 +57,20 @@ function readScopeFor(memos: Memos, scope: Scope, addressing: Addressing): Scope
   return reader;
 }
 
+type Labels = Readonly<Record<string, string>>;
+
+/** The same scope, with the destination rules for proxies with these labels. */
+function withLabels(memos: Memos, scope: Scope, reader: ScopeReader, labels: Labels | undefined): ScopeReader {
+  if (labels === undefined) return reader;
+  const known = memos
+    .weak<ScopeReader, Map<string, ScopeReader>>('read scopes with labels')
+    .get(reader, () => new Map());
+  const key = JSON.stringify(labels);
+  const made = known.get(key) ?? { ...reader, rules: Rules.of(memos, scope.destinationRule, labels) };
+  known.set(key, made);
+  return made;
+}
+
 function scopeReader(memos: Memos, scope: Scope, readServices: (all: Scope['services']) => Services): ScopeReader {
   const { id, namespace, sidecar, ingress, outboundTrafficPolicy } = scope;
   return {
@@ -126,23 +140,25 @@ export class MeshReader {
     return this.#mesh.workloadRanges;
   }
 
-  scopeById(id: string): ScopeReader | undefined {
+  /** @param labels of the proxies, by which destination rules select them */
+  scopeById(id: string, labels?: Labels): ScopeReader | undefined {
     note(fact.SCOPE);
     const scope = this.#mesh.scopeById(id);
-    return scope && readScope(this.memos, scope);
+    return scope && withLabels(this.memos, scope, readScope(this.memos, scope), labels);
   }
 
   /** The same with the addresses of services that some proxies use. */
-  scopeWithAddresses(id: string, addressing: Addressing): ScopeReader | undefined {
+  scopeWithAddresses(id: string, addressing: Addressing, labels?: Labels): ScopeReader | undefined {
     note(fact.SCOPE);
     const scope = this.#mesh.scopeById(id);
-    return scope && readScopeFor(this.memos, scope, addressing);
+    return scope && withLabels(this.memos, scope, readScopeFor(this.memos, scope, addressing), labels);
   }
 
   /** Services visible to a gateway of this namespace: all exported to it. */
-  gatewayScope(namespace: string): ScopeReader {
+  gatewayScope(namespace: string, labels?: Labels): ScopeReader {
     note(fact.SCOPE);
-    return readScope(this.memos, this.#mesh.gatewayScope(namespace));
+    const scope = this.#mesh.gatewayScope(namespace);
+    return withLabels(this.memos, scope, readScope(this.memos, scope), labels);
   }
 
   virtualServicesOfGateway(gateway: string): GatewayRoutes {

@@ -7,6 +7,7 @@ import {
   type Scope,
   type Service,
   type ServicePort,
+  selectedRule,
 } from '../../model/index.ts';
 import { type ServicePortEntry, servicesByPort } from '../indexes/index.ts';
 import * as fact from './facts.ts';
@@ -84,17 +85,32 @@ export class Services {
 }
 
 type Finder = Scope['destinationRule'];
+type Labels = Readonly<Record<string, string>>;
+
+const NO_LABELS: Labels = {};
 
 /** Merged destination rules by host. One object for the same finder. */
 export class Rules {
-  readonly #find: Finder;
+  readonly #finder: Finder;
+  readonly #labels: Labels;
 
-  private constructor(find: Finder) {
-    this.#find = find;
+  private constructor(finder: Finder, labels: Labels) {
+    this.#finder = finder;
+    this.#labels = labels;
   }
 
-  static of(memos: Memos, find: Finder): Rules {
-    return memos.weak<Finder, Rules>('read rules').get(find, () => new Rules(find));
+  /** @param labels of the proxies, as far as rules select by them */
+  static of(memos: Memos, find: Finder, labels: Labels = NO_LABELS): Rules {
+    if (labels === NO_LABELS) return memos.weak<Finder, Rules>('read rules').get(find, () => new Rules(find, labels));
+    const known = memos.weak<Finder, Map<string, Rules>>('read rules by labels').get(find, () => new Map());
+    const key = JSON.stringify(labels);
+    const rules = known.get(key) ?? new Rules(find, labels);
+    known.set(key, rules);
+    return rules;
+  }
+
+  #find(host: string): MergedDestinationRule | undefined {
+    return selectedRule(this.#finder(host), this.#labels);
   }
 
   of(host: string): MergedDestinationRule | undefined {

@@ -110,7 +110,7 @@ function settingsNamingSecrets(snapshot: MeshReader, view: GatewayView): readonl
   }
   const found = recorded(() => {
     if (!view.clientCredentials) return [];
-    const { rules, services } = snapshot.gatewayScope(view.namespace);
+    const { rules, services } = snapshot.gatewayScope(view.namespace, view.ruleLabels);
     return rules.namingSecrets(services, (rule) => namingSecrets(rule).length > 0).flatMap(namingSecrets);
   });
   ofSnapshot.set(view, found);

@@ -7,12 +7,12 @@ import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import type { Resource, ResourceKey } from '../../resources/index.ts';
 import { deepEqual, keepIfEqual } from '../common/equal.ts';
-import { fullHostname, matchingPatterns } from '../common/hosts.ts';
-import { isEmptySelector } from '../common/labels.ts';
+import { fullHostname, hostMatches, matchingPatterns } from '../common/hosts.ts';
+import { isEmptySelector, type Labels, labelsMatch } from '../common/labels.ts';
 import { compareCreated, compareText } from '../common/order.ts';
 import { isVisible, normaliseExportTo } from '../common/visibility.ts';
 import type { DefinitionContext } from '../services/definitions.ts';
-import type { MergedDestinationRule, Service } from '../types/types.ts';
+import type { MergedDestinationRule, RuleVariant, Scope, Service } from '../types/types.ts';
 
 type DestinationRule = Resource<'DestinationRule'>;
 
@@ -28,6 +28,8 @@ export interface RuleGroup {
   readonly namespace: string;
   readonly host: string;
   readonly rules: readonly Rule[];
+  /** Those with a `workloadSelector`, for proxies of the namespace only. */
+  readonly selecting: readonly Rule[];
   /** Those that only gateways read (`gatewaysOnly`). The first is in force. */
   readonly gatewayRules: readonly Rule[];
   readonly all: MergedDestinationRule;
@@ -38,10 +40,16 @@ export interface RuleGroup {
 export type RuleTable = PMap<PMap<RuleGroup>>;
 
 function makeGroup(namespace: string, host: string, all: readonly Rule[]): RuleGroup {
-  const rules = all.filter(({ content }) => content.gatewaysOnly !== true);
   const gatewayRules = all.filter(({ content }) => content.gatewaysOnly === true);
+  const [rules, selecting] = [false, true].map((selects) =>
+    all.filter(({ content }) => content.gatewaysOnly !== true && selects !== isEmptySelector(selectorOf(content))),
+  ) as [Rule[], Rule[]];
   const { merged, duplicateSubsets } = mergeRules(namespace, host, rules);
-  return { namespace, host, rules, gatewayRules, all: merged, duplicateSubsets };
+  return { namespace, host, rules, selecting, gatewayRules, all: merged, duplicateSubsets };
+}
+
+function selectorOf({ workloadSelector }: Rule['content']): Labels | undefined {
+  return workloadSelector?.labels;
 }
 
 /** Subsets are joined; the first subset of a name and the first traffic policy win. */
@@ -143,16 +151,93 @@ function findRule(
   namespace: string,
   service: Service,
 ): MergedDestinationRule | undefined {
+  const selecting: RuleGroup[] = [];
   for (const owner of new Set([namespace, service.namespace, rootNamespace])) {
     const rules = table.get(owner);
     if (rules === undefined) continue;
     const groups = owner === rootNamespace ? matchesInRoot(memos, rules, service) : matchesIn(memos, rules, service);
     for (const group of groups) {
+      if (owner === namespace && group.selecting.length > 0) selecting.push(group);
       const merged = seenFrom(memos, group, namespace);
-      if (merged !== undefined) return merged;
+      if (merged !== undefined) return withVariants(memos, merged, selecting);
     }
   }
-  return undefined;
+  return withVariants(memos, undefined, selecting);
+}
+
+/** @param groups those with rules for some proxies, most specific host first */
+function withVariants(
+  memos: Memos,
+  rule: MergedDestinationRule | undefined,
+  groups: readonly RuleGroup[],
+): MergedDestinationRule | undefined {
+  const [first, ...others] = groups;
+  if (first === undefined) return rule;
+  const make = () => joined(rule, groups);
+  // One pattern may cover many hosts: they share the result.
+  return others.length > 0
+    ? make()
+    : memos.pairs<RuleGroup, object, MergedDestinationRule>('rules with variants').get(first, rule ?? first, make);
+}
+
+function joined(rule: MergedDestinationRule | undefined, groups: readonly RuleGroup[]): MergedDestinationRule {
+  const variants = groups.flatMap(variantsOf);
+  const sources = [...(rule?.sources ?? []), ...variants.flatMap((variant) => variant.rule.sources)];
+  const [{ host, namespace }] = groups as readonly [RuleGroup];
+  const base = rule ?? { host, namespace, trafficPolicy: undefined, subsets: [], onlyVariants: true };
+  return { ...base, sources: [...new Set(sources)], variants };
+}
+
+/** Rules with equal selectors are merged with each other, and then with those without. The oldest selector is first. */
+function variantsOf({ namespace, host, rules, selecting }: RuleGroup): readonly RuleVariant[] {
+  const selectors = new Map<string, { labels: Labels; rules: Rule[] }>();
+  for (const rule of selecting) {
+    const labels = selectorOf(rule.content) ?? {};
+    const text = JSON.stringify(Object.entries(labels).sort(([a], [b]) => compareText(a, b)));
+    const known = selectors.get(text) ?? { labels, rules: [] };
+    selectors.set(text, known);
+    known.rules.push(rule);
+  }
+  return Array.from(selectors.values(), ({ labels, rules: own }) => {
+    return { labels, rule: mergeRules(namespace, host, [...own, ...rules]).merged };
+  });
+}
+
+/** The rule for a proxy with these labels. */
+export function selectedRule(
+  rule: MergedDestinationRule | undefined,
+  labels: Labels,
+): MergedDestinationRule | undefined {
+  if (rule?.variants === undefined) return rule;
+  const variant = rule.variants.find((each) => labelsMatch(each.labels, labels));
+  return variant?.rule ?? (rule.onlyVariants === true ? undefined : rule);
+}
+
+/** Labels `key=value` by which the rules of a namespace select proxies, as far as these have them instead of others. */
+export function selectedLabels(
+  memos: Memos,
+  rules: PMap<RuleGroup>,
+  { services, destinationRule: find }: Pick<Scope, 'services' | 'destinationRule'>,
+): readonly string[] {
+  const groups = memos
+    .weak<PMap<RuleGroup>, readonly RuleGroup[]>('rules for some proxies')
+    .get(rules, () => [...rules.values()].filter(({ selecting }) => selecting.length > 0));
+  if (groups.length === 0) return NO_SELECTED;
+  return memos.weak<typeof find, readonly string[]>('labels of rules').get(find, () => {
+    const labels = new Set<string>();
+    const isCovered = (host: string) => groups.some((group) => hostMatches(group.host, host));
+    for (const host of services.keys()) {
+      const variants = isCovered(host) ? find(host)?.variants : undefined;
+      for (const variant of variants ?? []) for (const text of labelTexts(variant.labels)) labels.add(text);
+    }
+    return [...labels].sort();
+  });
+}
+
+const NO_SELECTED: readonly string[] = [];
+
+function labelTexts(labels: Labels = {}): string[] {
+  return Object.entries(labels).map(([key, value]) => `${key}=${value}`);
 }
 
 /** The same object for the same rules, so that what is generated from it can be kept. */
@@ -167,8 +252,18 @@ function withGatewayRule(
     .get(content, () => new Map());
   let merged = known.get(rule);
   if (merged === undefined) {
-    const base = rule ?? { host: hostname, namespace, trafficPolicy: undefined, subsets: [], sources: [] };
-    merged = { ...base, atGateways: content.trafficPolicy, sources: [...base.sources, key] };
+    const base: MergedDestinationRule = rule ?? {
+      host: hostname,
+      namespace,
+      trafficPolicy: undefined,
+      subsets: [],
+      sources: [],
+    };
+    const own = { atGateways: content.trafficPolicy };
+    const variants = base.variants?.map((each) => ({ ...each, rule: { ...each.rule, ...own } }));
+    // Also a proxy that no variant selects has these settings.
+    const { onlyVariants: _, ...shared } = base;
+    merged = { ...shared, ...own, sources: [...base.sources, key], ...(variants && { variants }) };
     // One for each rule that a namespace may see; older ones belong to tables that are gone.
     if (known.size >= MAX_RULES_SEEN) known.clear();
     known.set(rule, merged);
@@ -201,16 +296,15 @@ export function updateRules(
     const known = drafts.get(id);
     if (known !== undefined) return known;
     const group = table.get(namespace)?.get(host);
-    const rules = new Map([...(group?.rules ?? []), ...(group?.gatewayRules ?? [])].map((rule) => [rule.key, rule]));
+    const before = group === undefined ? [] : [...group.rules, ...group.selecting, ...group.gatewayRules];
+    const rules = new Map(before.map((rule) => [rule.key, rule]));
     const draft = { namespace, host, rules };
     drafts.set(id, draft);
     return draft;
   };
   for (const [key, { before, after }] of changed) {
     if (before !== undefined) draftOf(before).rules.delete(key);
-    // Rules with a workload selector are skipped: all proxies of a scope share its rules.
-    if (after === undefined || !isEmptySelector(after.content.workloadSelector?.labels)) continue;
-    draftOf(after).rules.set(key, ruleOf(key, after, context));
+    if (after !== undefined) draftOf(after).rules.set(key, ruleOf(key, after, context));
   }
   const changes: RuleGroupChange[] = [];
   const byNamespace = new Map<string, [string, RuleGroup | undefined][]>();
@@ -255,6 +349,7 @@ function nextGroup(
   if (
     before !== undefined &&
     deepEqual(before.rules, made.rules) &&
+    deepEqual(before.selecting, made.selecting) &&
     deepEqual(before.gatewayRules, made.gatewayRules)
   ) {
     return before;

@@ -97,7 +97,7 @@ function namedBy(memos: Memos, table: RuleTable): ReadonlySet<string> {
 
 interface RulesContent {
   readonly hosts: ReadonlySet<string>;
-  /** Whether all rules are public, each for an exact host. */
+  /** Whether all rules are public and for all proxies, each for an exact host. */
   readonly open: boolean;
   /** The `exportTo` entries of rules that are not public, including `.`. */
   readonly exportedTo: readonly string[];
@@ -108,7 +108,8 @@ function contentOf(memos: Memos, rules: Rules): RulesContent {
     const hosts = new Set(rules.keys());
     const exports = [...rules.values()].flatMap(({ rules: all }) => all.map(({ exportTo }) => exportTo));
     const hidden = exports.filter((exportTo) => !isPublic(exportTo));
-    const open = hidden.length === 0 && ![...hosts].some(isWildcardHost);
+    const selects = [...rules.values()].some(({ selecting }) => selecting.length > 0);
+    const open = hidden.length === 0 && !selects && ![...hosts].some(isWildcardHost);
     return { hosts, open, exportedTo: [...new Set(hidden.flat())] };
   });
 }

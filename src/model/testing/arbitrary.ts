@@ -244,6 +244,7 @@ const destinationRules = some(
         { loadBalancer: { simple: 'ROUND_ROBIN' } },
       ),
       exportTo: exportTo.map((names) => names ?? ['*']),
+      workloadSelector: fc.constantFrom({}, { matchLabels: { app: 'a' } }, { matchLabels: { version: 'v1' } }),
     },
     { requiredKeys: ['host'] },
   ),

@@ -47,6 +47,7 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
     gatewayScopes: ask.proxies.map(({ namespace }) => dumpScope(snapshot.gatewayScope(namespace), ask.hosts)),
     places: [...snapshot.localityNames].sort(),
     sourceLabels: scopes.map(({ id }) => snapshot.sourceLabels(id)),
+    ruleLabels: scopes.map((scope) => snapshot.ruleLabels(scope)),
     findings: snapshot.findings(),
     withoutInstances: snapshot.clustersWithoutInstances(),
     nameConflicts: snapshot.nameConflicts(),

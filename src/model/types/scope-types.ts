@@ -21,8 +21,18 @@ export interface MergedDestinationRule {
   readonly subsets: NonNullable<Resource<'DestinationRule'>['content']['subsets']>;
   /** Settings that at gateways replace those of the rules: see `gatewaysOnly` of the derived fields. */
   readonly atGateways?: Resource<'DestinationRule'>['content']['trafficPolicy'];
-  /** The rules merged, oldest first. */
+  /** The rules merged, oldest first; those of the variants are among them. */
   readonly sources: readonly ResourceKey[];
+  /** What proxies with some labels have instead, in order of precedence: see `selectedRule`. */
+  readonly variants?: readonly RuleVariant[];
+  /** Set where proxies that no variant selects have no rule. */
+  readonly onlyVariants?: true;
+}
+
+/** Rules with a `workloadSelector`. */
+export interface RuleVariant {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly rule: MergedDestinationRule;
 }
 
 /** A virtual service with hosts, gateways and destinations resolved to full names: what generation reads. */
@@ -74,8 +84,8 @@ export interface Scope {
   readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
   /**
    * The merged rule for a service of this scope: of the own namespace, then of the service's, then of the root
-   * namespace. Undefined for hosts that are not services of the scope. A function object always gives the same answers;
-   * scopes with the same rules may share it.
+   * namespace. Which of its variants applies depends on the proxy. Undefined for hosts that are not services of the
+   * scope. A function object always gives the same answers; scopes with the same rules may share it.
    */
   destinationRule(hostname: string): MergedDestinationRule | undefined;
 }

@@ -155,6 +155,8 @@ export interface Snapshot extends MeshSnapshot {
    * that its routes depend on.
    */
   sourceLabels(scopeId: string): readonly string[];
+  /** Labels `key=value` by which the destination rules of the scope's namespace select proxies, sorted. */
+  ruleLabels(scope: Scope): readonly string[];
   /**
    * The regions, zones (`region/zone`) and subzones (`region/zone/subzone`) that endpoints are in; the same object
    * until they change.

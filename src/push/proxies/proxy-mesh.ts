@@ -40,6 +40,7 @@ const localityNamed = (name: string): Fact => `place ${name}`;
 const GATEWAYS: Fact = 'Gateways';
 const sidecarsOf = (namespace: string): Fact => `Sidecars of ${namespace}`;
 const scopeFact = (id: string): Fact => `scope ${id}`;
+const ruleLabelsOf = (id: string): Fact => `rule labels of ${id}`;
 const sourceLabelsOf = (id: string): Fact => `source labels of ${id}`;
 /** Whether a network is one of the mesh. */
 const networkNamed = (name: string): Fact => `network ${name}`;
@@ -125,6 +126,22 @@ export class ProxyMesh {
     return this.#snapshot.sourceLabels(scope);
   }
 
+  /** The labels of a proxy by which destination rules select it; undefined where there are none. */
+  ruleLabels(scope: Scope | undefined, labels: Labels): Labels | undefined {
+    if (scope === undefined) return undefined;
+    note(ruleLabelsOf(scope.id));
+    const picked = pick(labels, this.#snapshot.ruleLabels(scope));
+    return Object.keys(picked).length === 0 ? undefined : picked;
+  }
+
+  scopeById(id: string): Scope | undefined {
+    return this.#snapshot.scopeById(id);
+  }
+
+  gatewayScope(namespace: string): Scope {
+    return this.#snapshot.gatewayScope(namespace);
+  }
+
   /** The service instances at an address of a proxy, with the namespaces of the services. */
   instancesAt(
     proxy: ProxyNetwork,
@@ -174,6 +191,30 @@ export class ProxyMesh {
   }
 }
 
+/** The facts about labels of proxies that differ for a scope. */
+function* changedLabels(previous: Snapshot, next: Snapshot, id: string): Generator<Fact> {
+  if (ruleLabelsIn(previous, id) !== ruleLabelsIn(next, id)) yield ruleLabelsOf(id);
+  if (previous.sourceLabels(id).join('\n') !== next.sourceLabels(id).join('\n')) yield sourceLabelsOf(id);
+}
+
+function ruleLabelsIn(snapshot: Snapshot, id: string): string {
+  const scope = snapshot.scopeById(id);
+  return scope === undefined ? '' : snapshot.ruleLabels(scope).join('\n');
+}
+
+/** The labels of a proxy that are among these `key=value` texts. */
+export function pick(labels: Labels, asked: readonly string[]): Record<string, string> {
+  const picked: Record<string, string> = {};
+  for (const label of asked) {
+    // Keys have no `=`
+    // (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set).
+    const [key = ''] = label.split('=', 1);
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+    if (value !== undefined && label === `${key}=${value}`) picked[key] = value;
+  }
+  return picked;
+}
+
 /** The names that only one of the sets has; equal sets are mostly one object. */
 function changedNames(before: ReadonlySet<string>, after: ReadonlySet<string>): Iterable<string> {
   return before === after ? [] : before.symmetricDifference(after);
@@ -202,7 +243,7 @@ export function changedProxyFacts(
   for (const namespace of changes.workloads) facts.add(registered(namespace));
   for (const [id, { everything }] of changes.scopes) {
     if (everything) facts.add(scopeFact(id));
-    if (previous.sourceLabels(id).join('\n') !== next.sourceLabels(id).join('\n')) facts.add(sourceLabelsOf(id));
+    for (const changed of changedLabels(previous, next, id)) facts.add(changed);
   }
   for (const [key, { before, after }] of changes.configs) {
     const [kind, namespace = ''] = key.split('/');

@@ -34,20 +34,7 @@ import {
   statedNetworks,
 } from '../../model/index.ts';
 import { patchesFor } from './envoy-filters.ts';
-import { ProxyMesh } from './proxy-mesh.ts';
-
-/** The labels of a proxy that are among these `key=value` texts. */
-function pick(labels: Readonly<Record<string, string>>, asked: readonly string[]): Record<string, string> {
-  const picked: Record<string, string> = {};
-  for (const label of asked) {
-    // Keys have no `=`
-    // (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set).
-    const [key = ''] = label.split('=', 1);
-    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
-    if (value !== undefined && label === `${key}=${value}`) picked[key] = value;
-  }
-  return picked;
-}
+import { ProxyMesh, pick } from './proxy-mesh.ts';
 
 /** The DNS suffix of the namespace's own services; every other suffix resolves nothing, and they all count as ''. */
 function dnsDomainFor({ settings }: ProxyMesh, { namespace, dnsDomain }: ProxyNode): string {
@@ -89,6 +76,7 @@ type EnvoyFilters = ReturnType<ProxyMesh['envoyFiltersOf']>;
 
 function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: EnvoyFilters): OutboundView {
   const cluster = mesh.addressCluster(node.clusterId);
+  const ruleLabels = mesh.ruleLabels(mesh.scopeById(scope), node.labels);
   return {
     part: 'outbound',
     scope,
@@ -96,6 +84,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     interception: node.interception,
     families: familiesOfNode(node.addresses),
     sourceLabels: pick(node.labels, mesh.sourceLabels(scope)),
+    ...(ruleLabels && { ruleLabels }),
     dnsDomain: dnsDomainFor(mesh, node),
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
@@ -216,9 +205,11 @@ function clientKeyPair(gateways: readonly Gateway[], proved: readonly Gateway[])
 function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
   const gateways = mesh.gatewaysFor(node.namespace, node.labels);
   const proved = provedGateways(mesh, node, gateways);
+  const ruleLabels = mesh.ruleLabels(mesh.gatewayScope(node.namespace), node.labels);
   return {
     part: 'gateway',
     namespace: node.namespace,
+    ...(ruleLabels && { ruleLabels }),
     gateways: gateways.map(gatewayName),
     credentialed: proved.filter(hasSecrets).map(gatewayName),
     ...(node.agentReadsSecrets && { agentReadsSecrets: true }),
@@ -239,12 +230,14 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
 /** The parts of a gRPC application that speaks xDS itself. */
 function grpcViews(mesh: ProxyMesh, node: ProxyNode): readonly View[] {
   const scope = mesh.scopeOf(node.namespace, node.labels).id;
+  const ruleLabels = mesh.ruleLabels(mesh.scopeById(scope), node.labels);
   const client: GrpcClientView = {
     part: 'grpc-client',
     scope,
     namespace: node.namespace,
     families: familiesOfNode(node.addresses),
     sourceLabels: pick(node.labels, mesh.sourceLabels(scope)),
+    ...(ruleLabels && { ruleLabels }),
     dnsDomain: dnsDomainFor(mesh, node),
     endpointNames: 'cluster',
   };

@@ -179,9 +179,6 @@ test('a setting that is checked and not acted on causes a warning, too', () => {
     return result.resource.warnings?.map(({ field, message }) => `${field}: ${message}`);
   };
   const ignored = 'not supported in this version: the document is not applied';
-  assert.deepEqual(warningsOf('DestinationRule', '{host: a, workloadSelector: {matchLabels: {app: a}}}'), [
-    `spec.workloadSelector: ${ignored}`,
-  ]);
   assert.deepEqual(warningsOf('VirtualService', '{hosts: [a], http: [{delegate: {name: b}}]}'), [
     `spec.http[0].delegate: ${ignored}`,
   ]);

@@ -14,10 +14,6 @@ type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly Vali
 const FINDERS: Finders = {
   AuthorizationPolicy: (content) => [...ordinaryStars(content), ...waypointTargets(content)],
   RequestAuthentication: waypointTargets,
-  DestinationRule: ({ workloadSelector }) =>
-    Object.keys(workloadSelector?.labels ?? {}).length === 0
-      ? []
-      : [{ path: ['workloadSelector'], message: 'not supported in this version: the document is not applied' }],
   EnvoyFilter: ({ configPatches = [], targetRefs }) => [
     ...waypointTargets({ targetRefs }),
     ...configPatches.flatMap((patch, index) => {
