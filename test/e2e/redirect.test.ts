@@ -51,6 +51,7 @@ socket.on('error', () => process.exit(1));
 
 interface Pods {
   readonly config: ConfigDir;
+  readonly control: Namespace;
   readonly client: Namespace;
   readonly one: Namespace;
   readonly two: Namespace;
@@ -157,7 +158,7 @@ async function start(): Promise<Pods> {
     startSidecar(client, control, 'client', 'delta'),
     startSidecar(one, control, 'one', 'sotw'),
   ]);
-  return { config, client, one, two, outside, clientProxy, oneProxy };
+  return { config, control, client, one, two, outside, clientProxy, oneProxy };
 }
 
 before(async () => {
@@ -292,6 +293,75 @@ test('calls to an unregistered address are forwarded, unless a Sidecar allows re
   assert.equal((await get('http://10.96.0.1/', 'web')).path, '/');
   await config.remove('sidecar');
   await eventually(async () => assert.equal((await get(url, 'outside')).name, 'outside'));
+});
+
+/** Documents of an egress gateway at a machine: it sends the requests for all hosts to a server there. */
+function egressGateway(address: string) {
+  const backend = 'backend.test';
+  return [
+    pod('egress', { ip: address, labels: { app: 'egress' } }),
+    service('egress', {
+      clusterIP: '10.96.0.9',
+      ports: [{ name: 'http', port: 80, targetPort: 8888 }],
+      selector: { app: 'egress' },
+    }),
+    endpoints('egress', { egress: address }, [{ name: 'http', port: 8888 }]),
+    resource('Gateway', 'egress', {
+      selector: { app: 'egress' },
+      servers: [{ port: { number: 8888, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
+    }),
+    resource('ServiceEntry', 'backend', {
+      hosts: [backend],
+      ports: [{ number: 8099, name: 'http', protocol: 'HTTP', targetPort: 8085 }],
+      resolution: 'STATIC',
+      endpoints: [{ address }],
+    }),
+    resource('VirtualService', 'egress', {
+      hosts: ['*'],
+      gateways: ['egress'],
+      http: [{ headers: { request: { set: { 'x-through': 'egress' } } }, route: [{ destination: { host: backend } }] }],
+    }),
+  ];
+}
+
+test('calls to unregistered addresses go to the egress proxy of a Sidecar, and fail where it does not exist', {
+  skip,
+}, async () => {
+  const { config, outside } = pods();
+  const control = pods().control.address;
+  await config.apply('egress', ...egressGateway(outside.address));
+  await startEnvoy(owner, {
+    id: `router~${outside.address}~egress.default~default.svc.cluster.local`,
+    metadata: { NAMESPACE: 'default', LABELS: { app: 'egress' } },
+    adminPort: ADMIN_PORT,
+    adsAddress: control,
+    adsPort: 15010,
+    namespace: outside,
+  });
+  const unknownTo = (host: string) =>
+    config.apply(
+      'sidecar',
+      resource('Sidecar', 'default', {
+        outboundTrafficPolicy: { mode: 'ALLOW_ANY', egressProxy: { host, port: { number: 80 } } },
+        egress: [{ hosts: ['./web.default.svc.cluster.local'] }],
+      }),
+    );
+  await unknownTo('egress.default.svc.cluster.local');
+  // Port 80 has HTTP services, so that these are requests; at 8085 they are bytes. Nothing has the address.
+  for (const port of [80, 8085]) {
+    const reply = await eventually(() => get(`http://198.51.100.7:${port}/out`, 'nowhere.test'));
+    assert.equal(reply.name, 'outside');
+    assert.equal(reply.headers['x-through'], 'egress');
+    assert.equal(reply.headers.host, 'nowhere.test');
+  }
+  const existing = `http://${outside.address}:8085/`;
+  assert.equal((await get(existing, 'outside')).headers['x-through'], 'egress');
+  await unknownTo('missing.default.svc.cluster.local');
+  await eventually(() => assert.rejects(get(existing, 'outside')));
+  await eventually(() => assert.rejects(get(`http://${outside.address}/`, 'outside'), /503/));
+  assert.equal((await get('http://10.96.0.1/', 'web')).path, '/');
+  await config.remove('sidecar');
+  await config.remove('egress');
 });
 
 test('calls to a port of the workload that no service names reach it', { skip }, async () => {

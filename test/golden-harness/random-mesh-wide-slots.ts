@@ -147,6 +147,11 @@ export const WIDE_SLOTS: readonly (readonly string[])[] = [
     sidecarIn(
       'a',
       'web',
+      "{outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: more.d.svc.cluster.local, port: {number: 3306}}}, egress: [{hosts: ['b/*']}]}",
+    ),
+    sidecarIn(
+      'a',
+      'web',
       "{egress: [{port: {number: 80, protocol: HTTP, name: http}, hosts: ['b/*', 'd/*']}, {port: {number: 3306, protocol: TCP, name: tcp}, hosts: ['a/*']}, {hosts: ['*/*']}]}",
     ),
     sidecarIn(
@@ -158,6 +163,11 @@ export const WIDE_SLOTS: readonly (readonly string[])[] = [
   [
     sidecarIn('mesh-system', 'root', "{egress: [{hosts: ['./*', 'a/*']}]}"),
     sidecarIn('mesh-system', 'root', '{outboundTrafficPolicy: {mode: REGISTRY_ONLY}}'),
+    sidecarIn(
+      'mesh-system',
+      'root',
+      '{outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: web.a.svc.cluster.local, port: {number: 80}}}}',
+    ),
     sidecarIn('mesh-system', 'root', "{egress: [{hosts: ['*/*.bulk.test', '*/*']}]}"),
   ],
   [

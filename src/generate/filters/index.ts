@@ -31,8 +31,8 @@ export {
   tcpFilters,
   tcpProxy,
   tcpProxyChain,
-  unknownTrafficCluster,
   type WeightedTcpCluster,
 } from './tcp-proxy.ts';
 export { collectorHosts } from './telemetry/providers.ts';
 export { isTraced, type Telemetry, telemetryOf, telemetryProblems } from './telemetry/telemetry.ts';
+export { type UnknownTraffic, unknownFilters, unknownTraffic } from './unknown-traffic.ts';

@@ -3,7 +3,7 @@
 import type { ModelSettings, Protocol } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { Tunnel } from '../../resources/index.ts';
-import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER, toDuration } from '../common/index.ts';
+import { BLACKHOLE_CLUSTER, toDuration } from '../common/index.ts';
 import { bytesInside, type ConnectionSettings, type DestinationTraits } from './destination-traits.ts';
 import { type ProxyCapabilities, TCP_PROXY, type TypedConfig, typedConfig } from './extensions.ts';
 import { forwarded } from './forwarding.ts';
@@ -132,8 +132,4 @@ export function tcpProxyChain(
 ): FilterChain {
   const filters = [tcpProxy(telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] })];
   return { ...chain, filters };
-}
-
-export function unknownTrafficCluster(policy: 'ALLOW_ANY' | 'REGISTRY_ONLY'): string {
-  return policy === 'ALLOW_ANY' ? PASSTHROUGH_CLUSTER : BLACKHOLE_CLUSTER;
 }

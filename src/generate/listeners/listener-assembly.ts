@@ -1,9 +1,8 @@
 /** Builds outbound listeners from their chains. */
-import type { Scope } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import { cidrRanges, listenerName } from '../common/index.ts';
-import { type FilterChain, sniffs, type Telemetry, tcpProxyChain, unknownTrafficCluster } from '../filters/index.ts';
+import { type FilterChain, sniffs, type Telemetry, type UnknownTraffic, unknownFilters } from '../filters/index.ts';
 import type { HttpTarget, OutboundListenerPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { Capabilities, GeneratedResource } from '../types.ts';
@@ -31,7 +30,7 @@ export interface Surroundings {
   readonly settings: MeshReader['settings'];
   readonly capabilities: Capabilities;
   readonly telemetry: Telemetry;
-  readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'];
+  readonly unknown: UnknownTraffic;
 }
 
 /** The properties of a listener that do not depend on its position in a scope. */
@@ -60,14 +59,14 @@ export function assembled(
   if (http !== undefined) filterChains.push(...httpChains(surroundings, shape, http, sniffed ? httpRanges : undefined));
   const matchesAll = takesAll || (http !== undefined && !sniffed);
   const inspected = sniffed || matchesServerNames;
-  const unknown = unknownTrafficCluster(surroundings.outboundTrafficPolicy);
+  const unknown = () => ({ filters: unknownFilters(surroundings.telemetry, surroundings, surroundings.unknown) });
   const listener: NamedListener = {
     name: listenerName(bind, port),
     ...listenerAddresses({ bind, extraBind }, port),
     trafficDirection: OUTBOUND,
     filterChains,
     // Not for a bound socket, which is the destination of its connections itself.
-    ...(!matchesAll && !bindToPort && { defaultFilterChain: tcpProxyChain(surroundings.telemetry, unknown) }),
+    ...(!matchesAll && !bindToPort && { defaultFilterChain: unknown() }),
     ...(!bindToPort && { bindToPort: { value: false } }),
     ...(inspected && {
       listenerFilters: [...tlsInspector(surroundings), ...(sniffed ? httpInspector(surroundings) : [])],

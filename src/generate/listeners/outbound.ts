@@ -11,7 +11,14 @@ import {
   VIRTUAL_OUTBOUND_LISTENER,
   wildcardBinds,
 } from '../common/index.ts';
-import { sharedCapabilities, sniffs, tcpProxyChain, telemetryOf, unknownTrafficCluster } from '../filters/index.ts';
+import {
+  sharedCapabilities,
+  sniffs,
+  tcpProxyChain,
+  telemetryOf,
+  unknownFilters,
+  unknownTraffic,
+} from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import {
   type OutboundListenerPlan,
@@ -33,7 +40,6 @@ import {
   besideWorkloads,
   foreignNamespaces,
   isSharedByAll,
-  unknownFilters,
   type WorkloadChains,
   workloadRangesOf,
 } from './workload-chains.ts';
@@ -82,7 +88,8 @@ function outboundListener(context: PortContext, listener: OutboundListenerPlan):
   const { mesh, settings, memos } = snapshot;
   const capabilities = sharedCapabilities(memos, view);
   const telemetry = telemetryOf(snapshot, view);
-  const surroundings = { mesh, settings, capabilities, telemetry, outboundTrafficPolicy: scope.outboundTrafficPolicy };
+  const unknown = unknownTraffic(snapshot, view, scope, Number(plan.unit));
+  const surroundings = { mesh, settings, capabilities, telemetry, unknown };
   const plain = plainListener(memos, listener, {
     surroundings,
     scope,
@@ -115,7 +122,7 @@ function settledChains(
     port,
     workloads: () => workloadRangesOf(snapshot, view),
     isForeign: foreignNamespaces(snapshot, view.namespace),
-    unknown: () => unknownFilters(surroundings),
+    unknown: () => unknownFilters(surroundings.telemetry, surroundings, surroundings.unknown),
     httpPods: plan.httpPods,
     httpRanges,
   });
@@ -129,6 +136,8 @@ function settledChains(
  */
 function virtualOutbound(snapshot: MeshReader, view: OutboundView, scope: ScopeReader): GeneratedResource {
   const port = snapshot.mesh.proxyListenPort;
+  const telemetry = telemetryOf(snapshot, view);
+  const proxying = { capabilities: view.capabilities, settings: snapshot.settings };
   const listener: NamedListener = {
     name: VIRTUAL_OUTBOUND_LISTENER,
     ...listenerAddresses(wildcardBinds(view), port),
@@ -136,13 +145,14 @@ function virtualOutbound(snapshot: MeshReader, view: OutboundView, scope: ScopeR
     useOriginalDst: { value: true },
     ...(view.interception === 'TPROXY' && { transparent: { value: true } }),
     filterChains: [
-      tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER, {
+      tcpProxyChain(telemetry, BLACKHOLE_CLUSTER, {
         name: 'virtualOutbound-trafficloop',
         filterChainMatch: { destinationPort: { value: port } },
       }),
-      tcpProxyChain(telemetryOf(snapshot, view), unknownTrafficCluster(scope.outboundTrafficPolicy), {
+      {
         name: 'virtualOutbound-catchall-tcp',
-      }),
+        filters: unknownFilters(telemetry, proxying, unknownTraffic(snapshot, view, scope, 0)),
+      },
     ],
   };
   return listenerResource(listener, []);

@@ -4,20 +4,21 @@
  */
 import type { Memos } from '../../core/memo.ts';
 import { InputCache } from '../common/index.ts';
-import { type DestinationTraits, destinationTraits, sharedCapabilities, telemetryOf } from '../filters/index.ts';
+import {
+  type DestinationTraits,
+  destinationTraits,
+  sharedCapabilities,
+  telemetryOf,
+  unknownFilters,
+  unknownTraffic,
+} from '../filters/index.ts';
 import type { OutboundListenerPlan, OutboundPortPlan, TcpTarget } from '../listener-plans/index.ts';
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { GeneratedResource, GenerationFinding, OutboundView, UnitOutput } from '../types.ts';
 import { mergeChains } from './chain-merge.ts';
 import { serviceChains } from './l4-chains.ts';
 import { assembled, type BuiltListener, detectedRanges, type Surroundings } from './listener-assembly.ts';
-import {
-  besideWorkloads,
-  foreignNamespaces,
-  isSharedByAll,
-  unknownFilters,
-  workloadRangesOf,
-} from './workload-chains.ts';
+import { besideWorkloads, foreignNamespaces, isSharedByAll, workloadRangesOf } from './workload-chains.ts';
 
 interface PlainInputs extends Surroundings, Omit<TcpTarget, 'port'>, DestinationTraits {
   readonly bind: string;
@@ -44,7 +45,7 @@ const plainListeners = new InputCache<PlainInputs, BuiltListener>('plain listene
     port,
     workloads: () => workloads,
     isForeign: () => foreign,
-    unknown: () => unknownFilters(inputs),
+    unknown: () => unknownFilters(inputs.telemetry, inputs, inputs.unknown),
     httpPods,
     httpRanges: detectedRanges(shape),
   });
@@ -122,9 +123,9 @@ interface PlainPort {
 
 /** Ports may have thousands of listeners: namespaces that see them alike do not even have to compare their parts. */
 const plainPorts = new InputCache<PortInputs, PlainPort>('plain ports', (inputs, memos) => {
-  const { plan, routing, ownTaker, workloads, mesh, settings, capabilities, telemetry, outboundTrafficPolicy } = inputs;
+  const { plan, routing, ownTaker, workloads, mesh, settings, capabilities, telemetry, unknown } = inputs;
   const context: PlainContext = {
-    surroundings: { mesh, settings, capabilities, telemetry, outboundTrafficPolicy },
+    surroundings: { mesh, settings, capabilities, telemetry, unknown },
     scope: { services: inputs.services, rules: inputs.rules },
     routing,
     isForeign: foreignNamespaces(inputs, ownTaker),
@@ -140,9 +141,10 @@ const plainPorts = new InputCache<PortInputs, PlainPort>('plain ports', (inputs,
 export function plainPort(
   snapshot: MeshReader,
   view: OutboundView,
-  { egress, services, rules, outboundTrafficPolicy }: ScopeReader,
+  scope: ScopeReader,
   plan: OutboundPortPlan,
 ): PlainPort {
+  const { egress, services, rules } = scope;
   const { mesh, settings, memos } = snapshot;
   const [only] = egress;
   // A Sidecar with several egress listeners is rarely shared.
@@ -155,7 +157,7 @@ export function plainPort(
     settings,
     capabilities: sharedCapabilities(memos, view),
     telemetry: telemetryOf(snapshot, view),
-    outboundTrafficPolicy,
+    unknown: unknownTraffic(snapshot, view, scope, Number(plan.unit)),
     services,
     rules,
     plan,

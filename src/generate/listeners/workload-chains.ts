@@ -10,7 +10,6 @@
 
 import { decidesForAll } from '../../model/index.ts';
 import { addressKey, hasFamilyOf, RangeIndex } from '../common/index.ts';
-import { tcpProxy, unknownTrafficCluster } from '../filters/index.ts';
 import { isUnspecified, type OutboundListenerPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { NodeFamilies, OutboundView } from '../types.ts';
@@ -145,12 +144,6 @@ function chainsIn(
 /** Whether connections to any address can reach the listener. A bound socket is their destination itself. */
 export function isSharedByAll({ bind, bindToPort, tcp }: Omit<OutboundListenerPlan, 'egress'>): boolean {
   return !bindToPort && isUnspecified(bind) && tcp.some(({ shared }) => shared);
-}
-
-/** The filters for connections that no service takes. */
-export function unknownFilters(surroundings: Surroundings): L4Chain['filters'] {
-  const cluster = unknownTrafficCluster(surroundings.outboundTrafficPolicy);
-  return [tcpProxy(surroundings.telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] })];
 }
 
 /** Tells whether the documents of a namespace do not decide for callers of this one. */

@@ -33,7 +33,9 @@ export interface EgressReader extends Pick<EgressListener, 'port' | 'bind' | 'ca
 }
 
 /** A scope. Its existence and its shape are one fact. */
-export interface ScopeReader extends Pick<Scope, 'id' | 'namespace' | 'sidecar' | 'ingress' | 'outboundTrafficPolicy'> {
+type ReadAsWritten = 'id' | 'namespace' | 'sidecar' | 'ingress' | 'outboundTrafficPolicy' | 'egressProxy';
+
+export interface ScopeReader extends Pick<Scope, ReadAsWritten> {
   readonly egress: readonly EgressReader[];
   readonly services: Services;
   readonly rules: Rules;
@@ -72,13 +74,14 @@ function withLabels(memos: Memos, scope: Scope, reader: ScopeReader, labels: Lab
 }
 
 function scopeReader(memos: Memos, scope: Scope, readServices: (all: Scope['services']) => Services): ScopeReader {
-  const { id, namespace, sidecar, ingress, outboundTrafficPolicy } = scope;
+  const { id, namespace, sidecar, ingress, outboundTrafficPolicy, egressProxy } = scope;
   return {
     id,
     namespace,
     sidecar,
     ingress,
     outboundTrafficPolicy,
+    ...(egressProxy !== undefined && { egressProxy }),
     egress: scope.egress.map(({ port, bind, captureMode, services, virtualServices }) => {
       return {
         port,

@@ -144,6 +144,6 @@ function virtualHostsOf(
     return { pieces: only === undefined ? [] : [only], catchAll: undefined, duplicates: [] };
   }
   const { virtualHosts, duplicates, takesAll } = sharedHosts(hosts, context);
-  const catchAll = takesAll ? undefined : catchAllHost(scope.outboundTrafficPolicy);
+  const catchAll = takesAll ? undefined : catchAllHost(scope, context);
   return { pieces: virtualHosts, catchAll, duplicates };
 }

@@ -1,6 +1,6 @@
 /**
  * Builds scopes from scratch, and resolves what building and updating share: the service of a host name for a listener,
- * and the services that a scope needs because a virtual service routes to them.
+ * and the services that a scope needs because a virtual service routes to them or unknown traffic goes there.
  */
 import { PMap } from '../../core/pmap.ts';
 import { addTo, membersOf } from '../common/groups.ts';
@@ -15,7 +15,7 @@ import { importsHost, type ListenerPlan, planScope, planWatches, type ScopePlan,
 export interface BuiltScope {
   readonly scope: Scope;
   readonly plan: ScopePlan;
-  /** Hosts that its virtual services route to and that its listeners may not have, sorted. */
+  /** Hosts that its virtual services and egress proxy lead to and that its listeners may not have, sorted. */
   readonly routed: readonly string[];
   /** Keys of the hosts that it depends on, sorted. */
   readonly watches: readonly string[];
@@ -26,11 +26,11 @@ export function planOf({ settings, sidecars }: MeshState, id: string): ScopePlan
   const [namespace, ...path] = id.split('/');
   const name = path.pop();
   if (namespace === undefined || name === undefined || path.length > 1) return undefined;
-  if (name === '') return path.length === 0 ? planScope(namespace, undefined) : undefined;
+  if (name === '') return path.length === 0 ? planScope(namespace, undefined, settings.domain) : undefined;
   const owner = path[0] ?? namespace;
   if (owner !== namespace && owner !== settings.rootNamespace) return undefined;
   const sidecar = sidecars.get(owner)?.find(({ meta }) => meta.name === name);
-  return sidecar === undefined ? undefined : planScope(namespace, sidecar);
+  return sidecar === undefined ? undefined : planScope(namespace, sidecar, settings.domain);
 }
 
 /** The service of `hostname` among those that `accept` allows: the namespace's own, else the oldest. */
@@ -128,10 +128,10 @@ export function importsVirtualService(plan: ListenerPlan, { namespace, hosts }: 
   return plan.everything || hosts.some((host) => importsHost(plan, namespace, host));
 }
 
-/** Hosts that the virtual services of the listeners route to; empty when a listener has all services. */
+/** Hosts that the virtual services of the listeners and the egress proxy lead to; empty when a listener has all services. */
 export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]): readonly string[] {
   if (plan.listeners.some(({ everything }) => everything)) return [];
-  const hosts = new Set<string>();
+  const hosts = new Set<string>(plan.egressProxy === undefined ? [] : [plan.egressProxy.host]);
   for (const { virtualServices } of egress) {
     for (const virtualService of virtualServices) for (const host of destinationHosts(virtualService)) hosts.add(host);
   }
@@ -213,6 +213,7 @@ export function assembleScope(state: MeshState, plan: ScopePlan, parts: ScopePar
     services,
     ingress: plan.ingress,
     outboundTrafficPolicy: plan.outboundTrafficPolicy ?? state.mesh.outboundTrafficPolicy.mode,
+    ...(plan.egressProxy !== undefined && { egressProxy: plan.egressProxy }),
     destinationRule: ruleFinder(state, plan.namespace, services),
   };
   return { scope, plan, routed, watches };

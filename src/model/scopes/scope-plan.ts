@@ -2,9 +2,9 @@
  * The plan of a scope, parsed once from its Sidecar: which host names of which namespaces each of its egress listeners
  * imports. Without a Sidecar, one listener imports everything.
  */
-import { keyOf, type Resource } from '../../resources/index.ts';
+import { type Destination, keyOf, type Resource } from '../../resources/index.ts';
 import { addTo } from '../common/groups.ts';
-import { canonicalHost, hostMatches, hostsOverlap, isWildcardHost } from '../common/hosts.ts';
+import { canonicalHost, fullHostname, hostMatches, hostsOverlap, isWildcardHost } from '../common/hosts.ts';
 import { parseProtocol } from '../common/protocol.ts';
 import type { EgressListener, Scope } from '../types/types.ts';
 
@@ -38,6 +38,7 @@ export interface ScopePlan {
   readonly ingress: Scope['ingress'];
   /** Undefined: the mesh's. */
   readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'] | undefined;
+  readonly egressProxy: Destination | undefined;
 }
 
 const ALL: readonly string[] = ['*/*'];
@@ -54,7 +55,8 @@ export function sidecarScopeId(namespace: string, sidecar: Sidecar): string {
   return owner === namespace ? `${namespace}/${name}` : `${namespace}/${owner}/${name}`;
 }
 
-export function planScope(namespace: string, sidecar: Sidecar | undefined): ScopePlan {
+/** @param domain of the mesh's own services, for short host names */
+export function planScope(namespace: string, sidecar: Sidecar | undefined, domain: string): ScopePlan {
   const content = sidecar?.content;
   const egress = content?.egress === undefined || content.egress.length === 0 ? undefined : content.egress;
   const policy = content?.outboundTrafficPolicy;
@@ -66,7 +68,14 @@ export function planScope(namespace: string, sidecar: Sidecar | undefined): Scop
     ingress: content?.ingress === undefined || content.ingress.length === 0 ? undefined : content.ingress,
     // REGISTRY_ONLY is the first value of the enumeration, so `outboundTrafficPolicy: {}` means it.
     outboundTrafficPolicy: policy === undefined ? undefined : (policy.mode ?? 'REGISTRY_ONLY'),
+    egressProxy: sidecar && egressProxyOf(sidecar, domain),
   };
+}
+
+function egressProxyOf({ meta, content }: Sidecar, domain: string): Destination | undefined {
+  const { mode, egressProxy } = content.outboundTrafficPolicy ?? {};
+  if (mode !== 'ALLOW_ANY' || egressProxy === undefined) return undefined;
+  return { ...egressProxy, host: fullHostname(egressProxy.host, meta.namespace, domain) };
 }
 
 interface WrittenListener {

@@ -115,7 +115,7 @@ function replaceScopesOfSidecars(
     for (const id of membersOf(scopeIndex.bySidecar, key)) {
       const before = scopeIndex.built.get(id);
       if (before === undefined) continue;
-      const plan = sidecar === undefined ? undefined : planScope(before.plan.namespace, sidecar);
+      const plan = sidecar === undefined ? undefined : planScope(before.plan.namespace, sidecar, state.settings.domain);
       if (plan !== undefined && samePlan(before.plan, plan)) continue;
       replace(id, plan === undefined ? undefined : buildScope(state, plan));
     }

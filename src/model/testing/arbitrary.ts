@@ -276,7 +276,11 @@ const sidecars = some(
         ),
         { maxLength: 2 },
       ),
-      outboundTrafficPolicy: fc.constantFrom({ mode: 'REGISTRY_ONLY' }, { mode: 'ALLOW_ANY' }),
+      outboundTrafficPolicy: fc.constantFrom<object>(
+        { mode: 'REGISTRY_ONLY' },
+        { mode: 'ALLOW_ANY' },
+        { mode: 'ALLOW_ANY', egressProxy: { host: 'web', port: { number: 80 } } },
+      ),
     },
     { requiredKeys: [] },
   ),

@@ -19,6 +19,7 @@ export function dumpScope(scope: Scope | undefined, hosts: readonly string[]): u
     sidecar: scope.sidecar,
     ingress: scope.ingress,
     policy: scope.outboundTrafficPolicy,
+    egressProxy: scope.egressProxy,
     services: scope.services.sorted(),
     egress: scope.egress.map(({ services, ...listener }) => ({ ...listener, services: services.sorted() })),
     rules: hosts.map((host) => [host, scope.destinationRule(host)]),

@@ -1,6 +1,6 @@
 /** Scopes, and the configuration that is visible in them: part of the snapshot's data (`types.ts`). */
 import type { PMap } from '../../core/pmap.ts';
-import type { Resource, ResourceKey } from '../../resources/index.ts';
+import type { Destination, Resource, ResourceKey } from '../../resources/index.ts';
 import type { Protocol, Service } from './service-types.ts';
 
 export type VirtualService = Resource<'VirtualService'>;
@@ -82,6 +82,8 @@ export interface Scope {
   /** Sidecar ingress listeners as written; undefined: inbound listeners are derived from the bound services. */
   readonly ingress: NonNullable<SidecarResource['content']['ingress']> | undefined;
   readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
+  /** Where unknown traffic goes instead of to its own destination, with a full host name. Only with ALLOW_ANY. */
+  readonly egressProxy?: Destination;
   /**
    * The merged rule for a service of this scope: of the own namespace, then of the service's, then of the root
    * namespace. Which of its variants applies depends on the proxy. Undefined for hosts that are not services of the

@@ -102,12 +102,6 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     /^spec\.resolution: not supported in this version/,
   ],
   [
-    'a proxy for unknown traffic',
-    'Sidecar',
-    '{outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: a.b, port: {number: 80}}}}',
-    /^spec\.outboundTrafficPolicy\.egressProxy: not supported in this version/,
-  ],
-  [
     'plain HTTP on the port of HTTPS',
     'Gateway',
     '{servers: [{hosts: ["*"], port: {number: 443, name: a, protocol: HTTP}}]}',

@@ -31,15 +31,6 @@ const FINDERS: Finders = {
     resolution === 'DYNAMIC_DNS'
       ? [{ path: ['resolution'], message: 'not supported in this version: hosts with a wildcard have no endpoints' }]
       : [],
-  Sidecar: ({ outboundTrafficPolicy }) =>
-    outboundTrafficPolicy?.egressProxy === undefined
-      ? []
-      : [
-          {
-            path: ['outboundTrafficPolicy', 'egressProxy'],
-            message: 'not supported in this version: unknown traffic goes to its own destination',
-          },
-        ],
   Telemetry: (content) => [...waypointTargets(content), ...unservedTelemetry(content)],
   VirtualService: ({ http = [] }) =>
     http.flatMap(({ delegate }, index) =>

@@ -16,7 +16,7 @@ export function hashPolicies(destinations: readonly Destination[], context: Rout
   return [...rules].flatMap((rule) => hashPolicy(rule) ?? []);
 }
 
-function hashPolicy(rule: ConsistentHash): HashPolicy | undefined {
+export function hashPolicy(rule: ConsistentHash): HashPolicy | undefined {
   if (rule.httpHeaderName) return { header: { headerName: rule.httpHeaderName } };
   if (rule.httpCookie?.name) {
     const { name, ttl, path, attributes } = rule.httpCookie;

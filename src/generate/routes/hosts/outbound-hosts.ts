@@ -1,9 +1,12 @@
 /** The virtual hosts of one sidecar route configuration: those of `domain-owners.ts`, then the catch-all. */
 import { compareText, type Scope } from '../../../model/index.ts';
-import { PASSTHROUGH_CLUSTER } from '../../common/index.ts';
+import type { ConsistentHash, Destination } from '../../../resources/index.ts';
+import { InputCache, PASSTHROUGH_CLUSTER } from '../../common/index.ts';
 import { isDisjoint, type LostDomain, settleCandidates, takesAll, viewerOf } from '../../domains/index.ts';
 import { timeoutFields } from '../actions/action.ts';
+import { hashPolicy } from '../actions/hash-policy.ts';
 import type { RouteContext } from '../context.ts';
+import { destinationCluster, destinationPort } from '../destination.ts';
 import { ANY_REQUEST } from '../match.ts';
 import type { Route } from '../messages.ts';
 import { encodeVirtualHost } from '../route-configuration.ts';
@@ -62,23 +65,37 @@ function ownerText(owner: Candidate['owner']): string {
   return 'hosts' in owner ? `VirtualService ${owner.namespace}/${owner.name}` : `service ${owner.key}`;
 }
 
-const CATCH_ALL: Readonly<Record<Scope['outboundTrafficPolicy'], Uint8Array>> = {
-  ALLOW_ANY: encodedCatchAll('ALLOW_ANY'),
-  REGISTRY_ONLY: encodedCatchAll('REGISTRY_ONLY'),
-};
+type Policy = Pick<Scope, 'outboundTrafficPolicy' | 'egressProxy'>;
 
-/**
- * The catch-all for requests to unknown hosts: forwards them to their original destination, or refuses them with 502,
- * so that the reason is visible. The same object each time.
- */
-export function catchAllHost(policy: Scope['outboundTrafficPolicy']): Uint8Array {
-  return CATCH_ALL[policy];
+const PASSED_THROUGH = encodedCatchAll('allow_any', { route: { cluster: PASSTHROUGH_CLUSTER, ...timeoutFields(0) } });
+const REFUSED = encodedCatchAll('block_all', { directResponse: { status: 502 } });
+
+interface EgressInputs {
+  readonly cluster: string;
+  readonly hash: ConsistentHash | undefined;
 }
 
-function encodedCatchAll(policy: Scope['outboundTrafficPolicy']): Uint8Array {
-  const allowed = policy === 'ALLOW_ANY';
-  const route: Route = allowed
-    ? { name: 'allow_any', match: ANY_REQUEST, route: { cluster: PASSTHROUGH_CLUSTER, ...timeoutFields(0) } }
-    : { name: 'block_all', match: ANY_REQUEST, directResponse: { status: 502 } };
-  return encodeVirtualHost(virtualHost(allowed ? 'allow_any' : 'block_all', ['*'], [route]));
+const egressHosts = new InputCache<EgressInputs, Uint8Array>('hosts of egress proxies', ({ cluster, hash }) => {
+  const policy = hash && hashPolicy(hash);
+  const fields = { cluster, ...timeoutFields(0), ...(policy !== undefined && { hashPolicy: [policy] }) };
+  return encodedCatchAll('allow_any', { route: fields });
+});
+
+/**
+ * The catch-all for requests to unknown hosts: forwards them to their original destination or to the egress proxy, or
+ * refuses them with 502, so that the reason is visible. The same object each time.
+ */
+export function catchAllHost({ outboundTrafficPolicy, egressProxy }: Policy, context: RouteContext): Uint8Array {
+  if (egressProxy !== undefined) return toEgressProxy(egressProxy, context);
+  return outboundTrafficPolicy === 'ALLOW_ANY' ? PASSED_THROUGH : REFUSED;
+}
+
+/** Envoy returns HTTP 503 where the egress proxy has no cluster: requests never bypass it. */
+function toEgressProxy(proxy: Destination, context: RouteContext): Uint8Array {
+  const hash = context.lookups.consistentHash(proxy.host, proxy.subset ?? '', destinationPort(proxy, context));
+  return egressHosts.get(context.memos, proxy, { cluster: destinationCluster(proxy, context), hash });
+}
+
+function encodedCatchAll(name: string, action: Pick<Route, 'route' | 'directResponse'>): Uint8Array {
+  return encodeVirtualHost(virtualHost(name, ['*'], [{ name, match: ANY_REQUEST, ...action }]));
 }
