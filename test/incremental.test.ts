@@ -46,8 +46,8 @@ const EVERYTHING: UnitSelection = {
 /** Placements of proxies, whatever the mesh's configuration of networks and localities is at the time. */
 const PLACEMENTS: readonly Placement[] = [
   DEFAULT_PLACEMENT,
-  { network: 'n2', locality: 'r1/z1' },
-  { network: '', locality: 'r2', labels: { v: '1', app: 'web' } },
+  { network: 'n2', locality: 'r1/z1', cluster: '' },
+  { network: '', locality: 'r2', cluster: 'far', labels: { v: '1', app: 'web' } },
 ];
 
 type Units = Map<GeneratedType, Map<Unit, readonly string[]>>;

@@ -140,6 +140,8 @@ export interface OutboundView extends PatchedView, TelemetryView {
   readonly dns?: {
     /** The class of the proxy's network: names of headless services have the endpoints that it reaches directly. */
     readonly network: string;
+    /** As in {@link Placement}; absent: the program's own. */
+    readonly cluster?: string;
     /** Set where the proxy answers them itself. */
     readonly listener?: true;
   };
@@ -264,10 +266,18 @@ export interface Placement {
   readonly locality: string;
   /** Labels that `failoverPriority` of some rule compares; absent where none does. */
   readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * '' for the program's own cluster, else another one that has endpoints, or {@link OTHER_CLUSTER}: decides the
+   * endpoints of cluster-local services.
+   */
+  readonly cluster: string;
 }
 
+/** Another cluster of which nothing is known. No cluster has this ID. */
+export const OTHER_CLUSTER = '*';
+
 /** The placement of proxies that nothing distinguishes. */
-export const DEFAULT_PLACEMENT: Placement = { network: '', locality: '' };
+export const DEFAULT_PLACEMENT: Placement = { network: '', locality: '', cluster: '' };
 
 /**
  * One generated message. `refs` are the names that it makes an Envoy request: EDS service names of a cluster, route

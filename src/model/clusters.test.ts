@@ -184,6 +184,18 @@ describe('the network of a proxy', () => {
     assert.equal(more.networkNames, labelled.snapshot.networkNames);
   });
 
+  test('has the endpoints of both clusters at one address, each with its cluster', () => {
+    const mesh = meshOf(BOTH, { ...OPTIONS, networks: { networks: {} } });
+    const clusters = (snapshot: Snapshot) => snapshot.endpoints.get(WEB)?.map(({ cluster }) => cluster);
+    assert.deepEqual(clusters(mesh), [undefined, 'far']);
+    assert.deepEqual([...mesh.endpointClusters], ['far']);
+    const without = applyChanges(mesh, {
+      changes: [{ key: 'EndpointSlice/a/web-x/far', before: undefined, after: undefined }],
+    }).snapshot;
+    assert.deepEqual(clusters(without), [undefined]);
+    assert.deepEqual([...without.endpointClusters], []);
+  });
+
   test('follows from the configured address ranges', () => {
     const ranges: MeshNetworks = { networks: { n9: { endpoints: [{ fromCidr: '10.0.0.0/8' }], gateways: [] } } };
     const mesh = meshOf(BOTH, { ...OPTIONS, networks: ranges });

@@ -9,6 +9,7 @@ import { compareText } from './common/order.ts';
 import { tableOf } from './common/tables.ts';
 import { peerAuthenticationOf } from './policies/peer-authentication.ts';
 import { envoyFiltersOf, GATEWAY_NAME, policiesOf, telemetryOf } from './policies/workload-policies.ts';
+import { instancesAt } from './registry/instances.ts';
 import type { State } from './registry/state.ts';
 import { workloadAt } from './registry/workload-at.ts';
 import { selectedLabels } from './rules/destination-rules.ts';
@@ -17,7 +18,6 @@ import type { MeshState } from './rules/mesh-state.ts';
 import { gatewayVirtualServices, sourceLabelsOf } from './rules/virtual-services.ts';
 import { type MeshScopes, scopeIdOf } from './scopes/scope-source.ts';
 import type {
-  BoundInstance,
   ConfigKind,
   Gateway,
   MeshSnapshot,
@@ -28,11 +28,10 @@ import type {
   Snapshot,
   SnapshotFindings,
 } from './types/types.ts';
-import { networkAddress, networkOfProxy } from './workloads/network-names.ts';
+import { networkOfProxy } from './workloads/network-names.ts';
 import { registeredLabels } from './workloads/registered-workloads.ts';
 
 const NO_SERVICES: readonly Service[] = [];
-const NO_INSTANCES: readonly BoundInstance[] = [];
 const NO_LABELS: Labels = {};
 const NO_RULE_LABELS: readonly string[] = [];
 
@@ -51,11 +50,12 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     envoyFiltersOf: (namespace, labels) => envoyFiltersOf(registry, namespace, labels),
     telemetryOf: (namespace, labels) => telemetryOf(registry, namespace, labels),
     servicesByHost: (hostname) => mesh.servicesByHost.get(hostname) ?? NO_SERVICES,
-    instancesAt: (network, address) => registry.instances.get(networkAddress(network, address)) ?? NO_INSTANCES,
+    instancesAt: (network, address) => instancesAt(registry, network, address),
     workloadAt: (network, address, namespace) => workloadAt(registry, network, address, namespace),
     ownersOf: (address) => ownersOf(registry, address),
     networkNames: registry.networkNames.all,
     addressClusters: registry.addressClusters.all,
+    endpointClusters: registry.endpointClusters.all,
     networkOfProxy: (proxy, address) => networkOfProxy(proxy, address, registry.networkNames, registry.networkOf),
     scopeOf,
     gatewaysFor: (namespace, labels) => selectGateways(mesh, namespace, labels),

@@ -20,8 +20,8 @@ import {
   proxyConfig,
 } from './schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './validate/destination-rule.ts';
-import { errorList } from './validate/validation-errors.ts';
-import { checkDuration, checkNotNegative, checkPort } from './validate/values.ts';
+import { each, errorList, type ValidationErrors } from './validate/validation-errors.ts';
+import { checkDuration, checkNotNegative, checkPort, checkWholeLabels, checkWildcardHost } from './validate/values.ts';
 
 export type { ExtensionProvider } from './schema/extension-providers.ts';
 export type { MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
@@ -41,7 +41,7 @@ export function defaultMeshNetworks(): MeshNetworks {
  * Fields of the mesh configuration that are checked and have no effect in this version. Remove an entry when its
  * feature exists.
  */
-const WITHOUT_EFFECT = ['disableEnvoyListenerLog', 'proxyHttpPort', 'serviceSettings'] as const;
+const WITHOUT_EFFECT = ['disableEnvoyListenerLog', 'proxyHttpPort'] as const;
 
 /** Settings of Istio 1.7 for which there is another way, with it. */
 function replacedSettings({ certificates }: MeshConfig): string[] {
@@ -89,7 +89,14 @@ function meshConfigErrors(mesh: MeshConfig): readonly ValidationError[] {
     if (name === '*' || isDnsLabel(name)) continue;
     errors.add(['trustedConfigNamespaces', index], `expected the name of a namespace, or *, got "${name}"`);
   }
+  for (const [index, { hosts = [] }] of mesh.serviceSettings.entries())
+    each(errors.at('serviceSettings', index, 'hosts'), hosts, checkHostPattern);
   return found;
+}
+
+function checkHostPattern(host: string, errors: ValidationErrors): void {
+  checkWildcardHost(errors, host);
+  checkWholeLabels(errors, host);
 }
 
 /** Reads the mesh configuration from the plain data of its YAML; an empty file is the default mesh. */

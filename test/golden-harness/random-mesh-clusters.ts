@@ -1,5 +1,5 @@
 /** Services of another cluster in the random mesh: the same and others, at addresses that the own cluster's have, too. */
-import { inCluster, service } from './random-mesh-texts.ts';
+import { endpoints, inCluster, service } from './random-mesh-texts.ts';
 
 const far = (namespace: string, name: string, ip: string, port: number, protocol?: string): string =>
   inCluster('far', service(namespace, name, ip, [port], protocol));
@@ -14,6 +14,10 @@ export const CLUSTER_SLOTS: readonly (readonly string[])[] = [
     far('a', 'web', 'None', 80),
   ],
   [far('b', 'api', '10.97.0.3', 80, 'grpc'), far('b', 'api', '10.97.0.4', 90, 'any')],
+  [
+    inCluster('far', endpoints('a', 'web', ['10.0.0.1', '10.8.0.1'], [80])),
+    inCluster('far', endpoints('a', 'web', ['10.8.0.2'], [80])),
+  ],
   // In the other cluster only.
   [
     far('d', 'away', '10.96.0.2', 80, 'tcp'),

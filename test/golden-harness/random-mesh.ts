@@ -47,6 +47,7 @@ export const MESHES: readonly MeshConfig[] = [
   { protocolDetectionTimeout: '3s', connectTimeout: '4s', enableAutoMtls: false },
   { trustedConfigNamespaces: ['d'] },
   { defaultProviders: { tracing: ['records'], accessLogging: ['log'] }, defaultConfig: { tracing: { sampling: 9 } } },
+  { serviceSettings: [{ settings: { clusterLocal: true }, hosts: ['*.a.svc.cluster.local'] }] },
   { defaultServiceExportTo: ['.'], defaultVirtualServiceExportTo: ['.'], defaultDestinationRuleExportTo: ['.'] },
 ].map((fields) => meshConfig({ ...fields, extensionProviders: PROVIDERS }));
 

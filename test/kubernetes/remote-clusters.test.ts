@@ -4,7 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { connect as connectTcp, createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { connect } from 'node:tls';
 import { promisify } from 'node:util';
 import { type Relay, startRelay } from '../../src/kubernetes/testing/relay.ts';
 import { sidecar, startProxy } from '../e2e/support/mesh.ts';
@@ -13,6 +16,7 @@ import { tally } from '../e2e/support/traffic.ts';
 import {
   createScope,
   type Discovery,
+  type Envoy,
   eventually,
   exchange,
   inOwnNetwork,
@@ -68,6 +72,23 @@ const tcpService = (name: string, clusterIP: string, endpoint: string) => [
     ports: [{ name: 'tcp', port: TCP_PORT, protocol: 'TCP' }],
   },
 ];
+const API_PORT = 7492;
+const kubernetesSlice = (address: string) => ({
+  ...slice([address]),
+  metadata: { name: 'kubernetes', namespace: 'default', labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+  ports: [{ name: 'https', port: API_PORT, protocol: 'TCP' }],
+});
+/** Leads connections to an address to an API server. */
+async function leadTo(owner: Owner, address: string, { url }: Kubernetes): Promise<void> {
+  const server = createServer((socket) => {
+    const upstream = connectTcp(Number(new URL(url).port), '127.0.0.1');
+    for (const end of [socket, upstream]) end.on('error', () => socket.destroy());
+    socket.pipe(upstream).pipe(socket);
+  });
+  owner.after(() => void server.close());
+  server.listen(API_PORT, address);
+  await once(server, 'listening');
+}
 const remoteSecret = (kubeconfig: string) => ({
   apiVersion: 'v1',
   kind: 'Secret',
@@ -92,6 +113,9 @@ describe('a mesh of two clusters', { skip }, () => {
   let far: Kubernetes;
   let relay: Relay;
   let discovery: Discovery;
+  let client: Envoy;
+  /** A proxy of the other cluster. */
+  let east: Envoy;
 
   /** A kubeconfig of the other cluster, by way of the relay. */
   const kubeconfig = async () => {
@@ -115,7 +139,10 @@ describe('a mesh of two clusters', { skip }, () => {
     ] as const) {
       await startEcho(owner, { name, address, port });
     }
-    const egress = [{ number: PORT, protocol: 'HTTP' }];
+    const egress = [
+      { number: PORT, protocol: 'HTTP' },
+      { number: 443, protocol: 'TLS' },
+    ];
     const workload = sidecar('client', { address: CLIENT, namespace: NAMESPACE, egress });
     const flags = ['--kubeconfig', await discoveryKubeconfig(owner, near)];
     await near.api.apply([namespace, service, slice([NEAR]), workload]);
@@ -123,7 +150,7 @@ describe('a mesh of two clusters', { skip }, () => {
     await near.api.apply([remoteSecret(await kubeconfig())]);
     discovery = await startDiscovery(owner, { flags, env: { CTL_USE_ENDPOINT_SLICE: 'true', CENTRAL_MESHD: 'true' } });
     const proxy = { name: 'client', address: CLIENT, mode: 'delta', namespace: NAMESPACE } as const;
-    await startProxy(owner, discovery.ports.grpc, proxy);
+    client = await startProxy(owner, discovery.ports.grpc, proxy);
   });
   after(() => owner.close());
 
@@ -164,7 +191,7 @@ describe('a mesh of two clusters', { skip }, () => {
     // The address of `db` here is that of `cache` there.
     await near.api.apply(tcpService('db', own, nearDb));
     await far.api.apply([...tcpService('db', other, nearDb).slice(0, 1), ...tcpService('cache', own, farCache)]);
-    await startEnvoy(owner, {
+    east = await startEnvoy(owner, {
       id: `sidecar~10.244.12.11~east.${NAMESPACE}~${NAMESPACE}.svc.cluster.local`,
       metadata: { NAMESPACE, LABELS: { app: 'east' }, INTERCEPTION_MODE: 'REDIRECT', CLUSTER_ID: 'east' },
       mode: 'delta',
@@ -178,6 +205,46 @@ describe('a mesh of two clusters', { skip }, () => {
     await eventually(async () => assert.deepEqual([await answer(other), await answer(own)], ['db', 'cache']), {
       timeoutMs: 60_000,
     });
+  });
+
+  test('no call to kubernetes.default leaves its cluster', {
+    skip: !inOwnNetwork() && 'redirects connections in a network namespace of its own, as `npm test` has',
+  }, async () => {
+    // These API servers do not list themselves as endpoints.
+    for (const [cluster, address] of [
+      [near, '10.244.11.41'],
+      [far, '10.244.12.41'],
+    ] as const) {
+      await leadTo(owner, address, cluster);
+      await cluster.api.apply([kubernetesSlice(address)]);
+    }
+    const kubernetes = await far.api.request({ path: '/api/v1/namespaces/default/services/kubernetes' });
+    const { spec } = kubernetes.json() as { spec: { clusterIP: string } };
+    // Only one proxy of this network takes redirected connections: that of the other cluster.
+    await redirect(owner, spec.clusterIP);
+    const servername = 'kubernetes.default.svc.cluster.local';
+    const isOf = async ({ ca }: Kubernetes, host: string) => {
+      const socket = connect({ host, port: 443, ca, servername, checkServerIdentity: () => undefined });
+      try {
+        await once(socket, 'secureConnect');
+        return socket.authorized;
+      } finally {
+        socket.destroy();
+      }
+    };
+    for (const [cluster, host] of [
+      [far, spec.clusterIP],
+      [near, CLIENT],
+    ] as const) {
+      await eventually(() => isOf(cluster, host), { timeoutMs: 60_000 });
+      for (let call = 0; call < 8; call++) assert.ok(await isOf(cluster, host));
+    }
+    const endpoints = async (proxy: Envoy) =>
+      [
+        ...(await proxy.admin('/clusters')).matchAll(/^outbound\|443\|\|kubernetes\.default\..*::(.*)::cx_active/gm),
+      ].map(([, address]) => address);
+    assert.deepEqual(await endpoints(client), [`10.244.11.41:${API_PORT}`]);
+    assert.deepEqual(await endpoints(east), [`10.244.12.41:${API_PORT}`]);
   });
 
   test('no request fails while the other cluster is unreachable, and the own one is followed', async () => {

@@ -30,7 +30,6 @@ import {
   endpointSources,
   endpointsInput,
   localitySetting,
-  readsPlacement,
 } from '../endpoints/index.ts';
 import { isHttp, sharedCapabilities } from '../filters/index.ts';
 import { isPassedOn } from '../listener-plans/index.ts';
@@ -93,6 +92,7 @@ interface CarriedEndpoints {
   readonly network: string;
   readonly locality: string;
   readonly labels: string;
+  readonly placed: boolean;
 }
 
 const NOTHING_CARRIED: CarriedEndpoints = {
@@ -103,6 +103,7 @@ const NOTHING_CARRIED: CarriedEndpoints = {
   network: '',
   locality: '',
   labels: '',
+  placed: false,
 };
 
 const clusters = new InputCache<ClusterInputs, UnitOutput>('clusters of services', serviceClusters);
@@ -151,7 +152,7 @@ export function clustersOfHost(
     });
   if (service.resolution !== 'dns') return output(NOTHING_CARRIED);
   const byDefault = carriedEndpoints(snapshot, view, DEFAULT_PLACEMENT, service, rule);
-  if (!readsPlacement(memos, snapshot, byDefault.endpoints, rule)) return output(byDefault);
+  if (!byDefault.placed) return output(byDefault);
   const outputs = placements.map((placement) => output(carriedEndpoints(snapshot, view, placement, service, rule)));
   // Findings are the same in every placement.
   const { findings } = outputs[0] ?? output(byDefault);
@@ -170,10 +171,13 @@ function carriedEndpoints(
   service: Service,
   rule: MergedDestinationRule | undefined,
 ): CarriedEndpoints & Pick<EndpointSources, 'endpoints'> {
-  const sources = endpointSources(snapshot, view, placement, snapshot.carriedEndpoints.get(service.key), rule);
+  const { networks, endpoints, network, locality, labels, placed } = endpointSources(snapshot, view, placement, {
+    service,
+    rule,
+    endpoints: snapshot.carriedEndpoints.get(service.key),
+  });
   const typedDns = view.capabilities.replacements === true;
-  const { networks, endpoints, network, locality, labels } = sources;
-  return { families: view.families, typedDns, networks, endpoints, network, locality, labels };
+  return { families: view.families, typedDns, networks, endpoints, network, locality, labels, placed };
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -348,14 +352,14 @@ function discovered(
   discovery: 'eds' | 'dns',
   passedOn: boolean,
 ): Cluster {
-  const { mesh, settings, networks, endpoints, network, locality, labels } = inputs;
+  const { mesh, settings, networks, endpoints, network, locality, labels, placed } = inputs;
   if (discovery === 'eds' || networks === undefined || endpoints === undefined) {
     // Envoy uses the cluster's name when `service_name` is absent.
     const asked = endpointName(inputs.endpointNames, name);
     const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
     return { type: EDS, edsClusterConfig: asked === name ? { edsConfig } : { edsConfig, serviceName: asked } };
   }
-  const sources = { mesh, networks, endpoints, network, locality, labels };
+  const sources = { mesh, networks, endpoints, network, locality, labels, placed };
   return {
     ...dnsDiscovery({ families: inputs.families, refreshRateMs: mesh.dnsRefreshRate, typed: inputs.typedDns }),
     loadAssignment: assignmentMessage(

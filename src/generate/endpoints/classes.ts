@@ -8,9 +8,11 @@ import {
   type MergedDestinationRule,
   type MeshSnapshot,
   namesOfLocality,
+  type Service,
   type Snapshot,
 } from '../../model/index.ts';
 import type { LocalityLbSetting, MeshConfig, MeshNetworks, TrafficPolicy } from '../../resources/index.ts';
+import { readsCluster } from './cluster-local.ts';
 import { comparedLabels } from './failover-priority.ts';
 import { localityMatches } from './locality.ts';
 import { networkGateways } from './networks.ts';
@@ -49,14 +51,19 @@ export function networkOfEndpoints(
   return found.has(network) || found.has('') ? network : '';
 }
 
-/** Whether load assignments of these endpoints may differ between placements. */
+/** Whether load assignments of these endpoints of a service may differ between placements. */
 export function readsPlacement(
-  memos: Memos,
-  { mesh, networks }: Pick<MeshSnapshot, 'mesh' | 'networks'>,
+  snapshot: Pick<MeshSnapshot, 'mesh' | 'networks' | 'settings' | 'memos'>,
+  { hostname }: Pick<Service, 'hostname'>,
   endpoints: readonly Endpoint[],
   rule: MergedDestinationRule | undefined,
 ): boolean {
-  return readsLocalityOf(mesh, rule) || networksOf(memos, networks, endpoints).size > 0;
+  const { mesh, networks, memos } = snapshot;
+  return (
+    readsLocalityOf(mesh, rule) ||
+    networksOf(memos, networks, endpoints).size > 0 ||
+    readsCluster(snapshot, hostname, endpoints)
+  );
 }
 
 /** What the rules of a mesh read of localities. */

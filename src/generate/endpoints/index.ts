@@ -1,6 +1,7 @@
 /** The endpoints of clusters: which ones a view has, their weights and priorities, and their messages. */
 export { assignEndpoints } from './assign.ts';
 export { changedLocalityNames, comparedLabelsOfMesh, localityOfMesh, networkClass, readsPlacement } from './classes.ts';
+export { endpointsInCluster } from './cluster-local.ts';
 export { type Discovery, discoveryOf } from './discovery.ts';
 export { encodeEndpoints } from './encode.ts';
 export { labelsForFailover } from './failover-priority.ts';

@@ -28,6 +28,7 @@ import { isPassedOn } from '../listener-plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import type { EndpointNames, GatewayView, GrpcClientView, OutboundView, Placement, View } from '../types.ts';
 import { isEnabled, localityClass, networkOfEndpoints, readsLocalityOf, readsPlacement } from './classes.ts';
+import { endpointsInCluster } from './cluster-local.ts';
 import { discoveryOf } from './discovery.ts';
 import { priorityLabels } from './failover-priority.ts';
 import type { LocalityRules } from './locality.ts';
@@ -105,6 +106,8 @@ export interface EndpointSources {
   readonly locality: string;
   /** The proxy's labels as JSON, so that they are compared by value; '' where they make no difference. */
   readonly labels: string;
+  /** Whether all of this may differ for another placement. */
+  readonly placed: boolean;
 }
 
 interface ClusterInputs {
@@ -151,7 +154,8 @@ export function endpointsOfHost(
   const clusters = clusterInputs(MeshReader.of(snapshot), view, host);
   if (clusters === undefined) return NO_CLUSTERS;
   const { service, rule } = clusters;
-  const sources = endpointSources(MeshReader.of(snapshot), view, placement, snapshot.endpoints.get(service.key), rule);
+  const endpoints = snapshot.endpoints.get(service.key);
+  const sources = endpointSources(MeshReader.of(snapshot), view, placement, { service, rule, endpoints });
   return inputsByCluster.get(snapshot.memos, service, { ...clusters, ...sources });
 }
 
@@ -177,15 +181,21 @@ function clusterInputs(snapshot: MeshReader, view: ClientView, host: string): Cl
 
 /** @param endpoints all that the service has */
 export function endpointSources(
-  { mesh, networks, memos }: MeshReader,
+  snapshot: MeshReader,
   view: ClientView,
   placement: Placement,
-  endpoints: readonly Endpoint[] | undefined,
-  rule: MergedDestinationRule | undefined,
+  {
+    service,
+    rule,
+    endpoints = NO_ENDPOINTS,
+  }: Pick<ClusterInputs, 'service' | 'rule'> & { readonly endpoints: readonly Endpoint[] | undefined },
 ): EndpointSources {
-  const reachable = reachableEndpoints(memos, endpoints ?? NO_ENDPOINTS, view);
+  const { mesh, networks, memos } = snapshot;
+  const ofCluster = endpointsInCluster(snapshot, service, endpoints, placement.cluster);
+  const reachable = reachableEndpoints(memos, ofCluster, view);
   const isRead = readsLocalityOf(mesh, rule);
   return {
+    placed: readsPlacement(snapshot, service, endpoints, rule),
     mesh,
     networks,
     endpoints: reachable,
@@ -226,13 +236,12 @@ function edsNames(inputs: ClusterInputs): ReadonlyMap<string, string> {
 
 function edsInputs(inputs: ServiceInputs, memos: Memos): ReadonlyMap<string, EdsInput> {
   const found = new Map<string, EdsInput>();
-  const placed = readsPlacement(memos, inputs, inputs.endpoints, inputs.rule);
   for (const { name, target, passedOn } of edsClusters(inputs)) {
     const input = endpointsInput(memos, inputs, endpointName(inputs.endpointNames, name), target, {
       passedOn,
       isGrpc: inputs.part === 'grpc-client',
     });
-    found.set(name, { ...input, placed });
+    found.set(name, { ...input, placed: inputs.placed });
   }
   return found;
 }

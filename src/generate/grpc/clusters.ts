@@ -73,7 +73,8 @@ function carried(
   service: Service,
   rule: MergedDestinationRule | undefined,
 ): EndpointSources {
-  return endpointSources(snapshot, view, DEFAULT_PLACEMENT, snapshot.carriedEndpoints.get(service.key), rule);
+  const endpoints = snapshot.carriedEndpoints.get(service.key);
+  return endpointSources(snapshot, view, DEFAULT_PLACEMENT, { service, rule, endpoints });
 }
 
 function clustersOf(inputs: ClusterInputs): UnitOutput {
@@ -115,7 +116,7 @@ function discoveryFor(
       edsClusterConfig: { edsConfig: adsConfigSource(settings.initialFetchTimeoutMs), serviceName: name },
     };
   }
-  const sources = { mesh, networks, endpoints, network: '', locality: '', labels: '' };
+  const sources = { mesh, networks, endpoints, network: '', locality: '', labels: '', placed: false };
   const assignment = assignEndpoints(endpointsInput(memos, sources, name, target, { passedOn: false, isGrpc: true }));
   const [locality, ...others] = assignment.localities;
   if (locality?.endpoints.length !== 1 || others.length > 0)

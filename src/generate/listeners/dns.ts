@@ -58,7 +58,7 @@ export function dnsListener(snapshot: MeshReader, view: OutboundView, scope: Sco
     const message = `captured DNS queries are not answered: the proxy has no extension ${DNS_FILTER}`;
     return { resources: [], findings: [finding(message)] };
   }
-  const names = namesOf(snapshot, scope.services, view.dns.network);
+  const names = namesOf(snapshot, scope.services, { cluster: '', ...view.dns });
   const served = servedNames(names);
   const byFamilies = snapshot.memos
     .weak<readonly Name[], Map<string, GeneratedResource>>('DNS listeners')

@@ -6,7 +6,7 @@
 import { encode, istio } from '../../protobuf/index.ts';
 import { addressedScope, joinedResource } from '../common/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
-import type { GatewayView, GeneratedResource, OutboundView, Unit, UnitOutput } from '../types.ts';
+import type { GatewayView, GeneratedResource, OutboundView, Placement, Unit, UnitOutput } from '../types.ts';
 import { encodedChunks } from './chunks.ts';
 import { namesOf } from './names.ts';
 import type { Name } from './service-names.ts';
@@ -26,7 +26,7 @@ export function nameTable(snapshot: MeshReader, view: NamedView, unit: Unit): Un
   const scope = unit === NAME_TABLE ? namedScope(snapshot, view) : undefined;
   if (scope === undefined) return NOTHING;
   const { memos } = snapshot;
-  const names = namesOf(snapshot, scope.services, networkOf(view));
+  const names = namesOf(snapshot, scope.services, placeOf(view));
   const table = memos.weak<readonly Name[], GeneratedResource>('name tables').get(names, () => {
     // A message is the concatenation of its fields.
     return joinedResource(NAME_TABLE, encodedChunks(memos, 'chunks of name tables', names, encodeEntry), []);
@@ -39,8 +39,9 @@ function namedScope(snapshot: MeshReader, view: NamedView): ScopeReader | undefi
 }
 
 /** Gateways capture no DNS: names of headless services in networks with gateways are of no use to them. */
-function networkOf(view: NamedView): string {
-  return view.part === 'gateway' ? '' : (view.dns?.network ?? '');
+function placeOf(view: NamedView): Pick<Placement, 'network' | 'cluster'> {
+  const { network = '', cluster = '' } = (view.part === 'gateway' ? undefined : view.dns) ?? {};
+  return { network, cluster };
 }
 
 function encodeEntry({ host, ips, short }: Name): Uint8Array {

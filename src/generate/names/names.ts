@@ -1,14 +1,16 @@
 /** The names that a view's proxies see, with the addresses that they use. */
 import type { Memos } from '../../core/memo.ts';
 import type { Endpoint, Service } from '../../model/index.ts';
-import type { MeshNetworks } from '../../resources/index.ts';
-import { networkClass } from '../endpoints/index.ts';
+import type { MeshConfig, MeshNetworks } from '../../resources/index.ts';
+import { endpointsInCluster, networkClass } from '../endpoints/index.ts';
 import { type MeshReader, type Services, unrecorded } from '../reads/index.ts';
+import type { Placement } from '../types.ts';
 import { type HeadlessNames, headlessNames, type Name, serviceName } from './service-names.ts';
 
 interface KnownNames {
   readonly names: readonly Name[];
-  /** The inputs besides the services and the network. */
+  /** The inputs besides the services and the place. */
+  readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
   readonly headless: readonly { readonly service: Service; readonly endpoints: readonly Endpoint[] | undefined }[];
 }
@@ -16,16 +18,21 @@ interface KnownNames {
 /**
  * The names of services, in the order of their hosts. One list for the same services and endpoints: all namespaces that
  * see the same services share what is made from it.
- * @param network the class of the proxies' network
+ * @param place the classes of the proxies' network and cluster
  */
-export function namesOf(snapshot: MeshReader, services: Services, network: string): readonly Name[] {
-  const { memos, networks } = snapshot;
+export function namesOf(
+  snapshot: MeshReader,
+  services: Services,
+  { network, cluster }: Pick<Placement, 'network' | 'cluster'>,
+): readonly Name[] {
+  const { memos, mesh, networks } = snapshot;
   const named = services.named();
   const lists = memos.weak<Services, Map<string, KnownNames>>('names of scopes').get(services, () => new Map());
   const endpointsOf = ({ key }: Service) => snapshot.carriedEndpoints.get(key);
-  const known = lists.get(network);
+  const place = JSON.stringify([network, cluster]);
+  const known = lists.get(place);
   const isCurrent = known?.headless.every(({ service, endpoints }) => endpointsOf(service) === endpoints) === true;
-  if (known?.networks === networks && isCurrent) return known.names;
+  if (known?.networks === networks && known.mesh === mesh && isCurrent) return known.names;
   const headless: KnownNames['headless'][number][] = [];
   const names: Name[] = [];
   for (const [, service] of named) {
@@ -39,12 +46,13 @@ export function namesOf(snapshot: MeshReader, services: Services, network: strin
     const endpoints = endpointsOf(service);
     headless.push({ service, endpoints });
     if (endpoints === undefined) continue;
-    const { own, pods } = namesIn(memos, service, endpoints, networks, network);
+    const ofCluster = endpointsInCluster(snapshot, service, endpoints, cluster);
+    const { own, pods } = namesIn(memos, service, ofCluster, networks, network);
     if (own !== undefined) names.push(own);
     // A service of the same name takes precedence.
     for (const pod of pods) if (unrecorded(() => services.get(pod.host)) === undefined) names.push(pod);
   }
-  lists.set(network, { names, networks, headless });
+  lists.set(place, { names, mesh, networks, headless });
   return names;
 }
 

@@ -261,7 +261,7 @@ test('placements that share the clusters of a host share them after the patches,
   });
   const trafficPolicy = { outlierDetection: { consecutive5xxErrors: 5 } };
   const rule = meshResource('DestinationRule', 'default', 'dns', { host, trafficPolicy });
-  const placements = ['', 'n2'].map((network) => ({ network, locality: 'r1/z' }));
+  const placements = ['', 'n2'].map((network) => ({ network, locality: 'r1/z', cluster: '' }));
   const shared = (...configPatches: readonly object[]) => {
     const mesh = meshOf([service, rule, meshResource('EnvoyFilter', 'default', 'patches', { configPatches })]);
     const of = view(configPatches.length);

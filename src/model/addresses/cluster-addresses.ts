@@ -4,9 +4,8 @@
  * default ones, which are those of the Service in force. Clusters may use the same addresses: a default one that
  * another Service has in the proxy's cluster does not lead to this service there.
  */
-import { PMap } from '../../core/pmap.ts';
 import type { Resource } from '../../resources/index.ts';
-import { nextCounts } from '../common/counts.ts';
+import { type CountedNames, nextNames } from '../common/counts.ts';
 import { deepEqual } from '../common/equal.ts';
 import { addTo, countWithPrefix, membersOf } from '../common/groups.ts';
 import { addressId } from '../common/networks.ts';
@@ -118,37 +117,22 @@ export function clustersOfChange(
   return clusters;
 }
 
-/** The clusters whose proxies use other addresses for some service. */
-export interface AddressClusters {
-  /** Cluster → number of those services. */
-  readonly counts: PMap<number>;
-  /** The same object until they change. */
-  readonly all: ReadonlySet<string>;
-}
+const NO_CLUSTERS: ReadonlyMap<string, number> = new Map();
 
-export const NO_ADDRESS_CLUSTERS: AddressClusters = { counts: PMap.empty(), all: new Set() };
-
-const NONE: ReadonlyMap<string, number> = new Map();
-
+/** The clusters whose proxies use other addresses for some service, after services changed. */
 export function nextAddressClusters(
-  clusters: AddressClusters,
+  clusters: CountedNames,
   changes: Iterable<{ readonly before: Service | undefined; readonly after: Service | undefined }>,
-): AddressClusters {
+): CountedNames {
   const moves: { before: ReadonlyMap<string, number>; after: ReadonlyMap<string, number> }[] = [];
   for (const { before, after } of changes) {
     if (before?.clusterAddresses === undefined && after?.clusterAddresses === undefined) continue;
     moves.push({ before: countsOf(before), after: countsOf(after) });
   }
-  if (moves.length === 0) return clusters;
-  const counts = nextCounts(clusters.counts, moves);
-  if (counts === clusters.counts) return clusters;
-  const same = counts
-    .changedKeys(clusters.counts)
-    .every((cluster) => counts.has(cluster) === clusters.counts.has(cluster));
-  return { counts, all: same ? clusters.all : new Set([...counts.keys()].sort()) };
+  return moves.length === 0 ? clusters : nextNames(clusters, moves);
 }
 
 function countsOf(service: Service | undefined): ReadonlyMap<string, number> {
-  if (service?.clusterAddresses === undefined) return NONE;
+  if (service?.clusterAddresses === undefined) return NO_CLUSTERS;
   return new Map(service.clusterAddresses.map(({ cluster }) => [cluster, 1]));
 }

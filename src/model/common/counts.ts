@@ -1,21 +1,25 @@
-/** Counts of endpoints by locality or network, kept up to date by differences. */
-import type { PMap } from '../../core/pmap.ts';
+/** Counts of endpoints by locality, network or cluster, kept up to date by differences. */
+import { PMap } from '../../core/pmap.ts';
 import type { Endpoint } from '../types/types.ts';
 
-/** Value (a locality, a network) → number of a service's endpoints that have it. */
+/** Value (a locality, a network, a cluster) → number of a service's endpoints that have it. */
 export type Counts = ReadonlyMap<string, number>;
 
 export const NO_COUNTS: Counts = new Map();
 
-/** The counts after a change of endpoints; the same object when no count changes. */
+/** The counts after a change of endpoints; the same object when no count changes. Endpoints without a value do not count. */
 export function countBy(
-  of: (endpoint: Endpoint) => string,
+  of: (endpoint: Endpoint) => string | undefined,
   before: Counts,
   { removed, added }: { readonly removed: Iterable<Endpoint>; readonly added: Iterable<Endpoint> },
 ): Counts {
   const edits = new Map<string, number>();
-  for (const endpoint of removed) edits.set(of(endpoint), (edits.get(of(endpoint)) ?? 0) - 1);
-  for (const endpoint of added) edits.set(of(endpoint), (edits.get(of(endpoint)) ?? 0) + 1);
+  const edit = (endpoint: Endpoint, by: number): void => {
+    const value = of(endpoint);
+    if (value !== undefined) edits.set(value, (edits.get(value) ?? 0) + by);
+  };
+  for (const endpoint of removed) edit(endpoint, -1);
+  for (const endpoint of added) edit(endpoint, 1);
   // Nothing can have been removed from an empty map.
   if (before.size === 0 && edits.size > 0) return edits;
   const changed = [...edits].filter(([, by]) => by !== 0);
@@ -44,4 +48,23 @@ export function nextCounts(
     for (const value of after.keys()) if (!before.has(value)) count(value, 1);
   }
   return counts.with([...changed].map(([value, number]) => [value, number === 0 ? undefined : number]));
+}
+
+/** The values that some service has. */
+export interface CountedNames {
+  readonly counts: PMap<number>;
+  /** Sorted; the same object until they change. */
+  readonly all: ReadonlySet<string>;
+}
+
+export const NO_NAMES: CountedNames = { counts: PMap.empty(), all: new Set() };
+
+export function nextNames(
+  before: CountedNames,
+  moves: Iterable<{ readonly before: Counts; readonly after: Counts }>,
+): CountedNames {
+  const counts = nextCounts(before.counts, moves);
+  if (counts === before.counts) return before;
+  const same = counts.changedKeys(before.counts).every((name) => counts.has(name) === before.counts.has(name));
+  return { counts, all: same ? before.all : new Set([...counts.keys()].sort()) };
 }

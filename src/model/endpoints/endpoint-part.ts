@@ -24,8 +24,8 @@ export interface PartPlan {
 }
 
 /** The identity of an endpoint of a service; when several documents have it, the first decides. */
-function endpointIdentity(servicePort: string, { network, address }: Workload, port: number): string {
-  return `${servicePort}\n${address}\n${port}\n${network}`;
+function endpointIdentity(servicePort: string, { network, address, cluster = '' }: Workload, port: number): string {
+  return `${servicePort}\n${address}\n${port}\n${network}\n${cluster}`;
 }
 
 /** Collects the endpoints of a part, and what was read for them. */

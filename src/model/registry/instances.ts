@@ -100,5 +100,24 @@ function bind(service: Service, endpoint: Endpoint): BoundInstance | undefined {
 }
 
 function compareInstances(a: BoundInstance, b: BoundInstance): number {
-  return compareText(a.service, b.service) || a.port.port - b.port.port || a.endpoint.port - b.endpoint.port;
+  return (
+    compareText(a.service, b.service) ||
+    a.port.port - b.port.port ||
+    a.endpoint.port - b.endpoint.port ||
+    compareText(a.endpoint.cluster ?? '', b.endpoint.cluster ?? '')
+  );
+}
+
+/** The instances at an address of a network. Where several clusters of one network have the address, the first has it. */
+export function instancesAt(
+  { instances }: Pick<State, 'instances'>,
+  network: string,
+  address: string,
+): readonly BoundInstance[] {
+  const all = instances.get(networkAddress(network, address)) ?? NONE;
+  if (all.every(({ endpoint }) => endpoint.cluster === undefined)) return all;
+  return all.filter(({ service, port, endpoint }, index) => {
+    const before = all[index - 1];
+    return before?.service !== service || before.port.port !== port.port || before.endpoint.port !== endpoint.port;
+  });
 }

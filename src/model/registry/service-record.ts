@@ -40,6 +40,8 @@ export interface ServiceRecord {
   readonly peers: PeerCounts;
   readonly localities: Counts;
   readonly networks: Counts;
+  /** Without the program's own. */
+  readonly clusters: Counts;
   readonly facts: ServiceFacts;
   readonly conflicts: readonly NameConflict[];
 }
@@ -107,6 +109,7 @@ export function nextRecord(
     peers: countPeers(before?.peers ?? NO_PEERS, namespace, delta),
     localities: countBy(({ locality }) => locality, before?.localities ?? NO_COUNTS, delta),
     networks: countBy(({ network }) => network, before?.networks ?? NO_COUNTS, delta),
+    clusters: countBy(({ cluster }) => cluster, before?.clusters ?? NO_COUNTS, delta),
     facts: factsOf(service, parts, endpoints, merged.duplicates, before?.facts, delta),
     conflicts,
   };
@@ -254,7 +257,8 @@ function compareEndpoints(a: Endpoint, b: Endpoint): number {
     compareText(a.servicePort, b.servicePort) ||
     compareText(a.address, b.address) ||
     a.port - b.port ||
-    compareText(a.network, b.network)
+    compareText(a.network, b.network) ||
+    compareText(a.cluster ?? '', b.cluster ?? '')
   );
 }
 

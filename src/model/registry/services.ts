@@ -3,7 +3,7 @@
  * the differences.
  */
 import { nextAddressClusters } from '../addresses/cluster-addresses.ts';
-import { type Counts, NO_COUNTS } from '../common/counts.ts';
+import { type Counts, NO_COUNTS, nextNames } from '../common/counts.ts';
 import { deepEqual } from '../common/equal.ts';
 import { GroupEdits, membersOf } from '../common/groups.ts';
 import { tableOf } from '../common/tables.ts';
@@ -56,7 +56,7 @@ export function updateServices(
     for (const read of goneReads) readers.remove(read, key);
     for (const read of newReads) readers.add(read, key);
   }
-  const moves = (counts: 'localities' | 'networks') => movesOf(counts, state, records);
+  const moves = (counts: RecordCounts) => movesOf(counts, state, records);
   const next: State = {
     ...state,
     nameConflicts: state.nameConflicts.with(conflicts),
@@ -72,6 +72,7 @@ export function updateServices(
     readers: readers.apply(state.readers),
     totals: nextTotals(state, records),
     addressClusters: nextAddressClusters(state.addressClusters, services.values()),
+    endpointClusters: nextNames(state.endpointClusters, moves('clusters')),
     localities: nextLocalityNames(state.localities, moves('localities')),
     networkNames: nextNetworkNames(state.networkNames, state.networks, moves('networks')),
   };
@@ -91,8 +92,10 @@ function definersOf(state: State, key: ServiceKey): Definers {
   return { services, entries: sources.flatMap((source) => entries.get(source) ?? []) };
 }
 
+type RecordCounts = 'localities' | 'networks' | 'clusters';
+
 function* movesOf(
-  counts: 'localities' | 'networks',
+  counts: RecordCounts,
   state: State,
   records: ReadonlyMap<ServiceKey, ServiceRecord | undefined>,
 ): Generator<{ readonly before: Counts; readonly after: Counts }> {

@@ -7,7 +7,7 @@ import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import { ALL_KINDS, type MeshConfig, type MeshNetworks } from '../../resources/index.ts';
 import { type AllocatedAddresses, NO_ALLOCATED_ADDRESSES } from '../addresses/allocated-addresses.ts';
-import { type AddressClusters, NO_ADDRESS_CLUSTERS } from '../addresses/cluster-addresses.ts';
+import { type CountedNames, NO_NAMES } from '../common/counts.ts';
 import type { Groups } from '../common/groups.ts';
 import { type NetworkFinder, networkFinder } from '../common/networks.ts';
 import { emptyTables, type ResourceTables } from '../common/tables.ts';
@@ -86,7 +86,9 @@ export interface State {
   /** Keys of running pods without a service at their addresses. */
   readonly unservedPods: PMap<true>;
   readonly totals: Totals;
-  readonly addressClusters: AddressClusters;
+  readonly addressClusters: CountedNames;
+  /** The other clusters that endpoints are in. */
+  readonly endpointClusters: CountedNames;
   readonly localities: LocalityNames;
   /** `address:<service key>` → its conflicts about addresses owned by others. */
   readonly nameConflicts: PMap<readonly NameConflict[]>;
@@ -130,7 +132,8 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
       withoutPod: 0,
       withoutInstances: 0,
     },
-    addressClusters: NO_ADDRESS_CLUSTERS,
+    addressClusters: NO_NAMES,
+    endpointClusters: NO_NAMES,
     localities: NO_LOCALITY_NAMES,
     nameConflicts: PMap.empty(),
   };

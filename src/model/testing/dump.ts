@@ -40,6 +40,7 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
     workloadRanges: snapshot.workloadRanges,
     owners: ask.addresses.map((address) => snapshot.ownersOf(address)),
     addressClusters: [...snapshot.addressClusters],
+    endpointClusters: [...snapshot.endpointClusters],
     gateways: ask.proxies.map(({ namespace, labels }) =>
       snapshot.gatewaysFor(namespace, labels).map(({ meta, content }) => ({ meta, content })),
     ),

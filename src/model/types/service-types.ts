@@ -101,6 +101,8 @@ export interface Endpoint {
   /** `region/zone/subzone`, parts may be empty; '' when unknown. */
   readonly locality: string;
   readonly network: string;
+  /** The cluster that it is in; absent: the program's own. */
+  readonly cluster?: string;
   /** Undefined means 1. */
   readonly weight: number | undefined;
   readonly serviceAccount: string;

@@ -135,6 +135,8 @@ export interface Snapshot extends MeshSnapshot {
   readonly networkNames: ReadonlySet<string>;
   /** The other clusters whose proxies use other addresses for some service; the same object until they change. */
   readonly addressClusters: ReadonlySet<string>;
+  /** The other clusters that endpoints are in; the same object until they change. */
+  readonly endpointClusters: ReadonlySet<string>;
   /**
    * The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default
    * Sidecar, then the root namespace's, then none.

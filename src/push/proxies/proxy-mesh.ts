@@ -11,6 +11,7 @@ import {
   labelsForFailover,
   localityOfMesh,
   note,
+  OTHER_CLUSTER,
 } from '../../generate/index.ts';
 import {
   type BoundInstance,
@@ -46,6 +47,8 @@ const sourceLabelsOf = (id: string): Fact => `source labels of ${id}`;
 const networkNamed = (name: string): Fact => `network ${name}`;
 /** Whether some service has other addresses for the proxies of a cluster. */
 const addressesIn = (cluster: string): Fact => `addresses in ${cluster}`;
+/** Whether endpoints are in a cluster. */
+const endpointsIn = (cluster: string): Fact => `endpoints in ${cluster}`;
 const address = (key: string): Fact => `${ADDRESS}${key}`;
 const peerAuthenticationOf = (workload: string): Fact => `peer authentication of ${workload}`;
 const policiesOf = (workload: string): Fact => `policies of ${workload}`;
@@ -106,6 +109,17 @@ export class ProxyMesh {
     if (clusterId === '' || clusterId === this.settings.clusterId) return undefined;
     note(addressesIn(clusterId));
     return this.#snapshot.addressClusters.has(clusterId) ? clusterId : undefined;
+  }
+
+  /**
+   * The class of a proxy's cluster: see `Placement`. Where proxies of other clusters are served, a cluster that nothing
+   * is known of is another one. Else it is a wrong name of the own one.
+   */
+  endpointCluster(clusterId: string): string {
+    if (clusterId === '' || clusterId === this.settings.clusterId) return '';
+    note(endpointsIn(clusterId));
+    if (this.#snapshot.endpointClusters.has(clusterId)) return clusterId;
+    return this.settings.servesOtherClusters ? OTHER_CLUSTER : '';
   }
 
   scopeOf(namespace: string, labels: Labels): Pick<Scope, 'id'> {
@@ -239,6 +253,7 @@ export function changedProxyFacts(
   for (const name of places ?? []) facts.add(localityNamed(name));
   for (const name of changedNames(previous.networkNames, next.networkNames)) facts.add(networkNamed(name));
   for (const id of changedNames(previous.addressClusters, next.addressClusters)) facts.add(addressesIn(id));
+  for (const id of changedNames(previous.endpointClusters, next.endpointClusters)) facts.add(endpointsIn(id));
   for (const key of changes.addresses) facts.add(address(key));
   for (const namespace of changes.workloads) facts.add(registered(namespace));
   for (const [id, { everything }] of changes.scopes) {

@@ -58,8 +58,9 @@ function capabilitiesOf(node: ProxyNode): Capabilities {
 
 function dnsOf(mesh: ProxyMesh, node: ProxyNode): Pick<OutboundView, 'dns'> {
   if (node.dns === undefined) return {};
-  const network = networkClassOf(mesh, node);
-  return { dns: node.dns === 'envoy' ? { network, listener: true } : { network } };
+  const cluster = mesh.endpointCluster(node.clusterId);
+  const place = { network: networkClassOf(mesh, node), ...(cluster !== '' && { cluster }) };
+  return { dns: node.dns === 'envoy' ? { ...place, listener: true } : place };
 }
 
 function endpointNamesFor(node: ProxyNode): EndpointNames {
@@ -268,7 +269,12 @@ export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
 export function placementOf(snapshot: Snapshot, node: ProxyNode): Placement {
   const mesh = new ProxyMesh(snapshot);
   const labels = mesh.failoverLabels(node);
-  return { network: networkClassOf(mesh, node), locality: mesh.localityOf(node.locality), ...(labels && { labels }) };
+  return {
+    network: networkClassOf(mesh, node),
+    locality: mesh.localityOf(node.locality),
+    cluster: mesh.endpointCluster(node.clusterId),
+    ...(labels && { labels }),
+  };
 }
 
 function networkClassOf(mesh: ProxyMesh, node: ProxyNode): string {
@@ -279,8 +285,8 @@ function networkClassOf(mesh: ProxyMesh, node: ProxyNode): string {
 }
 
 /** Key of a placement: equal placements, equal keys. */
-export function placementKey({ network, locality, labels }: Placement): string {
-  return JSON.stringify([network, locality, ...(labels === undefined ? [] : [labels])]);
+export function placementKey({ network, locality, cluster, labels }: Placement): string {
+  return JSON.stringify([network, locality, cluster, ...(labels === undefined ? [] : [labels])]);
 }
 
 /**

@@ -36,7 +36,7 @@ describe('a view', () => {
     const session = { caller: 'shop' };
     const [one, two] = [
       state.ensurePlacement(DEFAULT_PLACEMENT),
-      state.ensurePlacement({ network: 'n', locality: '' }),
+      state.ensurePlacement({ ...DEFAULT_PLACEMENT, network: 'n' }),
     ];
     for (const placed of [one, two]) state.enter(placed, session);
     assert.ok(state.leave(one, session));
