@@ -11,7 +11,7 @@ import type { TokenSource, WorkloadCertificate, WorkloadSecrets } from '../types
 import { type CaProtocol, decodeBundle } from './ca-protocols.ts';
 import { readText } from './cert-files.ts';
 import { rootsText } from './certificates.ts';
-import type { IdentityCounters } from './metrics.ts';
+import type { IdentityCounters, RequestCounters } from './metrics.ts';
 import { readSystemAuthorities } from './system-authorities.ts';
 
 /** Requested for a lifetime without limit, because the protocol has no value for that. */
@@ -100,7 +100,9 @@ class Client implements CaClient {
     return this.#withConnection(current, tokenRequired || protocol.external, async (connection, metadata) => {
       const seconds = Math.min(Math.max(0, Math.ceil(lifetimeSeconds)), MAX_LIFETIME_SECONDS);
       const request = protocol.signRequest(csr, seconds);
-      const chain = protocol.chainOf(await this.#call(connection, protocol.signPath, request, metadata));
+      const chain = protocol.chainOf(
+        await this.#call(connection, protocol.signPath, request, metadata, this.#options.counters),
+      );
       try {
         return { chain, roots: await this.#bundle(connection, metadata) };
       } catch (error) {
@@ -181,7 +183,8 @@ class Client implements CaClient {
     const { rootsPath } = this.#options.protocol;
     if (rootsPath === undefined) return undefined;
     try {
-      const answer = await this.#call(connection, rootsPath, new Uint8Array(), metadata);
+      const { bundles } = this.#options.counters;
+      const answer = await this.#call(connection, rootsPath, new Uint8Array(), metadata, bundles);
       return rootsText(decodeBundle(answer), 'the trust bundle');
     } catch (error) {
       if (isUnimplemented(error)) return undefined;
@@ -189,8 +192,14 @@ class Client implements CaClient {
     }
   }
 
-  async #call(connection: GrpcClient, path: string, request: Uint8Array, metadata: Metadata): Promise<Buffer> {
-    const { clock, counters } = this.#options;
+  async #call(
+    connection: GrpcClient,
+    path: string,
+    request: Uint8Array,
+    metadata: Metadata,
+    counters: RequestCounters,
+  ): Promise<Buffer> {
+    const { clock } = this.#options;
     const start = clock.now();
     counters.num_outgoing_requests++;
     try {

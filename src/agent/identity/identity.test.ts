@@ -28,7 +28,8 @@ test('the token is read for each request, and the certificate is sent as soon as
     [`Bearer ${first}`, `Bearer ${second}`],
   );
   assert.equal(signing[0]?.validitySeconds, 90);
-  assert.equal(metric(identity, 'num_outgoing_requests'), 4);
+  assert.equal(metric(identity, 'num_outgoing_requests'), 2);
+  assert.equal(metric(identity, 'num_outgoing_requests', 'trust_bundle'), 2);
   assert.equal(metric(identity, 'num_failed_outgoing_requests'), 0);
 });
 

@@ -3,16 +3,21 @@ import { X509Certificate } from 'node:crypto';
 import type { IdentityMetric, WorkloadSecrets } from '../types.ts';
 import { splitPem } from './certificates.ts';
 
-export interface IdentityCounters {
+export interface IdentityCounters extends RequestCounters {
+  num_outgoing_retries: number;
   /** Open streams of the SDS server. */
   total_active_connections: number;
   total_pushes: number;
   total_push_errors: number;
   total_secret_update_failures: number;
   total_stale_connections: number;
+  /** Requests for trust bundles. Those of {@link IdentityCounters} itself are for certificates. */
+  readonly bundles: RequestCounters;
+}
+
+export interface RequestCounters {
   num_outgoing_requests: number;
   num_failed_outgoing_requests: number;
-  num_outgoing_retries: number;
   /** The sum, ms. */
   outgoing_latency: number;
 }
@@ -24,11 +29,14 @@ export function newCounters(): IdentityCounters {
     total_push_errors: 0,
     total_secret_update_failures: 0,
     total_stale_connections: 0,
-    num_outgoing_requests: 0,
-    num_failed_outgoing_requests: 0,
+    ...newRequestCounters(),
     num_outgoing_retries: 0,
-    outgoing_latency: 0,
+    bundles: newRequestCounters(),
   };
+}
+
+function newRequestCounters(): RequestCounters {
+  return { num_outgoing_requests: 0, num_failed_outgoing_requests: 0, outgoing_latency: 0 };
 }
 
 /** Counters of requests, which the agent also makes for other purposes: the label says which. */
@@ -45,10 +53,12 @@ export function metricsOf(
   secrets: WorkloadSecrets | undefined,
   now: number,
 ): IdentityMetric[] {
-  const rows = Object.entries(counters).map(
-    ([name, value]): IdentityMetric =>
-      OF_REQUESTS.has(name) ? { name, value, labels: { request_type: 'csr' } } : { name, value },
-  );
+  const { bundles, ...own } = counters;
+  const labelled = (type: string) => {
+    return ([name, value]: readonly [string, number]): IdentityMetric =>
+      OF_REQUESTS.has(name) ? { name, value, labels: { request_type: type } } : { name, value };
+  };
+  const rows = [...Object.entries(own).map(labelled('csr')), ...Object.entries(bundles).map(labelled('trust_bundle'))];
   if (secrets === undefined) return rows;
   const left = (name: string, expiresAt: number): IdentityMetric => ({
     name: 'cert_expiry_seconds',

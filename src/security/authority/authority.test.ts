@@ -205,7 +205,7 @@ test('a plugged-in root is used if there is one, and an invalid one is an error 
 test('invalid settings are refused with the name of their variable', async (t) => {
   for (const [settings, field] of [
     [{ selfSignedCaRsaBits: 1024 }, 'CA_SELF_SIGNED_CA_RSA_KEY_SIZE'],
-    [{ rootGracePercentile: 100 }, 'CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE'],
+    [{ rootGracePercentile: 101 }, 'CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE'],
     [{ defaultWorkloadCertLifetimeSeconds: 91 * 86_400 }, 'DEFAULT_WORKLOAD_CERT_TTL'],
   ] as const)
     await assert.rejects(authority(t, settings), { code: 'invalid_argument', location: { field } });

@@ -232,9 +232,8 @@ function checkSettings(settings: AuthoritySettings): void {
   };
   if (bits < MIN_RSA_BITS || bits > MAX_RSA_BITS)
     refuse('CA_SELF_SIGNED_CA_RSA_KEY_SIZE', `must be from ${MIN_RSA_BITS} to ${MAX_RSA_BITS}`);
-  // At 100 each root would have to be replaced as soon as it signs.
-  if (percentile < 0 || percentile > 99)
-    refuse('CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 'must be from 0 to 99');
+  if (percentile < 0 || percentile > 100)
+    refuse('CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 'must be from 0 to 100');
   if (settings.selfSignedCaLifetimeSeconds <= 0) refuse('CA_SELF_SIGNED_CA_CERT_TTL', 'must be positive');
   if (maxWorkloadCertLifetimeSeconds <= 0) refuse('MAX_WORKLOAD_CERT_TTL', 'must be positive');
   if (defaultWorkloadCertLifetimeSeconds <= 0) refuse('DEFAULT_WORKLOAD_CERT_TTL', 'must be positive');

@@ -51,6 +51,12 @@ test('without a grace period the root is replaced when it expires', () => {
   assert.equal(rotationStep(state(), settings, 100 * HOUR - 60_000), 'replace');
 });
 
+test('a root is replaced after a hundredth of its life at the earliest', () => {
+  const settings = { ...SETTINGS, gracePercentile: 100 };
+  assert.equal(rotationStep(state(), settings, 0.99 * HOUR), 'keep');
+  assert.equal(rotationStep(state(), settings, HOUR), 'announce');
+});
+
 test('the next check is after an interval, or when a root has been distributed, or when the root expires', () => {
   assert.equal(nextCheckMs(state(), SETTINGS, 10 * HOUR), HOUR);
   assert.equal(nextCheckMs(state({ nextServedSince: 80.25 * HOUR }), SETTINGS, 80.75 * HOUR), HOUR / 2);

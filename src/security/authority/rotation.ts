@@ -42,8 +42,12 @@ function lastUse({ notBefore, notAfter }: RootLife): number {
   return notAfter - Math.min(MAX_LAST_MOMENTS_MS, (notAfter - notBefore) / 100);
 }
 
+/** The largest part of a root's life, percent: each root stays trusted until it expires, and these must not pile up. */
+const MAX_GRACE_PERCENTILE = 99;
+
 function graceBegins(root: RootLife, gracePercentile: number): number {
-  return root.notAfter - ((root.notAfter - root.notBefore) * gracePercentile) / 100;
+  const part = Math.min(MAX_GRACE_PERCENTILE, gracePercentile) / 100;
+  return root.notAfter - (root.notAfter - root.notBefore) * part;
 }
 
 /** When an announced root has been distributed: every program that polls once per interval has fetched it. */

@@ -89,6 +89,10 @@ export async function eventually(check: () => void, clock?: FakeClock): Promise<
   }
 }
 
-/** The value of a metric. */
-export const metric = (identity: AgentIdentity, name: string): number =>
-  identity.metrics().find((each) => each.name === name)?.value ?? Number.NaN;
+/**
+ * The value of a metric.
+ * @param type of a counter of requests; absent: the first
+ */
+export const metric = (identity: AgentIdentity, name: string, type?: string): number =>
+  identity.metrics().find((each) => each.name === name && (type === undefined || each.labels?.request_type === type))
+    ?.value ?? Number.NaN;
