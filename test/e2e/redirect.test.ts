@@ -324,6 +324,24 @@ function egressGateway(address: string) {
   ];
 }
 
+test('inboundConnectionPool of a Sidecar limits the connections to the application', { skip }, async () => {
+  const { config, client, one } = pods();
+  const status = async () => {
+    const url = `http://${one.address}:8080/?delayMs=1000`;
+    return await client.run('curl', '-s', '-o', '/dev/null', '-w', '%{http_code}', '-H', 'Host: one', url);
+  };
+  const statuses = async () => new Set(await Promise.all(Array.from({ length: 6 }, status)));
+  assert.deepEqual([...(await statuses())], ['200']);
+  const limit = (maxConnections: number) => ({
+    workloadSelector: { labels: { app: 'one' } },
+    inboundConnectionPool: { tcp: { maxConnections }, http: { http1MaxPendingRequests: 1 } },
+  });
+  await config.apply('limit', resource('Sidecar', 'limit', limit(1)));
+  await eventually(async () => assert.deepEqual([...(await statuses())].sort(), ['200', '503']));
+  await config.remove('limit');
+  await eventually(async () => assert.deepEqual([...(await statuses())], ['200']));
+});
+
 test('calls to unregistered addresses go to the egress proxy of a Sidecar, and fail where it does not exist', {
   skip,
 }, async () => {

@@ -3,19 +3,22 @@
  */
 import assert from 'node:assert/strict';
 import { afterEach, before, test } from 'node:test';
-import { startEcho } from '../harness/index.ts';
+import { exchange, startEcho } from '../harness/index.ts';
 import { endpoints, pod, resource, service } from './support/config.ts';
 import { type MeshProxy, sidecar } from './support/mesh.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 import { call, eventuallyAll, tally } from './support/traffic.ts';
 import { HTTP_PORT, startVersionsMesh, to, type VersionsMesh, webWorkloads } from './support/versions.ts';
 
+/** Where clients use their sidecar as a proxy. */
+const PROXY_PORT = 15080;
 const owner = suiteOwner();
 const shared = lazy<VersionsMesh>();
 const mesh = (): VersionsMesh => shared.get();
 
 before(async () => {
-  shared.set(await startVersionsMesh(owner, { env: { CTL_ENABLE_EDS_FOR_HEADLESS_SERVICES: 'true' } }));
+  const egress = [{ number: PROXY_PORT, protocol: 'HTTP_PROXY' }];
+  shared.set(await startVersionsMesh(owner, { env: { CTL_ENABLE_EDS_FOR_HEADLESS_SERVICES: 'true' }, egress }));
 });
 
 afterEach(async () => {
@@ -55,6 +58,20 @@ test('a service is added, changes its port and is removed', async () => {
   await answers('extra', ['web-v1']);
   await config.remove('edit');
   await status('extra', 502);
+});
+
+test('an HTTP_PROXY listener of a Sidecar serves the hosts and ports that requests name', async () => {
+  const { config } = mesh();
+  const through = async ({ address }: MeshProxy, authority: string): Promise<string> => {
+    const head = `GET http://${authority}/x HTTP/1.1\r\nHost: ${authority}\r\nConnection: close\r\n\r\n`;
+    const answer = await exchange({ address, port: PROXY_PORT, send: head, until: '\r\n\r\n' });
+    return `${/^HTTP\/1.1 (\d+)/.exec(answer)?.[1]} ${/^x-echo: (\S+)/m.exec(answer)?.[1] ?? 'nobody'}`;
+  };
+  await eventually(async (client) => assert.match(await through(client, `web:${HTTP_PORT}`), /^200 web-v[12]$/));
+  await eventually(async (client) => assert.equal(await through(client, 'web'), '502 nobody'));
+  await eventually(async (client) => assert.equal(await through(client, `nobody.example:${HTTP_PORT}`), '502 nobody'));
+  await config.apply('edit', resource('VirtualService', 'web', { hosts: ['web'], http: [{ route: [to('v2')] }] }));
+  await eventually(async (client) => assert.equal(await through(client, `web:${HTTP_PORT}`), '200 web-v2'));
 });
 
 test('endpoints are removed and added again', async () => {

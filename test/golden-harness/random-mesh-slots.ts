@@ -271,6 +271,9 @@ export const BASIC_SLOTS: readonly (readonly string[])[] = [
       "{egress: [{port: {number: 0, protocol: HTTP, name: http}, bind: 'unix:///run/egress.sock', hosts: ['a/*']}]}",
     ),
     sidecar(
+      "{egress: [{port: {number: 15080, protocol: HTTP_PROXY, name: proxy}, hosts: ['a/*', 'b/*']}, {hosts: ['./*']}]}",
+    ),
+    sidecar(
       "{egress: [{port: {number: 80, protocol: HTTP, name: http}, hosts: ['b/*']}, {hosts: ['*/*']}], outboundTrafficPolicy: {mode: REGISTRY_ONLY}}",
     ),
     sidecar(

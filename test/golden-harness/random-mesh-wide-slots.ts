@@ -169,6 +169,7 @@ export const WIDE_SLOTS: readonly (readonly string[])[] = [
       '{outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: web.a.svc.cluster.local, port: {number: 80}}}}',
     ),
     sidecarIn('mesh-system', 'root', "{egress: [{hosts: ['*/*.bulk.test', '*/*']}]}"),
+    sidecarIn('mesh-system', 'root', '{inboundConnectionPool: {tcp: {maxConnections: 7}}}'),
   ],
   [
     exported(service('d', 'seen', '10.96.0.5', [80, 90]), '.'),

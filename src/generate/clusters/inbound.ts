@@ -42,11 +42,14 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
     if (cluster !== undefined && !clusters.has(cluster.name)) clusters.set(cluster.name, cluster);
   };
   if (scope.ingress !== undefined) {
-    for (const ingress of scope.ingress) add(ingressCluster(snapshot, view, ingress));
+    for (const ingress of scope.ingress) {
+      add(ingressCluster(snapshot, view, ingress, ingress.connectionPool ?? scope.inboundConnectionPool));
+    }
   } else {
     for (const { targetPort, protocol } of view.ports) {
       const endpoint = endpointAt(loopbackBinds(view), targetPort);
-      add(applicationCluster(snapshot, inboundClusterName(targetPort), protocol, endpoint));
+      const pool = scope.inboundConnectionPool;
+      add(applicationCluster(snapshot, inboundClusterName(targetPort), protocol, endpoint, pool));
     }
   }
   if (view.interception !== 'NONE') {
@@ -70,7 +73,7 @@ function applicationCluster(
   name: string,
   protocol: Protocol,
   endpoint: ApplicationEndpoint,
-  pool?: ConnectionPool,
+  pool: ConnectionPool | undefined,
 ): NamedCluster {
   return {
     ...commonOf(snapshot, name, protocol, pool),
@@ -86,8 +89,9 @@ function commonOf(
   pool: ConnectionPool | undefined,
 ): NamedCluster {
   const { mesh, settings } = snapshot;
-  // The application speaks the protocol of its port: the mesh's upgrade policy is for hops between proxies.
-  const speaks = upstreamHttp(protocol, pool?.http, settings.sniffInbound, false);
+  // The application speaks the protocol of its port: upgrade policies are for hops between proxies.
+  const { h2UpgradePolicy, ...http } = pool?.http ?? {};
+  const speaks = upstreamHttp(protocol, http, settings.sniffInbound, false);
   return {
     name,
     ...connectionSettings(pool, mesh.connectTimeout, undefined),
@@ -101,7 +105,12 @@ function commonOf(
  * `unix://<path>`, or `0.0.0.0:<port>` / `[::]:<port>` for the workload's own address; without it, the listener's port
  * on the loopback address.
  */
-function ingressCluster(snapshot: MeshReader, view: InboundView, ingress: SidecarIngress): NamedCluster | undefined {
+function ingressCluster(
+  snapshot: MeshReader,
+  view: InboundView,
+  ingress: SidecarIngress,
+  pool: ConnectionPool | undefined,
+): NamedCluster | undefined {
   const { number } = ingress.port;
   if (number === undefined) return undefined;
   const name = inboundClusterName(number);
@@ -109,7 +118,7 @@ function ingressCluster(snapshot: MeshReader, view: InboundView, ingress: Sideca
   const endpoint = ingress.defaultEndpoint ?? '';
   if (endpoint.startsWith('unix://')) {
     const path = addressOf(endpoint.slice('unix://'.length), 0);
-    return applicationCluster(snapshot, name, protocol, { address: path }, ingress.connectionPool);
+    return applicationCluster(snapshot, name, protocol, { address: path }, pool);
   }
   const colon = endpoint.lastIndexOf(':');
   const port = colon < 0 ? number : Number(endpoint.slice(colon + 1));
@@ -118,7 +127,7 @@ function ingressCluster(snapshot: MeshReader, view: InboundView, ingress: Sideca
   // Without redirection there is no original destination; such views have the workload's addresses.
   if (own && view.interception !== 'NONE') {
     return {
-      ...commonOf(snapshot, name, protocol, ingress.connectionPool),
+      ...commonOf(snapshot, name, protocol, pool),
       type: ORIGINAL_DST,
       lbPolicy: CLUSTER_PROVIDED,
       originalDstLbConfig: { upstreamPortOverride: { value: port } },
@@ -127,5 +136,5 @@ function ingressCluster(snapshot: MeshReader, view: InboundView, ingress: Sideca
   }
   const address = own ? view.addresses[0] : host || undefined;
   const at = address === undefined ? loopbackBinds(view) : { bind: address, extraBind: undefined };
-  return applicationCluster(snapshot, name, protocol, endpointAt(at, port), ingress.connectionPool);
+  return applicationCluster(snapshot, name, protocol, endpointAt(at, port), pool);
 }

@@ -7,7 +7,7 @@
 import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
-import { foreignViewer, isOwn, serviceDomains, type Viewer } from './service-domains.ts';
+import { foreignViewer, isOwn, serviceDomains, type Viewer, viewerKey } from './service-domains.ts';
 
 interface OwnHosts {
   readonly hosts: ReadonlySet<IndexedHost>;
@@ -46,7 +46,7 @@ export function domainIndex(
   const known = memos
     .weak<readonly ServicePortEntry[], Map<string, DomainIndex>>('domain indexes')
     .get(entries, () => new Map());
-  const key = `${port}${viewer.shared}`;
+  const key = `${port}${viewerKey(viewer)}`;
   let index = known.get(key);
   if (index === undefined) {
     const hosts = entries.map((entry) => indexedHost(memos, entry, port, foreignViewer(viewer)));
@@ -86,7 +86,7 @@ function noteLatest(latest: Map<string, DomainIndex>, key: string, index: Domain
 
 function indexedHost(memos: Memos, entry: ServicePortEntry, port: number, viewer: Viewer): IndexedHost {
   const known = memos.weak<ServicePortEntry, Map<string, IndexedHost>>('indexed hosts').get(entry, () => new Map());
-  const key = `${port}${viewer.shared}`;
+  const key = `${port}${viewerKey(viewer)}`;
   let host = known.get(key);
   if (host === undefined) {
     const { service } = entry;

@@ -11,20 +11,28 @@ export interface Viewer {
   readonly shared: string;
   /** Suffix of the names of the namespace's own services. */
   readonly own: string;
+  /** Set where clients name the port with the host. */
+  readonly onlyWithPort?: true;
 }
 
 /** @param dnsDomain that of the proxy's namespace, such as `default.svc.cluster.local` */
-export function viewerOf(dnsDomain: string): Viewer {
+export function viewerOf(dnsDomain: string, onlyWithPort?: true): Viewer {
   const [namespace, service, ...suffix] = dnsDomain.split('.');
-  if (namespace === undefined || service === undefined || suffix.length === 0) return NO_DOMAINS;
+  const form = onlyWithPort && { onlyWithPort };
+  if (namespace === undefined || service === undefined || suffix.length === 0) return { ...NO_DOMAINS, ...form };
   const shared = `.${[service, ...suffix].join('.')}`;
-  return { namespace, shared, own: `.${namespace}${shared}` };
+  return { namespace, shared, own: `.${namespace}${shared}`, ...form };
 }
 
 const NO_DOMAINS: Viewer = { namespace: undefined, shared: '', own: '' };
 
-export function foreignViewer({ shared }: Viewer): Viewer {
-  return { namespace: undefined, shared, own: '' };
+export function foreignViewer({ namespace: _, ...viewer }: Viewer): Viewer {
+  return { ...viewer, namespace: undefined, own: '' };
+}
+
+/** The part of a key for what viewers without own services see differently. */
+export function viewerKey({ shared, onlyWithPort }: Viewer): string {
+  return onlyWithPort === true ? `:${shared}` : shared;
 }
 
 /** Whether a service is one of the viewer's own: its first label alone is a name for it there. */
@@ -43,7 +51,7 @@ type KnownDomains = Map<string, Map<number, readonly string[]>>;
 export function serviceDomains(memos: Memos, service: Service, port: number, viewer: Viewer): readonly string[] {
   const { hostname } = service;
   const own = isOwn(service, viewer);
-  const seenAs = own ? viewer.own : viewer.shared;
+  const seenAs = viewerKey(own ? { ...viewer, shared: viewer.own } : viewer);
   const known = memos.weak<Service, KnownDomains>('domains of services').get(service, () => new Map());
   let byPort = known.get(seenAs);
   if (byPort === undefined) {
@@ -52,22 +60,32 @@ export function serviceDomains(memos: Memos, service: Service, port: number, vie
   }
   let domains = byPort.get(port);
   if (domains === undefined) {
-    domains = makeServiceDomains(service, port, shortForms(hostname, viewer, own));
+    domains = makeServiceDomains(service, port, shortForms(hostname, viewer, own), viewer);
     byPort.set(port, domains);
   }
   return domains;
 }
 
-export function hostDomains(host: string, port: number): readonly string[] {
+export function hostDomains(
+  host: string,
+  port: number,
+  { onlyWithPort }: Pick<Viewer, 'onlyWithPort'>,
+): readonly string[] {
+  if (onlyWithPort === true) return [`${host}:${port}`];
   return host === '*' ? ['*'] : [host, `${host}:${port}`];
 }
 
-function makeServiceDomains(service: Service, port: number, short: readonly string[]): readonly string[] {
+function makeServiceDomains(
+  service: Service,
+  port: number,
+  short: readonly string[],
+  viewer: Viewer,
+): readonly string[] {
   const names = [service.hostname, ...short];
   const podNames = service.headless ? names.map((name) => `*.${name}`) : [];
   const addresses = service.addresses.filter((address) => isIpAddress(address) && !isUnspecified(address));
   const hosts = [...names, ...podNames, ...addresses.map(hostOfAddress)];
-  return [...new Set(hosts.flatMap((host) => hostDomains(host, port)))];
+  return [...new Set(hosts.flatMap((host) => hostDomains(host, port, viewer)))];
 }
 
 /**

@@ -79,6 +79,11 @@ export interface OutboundRoutePlan {
   readonly egress: EgressIndex;
   /** Services reached through it as HTTP with the port that serves them, each host once, in the order of host names. */
   readonly entries: readonly ServicePortEntry[];
+  /**
+   * Set for a listener that is a proxy of its clients, in place of {@link entries}: the HTTP services of each port,
+   * ascending. Clients name the port, unless it is 80.
+   */
+  readonly byPort?: ReadonlyMap<number, readonly ServicePortEntry[]>;
   /** Set when only this service has the listener. */
   readonly host: string | undefined;
 }

@@ -113,10 +113,13 @@ class PortBuilder {
     const kind = protocolKind(port.protocol, this.#input.sniff);
     const services = egress.services.all().map(([, service]) => service);
     const draft = this.#draft(egress, binding, `${port.name || port.protocol} of the Sidecar`);
+    if (port.proxy === true) {
+      this.#setProxied(draft, egress);
+      return;
+    }
     if (kind !== 'tcp') {
       const entries = services.flatMap((service) => servedAs(service, this.#port, true) ?? []);
-      const routeName = isSocketPath(binding.bind) ? binding.bind : outboundRouteName(this.#port);
-      this.#setHttp(draft, routeName, entries, undefined);
+      this.#setHttp(draft, this.#ownRouteName(draft), entries, undefined);
       for (const { service } of entries) if (service.headless) this.#httpPods.add(service.namespace);
     }
     if (kind === 'http') return;
@@ -126,6 +129,24 @@ class PortBuilder {
       draft.tcp.push(target);
       this.#takers.add(service.namespace);
     }
+  }
+
+  #ownRouteName({ bind }: Draft): string {
+    return isSocketPath(bind) ? bind : outboundRouteName(this.#port);
+  }
+
+  /** The routes of a listener that is a proxy of its clients. */
+  #setProxied(draft: Draft, { services }: Egress): void {
+    const byPort = new Map<number, readonly ServicePortEntry[]>();
+    for (const [port, entries] of services.byPort()) {
+      const http = this.#httpEntries(entries);
+      if (http.length > 0) byPort.set(port, http);
+    }
+    const name = this.#ownRouteName(draft);
+    const all = [...byPort.values()].flat();
+    draft.http = { routeName: name, grpcWeb: all.some(({ port }) => port.protocol === 'GRPC-Web') };
+    draft.routes.push({ name, port: draft.port, egress: draft.egress, entries: [], byPort, host: undefined });
+    for (const { service } of all) if (service.headless) this.#httpPods.add(service.namespace);
   }
 
   /** All services of the port; `entries` in the order of host names. */

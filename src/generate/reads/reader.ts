@@ -33,7 +33,7 @@ export interface EgressReader extends Pick<EgressListener, 'port' | 'bind' | 'ca
 }
 
 /** A scope. Its existence and its shape are one fact. */
-type ReadAsWritten = 'id' | 'namespace' | 'sidecar' | 'ingress' | 'outboundTrafficPolicy' | 'egressProxy';
+type ReadAsWritten = Exclude<keyof Scope, 'egress' | 'services' | 'destinationRule'>;
 
 export interface ScopeReader extends Pick<Scope, ReadAsWritten> {
   readonly egress: readonly EgressReader[];
@@ -74,25 +74,20 @@ function withLabels(memos: Memos, scope: Scope, reader: ScopeReader, labels: Lab
 }
 
 function scopeReader(memos: Memos, scope: Scope, readServices: (all: Scope['services']) => Services): ScopeReader {
-  const { id, namespace, sidecar, ingress, outboundTrafficPolicy, egressProxy } = scope;
+  const { egress, services, destinationRule, ...asWritten } = scope;
   return {
-    id,
-    namespace,
-    sidecar,
-    ingress,
-    outboundTrafficPolicy,
-    ...(egressProxy !== undefined && { egressProxy }),
-    egress: scope.egress.map(({ port, bind, captureMode, services, virtualServices }) => {
+    ...asWritten,
+    egress: egress.map(({ port, bind, captureMode, services: imported, virtualServices }) => {
       return {
         port,
         bind,
         captureMode,
-        services: readServices(services),
+        services: readServices(imported),
         virtualServices: VirtualServices.of(memos, virtualServices),
       };
     }),
-    services: readServices(scope.services),
-    rules: Rules.of(memos, scope.destinationRule),
+    services: readServices(services),
+    rules: Rules.of(memos, destinationRule),
   };
 }
 

@@ -16,6 +16,7 @@ import {
   catchAllHost,
   type EncodedHosts,
   type OutboundHosts,
+  proxiedHosts,
   sharedHosts,
   singleHost,
 } from './hosts/outbound-hosts.ts';
@@ -87,9 +88,12 @@ export function outboundVirtualHosts(snapshot: MeshReader, view: OutboundView, u
   return withDuplicates('vhds', unit, discovered.get(snapshot.memos, pieces, { unit, pieces, catchAll }), duplicates);
 }
 
-/** A service's own route configuration has one virtual host: discovery would save nothing. */
+/**
+ * A service's own route configuration has one virtual host: discovery would save nothing. Clients of a proxy name ports
+ * with their hosts, and Envoy asks for the host alone.
+ */
 function isDiscovered(view: OutboundView, plan: OutboundRoutePlan): boolean {
-  return view.virtualHosts === 'discovered' && plan.host === undefined;
+  return view.virtualHosts === 'discovered' && plan.host === undefined && plan.byPort === undefined;
 }
 
 function withDuplicates(
@@ -119,18 +123,19 @@ function virtualHostsOf(
   snapshot: MeshReader,
   view: OutboundView,
 ): HostPieces {
-  const context: RouteContext = {
+  const contextAt = (port: number): RouteContext => ({
     memos: snapshot.memos,
     gateway: MESH_GATEWAY,
-    port: plan.port,
+    port,
     defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,
     features: routeFeatures(snapshot, view),
     lookups: scopeLookups(
       scope,
       { namespace: view.namespace, labels: view.sourceLabels },
-      plan.host === undefined ? plan.port : undefined,
+      plan.host === undefined ? port : undefined,
     ),
-  };
+  });
+  const context = contextAt(plan.port);
   const listener = scope.egress[plan.egress];
   if (listener === undefined) throw new InternalError('planned routes are those of an egress listener');
   const hosts: OutboundHosts = {
@@ -143,7 +148,8 @@ function virtualHostsOf(
     const only = singleHost(hosts, plan.host, context);
     return { pieces: only === undefined ? [] : [only], catchAll: undefined, duplicates: [] };
   }
-  const { virtualHosts, duplicates, takesAll } = sharedHosts(hosts, context);
+  const { virtualHosts, duplicates, takesAll } =
+    plan.byPort === undefined ? sharedHosts(hosts, context) : proxiedHosts(hosts, plan.byPort, contextAt);
   const catchAll = takesAll ? undefined : catchAllHost(scope, context);
   return { pieces: virtualHosts, catchAll, duplicates };
 }

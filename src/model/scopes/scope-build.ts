@@ -56,7 +56,7 @@ export function listenerService(
   plan: ListenerPlan,
   hostname: string,
 ): Service | undefined {
-  const number = plan.port?.number ?? 0;
+  const number = plan.servicePort;
   return choose(
     state,
     namespace,
@@ -115,7 +115,7 @@ function importedBy(state: MeshState, namespace: string): (plan: ListenerPlan) =
       groups.set(plan.importsKey, group);
     }
     const services = new Map<string, Service>();
-    for (const host of group.byPort.get(plan.port?.number ?? 0) ?? []) {
+    for (const host of group.byPort.get(plan.servicePort) ?? []) {
       const service = listenerService(state, namespace, plan, host);
       if (service !== undefined) services.set(host, service);
     }
@@ -214,6 +214,7 @@ export function assembleScope(state: MeshState, plan: ScopePlan, parts: ScopePar
     ingress: plan.ingress,
     outboundTrafficPolicy: plan.outboundTrafficPolicy ?? state.mesh.outboundTrafficPolicy.mode,
     ...(plan.egressProxy !== undefined && { egressProxy: plan.egressProxy }),
+    ...(plan.inboundConnectionPool !== undefined && { inboundConnectionPool: plan.inboundConnectionPool }),
     destinationRule: ruleFinder(state, plan.namespace, services),
   };
   return { scope, plan, routed, watches };

@@ -2,7 +2,7 @@
  * The plan of a scope, parsed once from its Sidecar: which host names of which namespaces each of its egress listeners
  * imports. Without a Sidecar, one listener imports everything.
  */
-import { type Destination, keyOf, type Resource } from '../../resources/index.ts';
+import { type ConnectionPool, type Destination, keyOf, type Resource } from '../../resources/index.ts';
 import { addTo } from '../common/groups.ts';
 import { canonicalHost, fullHostname, hostMatches, hostsOverlap, isWildcardHost } from '../common/hosts.ts';
 import { parseProtocol } from '../common/protocol.ts';
@@ -18,6 +18,8 @@ interface Patterns {
 
 export interface ListenerPlan {
   readonly port: EgressListener['port'];
+  /** Only services with this port are imported; 0: with any. */
+  readonly servicePort: number;
   readonly bind: string;
   readonly captureMode: EgressListener['captureMode'];
   /** Imports everything that the namespace sees, at every port. */
@@ -39,6 +41,7 @@ export interface ScopePlan {
   /** Undefined: the mesh's. */
   readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'] | undefined;
   readonly egressProxy: Destination | undefined;
+  readonly inboundConnectionPool: ConnectionPool | undefined;
 }
 
 const ALL: readonly string[] = ['*/*'];
@@ -69,6 +72,7 @@ export function planScope(namespace: string, sidecar: Sidecar | undefined, domai
     // REGISTRY_ONLY is the first value of the enumeration, so `outboundTrafficPolicy: {}` means it.
     outboundTrafficPolicy: policy === undefined ? undefined : (policy.mode ?? 'REGISTRY_ONLY'),
     egressProxy: sidecar && egressProxyOf(sidecar, domain),
+    inboundConnectionPool: content?.inboundConnectionPool,
   };
 }
 
@@ -96,15 +100,23 @@ function planListener({ port, bind, captureMode, hosts }: WrittenListener, names
     const from = owner.startsWith('~') ? owner.slice(1) || '*' : owner;
     addTo(owner.startsWith('~') ? excluded : imported, from === '.' ? namespace : from, host);
   }
-  const number = port?.number;
+  const proxy = port?.protocol?.toUpperCase() === 'HTTP_PROXY';
+  const number = port?.number ?? 0;
+  const servicePort = proxy ? 0 : number;
   return {
     port:
       port === undefined
         ? undefined
-        : { number: number ?? 0, protocol: parseProtocol(port.protocol), name: port.name ?? '' },
+        : {
+            number,
+            protocol: proxy ? 'HTTP' : parseProtocol(port.protocol),
+            name: port.name ?? '',
+            ...(proxy && { proxy }),
+          },
+    servicePort,
     bind: bind ?? '',
     captureMode: captureMode ?? 'DEFAULT',
-    everything: (number ?? 0) === 0 && excluded.size === 0 && (imported.get('*')?.has('*') ?? false),
+    everything: servicePort === 0 && excluded.size === 0 && (imported.get('*')?.has('*') ?? false),
     imports: patternsOf(imported),
     excluded: patternsOf(excluded),
     importsKey: hosts.join(' '),

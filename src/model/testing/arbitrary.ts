@@ -270,12 +270,16 @@ const sidecars = some(
         fc.record(
           {
             hosts: fc.array(egressHost, { minLength: 1, maxLength: 2 }),
-            port: fc.constantFrom({ number: 80, protocol: 'HTTP', name: 'h' }),
+            port: fc.constantFrom(
+              { number: 80, protocol: 'HTTP', name: 'h' },
+              { number: 81, protocol: 'HTTP_PROXY', name: 'p' },
+            ),
           },
           { requiredKeys: ['hosts'] },
         ),
         { maxLength: 2 },
       ),
+      inboundConnectionPool: fc.constantFrom({ tcp: { maxConnections: 1 } }, { http: { maxRetries: 1 } }),
       outboundTrafficPolicy: fc.constantFrom<object>(
         { mode: 'REGISTRY_ONLY' },
         { mode: 'ALLOW_ANY' },

@@ -20,6 +20,7 @@ export function dumpScope(scope: Scope | undefined, hosts: readonly string[]): u
     ingress: scope.ingress,
     policy: scope.outboundTrafficPolicy,
     egressProxy: scope.egressProxy,
+    inboundConnectionPool: scope.inboundConnectionPool,
     services: scope.services.sorted(),
     egress: scope.egress.map(({ services, ...listener }) => ({ ...listener, services: services.sorted() })),
     rules: hosts.map((host) => [host, scope.destinationRule(host)]),

@@ -1,6 +1,6 @@
 /** Scopes, and the configuration that is visible in them: part of the snapshot's data (`types.ts`). */
 import type { PMap } from '../../core/pmap.ts';
-import type { Destination, Resource, ResourceKey } from '../../resources/index.ts';
+import type { ConnectionPool, Destination, Resource, ResourceKey } from '../../resources/index.ts';
 import type { Protocol, Service } from './service-types.ts';
 
 export type VirtualService = Resource<'VirtualService'>;
@@ -52,7 +52,15 @@ export interface ResolvedVirtualService {
 /** One egress listener of a scope. The default scope has exactly one, for all ports. */
 export interface EgressListener {
   /** Sidecar egress `port`; absent: every port of the imported services. */
-  readonly port: { readonly number: number; readonly protocol: Protocol; readonly name: string } | undefined;
+  readonly port:
+    | {
+        readonly number: number;
+        readonly protocol: Protocol;
+        readonly name: string;
+        /** HTTP_PROXY: clients name hosts and ports in their requests, so that it has the services of all ports. */
+        readonly proxy?: true;
+      }
+    | undefined;
   readonly bind: string;
   readonly captureMode: 'DEFAULT' | 'IPTABLES' | 'NONE';
   /**
@@ -82,6 +90,8 @@ export interface Scope {
   /** Sidecar ingress listeners as written; undefined: inbound listeners are derived from the bound services. */
   readonly ingress: NonNullable<SidecarResource['content']['ingress']> | undefined;
   readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
+  /** Limits of connections to the workload itself, where no ingress listener has its own. */
+  readonly inboundConnectionPool?: ConnectionPool;
   /** Where unknown traffic goes instead of to its own destination, with a full host name. Only with ALLOW_ANY. */
   readonly egressProxy?: Destination;
   /**

@@ -102,6 +102,18 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     /^spec\.resolution: not supported in this version/,
   ],
   [
+    'an idle timeout of connections to the application',
+    'Sidecar',
+    '{inboundConnectionPool: {tcp: {idleTimeout: 5s, maxConnections: 5}}}',
+    /^spec\.inboundConnectionPool\.tcp\.idleTimeout: not supported in this version/,
+  ],
+  [
+    'another protocol for the application',
+    'Sidecar',
+    '{ingress: [{port: {number: 80, name: a, protocol: HTTP}, connectionPool: {http: {h2UpgradePolicy: UPGRADE}}}]}',
+    /^spec\.ingress\[0\]\.connectionPool\.http\.h2UpgradePolicy: no effect/,
+  ],
+  [
     'plain HTTP on the port of HTTPS',
     'Gateway',
     '{servers: [{hosts: ["*"], port: {number: 443, name: a, protocol: HTTP}}]}',

@@ -7,6 +7,7 @@ import type { ContentOf } from '../kinds/schemas.ts';
 import type { Kind } from '../kinds/types.ts';
 import type { ValidationError } from '../parsing/issues.ts';
 import { waypointTargets } from '../policy-targets.ts';
+import type { ConnectionPool } from '../schema/destination-rule.ts';
 import { ordinaryStars } from './ordinary-stars.ts';
 
 type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };
@@ -31,6 +32,12 @@ const FINDERS: Finders = {
     resolution === 'DYNAMIC_DNS'
       ? [{ path: ['resolution'], message: 'not supported in this version: hosts with a wildcard have no endpoints' }]
       : [],
+  Sidecar: ({ inboundConnectionPool, ingress = [] }) => [
+    ...inboundPool(['inboundConnectionPool'], inboundConnectionPool),
+    ...ingress.flatMap(({ connectionPool }, index) =>
+      inboundPool(['ingress', index, 'connectionPool'], connectionPool),
+    ),
+  ],
   Telemetry: (content) => [...waypointTargets(content), ...unservedTelemetry(content)],
   VirtualService: ({ http = [] }) =>
     http.flatMap(({ delegate }, index) =>
@@ -56,6 +63,19 @@ function unservedTelemetry({ tracing = [], metrics = [] }: ContentOf<'Telemetry'
     ),
     ...(metrics.length > 0 ? [{ path: ['metrics'], message }] : []),
   ];
+}
+
+/** The settings of a pool that have no effect for connections to the application. */
+function inboundPool(path: ValidationError['path'], pool: ConnectionPool | undefined): readonly ValidationError[] {
+  const found: ValidationError[] = [];
+  if (pool?.tcp?.idleTimeout !== undefined)
+    found.push({ path: [...path, 'tcp', 'idleTimeout'], message: 'not supported in this version' });
+  if (pool?.http?.h2UpgradePolicy !== undefined && pool.http.h2UpgradePolicy !== 'DEFAULT')
+    found.push({
+      path: [...path, 'http', 'h2UpgradePolicy'],
+      message: 'no effect: the application gets the protocol of its port',
+    });
+  return found;
 }
 
 function isTls(protocol: string | undefined): boolean {

@@ -72,7 +72,7 @@ export function candidateSet(sources: CandidateSources, context: RouteContext, v
   }
   const used = { any: false };
   const { value: candidates, facts } = recorded(() => [
-    ...candidatesOf(sources, index, { ...context, lookups: recordingUse(context.lookups, used) }),
+    ...candidatesOf(sources, index, { ...context, lookups: recordingUse(context.lookups, used) }, viewer),
   ]);
   const set = { candidates, ...candidateDomains(index, candidates), ordered: inOrder(candidates, index) };
   if (used.any) return set;
@@ -90,7 +90,7 @@ export function toCandidate(
 ): Candidate | undefined {
   const index = domainIndex(context.memos, sources.entries, context.port, viewer);
   const about = sources.virtualServices.for(host);
-  for (const candidate of candidatesOf({ ...sources, virtualServices: about }, index, context)) {
+  for (const candidate of candidatesOf({ ...sources, virtualServices: about }, index, context, viewer)) {
     if (candidate.host === host) return candidate;
   }
   return undefined;
@@ -110,7 +110,12 @@ function recordingUse(lookups: RouteLookups, used: { any: boolean }): RouteLooku
   };
 }
 
-function* candidatesOf(sources: CandidateSources, index: DomainIndex, context: RouteContext): Generator<Candidate> {
+function* candidatesOf(
+  sources: CandidateSources,
+  index: DomainIndex,
+  context: RouteContext,
+  viewer: Viewer,
+): Generator<Candidate> {
   const taken = new Set<string>();
   for (const [virtualService, found] of sources.virtualServices.at(context.port, (each) =>
     servicesOf(each, index.hosts),
@@ -149,7 +154,13 @@ function* candidatesOf(sources: CandidateSources, index: DomainIndex, context: R
       if (servesOtherwise(sources.services, host, context.port)) continue;
       const { port } = context;
       const cached = cachedVirtualHosts(context.memos, virtualService);
-      const shape = { host, name: `${host}:${port}`, indexed: undefined, port, domains: hostDomains(host, port) };
+      const shape = {
+        host,
+        name: `${host}:${port}`,
+        indexed: undefined,
+        port,
+        domains: hostDomains(host, port, viewer),
+      };
       yield { ...shape, objects: [virtualService], owner, routes, cached };
     }
   }

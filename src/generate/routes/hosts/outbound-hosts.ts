@@ -3,6 +3,8 @@ import { compareText, type Scope } from '../../../model/index.ts';
 import type { ConsistentHash, Destination } from '../../../resources/index.ts';
 import { InputCache, PASSTHROUGH_CLUSTER } from '../../common/index.ts';
 import { isDisjoint, type LostDomain, settleCandidates, takesAll, viewerOf } from '../../domains/index.ts';
+import type { ServicePortEntry } from '../../indexes/index.ts';
+import { DEFAULT_HTTP_PORT } from '../../reads/index.ts';
 import { timeoutFields } from '../actions/action.ts';
 import { hashPolicy } from '../actions/hash-policy.ts';
 import type { RouteContext } from '../context.ts';
@@ -16,6 +18,8 @@ import { virtualHost } from './virtual-host.ts';
 
 export interface OutboundHosts extends CandidateSources {
   readonly dnsDomain: string;
+  /** Set where clients name the port with the host. */
+  readonly onlyWithPort?: true;
 }
 
 export interface EncodedHosts {
@@ -32,7 +36,7 @@ const ANY_DOMAIN: readonly string[] = ['*'];
 
 /** The virtual hosts of a port that all its services share. */
 export function sharedHosts(hosts: OutboundHosts, context: RouteContext): EncodedHosts {
-  const viewer = viewerOf(hosts.dnsDomain);
+  const viewer = viewerOf(hosts.dnsDomain, hosts.onlyWithPort);
   const set = candidateSet(hosts, context, viewer);
   const encoder = new DomainEncoder(context, viewer);
   if (isDisjoint(context.memos, set, viewer)) {
@@ -47,6 +51,29 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
     virtualHosts: encoded.map(([, bytes]) => bytes),
     duplicates: settled.lost.map(lostText),
     takesAll: settled.takesAll,
+  };
+}
+
+const NO_ENTRIES: readonly ServicePortEntry[] = [];
+
+/**
+ * The virtual hosts of a listener that is a proxy of its clients: those of all ports. Hosts without a port are at the
+ * default one, where virtual services may also have hosts that are not services.
+ */
+export function proxiedHosts(
+  hosts: OutboundHosts,
+  byPort: ReadonlyMap<number, readonly ServicePortEntry[]>,
+  contextAt: (port: number) => RouteContext,
+): EncodedHosts {
+  const ports = new Map([[DEFAULT_HTTP_PORT, NO_ENTRIES], ...byPort]);
+  const all = [...ports].map(([port, entries]) => {
+    const onlyWithPort = port === DEFAULT_HTTP_PORT ? {} : ({ onlyWithPort: true } as const);
+    return sharedHosts({ ...hosts, entries, ...onlyWithPort }, contextAt(port));
+  });
+  return {
+    virtualHosts: all.flatMap(({ virtualHosts }) => virtualHosts),
+    duplicates: all.flatMap(({ duplicates }) => duplicates),
+    takesAll: all.some(({ takesAll: takes }) => takes),
   };
 }
 
