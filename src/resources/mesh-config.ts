@@ -47,8 +47,8 @@ const WITHOUT_EFFECT = ['disableEnvoyListenerLog', 'proxyHttpPort'] as const;
 function replacedSettings({ certificates }: MeshConfig): string[] {
   if (certificates.length === 0) return [];
   return [
-    'certificates has no effect: the control plane has its own certificate, and API servers do not issue certificates ' +
-      'for DNS names of Services any more; request them from cert-manager',
+    'certificates has no effect: the control plane has its own certificate, and API servers do not issue ' +
+      'certificates for DNS names of Services any more; request them from cert-manager',
   ];
 }
 
