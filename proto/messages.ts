@@ -100,6 +100,9 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'envoy/extensions/filters/network/sni_cluster/v3/sni_cluster.proto': [
     'envoy.extensions.filters.network.sni_cluster.v3.SniCluster',
   ],
+  'envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3/sni_dynamic_forward_proxy.proto': [
+    'envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig',
+  ],
   'envoy/extensions/filters/network/echo/v3/echo.proto': ['envoy.extensions.filters.network.echo.v3.Echo'],
   'envoy/extensions/filters/network/direct_response/v3/config.proto': [
     'envoy.extensions.filters.network.direct_response.v3.Config',

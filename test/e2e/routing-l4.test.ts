@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { createServer } from 'node:tls';
-import { startTcpEcho } from '../harness/index.ts';
+import { startDns, startTcpEcho } from '../harness/index.ts';
 import { endpoints, resource, service } from './support/config.ts';
 import { type MeshProxy, MODES, planMesh, sidecar, startMesh, type TestMesh } from './support/mesh.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
@@ -12,6 +12,7 @@ import { eventuallyAll, greeting, tlsGreeting } from './support/traffic.ts';
 
 const TCP_PORT = 7490;
 const TLS_PORT = 7443;
+const DNS_PORT = 7453;
 
 const owner = suiteOwner();
 const shared = lazy<TestMesh & { readonly clients: readonly MeshProxy[] }>();
@@ -54,9 +55,12 @@ before(async () => {
   await startTcpEcho(owner, { name: 'tcp-b', address: address(22), port: TCP_PORT });
   await startTls('tls-a', address(23));
   await startTls('tls-b', address(24));
+  const names = { 'a.wild.example': [address(23)], 'b.wild.example': [address(24)] };
+  await startDns(owner, { address: address(25), port: DNS_PORT, names });
+  const dnsServer = { address: address(25), port: DNS_PORT };
   const egress = [
     { number: TCP_PORT, protocol: 'TCP', hosts: ['./tcp-a.default.svc.cluster.local'] },
-    { number: TLS_PORT, protocol: 'TLS', hosts: ['./tls-a.example', './tls-b.example'] },
+    { number: TLS_PORT, protocol: 'TLS', hosts: ['./tls-a.example', './tls-b.example', './*.wild.example'] },
     // Imported, so that a route can use it; its port is not used by a test.
     { number: 7491, protocol: 'TCP', hosts: ['./tcp-b.default.svc.cluster.local'] },
   ];
@@ -68,7 +72,7 @@ before(async () => {
       tls: [tlsHost('tls-a', address(23)), tlsHost('tls-b', address(24))],
     },
   });
-  const clients = await Promise.all(planned.map((client) => mesh.startProxy(client)));
+  const clients = await Promise.all(planned.map((client) => mesh.startProxy({ ...client, dnsServer })));
   shared.set({ ...mesh, clients });
 });
 
@@ -124,4 +128,17 @@ test('weights spread connections over two services', async () => {
     for (let i = 0; i < 40 && seen.size < 2; i++) seen.add(await greeting(client.address, TCP_PORT));
     assert.deepEqual([...seen].sort(), ['tcp-a', 'tcp-b']);
   });
+});
+
+test('TLS connections to names below a wildcard go where the proxy resolves them, others are refused', async () => {
+  const { config, clients } = shared.get();
+  const ports = [{ number: TLS_PORT, name: 'tls', protocol: 'TLS' }];
+  const wild = { hosts: ['*.wild.example'], location: 'MESH_EXTERNAL', resolution: 'DYNAMIC_DNS', ports };
+  await config.apply('wild', resource('ServiceEntry', 'wild', wild));
+  await eventuallyAll(clients, async ({ address: at }) => {
+    assert.equal(await tlsGreeting(at, TLS_PORT, 'a.wild.example'), 'tls-a');
+    assert.equal(await tlsGreeting(at, TLS_PORT, 'b.wild.example'), 'tls-b');
+  });
+  for (const { address: at } of clients) await assert.rejects(tlsGreeting(at, TLS_PORT, 'none.wild.example'));
+  await config.remove('wild');
 });

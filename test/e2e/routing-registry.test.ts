@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { afterEach, before, test } from 'node:test';
-import { exchange, startEcho } from '../harness/index.ts';
+import { exchange, startDns, startEcho } from '../harness/index.ts';
 import { endpoints, pod, resource, service } from './support/config.ts';
 import { type MeshProxy, sidecar } from './support/mesh.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
@@ -12,13 +12,20 @@ import { HTTP_PORT, startVersionsMesh, to, type VersionsMesh, webWorkloads } fro
 
 /** Where clients use their sidecar as a proxy. */
 const PROXY_PORT = 15080;
+const DNS_PORT = 7453;
+
 const owner = suiteOwner();
 const shared = lazy<VersionsMesh>();
 const mesh = (): VersionsMesh => shared.get();
 
 before(async () => {
-  const egress = [{ number: PROXY_PORT, protocol: 'HTTP_PROXY' }];
-  shared.set(await startVersionsMesh(owner, { env: { CTL_ENABLE_EDS_FOR_HEADLESS_SERVICES: 'true' }, egress }));
+  shared.set(
+    await startVersionsMesh(owner, {
+      env: { CTL_ENABLE_EDS_FOR_HEADLESS_SERVICES: 'true' },
+      egress: [{ number: PROXY_PORT, protocol: 'HTTP_PROXY' }],
+      dnsServer: (address) => ({ address: address(30), port: DNS_PORT }),
+    }),
+  );
 });
 
 afterEach(async () => {
@@ -85,6 +92,22 @@ test('endpoints are removed and added again', async () => {
   await status('web', 503);
   await config.apply('workloads', ...webWorkloads(address(21), address(22)));
   await answers('web', ['web-v1', 'web-v2']);
+});
+
+test('requests for names below a wildcard go where the proxy resolves them', async () => {
+  const { config, address } = mesh();
+  const names = { 'one.wild.example': [address(21)], 'two.wild.example': [address(22)] };
+  await startDns(owner, { address: address(30), port: DNS_PORT, names });
+  const ports = [{ number: HTTP_PORT, name: 'http', protocol: 'HTTP' }];
+  const wild = { hosts: ['*.wild.example'], location: 'MESH_EXTERNAL', resolution: 'DYNAMIC_DNS', ports };
+  await status('one.wild.example', 502);
+  await config.apply('edit', resource('ServiceEntry', 'wild', wild));
+  await answers('one.wild.example', ['web-v1']);
+  await answers('two.wild.example', ['web-v2']);
+  await answers(`two.wild.example:${HTTP_PORT}`, ['web-v2']);
+  await status('none.wild.example', 503);
+  await config.remove('edit');
+  await status('one.wild.example', 502);
 });
 
 test('a pod that changes its label changes its subset', async () => {

@@ -99,6 +99,7 @@ export const BASIC_SLOTS: readonly (readonly string[])[] = [
   [
     entry('names', 'DNS', '{hosts: [x.example.com], endpoints: [{address: one.example.com}]'),
     entry('names', 'DNS', '{hosts: [x.example.com, y.example.com], endpoints: [{address: two.example.com}]'),
+    entry('names', 'DYNAMIC_DNS', "{hosts: ['*.example.com']"),
     entry('names', 'NONE', "{hosts: ['*.example.com'], exportTo: ['.']"),
     entry('names', 'STATIC', '{hosts: [x.example.com], addresses: [192.0.2.1], endpoints: [{address: 10.0.3.1}]'),
   ],

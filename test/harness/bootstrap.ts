@@ -16,6 +16,8 @@ export interface BootstrapOptions {
   readonly adminPort: number;
   /** Where ADS is served; none means static resources only. */
   readonly ads?: { readonly address: string; readonly port: number; readonly mode: 'sotw' | 'delta' };
+  /** Where Envoy resolves names; default: as the machine does. */
+  readonly dnsServer?: { readonly address: string; readonly port: number };
   /** `envoy.config.bootstrap.v3.Bootstrap.StaticResources` in JSON form. */
   readonly staticResources?: { readonly clusters?: readonly JsonValue[]; readonly listeners?: readonly JsonValue[] };
 }
@@ -59,12 +61,23 @@ function dynamicResources(mode: 'sotw' | 'delta'): JsonObject {
   };
 }
 
+function resolver({ address, port }: { readonly address: string; readonly port: number }): JsonObject {
+  return {
+    name: 'envoy.network.dns_resolver.cares',
+    typed_config: {
+      '@type': 'type.googleapis.com/envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig',
+      resolvers: [{ socket_address: { address, port_value: port } }],
+      dns_resolver_options: { no_default_search_domain: true },
+    },
+  };
+}
+
 /**
  * The bootstrap in JSON form. It was converted to the binary form and back, so that a field that Envoy does not have is
  * an error here.
  */
 export function bootstrapJson(options: BootstrapOptions): JsonValue {
-  const { id, metadata = {}, locality, adminAddress, adminPort, ads, staticResources } = options;
+  const { id, metadata = {}, locality, adminAddress, adminPort, ads, dnsServer, staticResources } = options;
   const bootstrap: JsonObject = {
     node: { id, cluster: id.split('~')[2] ?? id, metadata, ...(locality === undefined ? {} : { locality }) },
     admin: { address: { socket_address: { address: adminAddress, port_value: adminPort } } },
@@ -75,6 +88,7 @@ export function bootstrapJson(options: BootstrapOptions): JsonValue {
         { name: 'admin', admin_layer: {} },
       ],
     },
+    ...(dnsServer ? { typed_dns_resolver_config: resolver(dnsServer) } : {}),
     static_resources: {
       listeners: staticResources?.listeners ?? [],
       clusters: [...(staticResources?.clusters ?? []), ...(ads ? [adsCluster(ads.address, ads.port)] : [])],

@@ -31,15 +31,29 @@ export interface DnsServerIn extends Child {
 }
 
 /** A DNS server that knows a few names; it listens at port 53 unless `port` says otherwise. */
-export async function startDnsIn(
+export function startDnsIn(
   owner: Owner,
   namespace: Namespace,
   options: Omit<DnsServerSetup, 'port'> & { readonly label: string; readonly port?: number; readonly uid?: number },
 ): Promise<DnsServerIn> {
   const { label, uid = 0, port = 53, ...rest } = options;
-  const setup: DnsServerSetup = { ...rest, port };
-  const program = [process.execPath, join(import.meta.dirname, 'dns-main.ts'), JSON.stringify(setup)];
-  const [command = '', ...args] = namespace.command(asUser(uid, program));
+  return startProgram(owner, label, namespace.command(asUser(uid, serverProgram({ ...rest, port }))));
+}
+
+/** The same outside of namespaces, at one address. */
+export function startDns(
+  owner: Owner,
+  { address, ...rest }: Pick<DnsServerSetup, 'names' | 'port'> & { readonly address: string },
+): Promise<DnsServerIn> {
+  return startProgram(owner, address, serverProgram({ ...rest, addresses: [address] }));
+}
+
+function serverProgram(setup: DnsServerSetup): readonly string[] {
+  return [process.execPath, join(import.meta.dirname, 'dns-main.ts'), JSON.stringify(setup)];
+}
+
+async function startProgram(owner: Owner, label: string, argv: readonly string[]): Promise<DnsServerIn> {
+  const [command = '', ...args] = argv;
   const child = await startChild(owner, { name: `DNS server ${label}`, command, args });
   await eventually(() => {
     child.assertRunning();

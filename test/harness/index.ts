@@ -28,6 +28,7 @@ export {
   type DnsReply,
   type DnsServerIn,
   queryDns,
+  startDns,
   startDnsIn,
   startDnsLoad,
 } from './dns.ts';

@@ -50,8 +50,8 @@ export function meshTransport(
     return ready === 'all' ? { transportSocket: mutualTls(inputs, target, undefined, speaks) } : PLAIN;
   }
   // Inside the mesh the cluster stays the same while proxies are added and removed; one that resolves names contains
-  // its endpoints anyway.
-  if ((service.meshExternal || discovery === 'dns') && ready === undefined) return PLAIN;
+  // its endpoints anyway, and one without endpoints from here has no peers.
+  if ((service.meshExternal || discovery !== 'eds') && ready === undefined) return PLAIN;
   // Endpoints without a match get the cluster's own transport, which is plain text by default: a second match for them
   // would be a quarter of the message.
   return {

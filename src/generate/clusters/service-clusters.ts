@@ -31,7 +31,7 @@ import {
   endpointsInput,
   localitySetting,
 } from '../endpoints/index.ts';
-import { isHttp, sharedCapabilities } from '../filters/index.ts';
+import { DYNAMIC_FORWARD_PROXY_CLUSTER, hasExtension, isHttp, sharedCapabilities } from '../filters/index.ts';
 import { isPassedOn } from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import {
@@ -51,11 +51,12 @@ import {
   type UnitOutput,
 } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
+import { dynamicDiscovery } from './dynamic-dns.ts';
 import { loadBalancing, sharding } from './load-balancer.ts';
 import { type MeshPeering, meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { announced } from './proxy-protocol.ts';
-import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
+import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STATIC, STRICT_DNS } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
 import { type FileReader, originatedTls, tlsSocket, verifiesServer, withClientFiles } from './upstream-tls.ts';
@@ -81,6 +82,8 @@ interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly keyPair: string | undefined;
   /** Whether HTTP of ports without a declared protocol is HTTP/1.1. */
   readonly undeclaredHttp1: boolean;
+  /** Whether Envoy can resolve the names that clients request; false where the service needs no such cluster. */
+  readonly dynamicDns: boolean;
 }
 
 /** Endpoints for clusters that resolve names, which contain them. */
@@ -131,6 +134,7 @@ export function clustersOfHost(
   const files = fileReader(view);
   const keyPair = rule?.atGateways === undefined ? undefined : gatewayKeyPair(snapshot, view);
   const undeclaredHttp1 = view.part === 'gateway' && view.isolated === true;
+  const dynamicDns = service.resolution === 'dynamic' && hasExtension(view, DYNAMIC_FORWARD_PROXY_CLUSTER);
   const output = (carried: CarriedEndpoints): UnitOutput =>
     clusters.get(memos, service, {
       memos,
@@ -148,8 +152,10 @@ export function clustersOfHost(
       credentials,
       keyPair,
       undeclaredHttp1,
+      dynamicDns,
       ...carried,
     });
+  if (dynamicDns) return output({ ...NOTHING_CARRIED, families: view.families });
   if (service.resolution !== 'dns') return output(NOTHING_CARRIED);
   const byDefault = carriedEndpoints(snapshot, view, DEFAULT_PLACEMENT, service, rule);
   if (!byDefault.placed) return output(byDefault);
@@ -266,11 +272,24 @@ function serviceCluster(
     ...protocolOptions(speaks, pool, names),
     ...(policy.proxyProtocol === undefined ? transport : announced(transport, policy.proxyProtocol)),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
-    ...(discovery === 'original'
-      ? { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED }
-      : { ...balanced(inputs, target), ...discovered(inputs, name, target, discovery, false) }),
+    ...endpointsOf(inputs, name, target, discovery, 'transportSocket' in transport),
   };
   return encodeCluster(cluster, name, discovery);
+}
+
+/** How the cluster finds its endpoints and chooses among them. */
+function endpointsOf(
+  inputs: ClusterInputs,
+  name: string,
+  target: ClusterTarget,
+  discovery: Discovery,
+  originatesTls: boolean,
+): Cluster {
+  const { mesh, families, dynamicDns } = inputs;
+  if (discovery === 'original') return { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED };
+  if (discovery === 'none' || (discovery === 'dynamic' && !dynamicDns)) return { type: STATIC };
+  if (discovery === 'dynamic') return dynamicDiscovery(name, families, mesh.dnsRefreshRate, originatesTls);
+  return { ...balanced(inputs, target), ...discovered(inputs, name, target, discovery, false) };
 }
 
 /** Traffic of a cluster: TCP proxies lead to it too where the protocol is detected. */
@@ -285,7 +304,9 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
   const { mesh, settings } = inputs;
   const pool = policy.connectionPool;
   const discovery = discoveryOf(service, policy, settings, inputs);
-  if (discovery === 'original') throw new CtlError('internal', `${name}: gateways have no original destination`);
+  if (discovery === 'none') return closedCluster(emptyCluster(name, mesh.connectTimeout));
+  if (discovery === 'original' || discovery === 'dynamic')
+    throw new CtlError('internal', `${name}: gateways have no original destination`);
   const cluster: Cluster = {
     name,
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),

@@ -3,8 +3,11 @@ import type { ModelSettings, Service } from '../../model/index.ts';
 import type { EffectivePolicy } from '../common/index.ts';
 import type { View } from '../types.ts';
 
-/** `eds`: sent by meshd. `dns`: resolved by Envoy. `original`: the connection's original destination. */
-export type Discovery = 'eds' | 'dns' | 'original';
+/**
+ * `eds`: sent by meshd. `dns`: resolved by Envoy. `dynamic`: the name that a client requests, resolved by Envoy.
+ * `original`: the connection's original destination. `none`: it has no endpoints.
+ */
+export type Discovery = 'eds' | 'dns' | 'dynamic' | 'original' | 'none';
 
 export function discoveryOf(
   service: Service,
@@ -12,6 +15,8 @@ export function discoveryOf(
   settings: ModelSettings,
   view: Pick<View, 'part'>,
 ): Discovery {
+  // Strangers would choose the addresses to which gateways connect; routes cannot name a wildcard either.
+  if (service.resolution === 'dynamic') return view.part === 'outbound' ? 'dynamic' : 'none';
   const passthrough = service.resolution === 'passthrough' || policy.loadBalancer?.simple === 'PASSTHROUGH';
   // The original destination of a gateway's connections is the gateway itself; gRPC applications know of none.
   if (view.part === 'gateway' || view.part === 'grpc-client') return service.resolution === 'dns' ? 'dns' : 'eds';

@@ -14,6 +14,8 @@ export const GRPC_WEB_FILTER = 'envoy.filters.http.grpc_web';
 export const LUA_FILTER = 'envoy.filters.http.lua';
 export const EARLY_HEADER_MUTATION = 'envoy.http.early_header_mutation.header_mutation';
 export const SET_FILTER_STATE = 'envoy.filters.network.set_filter_state';
+export const SNI_DYNAMIC_FORWARD_PROXY = 'envoy.filters.network.sni_dynamic_forward_proxy';
+export const DYNAMIC_FORWARD_PROXY_CLUSTER = 'envoy.clusters.dynamic_forward_proxy';
 export const TLS_INSPECTOR = 'envoy.filters.listener.tls_inspector';
 export const DNS_FILTER = 'envoy.filters.udp.dns_filter';
 export const HTTP_INSPECTOR = 'envoy.filters.listener.http_inspector';
@@ -45,6 +47,7 @@ export const ASKED_EXTENSIONS = [
   FILE_ACCESS_LOG,
   STDERR_ACCESS_LOG,
   STDOUT_ACCESS_LOG,
+  DYNAMIC_FORWARD_PROXY_CLUSTER,
   CORS_FILTER,
   DNS_FILTER,
   FAULT_FILTER,
@@ -59,6 +62,7 @@ export const ASKED_EXTENSIONS = [
   PROXY_PROTOCOL_FILTER,
   SET_FILTER_STATE,
   THRIFT_FILTER,
+  SNI_DYNAMIC_FORWARD_PROXY,
   TLS_INSPECTOR,
   EARLY_HEADER_MUTATION,
   PREVIOUS_HOSTS,

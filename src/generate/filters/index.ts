@@ -1,10 +1,12 @@
 /** Filters and access logs of listeners, and whether a proxy has them. */
 export { type DestinationTraits, destinationTraits } from './destination-traits.ts';
+export { dnsCache, portOfRequests, serverNameResolver } from './dynamic-dns.ts';
 export {
   ASKED_EXTENSIONS,
   type AskedExtension,
   CORS_FILTER,
   DNS_FILTER,
+  DYNAMIC_FORWARD_PROXY_CLUSTER,
   EARLY_HEADER_MUTATION,
   FAULT_FILTER,
   GRPC_STATS_FILTER,

@@ -106,10 +106,11 @@ function unsupportedTls({ tls }: EffectivePolicy): string | undefined {
 
 /** How the application learns the cluster's endpoints; a text where it cannot. */
 function discoveryFor(
-  { mesh, memos, settings, networks, endpoints }: ClusterInputs,
+  { service, mesh, memos, settings, networks, endpoints }: ClusterInputs,
   name: string,
   target: ClusterTarget,
 ): Cluster | string {
+  if (service.resolution === 'dynamic') return 'they do not resolve the names below a wildcard';
   if (networks === undefined || endpoints === undefined) {
     return {
       type: DiscoveryType.EDS,

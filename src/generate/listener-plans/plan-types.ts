@@ -15,12 +15,17 @@ export interface TcpTarget {
   readonly range: string | undefined;
   /** Whether connections to other services can reach the same listener: then the TLS server name distinguishes them. */
   readonly shared: boolean;
+  /** Set where the proxy resolves the server name of each connection: to addresses of these families. */
+  readonly resolves?: NodeFamilies;
 }
 
-/** HTTP of a listener: the name of the routes and whether they lead to gRPC-Web services. */
+/** HTTP of a listener: the name of the routes and what they lead to. */
 export interface HttpTarget {
   readonly routeName: string;
+  /** Whether they lead to gRPC-Web services. */
   readonly grpcWeb: boolean;
+  /** The port of services whose names the proxy resolves for each request; absent where there are none. */
+  readonly dynamicPort?: number;
 }
 
 /** A service that has a listener for each of its pods. */

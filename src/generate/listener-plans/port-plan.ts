@@ -22,7 +22,7 @@ import {
   serviceRouteName,
   wildcardBinds,
 } from '../common/index.ts';
-import { isHttp, type ProtocolKind, protocolKind } from '../filters/index.ts';
+import { isHttp, isTls, type ProtocolKind, protocolKind } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import type { GenerationFinding } from '../types.ts';
 import { addressesOf, isUnspecified, socketPath } from './bind-addresses.ts';
@@ -125,8 +125,9 @@ class PortBuilder {
     if (kind === 'http') return;
     for (const service of services.toSorted(byPrecedence)) {
       const served = servedAs(service, this.#port, false);
+      if (!this.#acceptsConnections(service, port.protocol)) continue;
       const target = { service, port: served?.port.port, protocol: port.protocol, range: undefined, shared: true };
-      draft.tcp.push(target);
+      draft.tcp.push({ ...target, ...this.#resolving(service) });
       this.#takers.add(service.namespace);
     }
   }
@@ -154,6 +155,7 @@ class PortBuilder {
     const shared = this.#sharedBinding(egress, this.#bindsToPort(egress));
     for (const entry of entries.toSorted((a, b) => byPrecedence(a.service, b.service))) {
       const kind = protocolKind(entry.port.protocol, this.#input.sniff);
+      if (kind === 'tcp' && !this.#acceptsConnections(entry.service, entry.port.protocol)) continue;
       if (entry.service.registry === 'External') this.#external.push(entry.service);
       if (kind !== 'tcp' && entry.service.headless) this.#httpPods.add(entry.service.namespace);
       if (kind !== 'http' && this.#hasPodListeners(egress, entry)) {
@@ -229,8 +231,22 @@ class PortBuilder {
     }
     if (kind === 'http') return;
     const { service, port } = entry;
-    draft.tcp.push({ service, port: port.port, protocol: port.protocol, range: binding.range, shared: binding.shared });
+    if (!this.#acceptsConnections(service, port.protocol)) {
+      draft.undeclared = true;
+      return;
+    }
+    const target = { service, port: port.port, protocol: port.protocol, range: binding.range, shared: binding.shared };
+    draft.tcp.push({ ...target, ...this.#resolving(service) });
     if (binding.shared) this.#takers.add(service.namespace);
+  }
+
+  /** Plain connections name no host that the proxy could resolve: they are none of such a service's. */
+  #acceptsConnections({ resolution }: Service, protocol: TcpTarget['protocol']): boolean {
+    return resolution !== 'dynamic' || isTls(protocol);
+  }
+
+  #resolving({ resolution }: Service): Pick<TcpTarget, 'resolves'> {
+    return resolution === 'dynamic' ? { resolves: this.#input.families } : {};
   }
 
   /** Whether a range would take the connections to an orchestrator Service that shares the listener. */
@@ -291,7 +307,12 @@ class PortBuilder {
    * keeps its routes planned: whether they exist then depends on that service alone, not on other services.
    */
   #setHttp(draft: Draft, routeName: string, entries: readonly ServicePortEntry[], host: string | undefined): void {
-    draft.http ??= { routeName, grpcWeb: entries.some(({ port }) => port.protocol === 'GRPC-Web') };
+    const dynamicPort = entries.find(({ service }) => service.resolution === 'dynamic')?.port.port;
+    draft.http ??= {
+      routeName,
+      grpcWeb: entries.some(({ port }) => port.protocol === 'GRPC-Web'),
+      ...(dynamicPort !== undefined && { dynamicPort }),
+    };
     draft.routes.push({ name: routeName, port: draft.port, egress: draft.egress, entries, host });
   }
 

@@ -9,8 +9,10 @@ import { clusterName } from '../common/index.ts';
 import {
   type DestinationTraits,
   destinationTraits,
+  dnsCache,
   isTls,
   type ProxyCapabilities,
+  serverNameResolver,
   type Telemetry,
   tcpFilters,
   telemetryOf,
@@ -134,15 +136,20 @@ function ownChains({ snapshot, view, scope, listener, target }: Context): L4Chai
     at: listener.port,
     sds: capabilities.sds,
   });
-  const { settings } = snapshot;
-  return serviceChains({ capabilities, settings, telemetry: telemetryOf(snapshot, view) }, target, traits);
+  const { mesh, settings } = snapshot;
+  return serviceChains({ mesh, capabilities, settings, telemetry: telemetryOf(snapshot, view) }, target, traits);
 }
 
 /** The chains to the service's own cluster. */
-export function serviceChains(proxying: Proxying, target: TcpTarget, traits: DestinationTraits): L4Chain[] {
-  const { service, port, range, shared } = target;
+export function serviceChains(
+  proxying: Proxying & Pick<MeshReader, 'mesh'>,
+  target: TcpTarget,
+  traits: DestinationTraits,
+): L4Chain[] {
+  const { service, port, range, shared, resolves } = target;
   if (port === undefined) return [];
-  const names = isTls(target.protocol) && shared ? serverNames([service.hostname]) : [];
+  const byName = isTls(target.protocol) && (shared || resolves !== undefined);
+  const names = byName ? serverNames([service.hostname]) : [];
   if (names === undefined) return [];
   const cluster = clusterName('outbound', port, '', service.hostname);
   const forwarded = { protocol: target.protocol, settings: proxying.settings };
@@ -151,9 +158,12 @@ export function serviceChains(proxying: Proxying, target: TcpTarget, traits: Des
   const match = { ranges: range === undefined ? [] : [range], serverNames: names };
   // Connections to a headless service stay with their destination.
   const writers = service.headless ? [] : [service.namespace];
-  return [
-    { ...match, filters: tcpFilters(proxying.telemetry, proxying, options), owner: service.hostname, service, writers },
+  const cache = resolves && dnsCache(cluster, resolves, proxying.mesh.dnsRefreshRate);
+  const filters = [
+    ...(cache === undefined ? [] : serverNameResolver(proxying, port, cache)),
+    ...tcpFilters(proxying.telemetry, proxying, options),
   ];
+  return [{ ...match, filters, owner: service.hostname, service, writers }];
 }
 
 function routeChain(

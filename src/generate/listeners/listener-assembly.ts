@@ -2,7 +2,14 @@
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import { cidrRanges, listenerName } from '../common/index.ts';
-import { type FilterChain, sniffs, type Telemetry, type UnknownTraffic, unknownFilters } from '../filters/index.ts';
+import {
+  type FilterChain,
+  portOfRequests,
+  sniffs,
+  type Telemetry,
+  type UnknownTraffic,
+  unknownFilters,
+} from '../filters/index.ts';
 import type { HttpTarget, OutboundListenerPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { Capabilities, GeneratedResource } from '../types.ts';
@@ -80,21 +87,22 @@ export function assembled(
 function httpChains(
   surroundings: Surroundings,
   { bind, port }: ListenerShape,
-  { routeName, grpcWeb }: HttpTarget,
+  { routeName, grpcWeb, dynamicPort }: HttpTarget,
   detectedIn: readonly string[] | undefined,
 ): FilterChain[] {
-  const filter = outboundConnectionManager(surroundings, {
+  const manager = outboundConnectionManager(surroundings, {
     statPrefix: `outbound_${listenerName(bind, port)}`,
     routes: { rds: routeName },
     // Off: Envoy trusts the application in the same pod, which may set timeouts and retries by headers.
     useRemoteAddress: surroundings.settings.sidecarUseRemoteAddress,
     grpcWeb,
   });
-  if (detectedIn === undefined) return [{ filters: [filter] }];
-  const chain: FilterChain = { filterChainMatch: SNIFFED_HTTP, filters: [filter] };
+  const filters = [...portOfRequests(surroundings, dynamicPort), manager];
+  if (detectedIn === undefined) return [{ filters }];
+  const chain: FilterChain = { filterChainMatch: SNIFFED_HTTP, filters };
   // Envoy chooses by destination first and never goes back: ranges with chains of their own need one for HTTP, too.
   const prefixRanges = cidrRanges(detectedIn);
   return prefixRanges.length === 0
     ? [chain]
-    : [chain, { filterChainMatch: { ...SNIFFED_HTTP, prefixRanges }, filters: [filter] }];
+    : [chain, { filterChainMatch: { ...SNIFFED_HTTP, prefixRanges }, filters }];
 }

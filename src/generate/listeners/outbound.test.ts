@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Protocol, Service } from '../../model/types/types.ts';
 import { google } from '../../protobuf/index.ts';
@@ -290,4 +290,22 @@ test('any mesh: requested routes are planned, names are unique, the order of arr
       assert.deepEqual([...outboundOf(reversed, view).resources.values()], resources);
     }),
   );
+});
+
+describe('names below a wildcard that the proxy resolves', () => {
+  const dynamic = (protocol: Service['ports'][number]['protocol']) =>
+    oneService('wild', protocol, 9000, [], { registry: 'External', resolution: 'dynamic' });
+
+  test('plain TCP names no host: the port has no listener', () => {
+    assert.equal(outboundOf(worldOf({ services: [dynamic('TCP')] })).listeners.size, 1);
+  });
+
+  test('where the protocol is detected, only HTTP is for them', () => {
+    const services = [dynamic(AUTO)];
+    const { listeners } = outboundOf(worldOf({ services, outboundTrafficPolicy: 'REGISTRY_ONLY' }));
+    const listener = listeners.get('0.0.0.0_9000');
+    assert.equal(listener?.filterChains?.length, 1);
+    assert.equal(listener?.defaultFilterChain?.filters?.[0]?.name, 'envoy.filters.network.tcp_proxy');
+    assert.equal(Number(listener?.listenerFiltersTimeout?.seconds), 5);
+  });
 });

@@ -20,7 +20,8 @@ import { serviceChains } from './l4-chains.ts';
 import { assembled, type BuiltListener, detectedRanges, type Surroundings } from './listener-assembly.ts';
 import { besideWorkloads, foreignNamespaces, isSharedByAll, workloadRangesOf } from './workload-chains.ts';
 
-interface PlainInputs extends Surroundings, Omit<TcpTarget, 'port'>, DestinationTraits {
+interface PlainInputs extends Surroundings, Omit<TcpTarget, 'port' | 'resolves'>, DestinationTraits {
+  readonly resolves: TcpTarget['resolves'] | undefined;
   readonly bind: string;
   readonly extraBind: string | undefined;
   readonly port: number;
@@ -29,6 +30,7 @@ interface PlainInputs extends Surroundings, Omit<TcpTarget, 'port'>, Destination
   /** Route configuration of requests, where HTTP is detected; '' without detection. */
   readonly routeName: string;
   readonly grpcWeb: boolean;
+  readonly dynamicPort: number | undefined;
   /** Whether the service is of another namespace than the callers, which may not decide for them. */
   readonly foreign: boolean;
   /** The ranges in which workloads are; none where the service does not share the listener with them. */
@@ -38,8 +40,10 @@ interface PlainInputs extends Surroundings, Omit<TcpTarget, 'port'>, Destination
 
 const plainListeners = new InputCache<PlainInputs, BuiltListener>('plain listeners', (inputs) => {
   const { port, foreign, workloads, httpPods } = inputs;
-  const target = { ...inputs, port: inputs.targetPort };
-  const http = inputs.routeName === '' ? undefined : inputs;
+  const { resolves, dynamicPort, ...rest } = inputs;
+  const target = { ...rest, port: inputs.targetPort, ...(resolves !== undefined && { resolves }) };
+  const named = { routeName: inputs.routeName, grpcWeb: inputs.grpcWeb };
+  const http = inputs.routeName === '' ? undefined : { ...named, ...(dynamicPort !== undefined && { dynamicPort }) };
   const shape = { ...inputs, http, undeclared: false, tcp: [target] };
   const { chains, conflicts, httpRanges } = besideWorkloads(serviceChains(inputs, target, inputs), {
     port,
@@ -79,13 +83,13 @@ export function plainListener(
   const { bind, extraBind, port, bindToPort, http, tcp } = plan;
   const target = tcp.length === 1 ? tcp[0] : undefined;
   if (target === undefined || routing.for(target.service.hostname, plan.port).length > 0) return undefined;
-  const { routeName = '', grpcWeb = false } = http ?? {};
-  const { service, port: targetPort, protocol, range, shared } = target;
+  const { routeName = '', grpcWeb = false, dynamicPort } = http ?? {};
+  const { service, port: targetPort, protocol, range, shared, resolves } = target;
   const traits = destinationTraits(scope, service.hostname, '', targetPort ?? 0, {
     at: port,
     sds: surroundings.capabilities.sds,
   });
-  const tcpInputs = { service, targetPort, protocol, range, shared };
+  const tcpInputs = { service, targetPort, protocol, range, shared, resolves };
   const withOthers = isSharedByAll(plan);
   const foreign = withOthers && isForeign(service.namespace);
   const httpPods = withOthers && range !== undefined ? context.httpPods : NO_PODS;
@@ -100,6 +104,7 @@ export function plainListener(
     ...tcpInputs,
     routeName,
     grpcWeb,
+    dynamicPort,
     foreign,
     workloads,
     httpPods,

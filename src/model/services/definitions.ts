@@ -3,7 +3,7 @@
  * Several definitions of one service are merged here.
  */
 import { type AnyResource, keyOf, type MeshConfig, type Resource } from '../../resources/index.ts';
-import { canonicalHost, serviceHostname } from '../common/hosts.ts';
+import { canonicalHost, isWildcardHost, serviceHostname } from '../common/hosts.ts';
 import { isIpAddress } from '../common/networks.ts';
 import { compareCreated, compareText } from '../common/order.ts';
 import { parseProtocol, protocolOfPort } from '../common/protocol.ts';
@@ -97,7 +97,7 @@ function externalService(resource: Resource<'ServiceEntry'>, key: ServiceKey, co
     namespace: meta.namespace,
     ports: entryPorts(resource).map(({ name, port, protocol }) => ({ name, port, protocol })),
     addresses: content.addresses ?? [],
-    resolution: entryResolution(resource),
+    resolution: resolutionOfHost(resource, hostname),
     headless: false,
     // Absent means MESH_EXTERNAL: it is the first value of the enumeration.
     meshExternal: content.location !== 'MESH_INTERNAL',
@@ -135,6 +135,7 @@ export function entryResolution(resource: Resource<'ServiceEntry'>): Resolution 
       return 'eds';
     case 'DNS':
     case 'DNS_ROUND_ROBIN':
+    // Of a host without a wildcard there is only one name to resolve: see `resolutionOfHost`.
     case 'DYNAMIC_DNS':
       return 'dns';
     case 'NONE':
@@ -146,6 +147,12 @@ export function entryResolution(resource: Resource<'ServiceEntry'>): Resolution 
       return named ? 'dns' : 'eds';
     }
   }
+}
+
+/** Only below a wildcard clients decide which name is resolved. */
+function resolutionOfHost(resource: Resource<'ServiceEntry'>, hostname: string): Resolution {
+  const dynamic = resource.content.resolution === 'DYNAMIC_DNS' && isWildcardHost(hostname);
+  return dynamic ? 'dynamic' : entryResolution(resource);
 }
 
 function isSocketOrIp(address: string): boolean {

@@ -27,9 +27,10 @@ export interface ServicePort {
 
 /**
  * How a client reaches the endpoints (Istio's `Resolution`): `eds` client-side load balancing over known endpoints,
- * `dns` the proxy resolves names, `passthrough` the original destination.
+ * `dns` the proxy resolves names, `dynamic` it resolves the name that a client requests below a wildcard, `passthrough`
+ * the original destination.
  */
-export type Resolution = 'eds' | 'dns' | 'passthrough';
+export type Resolution = 'eds' | 'dns' | 'dynamic' | 'passthrough';
 
 /** `namespace/hostname`: one host may be defined in several namespaces. */
 export type ServiceKey = string;

@@ -96,10 +96,10 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     /^spec\.configPatches\[0\]\.patch\.operation: not supported in this version/,
   ],
   [
-    'dynamic names',
+    'another port of dynamic names',
     'ServiceEntry',
-    "{hosts: ['*.a.b'], resolution: DYNAMIC_DNS, ports: [{number: 80, name: http, protocol: HTTP}]}",
-    /^spec\.resolution: not supported in this version/,
+    "{hosts: ['*.a.b'], resolution: DYNAMIC_DNS, ports: [{number: 80, name: http, protocol: HTTP, targetPort: 81}]}",
+    /^spec\.ports\[0\]\.targetPort: no effect with resolution DYNAMIC_DNS: proxies connect to port 80/,
   ],
   [
     'an idle timeout of connections to the application',

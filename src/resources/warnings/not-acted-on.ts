@@ -28,10 +28,13 @@ const FINDERS: Finders = {
         ? [{ path: ['servers', index, 'tls', 'httpsRedirect'], message: 'no effect: requests already arrive over TLS' }]
         : [],
     ),
-  ServiceEntry: ({ resolution }) =>
-    resolution === 'DYNAMIC_DNS'
-      ? [{ path: ['resolution'], message: 'not supported in this version: hosts with a wildcard have no endpoints' }]
-      : [],
+  ServiceEntry: ({ resolution, ports = [] }) =>
+    ports.flatMap(({ number, targetPort = number }, index) => {
+      // Envoy's own defaults: HTTPS where the proxy originates TLS for requests.
+      if (resolution !== 'DYNAMIC_DNS' || targetPort === number || (number === 80 && targetPort === 443)) return [];
+      const message = `no effect with resolution DYNAMIC_DNS: proxies connect to port ${number}`;
+      return [{ path: ['ports', index, 'targetPort'], message }];
+    }),
   Sidecar: ({ inboundConnectionPool, ingress = [] }) => [
     ...inboundPool(['inboundConnectionPool'], inboundConnectionPool),
     ...ingress.flatMap(({ connectionPool }, index) =>

@@ -38,6 +38,8 @@ export interface ProxyOptions {
   readonly logLevel?: 'warning' | 'info' | 'debug';
   /** The Envoy binary; default the newest. */
   readonly program?: string;
+  /** Where it resolves names; default: as the machine does. */
+  readonly dnsServer?: { readonly address: string; readonly port: number };
 }
 
 /** An Envoy of the mesh. */
@@ -156,7 +158,7 @@ export async function startMesh(
 
 export async function startProxy(owner: Owner, adsPort: number, options: ProxyOptions): Promise<MeshProxy> {
   const { name, type = 'sidecar', address, mode, namespace = NAMESPACE, labels = { app: name } } = options;
-  const { waitLive = true, logLevel = 'warning', moreAddresses = [], program } = options;
+  const { waitLive = true, logLevel = 'warning', moreAddresses = [], program, dnsServer } = options;
   const envoy = await startEnvoy(owner, {
     id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
     metadata: {
@@ -172,6 +174,7 @@ export async function startProxy(owner: Owner, adsPort: number, options: ProxyOp
     waitLive,
     logLevel,
     ...(program !== undefined && { program }),
+    ...(dnsServer !== undefined && { dnsServer }),
   });
   return { ...envoy, name, address, mode, workload: `${name}.${namespace}` };
 }

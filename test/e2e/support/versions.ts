@@ -8,6 +8,7 @@ import {
   type MeshOptions,
   type MeshProxy,
   MODES,
+  type ProxyOptions,
   planMesh,
   type SidecarFields,
   sidecar,
@@ -52,12 +53,14 @@ export const to = (subset: string, host = 'web') => ({ destination: { host, subs
 export interface VersionsOptions extends MeshOptions {
   /** Further ports of clients. */
   readonly egress?: SidecarFields['egress'];
+  /** Where they resolve names. */
+  readonly dnsServer?: (address: (last: number) => string) => NonNullable<ProxyOptions['dnsServer']>;
 }
 
 /** Starts discovery, both backends and both clients, and waits until all are ready. */
 export async function startVersionsMesh(owner: Owner, options: VersionsOptions = {}): Promise<VersionsMesh> {
   const address = planMesh();
-  const { files = {}, egress = [], ...rest } = options;
+  const { files = {}, egress = [], dnsServer, ...rest } = options;
   const v1 = await startEcho(owner, { name: 'web-v1', address: address(21), port: HTTP_PORT });
   const v2 = await startEcho(owner, { name: 'web-v2', address: address(22), port: HTTP_PORT });
   const ports = [{ number: HTTP_PORT, protocol: 'HTTP' }, ...egress];
@@ -71,6 +74,7 @@ export async function startVersionsMesh(owner: Owner, options: VersionsOptions =
       ...files,
     },
   });
-  const proxies = await Promise.all(clients.map((client) => mesh.startProxy(client)));
+  const resolving = dnsServer === undefined ? {} : { dnsServer: dnsServer(address) };
+  const proxies = await Promise.all(clients.map((client) => mesh.startProxy({ ...client, ...resolving })));
   return { ...mesh, clients: proxies, v1, v2 };
 }
