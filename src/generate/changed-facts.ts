@@ -67,6 +67,7 @@ export function changedFacts(previous: MeshSnapshot, next: MeshSnapshot, change:
 export function factsAbout(mesh: MeshSnapshot, key: ResourceKey, scopeIds: Iterable<string>): ChangedFacts {
   const scopes = new Map<string, FactChanges>();
   const meshWide: Collected = new Map([[fact.resource(key), undefined]]);
+  const roots = new Set(mesh.rootsOf(key));
   for (const id of scopeIds) {
     const scope = mesh.scopeById(id);
     const facts: Collected = new Map();
@@ -79,13 +80,14 @@ export function factsAbout(mesh: MeshSnapshot, key: ResourceKey, scopeIds: Itera
       if (scope.destinationRule(host)?.sources.includes(key) === true) ruleFacts(facts, [scope], host);
     }
     for (const { virtualServices } of scope?.egress ?? []) {
-      const named = virtualServices.find((virtualService) => virtualService.key === key);
-      if (scope !== undefined && named !== undefined) routeFacts(facts, [scope], named);
+      const named = virtualServices.filter((each) => each.key === key || roots.has(each.key));
+      for (const each of named) if (scope !== undefined) routeFacts(facts, [scope], each);
     }
     scopes.set(id, facts);
   }
   const bound = mesh.resources('VirtualService').get(key);
   if (bound !== undefined) boundFacts(meshWide, mesh, mesh, bound);
+  rootFacts(meshWide, mesh, [mesh, mesh], key);
   return { everything: false, meshWide, scopes };
 }
 
@@ -269,6 +271,7 @@ function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet
       }
       if (resource?.kind === 'VirtualService') boundFacts(facts, previous, next, resource);
     }
+    for (const mesh of [previous, next]) rootFacts(facts, mesh, [previous, next], key);
     if (key.startsWith('Secret/')) {
       const changed = changedCredentials(previous.resources('Secret'), next.resources('Secret'), key);
       for (const each of changed) facts.set(each, undefined);
@@ -276,6 +279,20 @@ function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet
     authorizerFacts(facts, key, [previous, next], before, after);
   }
   return facts;
+}
+
+/** A virtual service to which others delegate: the gateways that these are bound to. */
+function rootFacts(
+  facts: Collected,
+  mesh: MeshSnapshot,
+  [previous, next]: readonly [MeshSnapshot, MeshSnapshot],
+  key: ResourceKey,
+): void {
+  if (!key.startsWith('VirtualService/')) return;
+  for (const root of mesh.rootsOf(key)) {
+    const resource = mesh.resources('VirtualService').get(root);
+    if (resource !== undefined) boundFacts(facts, previous, next, resource);
+  }
 }
 
 /** A virtual service before or after the change, for the gateways that it is bound to. */

@@ -12,7 +12,8 @@ export { parseProtocol } from './common/protocol.ts';
 export { MeshModel, Model, type ModelChange } from './model.ts';
 export { modeOfPort } from './policies/peer-authentication.ts';
 export { selectedRule } from './rules/destination-rules.ts';
-export { destinationHosts, gatewayName } from './rules/virtual-services.ts';
+export { gatewayName } from './rules/route-names.ts';
+export { destinationHosts } from './rules/virtual-services.ts';
 export { defaultScopeId } from './scopes/scope-plan.ts';
 export { decidesForAll } from './services/ownership.ts';
 export {

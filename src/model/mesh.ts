@@ -14,7 +14,12 @@ import { changedConfigs } from './rules/configs.ts';
 import { newConflicts } from './rules/conflicts.ts';
 import { updateRules } from './rules/destination-rules.ts';
 import type { MeshState } from './rules/mesh-state.ts';
-import { updateVirtualServices, virtualServiceConflicts } from './rules/virtual-services.ts';
+import {
+  unusedDelegates,
+  updateVirtualServices,
+  type VirtualServiceEntry,
+  virtualServiceConflicts,
+} from './rules/virtual-services.ts';
 import type { ScopeIndex } from './scopes/scope-index.ts';
 import { rebuildScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scopes/scope-update.ts';
 import type { ChangeSet, ConfigKind, MeshDelta, ServiceKey } from './types/types.ts';
@@ -93,11 +98,10 @@ function updateConfiguration(
   changed: readonly ResourceChange[],
   everything: boolean,
 ): { state: MeshState; inputs: Pick<ScopeInputs, 'virtualServices' | 'rules' | 'sidecars'> } {
-  const virtual = updateVirtualServices(
-    state.virtualServices,
-    changedOf(state, changed, 'VirtualService', everything),
-    state,
-  );
+  const routes = changedOf(state, changed, 'VirtualService', everything);
+  const virtual = updateVirtualServices(state.virtualServices, routes, state);
+  const named = [...virtual.changes.values()].flatMap(({ before, after }) => [before, after].flatMap(delegatesOf));
+  const unused = unusedDelegates(virtual.tables, [...routes.keys(), ...named], state);
   const known = everything ? PMap.empty<never>() : state.rules;
   const ruleChanges = sidesOf(state, changed, 'DestinationRule', everything);
   const rules = updateRules(known, ruleChanges, state);
@@ -110,12 +114,13 @@ function updateConfiguration(
       virtualServices: virtual.tables,
       rules: rules.table,
       duplicateSubsets,
-      nameConflicts: state.nameConflicts.with(
-        [...virtual.changes].map(([key, { after }]) => {
+      nameConflicts: state.nameConflicts.with([
+        ...unused,
+        ...[...virtual.changes].map(([key, { after }]) => {
           const conflicts = virtualServiceConflicts(after);
-          return [key, conflicts.length === 0 ? undefined : conflicts] as const;
+          return [key, conflicts.length === 0 ? unused.get(key) : conflicts] as const;
         }),
-      ),
+      ]),
       sidecars: updateSidecars(state, changed),
       gateways: gateways
         ? [...tableOf(state.configs, 'Gateway').values()].sort((a, b) => compareMeta(a.meta, b.meta))
@@ -123,6 +128,10 @@ function updateConfiguration(
     },
     inputs: { virtualServices: virtual.changes, rules: rules.changes, sidecars },
   };
+}
+
+function delegatesOf(entry: VirtualServiceEntry | undefined): readonly ResourceKey[] {
+  return entry?.delegates ?? [];
 }
 
 /** The new resources of a kind (undefined: gone): the changed ones, or with `everything` all. */

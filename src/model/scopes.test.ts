@@ -323,7 +323,7 @@ test('a rule with a selector is for workloads of its namespace only, and comes b
   assert.deepEqual(snapshot.ruleLabels(snapshot.scopeOf('b', {})), []);
 });
 
-test('virtual services: names resolved, delegating ones left out, oldest first, by gateway', () => {
+test('virtual services: names resolved, delegates left out, oldest first, by gateway', () => {
   const http = [
     {
       match: [{ sourceLabels: { version: 'v1' }, gateways: ['g'] }, { sourceLabels: { app: 'x' } }],
@@ -333,7 +333,7 @@ test('virtual services: names resolved, delegating ones left out, oldest first, 
   const snapshot = meshOf([
     route('a/new', 'web', 'db', { gateways: ['mesh', './g', 'b/g'] }, 2),
     resource('VirtualService', 'a/old', { hosts: ['api'], http: http.map((each) => each) }, { created: 1 }),
-    resource('VirtualService', 'a/delegating', { hosts: ['z'], http: [{ delegate: { name: 'x' } }] }),
+    resource('VirtualService', 'a/delegate', { http: [{ route: [{ destination: { host: 'db' } }] }] }),
     route('a/hidden', 'web', 'db', { gateways: ['b/g'], exportTo: ['.'] }),
   ]);
   const scope = snapshot.scopeOf('a', {});

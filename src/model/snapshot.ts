@@ -96,6 +96,7 @@ export function meshSnapshot(state: MeshState, scopes: MeshScopes): MeshSnapshot
       byGateway.set(gateway, known);
       return known;
     },
+    rootsOf: (delegate) => membersOf(state.virtualServices.roots, delegate) as readonly ResourceKey[],
     resources: <K extends ConfigKind>(kind: K) => tableOf(state.configs, kind),
   };
 }
@@ -144,7 +145,7 @@ function findingsOf(registry: State, mesh: MeshState): SnapshotFindings {
     podsWithoutService: registry.unservedPods.size,
     duplicateClusters: totals.duplicateClusters,
     nameConflicts: [...registry.nameConflicts.values(), ...mesh.nameConflicts.values()].reduce(
-      (sum, { length }) => sum + length,
+      (sum, conflicts) => sum + conflicts.filter(({ about }) => about === undefined).length,
       0,
     ),
   };

@@ -121,7 +121,7 @@ export {
   type ServiceApiKind,
   type Substitute,
 } from './kinds/types.ts';
-export { type DocumentLimits, documentLimits } from './limits.ts';
+export { type DocumentLimits, type DocumentSettings, documentLimits } from './limits.ts';
 export { KEY_SET_SOURCE, makeKeySet } from './make-key-set.ts';
 export {
   defaultMeshConfig,

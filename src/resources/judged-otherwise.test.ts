@@ -24,13 +24,6 @@ interface Row {
 
 const ROWS: readonly Row[] = [
   {
-    what: 'a VirtualService without hosts',
-    why: 'it is a delegate, and delegates are not served',
-    kind: 'VirtualService',
-    spec: '{http: [{route: [{destination: {host: a}}]}]}',
-    field: 'hosts',
-  },
-  {
     what: 'an address as server name',
     why: 'no client sends one (RFC 6066, section 3), and names that are not among the hosts belong to others',
     kind: 'VirtualService',

@@ -38,12 +38,22 @@ const LIMITS = {
 
 export type DocumentLimit = keyof typeof LIMITS;
 
-export type DocumentLimits = Readonly<Record<DocumentLimit, number>>;
+export interface DocumentLimits extends Readonly<Record<DocumentLimit, number>> {
+  /** Whether VirtualServices may delegate (CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE); else their authors are told. */
+  readonly servesDelegates: boolean;
+}
+
+/** What the program's settings say about documents. */
+export interface DocumentSettings {
+  /** By which all limits are multiplied. */
+  readonly factor: number;
+  readonly servesDelegates?: boolean;
+}
 
 /** The limits with a factor. */
-export function documentLimits(factor: number): DocumentLimits {
+export function documentLimits(factor: number, servesDelegates = true): DocumentLimits {
   const entries = Object.entries(LIMITS).map(([name, [limit]]) => [name, Math.max(1, Math.floor(limit * factor))]);
-  return Object.fromEntries(entries) as DocumentLimits;
+  return { ...(Object.fromEntries(entries) as Record<DocumentLimit, number>), servesDelegates };
 }
 
 export const DEFAULT_LIMITS = documentLimits(1);

@@ -8,7 +8,7 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     'VirtualService',
     '{hosts: ["*.example.com"], gateways: [ns/gw], http: [{route: [{destination: {host: a}, weight: 1}, {destination: {host: b}, weight: 3}]}]}',
     ['{hosts: [a]}', 'spec'],
-    ['{http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts'],
+    ['{http: [{route: [{destination: {host: a}}]}], gateways: [g]}', 'spec.gateways'],
     ['{hosts: ["*"], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts[0]'],
     ['{hosts: [a b], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts[0]'],
     ['{hosts: [a, A], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts[1]'],

@@ -1,6 +1,7 @@
 /**
  * Messages between the HTTPS server on the main thread and the worker that reads reviews: plain data, closed unions.
  */
+import type { DocumentSettings } from '../resources/index.ts';
 import type { AdmissionAnswer, InjectionParameters, InjectionSettings } from './types.ts';
 
 /** The webhook that a review is for: the path of the request. */
@@ -25,8 +26,8 @@ export type AdmissionTask =
        * usable settings, and refuses Pods.
        */
       readonly injection: NumberedSettings | number | undefined;
-      /** By which validation multiplies the limits of documents. */
-      readonly limitFactor?: number;
+      /** How validation judges documents. */
+      readonly documents?: DocumentSettings;
     }
   /** The first task of a thread: it has loaded its code when this is answered. */
   | { readonly kind: 'load' }

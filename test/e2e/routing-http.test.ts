@@ -14,7 +14,7 @@ const shared = lazy<VersionsMesh>();
 const mesh = (): VersionsMesh => shared.get();
 
 before(async () => {
-  shared.set(await startVersionsMesh(owner));
+  shared.set(await startVersionsMesh(owner, { env: { CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE: 'true' } }));
 });
 
 afterEach(async () => {
@@ -137,6 +137,20 @@ test('a match on labels applies to the clients that have them', async () => {
     const expected = client.name === 'client-sotw' ? 'web-v2' : 'web-v1';
     assert.deepEqual(await tally({ address: client.address, port: HTTP_PORT, host: 'web' }, 6), { [expected]: 6 });
   });
+});
+
+test('routes that are delegated follow the delegate', async () => {
+  const { config } = mesh();
+  const http = [{ match: [{ uri: { prefix: '/part' } }], delegate: { name: 'part' } }, { route: [to('v2')] }];
+  const root = resource('VirtualService', 'web', { hosts: ['web'], http });
+  const part = (subset: string) => resource('VirtualService', 'part', { http: [{ route: [to(subset)] }] });
+  const answers = (path: string, version: string) =>
+    eventually(async (client) => assert.equal((await send(client, { path })).by, `web-${version}`));
+  await config.apply('routes', root, part('v1'));
+  await answers('/part', 'v1');
+  await answers('/', 'v2');
+  await config.apply('routes', root, part('v2'));
+  await answers('/part', 'v2');
 });
 
 test('weights move traffic from one version to the other, edit by edit', async () => {

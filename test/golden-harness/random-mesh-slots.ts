@@ -179,6 +179,36 @@ export const BASIC_SLOTS: readonly (readonly string[])[] = [
     rule('b', 'api', '{host: api, trafficPolicy: {tls: {mode: MUTUAL, clientCertificate: /c, privateKey: /k}}}'),
   ],
   [
+    route('b', 'part', '{http: [{match: [{uri: {prefix: /p}}], route: [{destination: {host: api}}]}]}'),
+    route(
+      'b',
+      'part',
+      '{http: [{route: [{destination: {host: db.a.svc.cluster.local}}], timeout: 1s}], exportTo: ["."]}',
+    ),
+    route(
+      'b',
+      'part',
+      '{http: [{match: [{port: 81}, {uri: {exact: /x}}], route: [{destination: {host: web.a.svc.cluster.local}}]}]}',
+    ),
+    route('b', 'part', '{hosts: [part], http: [{route: [{destination: {host: api}}]}]}'),
+  ],
+  [
+    route('a', 'root', '{hosts: [web], http: [{match: [{uri: {prefix: /p}}], delegate: {name: part, namespace: b}}]}'),
+    route(
+      'a',
+      'root',
+      '{hosts: [r.test], gateways: [mesh, b/edge], http: [{delegate: {name: part, namespace: b}, timeout: 2s}]}',
+    ),
+  ],
+  [
+    route(
+      'b',
+      'root',
+      '{hosts: ["*"], gateways: [edge], http: [{delegate: {name: part}}, {route: [{destination: {host: api}}]}]}',
+    ),
+    route('b', 'root', '{hosts: [api], http: [{match: [{port: 80}], delegate: {name: part}}]}'),
+  ],
+  [
     route('a', 'web', '{hosts: [web], http: [{route: [{destination: {host: api.b.svc.cluster.local}}]}]}'),
     route('a', 'web', '{hosts: [web, other], http: [{route: [{destination: {host: web, subset: v1}}]}]}'),
     route(

@@ -34,6 +34,7 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
     headlessPodListeners: settings.headlessPodListeners,
     scopeGatewayToNamespace: settings.scopeGatewayToNamespace,
     filterGatewayClusters: settings.filterGatewayClusters,
+    virtualServiceDelegates: settings.virtualServiceDelegates,
     sidecarUseRemoteAddress: settings.sidecarUseRemoteAddress,
     skipTrustDomainCheck: settings.skipTrustDomainCheck,
     plugins: settings.plugins,

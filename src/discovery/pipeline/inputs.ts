@@ -35,7 +35,7 @@ export function configuredSources(
     Pick<DirectorySourceOptions, 'onIgnored'>,
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
-  const limits = documentLimits(settings.documentLimitFactor);
+  const limits = documentLimits(settings.documentLimitFactor, settings.virtualServiceDelegates);
   const log = getScope('source');
   if (configDir === '' && connection === undefined) log.warn('no --configDir: only built-in registries are read');
   const clock = systemClock;

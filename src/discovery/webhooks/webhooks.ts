@@ -69,7 +69,7 @@ async function serve(serving: Serving, closers: Closers): Promise<Omit<Webhooks,
   const pool = createAdmissionPool({
     workerFile: fileURLToPath(workerUrl('admit')),
     onCrash: (error) => log.error(`a worker of the webhooks ended and is restarted: ${oneLineOf(error)}`),
-    limitFactor: settings.documentLimitFactor,
+    documents: { factor: settings.documentLimitFactor, servesDelegates: settings.virtualServiceDelegates },
     maxWaiting: Math.max(1, Math.floor(answeredRequests() / WEBHOOKS)),
   });
   closers.use(pool);

@@ -154,6 +154,7 @@ export function snapshotOf(world: TestWorld): MeshSnapshot {
     peers: PMap.empty(),
     scopeById: (id) => (id === scope.id ? scope : undefined),
     virtualServicesOfGateway: bound,
+    rootsOf: () => [],
     gatewayScope: () => scope,
     resources: <K extends ConfigKind>(kind: K) => {
       const known: Partial<Record<Kind, PMap<Resource>>> = { Gateway: gateways, Secret: secrets };

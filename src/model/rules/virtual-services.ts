@@ -9,10 +9,13 @@ import { GroupEdits, type Groups, membersOf } from '../common/groups.ts';
 import { fullHostname } from '../common/hosts.ts';
 import { isIpAddress } from '../common/networks.ts';
 import { compareCreated, compareText } from '../common/order.ts';
+import { type ResourceTables, tableOf } from '../common/tables.ts';
 import { isPublic, isVisible, normaliseExportTo } from '../common/visibility.ts';
 import type { DefinitionContext } from '../services/definitions.ts';
 import { mayRouteForOthers } from '../services/ownership.ts';
-import type { NameConflict, ResolvedVirtualService, VirtualService } from '../types/types.ts';
+import type { ConfigKind, NameConflict, ResolvedVirtualService, VirtualService } from '../types/types.ts';
+import { type DelegateContext, type DelegateProblem, delegates, followDelegates, isDelegate } from './delegates.ts';
+import { gatewayName, MESH_GATEWAY, resolveContent } from './route-names.ts';
 
 export interface VirtualServiceEntry {
   readonly resolved: ResolvedVirtualService;
@@ -22,6 +25,9 @@ export interface VirtualServiceEntry {
    */
   readonly forOthers: ResolvedVirtualService | undefined;
   readonly exportTo: readonly string[];
+  /** The VirtualServices to which it delegates; absent for most. */
+  readonly delegates?: readonly ResourceKey[];
+  readonly problems?: readonly DelegateProblem[];
 }
 
 type ResolvedList = readonly ResolvedVirtualService[];
@@ -34,6 +40,8 @@ export interface VirtualServiceTables {
   readonly privateMesh: Groups;
   /** `namespace/name` of a gateway → keys. */
   readonly byGateway: Groups;
+  /** Key of a VirtualService → keys of those that delegate to it. */
+  readonly roots: Groups;
 }
 
 export const NO_VIRTUAL_SERVICES: VirtualServiceTables = {
@@ -41,46 +49,64 @@ export const NO_VIRTUAL_SERVICES: VirtualServiceTables = {
   publicMesh: [],
   privateMesh: PMap.empty(),
   byGateway: PMap.empty(),
+  roots: PMap.empty(),
 };
 
-export const MESH_GATEWAY = 'mesh';
 const MESH_ONLY: readonly string[] = [MESH_GATEWAY];
 
-/** `mesh`, `name`, `./name`, `namespace/name` or the older `name.namespace…` → `mesh` or `namespace/name`. */
-export function gatewayName(written: string, namespace: string): string {
-  if (written === MESH_GATEWAY) return written;
-  if (written.startsWith('./')) return `${namespace}/${written.slice(2)}`;
-  if (written.includes('/')) return written;
-  const [name = '', owner] = written.split('.');
-  return `${owner ?? namespace}/${name}`;
+/** VirtualServices by key, besides what definitions read. */
+export interface RouteSources extends DefinitionContext {
+  readonly configs: ResourceTables<ConfigKind>;
 }
 
-/** Undefined for delegates (without hosts) and for those that delegate, which is not supported. */
+/** Undefined for delegates (without hosts), and where delegation is off for those that delegate. */
 export function resolveVirtualService(
   resource: VirtualService,
-  context: DefinitionContext,
+  context: RouteSources,
 ): VirtualServiceEntry | undefined {
   const { meta } = resource;
   const { exportTo, ...content } = resource.content;
   const written = content.hosts ?? [];
-  if (written.length === 0 || content.http?.some(({ delegate }) => delegate !== undefined)) return undefined;
+  const delegating = delegates(resource);
+  if (written.length === 0 || (delegating && !context.settings.virtualServiceDelegates)) return undefined;
   const host = (name: string) => fullHostname(name, meta.namespace, context.settings.domain);
   const hosts = written.map(host);
   const gateways =
     content.gateways === undefined || content.gateways.length === 0
       ? MESH_ONLY
       : content.gateways.map((name) => gatewayName(name, meta.namespace));
+  const own = resolveContent({ ...content, hosts, gateways: [...gateways] }, meta.namespace, host);
+  const delegation = delegating ? followDelegates(resource, own.http ?? [], delegateContext(context)) : undefined;
   const resolved: ResolvedVirtualService = {
     key: keyOf(resource),
     namespace: meta.namespace,
     name: meta.name,
     hosts,
     gateways,
-    content: resolveContent({ ...content, hosts, gateways: [...gateways] }, meta.namespace, host),
+    content: delegation === undefined ? own : { ...own, http: delegation.http },
     created: meta.created,
   };
   const visible = normaliseExportTo(exportTo, context.mesh.defaultVirtualServiceExportTo, meta.namespace);
-  return { resolved, forOthers: partForOthers(resolved, context), exportTo: visible };
+  return {
+    resolved,
+    forOthers: partForOthers(resolved, context),
+    exportTo: visible,
+    ...(delegation && { delegates: delegation.delegates, problems: delegation.problems }),
+  };
+}
+
+/** Names in a delegate are those of its own namespace. */
+function delegateContext(context: RouteSources): DelegateContext {
+  return {
+    ...context,
+    delegate(key) {
+      const resource = tableOf(context.configs, 'VirtualService').get(key);
+      if (resource === undefined) return undefined;
+      const { namespace } = resource.meta;
+      const host = (name: string) => fullHostname(name, namespace, context.settings.domain);
+      return { resource, http: resolveContent({ http: resource.content.http ?? [] }, namespace, host).http ?? [] };
+    },
+  };
 }
 
 function partForOthers(resolved: ResolvedVirtualService, context: DefinitionContext): VirtualServiceEntry['forOthers'] {
@@ -110,9 +136,39 @@ export function seenFrom(
   return resolved.namespace === namespace ? resolved : forOthers;
 }
 
-/** The hosts of a virtual service for the mesh that another namespace owns, one conflict each. */
+/** Delegates among these that no virtual service delegates to, one conflict each; undefined for the others. */
+export function unusedDelegates(
+  tables: VirtualServiceTables,
+  keys: Iterable<ResourceKey>,
+  { configs, settings }: RouteSources,
+): ReadonlyMap<ResourceKey, readonly NameConflict[] | undefined> {
+  const known = tableOf(configs, 'VirtualService');
+  const found = new Map<ResourceKey, readonly NameConflict[] | undefined>();
+  for (const key of keys) {
+    const resource = known.get(key);
+    if (resource !== undefined && !isDelegate(resource)) continue;
+    const unused = resource !== undefined && membersOf(tables.roots, key).length === 0;
+    const message = `${key}: it has no hosts, and no VirtualService delegates to it`;
+    const reported = unused && settings.virtualServiceDelegates;
+    found.set(key, reported ? [{ resource: key, message, about: 'delegate' }] : undefined);
+  }
+  return found;
+}
+
+/** What of a virtual service is not in force: hosts that another namespace owns, delegations that cannot be followed. */
 export function virtualServiceConflicts(entry: VirtualServiceEntry | undefined): readonly NameConflict[] {
-  if (entry === undefined || !isForMesh(entry)) return [];
+  if (entry === undefined) return [];
+  const { key, namespace } = entry.resolved;
+  const delegations = (entry.problems ?? []).flatMap(({ delegate, message }): NameConflict[] => {
+    const own: NameConflict = { resource: key, message, about: 'delegate' };
+    const foreign = delegate !== undefined && !delegate.startsWith(`VirtualService/${namespace}/`);
+    return foreign ? [own, { ...own, resource: delegate }] : [own];
+  });
+  return [...hostConflicts(entry), ...delegations];
+}
+
+function hostConflicts(entry: VirtualServiceEntry): readonly NameConflict[] {
+  if (!isForMesh(entry)) return [];
   const { resolved, forOthers, exportTo } = entry;
   if (!exportTo.some((name) => name !== '.' && name !== '~')) return [];
   const kept = new Set(forOthers?.hosts);
@@ -122,47 +178,6 @@ export function virtualServiceConflicts(entry: VirtualServiceEntry | undefined):
     const rest = `is ${what}; its routes apply only to callers in ${resolved.namespace}`;
     return [{ resource: resolved.key, message: `${resolved.key}: host ${host} ${rest}` }];
   });
-}
-
-type Content = VirtualService['content'];
-
-function resolveContent(content: Content, namespace: string, host: (name: string) => string): Content {
-  // A destination that does not exist has no host.
-  const destination = <T extends { host: string }>(to: T): T => (to.host === '' ? to : { ...to, host: host(to.host) });
-  const routed = <T extends { destination: { host: string } }>(to: T): T => ({
-    ...to,
-    destination: destination(to.destination),
-  });
-  const matched = <T extends { gateways?: string[] | undefined }>(match: T): T =>
-    match.gateways === undefined
-      ? match
-      : { ...match, gateways: match.gateways.map((name) => gatewayName(name, namespace)) };
-  return {
-    ...content,
-    ...(content.http && {
-      http: content.http.map((rule) => ({
-        ...rule,
-        ...(rule.match && { match: rule.match.map(matched) }),
-        ...(rule.route && { route: rule.route.map(routed) }),
-        ...(rule.mirror && { mirror: destination(rule.mirror) }),
-        ...(rule.mirrors && { mirrors: rule.mirrors.map(routed) }),
-      })),
-    }),
-    ...(content.tls && {
-      tls: content.tls.map((rule) => ({
-        ...rule,
-        ...(rule.match && { match: rule.match.map(matched) }),
-        ...(rule.route && { route: rule.route.map(routed) }),
-      })),
-    }),
-    ...(content.tcp && {
-      tcp: content.tcp.map((rule) => ({
-        ...rule,
-        ...(rule.match && { match: rule.match.map(matched) }),
-        ...(rule.route && { route: rule.route.map(routed) }),
-      })),
-    }),
-  };
 }
 
 /** Host names that a virtual service sends traffic to, each once. */
@@ -286,17 +301,31 @@ export interface VirtualServiceChange {
   readonly after: VirtualServiceEntry | undefined;
 }
 
+/** The changed ones, and those that delegate to them. */
+function withRoots(
+  tables: VirtualServiceTables,
+  changed: ReadonlyMap<ResourceKey, VirtualService | undefined>,
+  { configs }: RouteSources,
+): ReadonlyMap<ResourceKey, VirtualService | undefined> {
+  const roots = [...changed.keys()].flatMap((key) => membersOf(tables.roots, key) as readonly ResourceKey[]);
+  const others = roots.filter((root) => !changed.has(root));
+  if (others.length === 0) return changed;
+  const known = tableOf(configs, 'VirtualService');
+  return new Map([...changed, ...others.map((root) => [root, known.get(root)] as const)]);
+}
+
 /** Returns the entries that differ. */
 export function updateVirtualServices(
   tables: VirtualServiceTables,
   changed: ReadonlyMap<ResourceKey, VirtualService | undefined>,
-  context: DefinitionContext,
+  context: RouteSources,
 ): { tables: VirtualServiceTables; changes: ReadonlyMap<ResourceKey, VirtualServiceChange> } {
   const changes = new Map<ResourceKey, VirtualServiceChange>();
   const privateMesh = new GroupEdits();
   const byGateway = new GroupEdits();
+  const roots = new GroupEdits();
   const publicChanges: ResolvedChange[] = [];
-  for (const [key, resource] of changed) {
+  for (const [key, resource] of withRoots(tables, changed, context)) {
     const before = tables.entries.get(key);
     const made = resource === undefined ? undefined : resolveVirtualService(resource, context);
     const after = made === undefined ? undefined : keepEntry(before, made);
@@ -304,6 +333,7 @@ export function updateVirtualServices(
     changes.set(key, { before, after });
     privateMesh.move(key, privateNamespaces(before), privateNamespaces(after));
     byGateway.move(key, before?.resolved.gateways ?? [], after?.resolved.gateways ?? []);
+    roots.move(key, before?.delegates ?? [], after?.delegates ?? []);
     publicChanges.push({ before: publicPart(before), after: publicPart(after) });
   }
   if (changes.size === 0) return { tables, changes };
@@ -314,6 +344,7 @@ export function updateVirtualServices(
       publicMesh: replaceAllResolved(tables.publicMesh, publicChanges),
       privateMesh: privateMesh.apply(tables.privateMesh),
       byGateway: byGateway.apply(tables.byGateway),
+      roots: roots.apply(tables.roots),
     },
     changes,
   };

@@ -1,4 +1,4 @@
-/** Settings of a mesh in tests: the defaults of ctl-discovery. */
+/** Settings of a mesh in tests: the defaults of ctl-discovery, with delegates served. */
 import type { ModelSettings } from '../types/types.ts';
 
 export const DEFAULT_SETTINGS: ModelSettings = {
@@ -24,6 +24,7 @@ export const DEFAULT_SETTINGS: ModelSettings = {
   headlessPodListeners: true,
   scopeGatewayToNamespace: false,
   filterGatewayClusters: false,
+  virtualServiceDelegates: true,
   sidecarUseRemoteAddress: false,
   skipTrustDomainCheck: false,
   plugins: ['authn', 'authz', 'health', 'policy'],

@@ -81,10 +81,15 @@ export interface ScopeChange {
   >;
 }
 
-/** A document that uses a name which, completely or for callers of other namespaces, is owned by another document. */
+/**
+ * A document that uses a name which, completely or for callers of other namespaces, is owned by another document; or a
+ * delegation that cannot be followed.
+ */
 export interface NameConflict {
-  /** The document that does not get the name. */
+  /** The document that does not get the name, or whose routes are not in force. */
   readonly resource: ResourceKey;
+  /** Absent: a name. */
+  readonly about?: 'delegate';
   /** One line: which document, which name, who owns it, and for whom the document still applies. */
   readonly message: string;
 }

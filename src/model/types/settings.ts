@@ -46,6 +46,8 @@ export interface ModelSettings {
   readonly scopeGatewayToNamespace: boolean;
   /** CTL_FILTER_GATEWAY_CLUSTER_CONFIG */
   readonly filterGatewayClusters: boolean;
+  /** CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE */
+  readonly virtualServiceDelegates: boolean;
   /** CTL_SIDECAR_USE_REMOTE_ADDRESS */
   readonly sidecarUseRemoteAddress: boolean;
   /** CTL_SKIP_VALIDATE_TRUST_DOMAIN: servers accept clients of every trust domain that the root certificates verify. */

@@ -97,6 +97,8 @@ export interface MeshSnapshot {
   gatewayScope(namespace: string): Scope;
   /** Virtual services bound to gateway `namespace/name`, precedence order. */
   virtualServicesOfGateway(gateway: string): readonly ResolvedVirtualService[];
+  /** The VirtualServices that delegate to one. */
+  rootsOf(delegate: ResourceKey): readonly ResourceKey[];
   resources<K extends ConfigKind>(kind: K): PMap<Resource<K>>;
 }
 

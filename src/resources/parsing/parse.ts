@@ -262,7 +262,7 @@ function parseContent(
   if ('errors' in read || errors.length > 0 || refused.length > 0) {
     return { errors: [...unknown, ...errors, ...mistakes] };
   }
-  const warned = [...read.warnings, ...notActedOn(kind, read.content)];
+  const warned = [...read.warnings, ...notActedOn(kind, read.content, limits)];
   const warnings = warned.map((warning) => ({ ...warning, path: [...base, ...warning.path] }));
   return { content: read.content, warnings: [...unknown, ...mistakes, ...warnings] };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DEFAULT_LIMITS } from '../limits.ts';
+import { DEFAULT_LIMITS, type DocumentLimit } from '../limits.ts';
 import { parseResource } from './parse.ts';
 
 /**
@@ -32,7 +32,7 @@ function entryThatCounts(): { readonly entry: object; reads: number } {
 
 type Make = (entries: readonly object[]) => object;
 
-const LISTS: readonly (readonly [limit: keyof typeof DEFAULT_LIMITS, kind: string, make: Make])[] = [
+const LISTS: readonly (readonly [limit: DocumentLimit, kind: string, make: Make])[] = [
   ['rules', 'AuthorizationPolicy', (rules) => ({ rules })],
   ['subsets', 'DestinationRule', (subsets) => ({ host: 'web', subsets })],
   ['portSettings', 'DestinationRule', (portLevelSettings) => ({ host: 'web', trafficPolicy: { portLevelSettings } })],

@@ -178,9 +178,8 @@ test('a setting that is checked and not acted on causes a warning, too', () => {
     assert.ok('resource' in result, JSON.stringify(result));
     return result.resource.warnings?.map(({ field, message }) => `${field}: ${message}`);
   };
-  const ignored = 'not supported in this version: the document is not applied';
-  assert.deepEqual(warningsOf('VirtualService', '{hosts: [a], http: [{delegate: {name: b}}]}'), [
-    `spec.http[0].delegate: ${ignored}`,
+  assert.deepEqual(warningsOf('Sidecar', '{inboundConnectionPool: {tcp: {idleTimeout: 3s}}}'), [
+    'spec.inboundConnectionPool.tcp.idleTimeout: not supported in this version',
   ]);
   assert.equal(warningsOf('DestinationRule', '{host: a}'), undefined);
 });

@@ -31,11 +31,7 @@ export function validateVirtualService(spec: VirtualServiceSpec, errors: Validat
   const hosts = spec.hosts ?? [];
   // Each host costs time to check.
   if (!errors.at('hosts').atMost('virtualServiceHosts', hosts.length)) return;
-  if (hosts.length === 0)
-    errors.add(
-      ['hosts'],
-      'required, expected at least one host: a VirtualService without hosts (a delegate) is not supported',
-    );
+  if (hosts.length === 0) checkDelegate(spec, errors);
   else checkHosts(spec, hosts, errors.at('hosts'));
   checkSize(spec, hosts, errors);
   each(errors.at('gateways'), spec.gateways, checkGatewayName);
@@ -47,6 +43,17 @@ export function validateVirtualService(spec: VirtualServiceSpec, errors: Validat
   each(errors.at('tls'), spec.tls, (route, at) => checkTlsRoute(route, indexed, at));
   each(errors.at('tcp'), spec.tcp, checkTcpRoute);
   checkExportTo(errors.at('exportTo'), spec.exportTo);
+}
+
+/** A VirtualService without hosts: others delegate requests to it, for their own hosts and gateways. */
+function checkDelegate({ gateways, http, tls, tcp }: VirtualServiceSpec, errors: ValidationErrors): void {
+  for (const [field, list] of Object.entries({ gateways, tls, tcp })) {
+    if (list?.length) errors.add([field], `expected no ${field} without hosts: a delegate has only http`);
+  }
+  each(errors.at('http'), http, ({ delegate }, at) => {
+    if (delegate !== undefined)
+      at.add(['delegate'], 'expected no delegate without hosts: a delegate cannot delegate on');
+  });
 }
 
 function checkSize({ http, tls, tcp }: VirtualServiceSpec, hosts: readonly string[], errors: ValidationErrors): void {

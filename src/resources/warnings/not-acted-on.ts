@@ -5,12 +5,15 @@
 import { ineffectiveField, unappliedPatch } from '../envoy-patches.ts';
 import type { ContentOf } from '../kinds/schemas.ts';
 import type { Kind } from '../kinds/types.ts';
+import type { DocumentLimits } from '../limits.ts';
 import type { ValidationError } from '../parsing/issues.ts';
 import { waypointTargets } from '../policy-targets.ts';
 import type { ConnectionPool } from '../schema/destination-rule.ts';
 import { ordinaryStars } from './ordinary-stars.ts';
 
-type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };
+type Finders = {
+  readonly [K in Kind]?: (content: ContentOf<K>, limits: DocumentLimits) => readonly ValidationError[];
+};
 
 const FINDERS: Finders = {
   AuthorizationPolicy: (content) => [...ordinaryStars(content), ...waypointTargets(content)],
@@ -42,17 +45,14 @@ const FINDERS: Finders = {
     ),
   ],
   Telemetry: (content) => [...waypointTargets(content), ...unservedTelemetry(content)],
-  VirtualService: ({ http = [] }) =>
-    http.flatMap(({ delegate }, index) =>
-      delegate === undefined
-        ? []
-        : [
-            {
-              path: ['http', index, 'delegate'],
-              message: 'not supported in this version: the document is not applied',
-            },
-          ],
-    ),
+  VirtualService: ({ hosts = [], http = [] }, { servesDelegates }) => {
+    if (servesDelegates) return [];
+    const message = 'the document is not applied while CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE is false';
+    if (hosts.length === 0) return [{ path: ['hosts'], message }];
+    return http.flatMap(({ delegate }, index) =>
+      delegate === undefined ? [] : [{ path: ['http', index, 'delegate'], message }],
+    );
+  },
 };
 
 function unservedTelemetry({ tracing = [], metrics = [] }: ContentOf<'Telemetry'>): ValidationError[] {
@@ -86,6 +86,10 @@ function isTls(protocol: string | undefined): boolean {
 }
 
 /** Paths start at the content. */
-export function notActedOn<K extends Kind>(kind: K, content: ContentOf<K>): readonly ValidationError[] {
-  return FINDERS[kind]?.(content) ?? [];
+export function notActedOn<K extends Kind>(
+  kind: K,
+  content: ContentOf<K>,
+  limits: DocumentLimits,
+): readonly ValidationError[] {
+  return FINDERS[kind]?.(content, limits) ?? [];
 }

@@ -190,6 +190,14 @@ export const discoveryEnv = {
       'Gateways get the clusters only of services to which virtual services of their Gateway resources route, or to ' +
       'which they pass connections through, instead of all services that their namespace sees.',
   },
+  CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE: {
+    setting: 'virtualServiceDelegates',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'Merges virtual services with those without hosts to which their routes delegate. When false, virtual services ' +
+      'with a delegate are ignored.',
+  },
 
   CTL_ENABLE_CRD_VALIDATION: {
     setting: 'crdValidation',

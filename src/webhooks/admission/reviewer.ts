@@ -5,6 +5,7 @@
  *   body ──bounded JSON──▶ AdmissionReview ──▶ injection or validation ──▶ AdmissionReview with the response
  */
 import { CtlError, oneLineOf, toCtlError } from '../../core/errors.ts';
+import type { DocumentSettings } from '../../resources/index.ts';
 import type { AdmissionReply, AdmissionTask, NumberedSettings, Webhook } from '../tasks.ts';
 import type { AdmissionAnswer, AdmissionRequest, InjectionSettings, Injector, JsonPatchOperation } from '../types.ts';
 import { answerInjection } from './injecting.ts';
@@ -15,8 +16,7 @@ import { MAX_POD_VALUES, MAX_VALUES, type Review, readReview, writeReview } from
 export interface Handlers {
   readonly createInjector: (settings: InjectionSettings) => Injector;
   readonly diff: (from: unknown, to: unknown) => readonly JsonPatchOperation[];
-  /** @param limitFactor by which the limits of documents are multiplied */
-  readonly validate: (request: AdmissionRequest, limitFactor?: number) => AdmissionAnswer;
+  readonly validate: (request: AdmissionRequest, documents?: DocumentSettings) => AdmissionAnswer;
   /** Kinds by group, as labels of metrics: any caller can send any other name. */
   readonly isKnownKind: (group: string, kind: string) => boolean;
 }
@@ -66,13 +66,13 @@ export class Reviewer {
   }
 
   #decide(
-    { webhook, body, limitFactor }: Pick<ReviewTask, 'webhook' | 'body' | 'limitFactor'>,
+    { webhook, body, documents }: Pick<ReviewTask, 'webhook' | 'body' | 'documents'>,
     injector: Injector,
   ): AdmissionReply {
     const { diff, validate, isKnownKind } = this.#handlers;
     const decide = (request: AdmissionRequest): AdmissionAnswer =>
       webhook.kind === 'validate'
-        ? validate(request, limitFactor)
+        ? validate(request, documents)
         : answerInjection(request, webhook.parameters, { injector, diff });
     let review: Review;
     try {

@@ -7,6 +7,7 @@
  * wait 10 s. That of validation ends when nothing is asked for a while, for its memory.
  */
 import { CtlError } from '../../core/errors.ts';
+import type { DocumentSettings } from '../../resources/index.ts';
 import type { AdmissionTask, NumberedSettings, ReviewAnswer, Webhook } from '../tasks.ts';
 import type { InjectionSettings } from '../types.ts';
 import { type Caller, namespaceIn, RANK_SHARES, rankNumber } from './callers.ts';
@@ -60,8 +61,8 @@ export interface AdmissionPoolOptions {
   readonly taskTimeoutMs?: number;
   /** Time after which the idle thread of validation is stopped, ms. */
   readonly idleMs?: number;
-  /** By which validation multiplies the limits of documents. */
-  readonly limitFactor?: number;
+  /** How validation judges documents. */
+  readonly documents?: DocumentSettings;
 }
 
 interface Waiting {
@@ -84,7 +85,7 @@ class Line {
 
 class Pool implements AdmissionPool {
   readonly #lines: Readonly<Record<Webhook['kind'], Line>>;
-  readonly #limitFactor: number;
+  readonly #documents: DocumentSettings | undefined;
   #settings: NumberedSettings | undefined;
   /** The settings that were checked last. */
   #checked: NumberedSettings | undefined;
@@ -94,8 +95,8 @@ class Pool implements AdmissionPool {
   #isReviving = false;
   #closed = false;
 
-  constructor({ maxWaiting = MAX_WAITING, idleMs = IDLE_MS, limitFactor = 1, ...options }: AdmissionPoolOptions) {
-    this.#limitFactor = limitFactor;
+  constructor({ maxWaiting = MAX_WAITING, idleMs = IDLE_MS, documents, ...options }: AdmissionPoolOptions) {
+    this.#documents = documents;
     const onEnded = (): void => void this.#revive();
     const injection = new ReviewThread({ ...options, idleMs: Number.POSITIVE_INFINITY, onEnded });
     const validation = new ReviewThread({ ...options, idleMs });
@@ -163,9 +164,9 @@ class Pool implements AdmissionPool {
     const { webhook, body } = review;
     const began = performance.now();
     try {
-      const limitFactor = this.#limitFactor;
+      const documents = this.#documents;
       const task = (): AdmissionTask => {
-        return { kind: 'review', webhook, body, injection: this.#numbered(webhook), limitFactor };
+        return { kind: 'review', webhook, body, injection: this.#numbered(webhook), ...(documents && { documents }) };
       };
       let reply = await thread.run(task);
       if (reply.kind === 'settings needed') {

@@ -38,8 +38,29 @@ test('a valid document is admitted', () => {
 
 test('the limits of documents are those of the settings', () => {
   const two = document({ ...good, hosts: ['a.b', 'c.d'] });
-  assert.equal(validateRequest(request(two), 0.001).allowed, false);
-  assert.equal(validateRequest(request(two), 0.002).allowed, true);
+  assert.equal(validateRequest(request(two), { factor: 0.001 }).allowed, false);
+  assert.equal(validateRequest(request(two), { factor: 0.002 }).allowed, true);
+});
+
+test('authors of delegates are told where these are off', () => {
+  const root = document({ hosts: ['a.b'], http: [{ delegate: { name: 'part' } }] });
+  const part = document({ http: [{ route: [destination] }] });
+  for (const [spec, field] of [
+    [root, 'spec.http[0].delegate'],
+    [part, 'spec.hosts'],
+  ] as const) {
+    assert.equal(validateRequest(request(spec), { factor: 1, servesDelegates: true }).warnings, undefined);
+    const { allowed, warnings } = validateRequest(request(spec), { factor: 1, servesDelegates: false });
+    const message = 'the document is not applied while CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE is false';
+    assert.deepEqual([allowed, warnings], [true, [`${field}: ${message}`]]);
+  }
+});
+
+test('a delegate has HTTP routes only, and does not delegate on', () => {
+  const spec = { gateways: ['g'], http: [{ delegate: { name: 'next' } }], tcp: [{ route: [destination] }] };
+  const message = validateRequest(request(document(spec))).refusal?.message ?? '';
+  for (const field of ['spec.gateways', 'spec.tcp', 'spec.http[0].delegate'])
+    assert.ok(message.includes(field), message);
 });
 
 test('all problems of a document are in one message, with their fields', () => {

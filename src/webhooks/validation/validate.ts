@@ -8,6 +8,7 @@ import {
   type CheckedDocument,
   checkDocument,
   type DocumentLimits,
+  type DocumentSettings,
   documentLimits,
   type FieldMessage,
   MESH_KINDS,
@@ -25,11 +26,12 @@ const VALID: AdmissionAnswer = { allowed: true, outcome: 'valid' };
 
 /**
  * Answers `/validate`.
- *
- * @param limitFactor by which the limits of documents are multiplied
  */
-export function validateRequest(request: AdmissionRequest, limitFactor = 1): AdmissionAnswer {
-  const limits = documentLimits(limitFactor);
+export function validateRequest(
+  request: AdmissionRequest,
+  documents: DocumentSettings = { factor: 1 },
+): AdmissionAnswer {
+  const limits = documentLimits(documents.factor, documents.servesDelegates);
   const { operation, subResource, object, oldObject } = request;
   // Deletions need no validation, and statuses are not read.
   if ((operation !== 'CREATE' && operation !== 'UPDATE') || subResource !== '') return VALID;
