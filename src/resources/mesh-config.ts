@@ -21,7 +21,14 @@ import {
 } from './schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './validate/destination-rule.ts';
 import { each, errorList, type ValidationErrors } from './validate/validation-errors.ts';
-import { checkDuration, checkNotNegative, checkPort, checkWholeLabels, checkWildcardHost } from './validate/values.ts';
+import {
+  checkDuration,
+  checkNotNegative,
+  checkPort,
+  checkWholeLabels,
+  checkWildcardHost,
+  isIpAddress,
+} from './validate/values.ts';
 
 export type { ExtensionProvider } from './schema/extension-providers.ts';
 export type { MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
@@ -116,7 +123,28 @@ export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
 }
 
 export function parseMeshNetworks(raw: unknown): ParsedConfig<MeshNetworks> {
-  return parseTolerantly(meshNetworks, raw);
+  const parsed = parseTolerantly(meshNetworks, raw);
+  if ('problem' in parsed) return parsed;
+  const warnings = [parsed.warning, unknownGateways(parsed.value)].filter((warning) => warning !== undefined);
+  return { value: parsed.value, ...(warnings.length === 0 ? {} : { warning: warnings.join('; ') }) };
+}
+
+/** A warning names so many gateways. */
+const MAX_LISTED = 10;
+
+/** EDS takes addresses only. What is behind such a gateway alone is left out: see `generate/endpoints/networks.ts`. */
+function unknownGateways({ networks }: MeshNetworks): string | undefined {
+  const fields = Object.entries(networks).flatMap(([name, { gateways }]) =>
+    gateways.flatMap(({ address }, index) => {
+      if (address !== undefined && isIpAddress(address)) return [];
+      return [`networks.${name}.gateways[${index}]${address === undefined ? '' : '.address'}`];
+    }),
+  );
+  if (fields.length === 0) return undefined;
+  const more = fields.length > MAX_LISTED ? ` and ${fields.length - MAX_LISTED} more` : '';
+  const listed = fields.slice(0, MAX_LISTED).join(', ') + more;
+  const expected = 'expected the IP address of a gateway (registryServiceName and host names are not resolved)';
+  return `${expected}: ${listed}; other networks do not reach endpoints of a network without another gateway`;
 }
 
 /** Reads the configuration of one proxy, for example from the annotation `proxy.mesh.io/config`. */

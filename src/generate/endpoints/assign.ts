@@ -102,12 +102,16 @@ function isDirectlyReachable({ network, gateways }: EndpointsInput, other: strin
 
 /**
  * Endpoints of other networks are not reachable by their own addresses: the gateways of their network replace them,
- * with their summed weight. All weights are multiplied so that the sum divides evenly among the gateways.
+ * with their summed weight. Without a known gateway they are left out. All weights are multiplied so that the sum
+ * divides evenly among the gateways.
  */
 function viaGateways(groups: readonly Group<Candidate>[], input: EndpointsInput): readonly Group<AssignedEndpoint>[] {
   const { gateways, network } = input;
   if (gateways.size === 0) return groups;
-  const factor = [...gateways.values()].reduce((multiple, { length }) => leastCommonMultiple(multiple, length), 1);
+  const factor = [...gateways.values()].reduce(
+    (multiple, { length }) => (length === 0 ? multiple : leastCommonMultiple(multiple, length)),
+    1,
+  );
   const result: Group<AssignedEndpoint>[] = [];
   for (const { locality, rank, endpoints: candidates } of groups) {
     const endpoints: AssignedEndpoint[] = [];

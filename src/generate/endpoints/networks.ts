@@ -9,7 +9,10 @@ export interface NetworkGateway {
 }
 
 interface NetworkGateways {
-  /** Network → its gateways, never an empty list. Networks without a known gateway are reached directly. */
+  /**
+   * Network → its gateways, none where they are not known: then nothing in the network is reached from others. Networks
+   * for which no gateway is written are absent, and reached directly.
+   */
   readonly byNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
   /** All of it as text, for keys: '' when there is none. */
   readonly digest: string;
@@ -23,12 +26,12 @@ export function networkGateways(memos: Memos, networks: MeshNetworks): NetworkGa
 function gatewaysOf(networks: MeshNetworks): NetworkGateways {
   const byNetwork = new Map<string, readonly NetworkGateway[]>();
   for (const name of Object.keys(networks.networks).sort()) {
-    const gateways: NetworkGateway[] = [];
-    for (const { address, port } of networks.networks[name]?.gateways ?? []) {
-      // EDS accepts no host names.
-      if (address !== undefined && isIpAddress(address)) gateways.push({ address, port });
-    }
-    if (gateways.length > 0) byNetwork.set(name, gateways);
+    const written = networks.networks[name]?.gateways ?? [];
+    // EDS accepts no host names.
+    const known = written.flatMap(({ address, port }) =>
+      address !== undefined && isIpAddress(address) ? [{ address, port }] : [],
+    );
+    if (written.length > 0) byNetwork.set(name, known);
   }
   return { byNetwork, digest: byNetwork.size === 0 ? '' : JSON.stringify([...byNetwork]) };
 }

@@ -96,6 +96,12 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     /^spec\.configPatches\[0\]\.patch\.operation: not supported in this version/,
   ],
   [
+    'a delay that grows',
+    'VirtualService',
+    '{hosts: [a.b], http: [{fault: {delay: {exponentialDelay: 1s}}, route: [{destination: {host: a.b}}]}]}',
+    /^spec\.http\[0\]\.fault\.delay\.exponentialDelay: no effect: Envoy injects fixed delays only/,
+  ],
+  [
     'another port of dynamic names',
     'ServiceEntry',
     "{hosts: ['*.a.b'], resolution: DYNAMIC_DNS, ports: [{number: 80, name: http, protocol: HTTP, targetPort: 81}]}",

@@ -46,12 +46,14 @@ const FINDERS: Finders = {
   ],
   Telemetry: (content) => [...waypointTargets(content), ...unservedTelemetry(content)],
   VirtualService: ({ hosts = [], http = [] }, { servesDelegates }) => {
-    if (servesDelegates) return [];
+    const delays = exponentialDelays(http);
+    if (servesDelegates) return delays;
     const message = 'the document is not applied while CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE is false';
     if (hosts.length === 0) return [{ path: ['hosts'], message }];
-    return http.flatMap(({ delegate }, index) =>
+    const delegates = http.flatMap(({ delegate }, index) =>
       delegate === undefined ? [] : [{ path: ['http', index, 'delegate'], message }],
     );
+    return [...delays, ...delegates];
   },
 };
 
@@ -79,6 +81,14 @@ function inboundPool(path: ValidationError['path'], pool: ConnectionPool | undef
       message: 'no effect: the application gets the protocol of its port',
     });
   return found;
+}
+
+function exponentialDelays(http: NonNullable<ContentOf<'VirtualService'>['http']>): readonly ValidationError[] {
+  return http.flatMap(({ fault }, index) => {
+    if (fault?.delay?.exponentialDelay === undefined) return [];
+    const message = 'no effect: Envoy injects fixed delays only (fixedDelay)';
+    return [{ path: ['http', index, 'fault', 'delay', 'exponentialDelay'], message }];
+  });
 }
 
 function isTls(protocol: string | undefined): boolean {
