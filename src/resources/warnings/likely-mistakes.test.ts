@@ -96,6 +96,12 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     /^spec\.configPatches\[0\]\.patch\.operation: not supported in this version/,
   ],
   [
+    'a range of sources',
+    'VirtualService',
+    '{hosts: [a.b], tcp: [{match: [{sourceSubnet: 10.0.0.0/8}], route: [{destination: {host: a.b}}]}]}',
+    /^spec\.tcp\[0\]\.match\[0\]\.sourceSubnet: not supported in this version: connections from all addresses match/,
+  ],
+  [
     'a delay that grows',
     'VirtualService',
     '{hosts: [a.b], http: [{fault: {delay: {exponentialDelay: 1s}}, route: [{destination: {host: a.b}}]}]}',

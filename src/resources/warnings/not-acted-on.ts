@@ -45,15 +45,16 @@ const FINDERS: Finders = {
     ),
   ],
   Telemetry: (content) => [...waypointTargets(content), ...unservedTelemetry(content)],
-  VirtualService: ({ hosts = [], http = [] }, { servesDelegates }) => {
-    const delays = exponentialDelays(http);
-    if (servesDelegates) return delays;
+  VirtualService: (content, { servesDelegates }) => {
+    const { hosts = [], http = [] } = content;
+    const found = [...exponentialDelays(http), ...sourceSubnets(content)];
+    if (servesDelegates) return found;
     const message = 'the document is not applied while CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE is false';
     if (hosts.length === 0) return [{ path: ['hosts'], message }];
     const delegates = http.flatMap(({ delegate }, index) =>
       delegate === undefined ? [] : [{ path: ['http', index, 'delegate'], message }],
     );
-    return [...delays, ...delegates];
+    return [...found, ...delegates];
   },
 };
 
@@ -89,6 +90,19 @@ function exponentialDelays(http: NonNullable<ContentOf<'VirtualService'>['http']
     const message = 'no effect: Envoy injects fixed delays only (fixedDelay)';
     return [{ path: ['http', index, 'fault', 'delay', 'exponentialDelay'], message }];
   });
+}
+
+/** As in Istio, which knows the field and does not compare it. */
+function sourceSubnets({ tcp = [], tls = [] }: ContentOf<'VirtualService'>): readonly ValidationError[] {
+  return Object.entries({ tcp, tls }).flatMap(([field, routes]) =>
+    routes.flatMap(({ match = [] }, route) =>
+      match.flatMap(({ sourceSubnet }, clause) => {
+        if (sourceSubnet === undefined) return [];
+        const message = 'not supported in this version: connections from all addresses match';
+        return [{ path: [field, route, 'match', clause, 'sourceSubnet'], message }];
+      }),
+    ),
+  );
 }
 
 function isTls(protocol: string | undefined): boolean {
