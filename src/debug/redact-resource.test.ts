@@ -216,7 +216,7 @@ const PLAIN = `
   match[].destinationSubnets[] match[].gateways[] match[].name match[].sniHosts[] match[].sourceLabels{}
   match[].sourceNamespace match[].sourceSubnet match[].statPrefix matches[].method metadata.annotations{}
   metadata.labels{} method.exact method.method method.prefix method.regex method.service method.type
-  metrics[].overrides[]{} metrics[].reportingInterval mirror.host
+  metrics[]{} mirror.host
   mirror.subset namespaces.from network notReadyAddresses[].hostname notReadyAddresses[].ip
   notReadyAddresses[].nodeName operation.hosts[] operation.methods[] operation.notHosts[] operation.notMethods[]
   operation.notPaths[] operation.notPorts[] operation.paths[] operation.ports[] outlierDetection.baseEjectionTime

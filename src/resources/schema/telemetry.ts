@@ -32,18 +32,13 @@ const accessLoggingEntry = z.strictObject({
   filter: z.strictObject({ expression: z.string().max(MAX_EXPRESSION_CHARACTERS).optional() }).optional(),
 });
 
-const metricsEntry = z.strictObject({
-  providers,
-  overrides: z.array(z.record(z.string(), z.json())).optional(),
-  reportingInterval: z.string().optional(),
-});
-
 export const telemetry = z.strictObject({
   selector: workloadSelector.optional(),
   targetRef: targetRef.optional(),
   targetRefs: z.array(targetRef).optional(),
   tracing: z.array(tracingEntry).max(MAX_ENTRIES).optional(),
   accessLogging: z.array(accessLoggingEntry).max(MAX_ENTRIES).optional(),
-  metrics: z.array(metricsEntry).max(MAX_ENTRIES).optional(),
+  /** Reported and not acted on. */
+  metrics: z.array(z.record(z.string(), z.json())).max(MAX_ENTRIES).optional(),
 });
 export type TelemetrySpec = z.output<typeof telemetry>;
