@@ -121,20 +121,6 @@ test('a listener of one port has the services of that port; bind, capture mode a
   assert.equal(scope.outboundTrafficPolicy, 'REGISTRY_ONLY');
 });
 
-test('the egress proxy of a Sidecar is a service of the scope that no listener has', () => {
-  const egressProxy = { host: fqdn('out.b'), port: { number: 80 } };
-  const documents = (mode: string) => [
-    service('a/web'),
-    resource('Sidecar', 'a/s', { egress: [{ hosts: ['./*'] }], outboundTrafficPolicy: { mode, egressProxy } }),
-  ];
-  const before = meshOf(documents('ALLOW_ANY'));
-  assert.deepEqual(before.scopeOf('a', {}).egressProxy, egressProxy);
-  assert.deepEqual(hostsOf(before.scopeOf('a', {})), [fqdn('web.a')]);
-  const scope = step(before, [service('b/out')]).snapshot.scopeOf('a', {});
-  assert.deepEqual(hostsOf(scope), [fqdn('web.a'), fqdn('out.b')].sort());
-  assert.equal(scope.egress[0]?.services.get(fqdn('out.b')), undefined);
-});
-
 const route = (path: string, host: string, to: string, spec: Record<string, unknown> = {}, created?: number) =>
   resource(
     'VirtualService',
