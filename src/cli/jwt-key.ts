@@ -45,7 +45,7 @@ async function readPem(file: string): Promise<Buffer> {
 function privateKeyOf(file: string, pem: Buffer): KeyObject {
   const text = pem.toString('latin1');
   if (/^-----BEGIN ENCRYPTED|^Proc-Type: 4,ENCRYPTED/m.test(text)) {
-    throw unusable(file, `the key is encrypted; ${WANTED} without passphrase`);
+    throw unusable(file, `the key is encrypted; ${WANTED} without a passphrase`);
   }
   try {
     return createPrivateKey(pem);

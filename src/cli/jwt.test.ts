@@ -131,7 +131,7 @@ describe('ctl-jwt refuses with one line', () => {
     ['an empty file', '', `is not a valid key; ${WANTED}`],
     ['half a key', pemOf(EC).slice(0, 80), `is not a valid key; ${WANTED}`],
     ['a public key', String(small.publicKey.export({ type: 'spki', format: 'pem' })), `is a PUBLIC KEY; ${WANTED}`],
-    ['an encrypted key', String(encrypted), `the key is encrypted; ${WANTED} without passphrase`],
+    ['an encrypted key', String(encrypted), `the key is encrypted; ${WANTED} without a passphrase`],
     ['a short RSA key', pemOf(small.privateKey), 'the RSA key has 1024 bits; expected 2048 or more'],
     [
       'a key on another curve',

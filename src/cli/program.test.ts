@@ -57,7 +57,7 @@ describe('ctl-discovery discovery', () => {
       {},
       /--registries: this version cannot read the ExtRegistry/,
     ],
-    ['a registry named twice', ['--registries', 'Mock,Mock'], {}, /--registries: expected each registry once/],
+    ['a registry named twice', ['--registries', 'Mock,Mock'], {}, /--registries: a registry may be named only once/],
     ['an invalid address', ['--grpcAddr', 'here'], {}, /"here" for flag --grpcAddr: not an address/],
     ['an unknown log scope', ['--log_output_level', 'default:info,sds:debug'], {}, /unknown log scope "sds"/],
     ['an unknown log level', ['--log_stacktrace_level', 'ads:loud'], {}, /unknown log level "loud"/],

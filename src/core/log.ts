@@ -17,7 +17,7 @@ export interface FailureLog {
 
 /**
  * @param failing begins each line about a failure: `the certificate cannot be renewed`
- * @param recovered is logged at the first success after a failure: `the certificate is renewed again`
+ * @param recovered is logged at the first success after a failure: `the certificate can be renewed again`
  */
 export function createFailureLog(log: Log, failing: string, recovered: string): FailureLog {
   let lastReason: string | undefined;

@@ -78,7 +78,7 @@ export class Deployer {
       budget: WRITES,
       onFailure: (key, error) => this.#failed(key, error),
     });
-    this.#failures = createFailureLog(log, 'gateways cannot be deployed now', 'gateways are deployed again');
+    this.#failures = createFailureLog(log, 'gateways cannot be deployed now', 'gateways can be deployed again');
     this.#managed = new ManagedObjects({
       client,
       types: managedTypes(options.infrastructure()),

@@ -31,7 +31,7 @@ export class GatewayObjects {
     const { client, log } = options;
     const { connection } = client;
     const kinds = `the kinds of ${GATEWAY_GROUP}`;
-    const kindFailures = createSharedFailureLog(log, `${kinds} cannot be read`, `${kinds} are read again`);
+    const kindFailures = createSharedFailureLog(log, `${kinds} cannot be read`, `${kinds} can be read again`);
     const definitions = `the definitions of ${GATEWAY_GROUP}`;
     this.#definitions = new Definitions({
       connection,
@@ -49,7 +49,7 @@ export class GatewayObjects {
       fromRetained: true,
       convert: toDefinition,
       onChange: () => this.#options.onChanged(this.keysOf('GatewayClass')),
-      failures: createFailureLog(log, `${definitions} cannot be read`, `${definitions} are read again`),
+      failures: createFailureLog(log, `${definitions} cannot be read`, `${definitions} can be read again`),
     });
   }
 

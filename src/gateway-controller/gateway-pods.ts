@@ -52,7 +52,7 @@ export class GatewayPods {
           }
         }
       },
-      failures: createFailureLog(log, 'Pods of gateways cannot be read', 'Pods of gateways are read again'),
+      failures: createFailureLog(log, 'Pods of gateways cannot be read', 'Pods of gateways can be read again'),
     });
   }
 

@@ -45,7 +45,7 @@ export class KindObjects {
     const failures = createFailureLog(
       log,
       `statuses of ${name} are not written`,
-      `statuses of ${name} are written again`,
+      `statuses of ${name} can be written again`,
     );
     const among = type.namespaced && namespaces.length > 0 ? namespaces : [''];
     const informer = (namespace: string): Informer<StatusObject> =>

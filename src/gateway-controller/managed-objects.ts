@@ -44,7 +44,7 @@ export class ManagedObjects {
           }
           if (isList) onList();
         },
-        failures: createFailureLog(log, `${what(type)} cannot be read`, `${what(type)} are read again`),
+        failures: createFailureLog(log, `${what(type)} cannot be read`, `${what(type)} can be read again`),
       });
     this.#informers = new Map(types.map((type) => [type, informer(type)]));
   }

@@ -79,7 +79,7 @@ describe('the source of a real API server', { skip }, () => {
       [],
     );
     assert.equal(lines.filter((line) => /cannot be reached/.test(line)).length, 1);
-    assert.equal(lines.filter((line) => /is reached again/.test(line)).length, 1);
+    assert.equal(lines.filter((line) => /can be reached again/.test(line)).length, 1);
   });
 
   test('loses nothing when etcd is compacted while the server is unreachable', async (t) => {

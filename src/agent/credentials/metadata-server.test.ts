@@ -56,7 +56,7 @@ test('the token is renewed before it expires, and kept meanwhile when the server
   ]);
   service.answer = answers(token(7200));
   assert.equal(await source.token(), token(7200));
-  assert.deepEqual(log.lines.slice(1), ['info the identity token is renewed again']);
+  assert.deepEqual(log.lines.slice(1), ['info the identity token can be renewed again']);
   const names = ['num_outgoing_requests', 'num_failed_outgoing_requests', 'num_outgoing_retries'];
   assert.deepEqual(names.map(count), [3, 1, 1]);
 });

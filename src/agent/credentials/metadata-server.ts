@@ -41,7 +41,7 @@ export function metadataTokenSource(options: MetadataTokenOptions): TokenSource 
   const url = new URL(PATH, server.url);
   url.searchParams.set('audience', server.audience);
   url.searchParams.set('format', 'full');
-  const state = createFailureLog(log, 'the identity token is not renewed', 'the identity token is renewed again');
+  const state = createFailureLog(log, 'the identity token is not renewed', 'the identity token can be renewed again');
   let known: CachedToken | undefined;
   let renewal: Promise<CachedToken> | undefined;
   let failed = false;

@@ -63,8 +63,8 @@ test('a plain text endpoint of this machine is accepted', () => {
 test('settings that have no effect are reported', () => {
   const settings = { credentialFetcherType: 'CloudComputeEngine', plugins: 'CloudTokenExchange' };
   assert.deepEqual(plan({ ...settings, tokenExchangeEndpoint: ENDPOINT }, false).warnings, [
-    'CREDENTIAL_FETCHER_TYPE has no effect: no certificate authority is sent a token',
-    'PLUGINS has no effect: no certificate authority is sent a token',
+    'CREDENTIAL_FETCHER_TYPE has no effect: no token is sent to a certificate authority',
+    'PLUGINS has no effect: no token is sent to a certificate authority',
   ]);
   assert.deepEqual(plan({ tokenExchangeEndpoint: ENDPOINT }).warnings, [
     'TOKEN_EXCHANGE_ENDPOINT has no effect without --stsPort or PLUGINS',
@@ -90,7 +90,7 @@ const REFUSED: Readonly<Record<string, readonly [settings: Partial<AgentSettings
     { credentialFetcherType: 'CloudComputeEngine', cloudMetadataHost: 'a:99999' },
     /CLOUD_METADATA_HOST: not an address/,
   ],
-  'an unknown plugin': [{ plugins: 'Other' }, /"Other" of variable PLUGINS: only CloudTokenExchange is known/],
+  'an unknown plugin': [{ plugins: 'Other' }, /"Other" of variable PLUGINS: only CloudTokenExchange is supported/],
   'two plugins': [{ plugins: 'CloudTokenExchange,GoogleTokenExchange' }, /PLUGINS: more than one plugin/],
   '--stsPort without an endpoint': [{ stsPort: 1 }, /^--stsPort needs a token endpoint: set TOKEN_EXCHANGE_ENDPOINT/],
   'PLUGINS without an endpoint': [{ plugins: 'CloudTokenExchange' }, /^PLUGINS needs a token endpoint/],

@@ -93,7 +93,7 @@ function unusedByAuthority({ credentialFetcherType, plugins }: CredentialsSettin
   const given = { CREDENTIAL_FETCHER_TYPE: credentialFetcherType, PLUGINS: plugins };
   return Object.entries(given)
     .filter(([, value]) => value !== '')
-    .map(([name]) => `${name} has no effect: no certificate authority is sent a token`);
+    .map(([name]) => `${name} has no effect: no token is sent to a certificate authority`);
 }
 
 function unusedUrls(settings: CredentialsSettings): readonly string[] {
@@ -110,7 +110,7 @@ function unusedUrls(settings: CredentialsSettings): readonly string[] {
 function metadataServerOf(settings: CredentialsSettings, audience: string): MetadataServer | undefined {
   const { credentialFetcherType: type, cloudMetadataHost: host } = settings;
   if (type === '') return undefined;
-  if (!FETCHERS.includes(type)) throw invalid('CREDENTIAL_FETCHER_TYPE', type, 'only CloudComputeEngine is known');
+  if (!FETCHERS.includes(type)) throw invalid('CREDENTIAL_FETCHER_TYPE', type, 'only CloudComputeEngine is supported');
   const url = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?$/.test(host) ? URL.parse(`http://${host}`) : null;
   if (url === null) throw invalid('CLOUD_METADATA_HOST', host, 'not an address such as 169.254.169.254 or host:port');
   return { url, audience };
@@ -119,7 +119,7 @@ function metadataServerOf(settings: CredentialsSettings, audience: string): Meta
 function parsePlugin(text: string): string | undefined {
   const names = text.split(',').flatMap((part) => (part.trim() === '' ? [] : [part.trim()]));
   const unknown = names.find((name) => !PLUGINS.includes(name));
-  if (unknown !== undefined) throw invalid('PLUGINS', text, 'only CloudTokenExchange is known');
+  if (unknown !== undefined) throw invalid('PLUGINS', text, 'only CloudTokenExchange is supported');
   if (names.length > 1) throw invalid('PLUGINS', text, 'more than one plugin');
   return names[0];
 }

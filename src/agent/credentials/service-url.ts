@@ -12,7 +12,7 @@ export function serviceUrl(text: string, variable: string): URL {
   const url = URL.parse(text);
   if (url === null) throw refuse('not a URL');
   const plain = url.protocol === 'http:' && isLoopbackName(url.hostname.replace(/^\[(.*)\]$/, '$1'));
-  if (url.protocol !== 'https:' && !plain) throw refuse('not an https URL, which all hosts but loopback need');
+  if (url.protocol !== 'https:' && !plain) throw refuse('not an https URL (http is allowed for loopback hosts only)');
   if (url.username !== '' || url.password !== '') throw refuse('a URL with a password');
   if (url.hash !== '') throw refuse('a URL with a fragment');
   return url;

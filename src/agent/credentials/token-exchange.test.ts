@@ -138,7 +138,7 @@ test('a token is renewed in the background before it expires, and used while the
   await assert.rejects(settled(manager.token(REQUEST, 'access')), { code: 'unavailable' });
   service.answer = json(200, ISSUED);
   await manager.token(REQUEST, 'access');
-  assert.equal(log.lines.at(-1), 'info tokens are exchanged again');
+  assert.equal(log.lines.at(-1), 'info tokens can be exchanged again');
   assert.equal(log.lines.length, 2);
 });
 

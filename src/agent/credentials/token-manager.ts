@@ -72,7 +72,7 @@ class Manager implements TokenManager {
 
   constructor(options: TokenManagerOptions) {
     this.#options = options;
-    this.#state = createFailureLog(options.log, 'tokens cannot be exchanged', 'tokens are exchanged again');
+    this.#state = createFailureLog(options.log, 'tokens cannot be exchanged', 'tokens can be exchanged again');
   }
 
   async token(request: ExchangeRequest, step: TokenStep): Promise<IssuedToken> {

@@ -97,7 +97,7 @@ export function parseProbe(spec: unknown, host: string): AppProbe {
 
 /** `timeoutSeconds` of a probe, or its default. */
 export function probeTimeoutMs({ timeoutSeconds: seconds = DEFAULT_TIMEOUT_SECONDS }: Fields): number {
-  if (typeof seconds !== 'number' || seconds < 0) throw refused('timeoutSeconds must be a number from 0');
+  if (typeof seconds !== 'number' || seconds < 0) throw refused('timeoutSeconds must be a number of at least 0');
   return Math.min(seconds === 0 ? DEFAULT_TIMEOUT_SECONDS : seconds, MAX_TIMEOUT_SECONDS) * 1000;
 }
 

@@ -37,7 +37,7 @@ test('an invalid probe is refused with what was expected', () => {
   const rows: readonly (readonly [spec: JsonObject, message: RegExp])[] = [
     [{}, /readinessProbe: expected httpGet, tcpSocket or grpc/],
     [{ tcpSocket: { port: 0 } }, /port must be/],
-    [{ tcpSocket: { port: 80 }, periodSeconds: -1 }, /periodSeconds must be a whole number from 0/],
+    [{ tcpSocket: { port: 80 }, periodSeconds: -1 }, /periodSeconds must be a whole number of at least 0/],
     [{ exec: { command: [] } }, /exec\.command must be/],
     [{ exec: { command: ['a', 1] } }, /exec\.command must be/],
   ];

@@ -48,7 +48,7 @@ export function parseWorkloadProbe(
     const number = (field: string, fallback: number, max: number): number => {
       const value = spec[field] ?? 0;
       if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return Math.min(value || fallback, max);
-      throw new CtlError('invalid_argument', `${field} must be a whole number from 0`);
+      throw new CtlError('invalid_argument', `${field} must be a whole number of at least 0`);
     };
     return {
       action: parseAction(spec, host),

@@ -40,7 +40,8 @@ export type KeyKind = 'RSA' | 'ECDSA';
 export function keyKind(eccSignatureAlgorithm: string): KeyKind {
   if (eccSignatureAlgorithm === '') return 'RSA';
   if (eccSignatureAlgorithm === 'ECDSA') return 'ECDSA';
-  const message = `${JSON.stringify(eccSignatureAlgorithm)} is not known: only ECDSA is; without it keys are RSA`;
+  const given = JSON.stringify(eccSignatureAlgorithm);
+  const message = `${given} is not supported: set ECDSA, or leave the variable empty for RSA keys`;
   throw new CtlError('invalid_argument', message, { field: 'ECC_SIGNATURE_ALGORITHM' });
 }
 

@@ -141,7 +141,7 @@ test('a missing right is one line that names it, and the Secret is read as soon 
   assert.match(lines[0] ?? '', /needs the rights to list and watch secrets in namespace edge: HTTP 403 Forbidden/);
   server.intercept = () => false;
   await waitUntil(() => served()['kubernetes://web'] !== undefined);
-  await logged(/edge\/web is read again/);
+  await logged(/edge\/web can be read again/);
 });
 
 test('at most 200 names are followed, and those that no stream wants make space', async (t) => {

@@ -81,7 +81,7 @@ class FollowedSecrets implements GatewaySecrets {
     const { access, clock, random, log, changed, isWanted } = options;
     this.#options = options;
     this.#connection = new Connection({ access, clock, random, userAgent: 'ctl-agent' });
-    const lost = createFailureLog(log, 'the API server cannot be reached', 'the API server is reached again');
+    const lost = createFailureLog(log, 'the API server cannot be reached', 'the API server can be reached again');
     this.#connection.observe({ lost: (reason) => lost.failed(reason), reached: () => lost.succeeded() });
     this.#names = new RequestedNames<Followed>({
       max: MAX_FOLLOWED,
@@ -128,7 +128,7 @@ class FollowedSecrets implements GatewaySecrets {
     if (this.#watched.has(secret)) return;
     const { namespace, log } = this.#options;
     const what = `Secret ${namespace}/${secret}`;
-    const failures = createFailureLog(log, `${what} cannot be read`, `${what} is read again`);
+    const failures = createFailureLog(log, `${what} cannot be read`, `${what} can be read again`);
     const informer = new Informer<SecretContent>({
       connection: this.#connection,
       type: SECRETS,

@@ -283,7 +283,7 @@ function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: W
   if (directory === '') return { isWritten: () => true, close: () => Promise.resolve() };
   let isWritten = false;
   const log = getScope('cache');
-  const state = createFailureLog(log, 'OUTPUT_CERTS cannot be written', 'OUTPUT_CERTS is written again');
+  const state = createFailureLog(log, 'OUTPUT_CERTS cannot be written', 'OUTPUT_CERTS can be written again');
   const ended = new AbortController();
   let writing: Promise<void> = Promise.resolve();
   const write = (changed: WorkloadSecrets): void => {

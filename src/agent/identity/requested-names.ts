@@ -49,7 +49,7 @@ export class RequestedNames<T extends RequestedName> {
   constructor(options: RequestedNamesOptions<T>) {
     const { what, clock, log } = options;
     this.#options = options;
-    this.#limitLog = createFailureLog(log, `not all ${what} are followed`, `${what} are followed again`);
+    this.#limitLog = createFailureLog(log, `not all ${what} are followed`, `all ${what} are followed`);
     this.#checks = new Refresh({
       load: async (signal) => ({ value: await this.#check(signal), refreshMs: CHECK_MS }),
       clock,

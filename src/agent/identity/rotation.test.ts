@@ -169,7 +169,7 @@ test('an unreachable authority is retried with growing delays, and reported once
   state.fail = () => undefined;
   await clock.advance(MAX_BACKOFF_MS);
   assert.notEqual(source.current(), undefined);
-  assert.ok(log.lines.includes('info certificates are issued again'));
+  assert.ok(log.lines.includes('info certificates can be issued again'));
   await source.close();
 });
 

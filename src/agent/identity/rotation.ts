@@ -101,7 +101,7 @@ class Rotation {
     const { clock, log, random, checkIntervalMs, initialBackoffMs } = options;
     this.#options = options;
     this.#holder = holder;
-    this.#state = createFailureLog(log, 'no new certificate', 'certificates are issued again');
+    this.#state = createFailureLog(log, 'no new certificate', 'certificates can be issued again');
     this.#certificate = new Refresh({
       load: () => this.#renew(),
       onValue: (secrets) => this.#renewed(secrets),
@@ -110,7 +110,11 @@ class Rotation {
       retryMs: (failures) => retryDelay(failures, initialBackoffMs, random),
       setBackMs: CLOCK_TOLERANCE_MS,
     });
-    const state = createFailureLog(log, 'the trusted roots cannot be fetched', 'the trusted roots are fetched again');
+    const state = createFailureLog(
+      log,
+      'the trusted roots cannot be fetched',
+      'the trusted roots can be fetched again',
+    );
     this.#roots = new Refresh({
       load: async (signal) => {
         if (await this.#fetchRoots(signal)) state.succeeded();

@@ -95,7 +95,7 @@ class WorkloadApi {
   async #follow(): Promise<void> {
     const { clock, counters, log, random, initialBackoffMs } = this.#options;
     const { signal } = this.#stop;
-    const state = createFailureLog(log, 'no new certificate', 'certificates are issued again');
+    const state = createFailureLog(log, 'no new certificate', 'certificates can be issued again');
     let failures = 0;
     while (!signal.aborted) {
       if (failures > 0) counters.num_outgoing_retries++;

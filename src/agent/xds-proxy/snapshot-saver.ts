@@ -33,7 +33,7 @@ export function createSnapshotSaver({ path, owner, snapshot, clock, log }: Saver
   const state = createFailureLog(
     log,
     'the snapshot cannot be saved (XDS_SAVE); the last saved one stays',
-    'the snapshot is saved again',
+    'the snapshot can be saved again',
   );
   let isDirty = false;
   let failures = 0;

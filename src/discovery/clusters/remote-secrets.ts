@@ -49,7 +49,7 @@ export function followRemoteSecrets({ connection, namespace, log, onEntries }: R
   const failuresOf = createSharedFailureLog(
     log,
     `${title} cannot be read, so only clusters that were read before are known`,
-    `${title}: read again`,
+    `${title} can be read again`,
   );
   const update = (): void => {
     const areSettled = [...informers].every(([label, { isSynced }]) => isSynced || forbidden.has(label));

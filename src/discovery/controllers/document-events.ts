@@ -65,7 +65,7 @@ class DocumentEvents implements LeaderController {
       onFailure: (_id, error) => reportFailure(this.#failures, error),
     });
     const what = 'Events about refused documents';
-    this.#failures = createFailureLog(getScope('status'), `${what} are not written`, `${what} are written again`);
+    this.#failures = createFailureLog(getScope('status'), `${what} are not written`, `${what} can be written again`);
   }
 
   start(): void {

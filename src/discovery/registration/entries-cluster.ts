@@ -212,7 +212,7 @@ async function removeAbandoned(
   const failures = createFailureLog(
     getScope('model'),
     'abandoned WorkloadEntries cannot be removed',
-    'abandoned WorkloadEntries are removed again',
+    'abandoned WorkloadEntries can be removed again',
   );
   const begun = systemClock.now();
   while (!signal.aborted) {

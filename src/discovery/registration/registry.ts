@@ -66,7 +66,7 @@ export class WorkloadRegistry {
   readonly #failures = createFailureLog(
     getScope('model'),
     'WorkloadEntries cannot be written',
-    'WorkloadEntries are written again',
+    'WorkloadEntries can be written again',
   );
   readonly #ending = new AbortController();
   /** Undefined where an API server stores the entries. */

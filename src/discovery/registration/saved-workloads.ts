@@ -68,7 +68,7 @@ export class SavedWorkloads {
     this.#failures = createFailureLog(
       options.log,
       'registered workloads cannot be saved: after a restart, requests to them fail until they reconnect',
-      'registered workloads are saved again',
+      'registered workloads can be saved again',
     );
   }
 

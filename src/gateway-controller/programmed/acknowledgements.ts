@@ -37,7 +37,7 @@ export class AcknowledgedListeners implements Acknowledgements {
       onChanged: (gateways) =>
         this.#leading === undefined ? this.#lease.changed() : this.#leading.onChanged(gateways),
     });
-    const what = 'the report about proxies of gateways';
+    const what = 'the report about gateway proxies';
     const tooLarge = createFailureLog(options.log, `${what} is too large`, `${what} is complete again`);
     this.#lease = new ReportLease({
       ...options,

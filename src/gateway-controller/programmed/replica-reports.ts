@@ -44,9 +44,13 @@ export class ReplicaReports {
   constructor(options: ReplicaReportsOptions) {
     this.#options = options;
     const { client, namespace, revision, identity, log } = options;
-    const what = 'reports of other replicas about proxies of gateways';
-    const failures = createFailureLog(log, `${what} cannot be read`, `${what} is read again`);
-    this.#failures = createFailureLog(log, 'the Lease of a replica that has ended cannot be deleted', 'it is deleted');
+    const what = 'reports of other replicas about gateway proxies';
+    const failures = createFailureLog(log, `${what} cannot be read`, `${what} can be read again`);
+    this.#failures = createFailureLog(
+      log,
+      'the Lease of a replica that has ended cannot be deleted',
+      'Leases of replicas that have ended can be deleted again',
+    );
     const labelSelector = `${REPORT_LABEL}=${revision}`;
     this.#leases = new Informer<ReadLease>({
       connection: client.connection,

@@ -71,8 +71,8 @@ export class ReportLease {
     this.#name = `meshd-gateways-${options.id}`;
     this.#failures = createFailureLog(
       options.log,
-      'the report about proxies of gateways cannot be written for the leader',
-      'the report about proxies of gateways is written again',
+      'the report about gateway proxies cannot be written for the leader',
+      'the report about gateway proxies can be written again',
     );
   }
 

@@ -201,7 +201,7 @@ export class StatusWriter {
     const created = createFailureLog(
       this.#options.log,
       `a status of ${plural} cannot be written`,
-      `statuses of ${plural} are written again`,
+      `statuses of ${plural} can be written again`,
     );
     this.#failures.set(kind, created);
     return created;

@@ -117,7 +117,7 @@ describe('a leader election', () => {
     it.refuseCreate = new ApiError({ code: 404, reason: 'NotFound', message: 'namespaces "mesh-system" not found' });
     await it.advance(60 * SECOND);
     const [line, ...more] = replicas[0]?.lines ?? [];
-    assert.match(line ?? '', /leader election by Lease .*: HTTP 404 NotFound: namespaces "mesh-system" not found/);
+    assert.match(line ?? '', /leader election with Lease .*: HTTP 404 NotFound: namespaces "mesh-system" not found/);
     assert.deepEqual(more, []);
     it.refuseCreate = undefined;
     await it.advance(30 * SECOND);
@@ -135,7 +135,7 @@ describe('a leader election', () => {
     assert.deepEqual(leaders(), ['a']);
     const lines = replicas[0]?.lines ?? [];
     assert.equal(lines.filter((line) => line.includes('HTTP 500')).length, 2, lines.join('\n'));
-    assert.equal(lines.filter((line) => line.includes('succeeds again')).length, 1);
+    assert.equal(lines.filter((line) => line.includes('works again')).length, 1);
   });
 
   test('does not lead after the process was stopped for longer than the lease', async () => {

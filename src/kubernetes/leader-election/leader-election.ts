@@ -84,8 +84,8 @@ export class LeaderElection {
   constructor(options: LeaderElectionOptions) {
     this.#options = options;
     const { name } = options.lease;
-    const what = `leader election by Lease ${name}`;
-    this.#failures = createFailureLog(options.log, what, `${what}: succeeds again`);
+    const what = `leader election with Lease ${name}`;
+    this.#failures = createFailureLog(options.log, what, `${what} works again`);
   }
 
   /** Whether this replica leads now, by the clock: also right after the process was stopped for a while. */
@@ -253,7 +253,7 @@ export class LeaderElection {
         return;
       } catch (error) {
         if (signal.aborted) return;
-        log.error(`task of the leader by Lease ${lease.name}: ${oneLineOf(error)}`);
+        log.error(`leader task (Lease ${lease.name}): ${oneLineOf(error)}`);
         await sleep(clock, backoff(failures, TASK_RETRY_MS, MAX_TASK_RETRY_MS, random), signal);
       }
     }
@@ -266,7 +266,7 @@ export class LeaderElection {
     void task.then(() => done.abort());
     await sleep(clock, DEADLINE_MS, done.signal);
     if (done.signal.aborted) return true;
-    log.warn(`task of the leader by Lease ${lease.name}: has not ended yet; until then, this replica does not lead`);
+    log.warn(`leader task (Lease ${lease.name}) has not ended; this replica does not lead until it has`);
     const either = AbortSignal.any([done.signal, this.#closing.signal]);
     while (!either.aborted) await sleep(clock, DEADLINE_MS, either);
     return done.signal.aborted;

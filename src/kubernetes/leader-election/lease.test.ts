@@ -125,5 +125,5 @@ test('a Lease that may not be watched is one line in the log', async () => {
   await waitUntil(() => lines.length === 2);
   await end();
   assert.match(lines[0] ?? '', /cannot be watched, so a change of the leader is noticed late: HTTP 403/);
-  assert.match(lines[1] ?? '', /is watched again/);
+  assert.match(lines[1] ?? '', /can be watched again/);
 });

@@ -73,7 +73,7 @@ export function createLeaseAccess({ client, namespace, name, log }: LeaseAccessO
       const failures = createFailureLog(
         log,
         `Lease ${namespace}/${name} cannot be watched, so a change of the leader is noticed late`,
-        `Lease ${namespace}/${name} is watched again`,
+        `Lease ${namespace}/${name} can be watched again`,
       );
       const informer = new Informer<Lease>({
         connection: client.connection,

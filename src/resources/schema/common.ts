@@ -27,7 +27,10 @@ export const duration = z.string('expected a duration such as "1.5s"').transform
 });
 
 const WHOLE = 'expected a whole number';
-export const uint32 = z.int(WHOLE).min(0, 'expected a number from 0').max(0xffffffff, 'expected a 32-bit number');
+export const uint32 = z
+  .int(WHOLE)
+  .min(0, 'expected a number of at least 0')
+  .max(0xffffffff, 'expected a 32-bit number');
 export const int32 = z
   .int(WHOLE)
   .min(-0x80000000, 'expected a 32-bit number')

@@ -99,7 +99,7 @@ function checkWarmup(
   else checkDuration(errors.at('duration'), duration);
   checkPercent(errors.at('minimumPercent'), minimumPercent);
   if (aggression !== undefined && aggression < 1)
-    errors.add(['aggression'], `expected a number from 1, got ${aggression}`);
+    errors.add(['aggression'], `expected a number of at least 1, got ${aggression}`);
 }
 
 function checkConsistentHash(hash: ConsistentHash, errors: ValidationErrors): void {
@@ -137,7 +137,7 @@ export function checkLocalityLb(setting: LocalityLbSetting, errors: ValidationEr
   each(errors.at('distribute'), setting.distribute, (rule, at) => {
     const weights = Object.values(rule.to ?? {});
     const total = weights.reduce((sum, weight) => sum + weight, 0);
-    if (total !== 100) at.add(['to'], `expected weights with the sum 100, got ${total}`);
+    if (total !== 100) at.add(['to'], `expected weights that add up to 100, got ${total}`);
     if (weights.includes(0)) at.add(['to'], 'expected weights above 0');
     if (!rule.from) at.add(['from'], 'required, expected a locality such as "region/zone/*"');
   });

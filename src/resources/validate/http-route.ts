@@ -172,7 +172,7 @@ function checkRewrite(route: HttpRoute, errors: ValidationErrors): void {
 
 function checkRetries(retries: HttpRetries, errors: ValidationErrors): void {
   const { attempts = 0, perTryTimeout, retryOn, backoff } = retries;
-  if (attempts < 0) errors.add(['attempts'], `expected a number from 0, got ${attempts}`);
+  if (attempts < 0) errors.add(['attempts'], `expected a number of at least 0, got ${attempts}`);
   if (attempts === 0 && (perTryTimeout !== undefined || retryOn !== undefined || backoff !== undefined)) {
     errors.add(['attempts'], 'expected a number above 0 when perTryTimeout, retryOn or backoff is set');
   }

@@ -1,7 +1,7 @@
 /** Parts of all security kinds: selectors, lists of values, ports as text. */
 
 import { shown } from '../parsing/issues.ts';
-import { GATEWAY_GROUP, TARGETS } from '../policy-targets.ts';
+import { TARGETS } from '../policy-targets.ts';
 import type { TargetRef } from '../schema/common.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkLabels } from './values.ts';
@@ -39,12 +39,14 @@ export function checkTarget({ selector, targetRef, targetRefs }: Targeting, erro
   }
 }
 
+/** With the first group of each. */
+const TARGET_NAMES = TARGETS.map(({ kind, groups: [group = ''] }) => (group === '' ? kind : `${group}/${kind}`)).join(
+  ', ',
+);
+
 export function checkTargetRef({ group = '', kind, name, namespace }: TargetRef, errors: ValidationErrors): void {
   if (!TARGETS.some((target) => target.kind === kind && target.groups.includes(group))) {
-    errors.add(
-      ['kind'],
-      `expected a Gateway of ${GATEWAY_GROUP}, or a target of waypoints, got ${shown(`${group}/${kind}`)}`,
-    );
+    errors.add(['kind'], `expected one of ${TARGET_NAMES}, got ${shown(`${group}/${kind}`)}`);
   }
   if (name === '') errors.add(['name'], 'expected a name that is not empty');
   if (namespace) errors.add(['namespace'], 'expected none: targets are in the namespace of the policy');

@@ -16,9 +16,9 @@ export function checkDestination(destination: Destination, errors: ValidationErr
  */
 export function checkWeights(route: readonly { weight?: number | undefined }[], errors: ValidationErrors): void {
   each(errors, route, ({ weight }, at) => {
-    if (weight !== undefined && weight < 0) at.add(['weight'], `expected a weight from 0, got ${weight}`);
+    if (weight !== undefined && weight < 0) at.add(['weight'], `expected a weight of at least 0, got ${weight}`);
   });
   if (route.length < 2) return;
   const total = route.reduce((sum, { weight }) => sum + Math.max(0, weight ?? 0), 0);
-  if (total === 0) errors.add([], 'expected weights with a sum above 0 for several destinations');
+  if (total === 0) errors.add([], 'expected at least one weight above 0 when there are several destinations');
 }

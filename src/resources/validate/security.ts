@@ -7,7 +7,7 @@ import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkHeaderName, checkHeaderText } from './values.ts';
 
 const UNUSABLE_KEYS =
-  'expected a JSON Web Key Set with a usable key: RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519';
+  'expected a JSON Web Key Set with a usable key: RSA (2048 bits or more), EC (P-256, P-384, P-521), Ed25519';
 
 export function validatePeerAuthentication(spec: PeerAuthenticationSpec, errors: ValidationErrors): void {
   checkSelector(errors.at('selector'), spec.selector);

@@ -114,6 +114,6 @@ function checkEgressProxy(spec: SidecarSpec, errors: ValidationErrors): void {
   const mode = spec.outboundTrafficPolicy?.mode;
   if (mode === 'REGISTRY_ONLY') errors.add(['egressProxy'], 'requires mode ALLOW_ANY');
   else if (mode === undefined) {
-    errors.addForAuthor(['mode'], 'required, expected ALLOW_ANY beside egressProxy (the default is REGISTRY_ONLY)');
+    errors.addForAuthor(['mode'], 'required with egressProxy, expected ALLOW_ANY (the default is REGISTRY_ONLY)');
   }
 }

@@ -101,7 +101,7 @@ export function checkDuration(errors: ValidationErrors, millis: number | undefin
 }
 
 export function checkNotNegative(errors: ValidationErrors, value: number | undefined): void {
-  if (value !== undefined && value < 0) errors.add([], `expected a number from 0, got ${value}`);
+  if (value !== undefined && value < 0) errors.add([], `expected a number of at least 0, got ${value}`);
 }
 
 export function checkPercent(errors: ValidationErrors, value: number | undefined): void {
@@ -190,7 +190,7 @@ export function checkExportTo(errors: ValidationErrors, exportTo: readonly strin
     }
   });
   const entries = exportTo ?? [];
-  if (new Set(entries).size !== entries.length) errors.add([], 'expected no namespace twice');
+  if (new Set(entries).size !== entries.length) errors.add([], 'a namespace may be listed only once');
   if (entries.length > 1 && (entries.includes('*') || entries.includes('~'))) {
     errors.add([], `expected ${entries.includes('*') ? '"*"' : '"~"'} alone, or namespaces without it`);
   }

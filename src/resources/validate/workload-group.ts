@@ -43,5 +43,5 @@ function checkProbe(probe: ReadinessProbe, errors: ValidationErrors): void {
 }
 
 function checkFromZero(value: number | undefined, errors: ValidationErrors): void {
-  if (value !== undefined && value < 0) errors.add([], 'expected a number from 0');
+  if (value !== undefined && value < 0) errors.add([], 'expected a number of at least 0');
 }

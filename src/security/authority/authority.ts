@@ -106,7 +106,8 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
     },
     problem(error) {
       const line = error instanceof CtlError ? error.oneLine() : String(error);
-      if (line !== lastProblem) log.error(`certificate authority: ${line}; the root certificate in force stays`);
+      if (line !== lastProblem)
+        log.error(`certificate authority: ${line}; the current root certificate stays in force`);
       lastProblem = line;
     },
     recovered() {

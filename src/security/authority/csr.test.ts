@@ -71,7 +71,7 @@ const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
   'an empty sequence': [csrPem(Buffer.from('3000', 'hex')), /not what was expected/],
   'a changed subject': [tampered(), /signature of the certificate request is not valid/],
   "somebody else's key": [csr({ key: P256, publicKey: spki(ecKey('P-256').publicKey) }), /signature .* is not valid/],
-  'a signature by another kind of key': [csr({ key: RSA, publicKey: spki(P256.publicKey) }), /another kind of key/],
+  'a signature by another kind of key': [csr({ key: RSA, publicKey: spki(P256.publicKey) }), /a different kind of key/],
   'RSA of 512 bits': [csr({ key: rsaKey(512) }), /has 512 bits: RSA of 2048 to 4096/],
   'RSA of 8192 bits': [csr({ key: RSA, publicKey: hugeRsa() }), /has 8192 bits/],
   'RSA with exponent 3': [csr({ key: rsaKey(2048, 3) }), /public exponent/],

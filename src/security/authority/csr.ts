@@ -67,7 +67,8 @@ export function readCsr(pem: string): SubjectKey {
     throw refused('the certificate request is of an unknown version');
   const { kind, bits } = readKey(keyInfo);
   const { key: wanted, hash } = parseSignatureAlgorithm(algorithm);
-  if (wanted !== kind) throw refused('the certificate request is signed with another kind of key than its own');
+  if (wanted !== kind)
+    throw refused('the certificate request is signed with a different kind of key than the one it contains');
   const publicKey = sliceDer(der, [0, 2]);
   if (!signatureHolds(hash, sliceDer(der, [0]), publicKey, readBits(signature)))
     throw refused('the signature of the certificate request is not valid');
@@ -137,7 +138,7 @@ function positive(node: Node): Buffer {
   const content = contentOf(node);
   const first = content[0] ?? 0x80;
   if (!isUniversal(node, 'INTEGER') || first >= 0x80)
-    throw refused('the key of the certificate request has a number that is not positive');
+    throw refused('the RSA key of the certificate request has a modulus or exponent that is not a positive integer');
   return first === 0 && content.length > 1 ? content.subarray(1) : content;
 }
 

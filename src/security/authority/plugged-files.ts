@@ -122,7 +122,7 @@ function checkKey(directory: string, text: string, signing: Found): KeyObject {
   try {
     key = createPrivateKey(text);
   } catch (error) {
-    throw problemIn(directory, NAMES.key, 'does not hold a private key in PEM form, without a passphrase', error);
+    throw problemIn(directory, NAMES.key, 'does not hold an unencrypted private key in PEM form', error);
   }
   if (!signing.facts.x509.checkPrivateKey(key))
     throw problemIn(directory, NAMES.key, `is not the key of the certificate in ${NAMES.cert}`);
@@ -165,7 +165,7 @@ function checkAuthority(directory: string, { facts, file }: Found, beneath: numb
   const { x509, isAuthority, pathLength, notBefore, notAfter } = facts;
   const name = nameOf({ facts });
   if (!isAuthority) throw problemIn(directory, file, `${name} is not a CA certificate: it may not sign certificates`);
-  if (now >= notAfter) throw problemIn(directory, file, `${name} has expired on ${x509.validToDate.toISOString()}`);
+  if (now >= notAfter) throw problemIn(directory, file, `${name} expired on ${x509.validToDate.toISOString()}`);
   if (now < notBefore)
     throw problemIn(directory, file, `${name} is not valid before ${x509.validFromDate.toISOString()}`);
   if (beneath > pathLength)

@@ -91,7 +91,10 @@ const REFUSED: Readonly<Record<string, readonly [Files, RegExp]>> = {
     { ...GOOD, 'root-cert.pem': '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' },
     /root-cert\.pem: holds a certificate that cannot be read/,
   ],
-  'something else than a key': [{ ...GOOD, 'ca-key.pem': 'secret' }, /ca-key\.pem: does not hold a private key/],
+  'something else than a key': [
+    { ...GOOD, 'ca-key.pem': 'secret' },
+    /ca-key\.pem: does not hold an unencrypted private key/,
+  ],
   'the key of another certificate': [
     { ...GOOD, 'ca-key.pem': ROOT.key },
     /ca-key\.pem: is not the key .* ca-cert\.pem/,
@@ -100,7 +103,7 @@ const REFUSED: Readonly<Record<string, readonly [Files, RegExp]>> = {
   'a weak key': [((weak) => filesOf(weak, [], weak))(makeCa({ name: 'weak', key: rsaKey(1024) })), /has 1024 bits/],
   'a chain with a gap': [filesOf(CA, [CA], ROOT), /root-cert\.pem: the chain is broken.*signing/],
   'a chain to another root': [filesOf(CA, [MIDDLE], makeCa({ name: 'root' })), /the chain is broken.*middle/],
-  'an expired root': [filesOf(expiredRoot, [], expiredRoot), /root-cert\.pem: .*old root has expired on 2026-05-31/],
+  'an expired root': [filesOf(expiredRoot, [], expiredRoot), /root-cert\.pem: .*old root expired on 2026-05-31/],
   'a certificate of the future': [filesOf(notYet, [], ROOT), /ca-cert\.pem: .*early is not valid before 2026-06-02/],
   'a certificate that is no CA': [
     filesOf(makeCa({ name: 'leaf', issuer: ROOT, authority: false }), [], ROOT),

@@ -111,7 +111,7 @@ class Pool implements SigningPool {
         return;
       }
       const waiting = `${this.#waitingCount()} certificate requests are waiting`;
-      const message = `${waiting}, among them the share of this identity; try again later`;
+      const message = `${waiting} and this identity has used its share of the queue; try again later`;
       reject(new CtlError('resource_exhausted', message));
     });
   }

@@ -152,7 +152,7 @@ class SecretStore implements AuthorityStore {
   #watch(onChange: () => void): () => Promise<void> {
     const { client, namespace, log } = this.#options;
     const what = `${this.#location.resource}: cannot be watched, so changes are not followed`;
-    const failures = createFailureLog(log, what, `${this.#location.resource}: is watched again`);
+    const failures = createFailureLog(log, what, `${this.#location.resource}: can be watched again`);
     const type = { ...SECRETS, metadataOnly: true };
     const { connection } = client;
     const watched = { connection, type, namespace, name: CA_SECRET };

@@ -85,7 +85,7 @@ describe('a certificate of a signer of the cluster', () => {
     assert.equal(approval?.path, `${PATH}/meshd-1/approval`);
     const { kind, status } = JSON.parse(approval.body) as { kind: string; status: { conditions: object[] } };
     assert.deepEqual([kind, status.conditions.length], ['CertificateSigningRequest', 1]);
-    assert.deepEqual(waiting, ['CertificateSigningRequest meshd-1 waits for the signer example.com/serving']);
+    assert.deepEqual(waiting, ['CertificateSigningRequest meshd-1 is waiting for signer example.com/serving']);
   });
 
   test('waits for the approval of somebody else without the permission to approve', async () => {
@@ -111,7 +111,7 @@ describe('a certificate of a signer of the cluster', () => {
         request.method === 'PUT' && puts() === 1 ? server.fail(stream, 409, 'Conflict') : intercept(request, stream);
       await issue();
       assert.equal(puts(), approvals);
-      assert.deepEqual(waiting, ['CertificateSigningRequest meshd-1 waits for the signer example.com/serving']);
+      assert.deepEqual(waiting, ['CertificateSigningRequest meshd-1 is waiting for signer example.com/serving']);
     }
   });
 

@@ -126,7 +126,7 @@ class Signer implements ClusterSigner {
         const failure = toCtlError(error);
         if (failure.code === 'permission_denied') {
           this.#wait(
-            `CertificateSigningRequest ${name} of the signer ${signerName} waits for approval (kubectl ` +
+            `CertificateSigningRequest ${name} for signer ${signerName} is waiting for approval (kubectl ` +
               `certificate approve ${name}): ${failure.oneLine()}`,
           );
           return;
@@ -137,7 +137,7 @@ class Signer implements ClusterSigner {
         request = await this.#read(name);
       }
     }
-    this.#wait(`CertificateSigningRequest ${name} waits for the signer ${signerName}`);
+    this.#wait(`CertificateSigningRequest ${name} is waiting for signer ${signerName}`);
   }
 
   async #approval(request: SigningRequest): Promise<SigningRequest> {
@@ -177,7 +177,7 @@ class Signer implements ClusterSigner {
         );
       }
       await sleep(clock, backoff(looks, FIRST_PAUSE_MS, MAX_PAUSE_MS, random), signal);
-      if (signal.aborted) throw new CtlError('unavailable', 'this program ends', locationOf(name));
+      if (signal.aborted) throw new CtlError('unavailable', 'this program is shutting down', locationOf(name));
     }
   }
 

@@ -82,7 +82,9 @@ describe('the JWKS resolver', () => {
     await want(TWO, ONE);
     await want(TWO, ONE);
     assert.deepEqual([[...known.keys()], asked], [[ONE], [ONE]]);
-    assert.deepEqual(events.slice(1), [`policies name 2 key sets, at most 1 are fetched; for example, ${TWO} is not`]);
+    assert.deepEqual(events.slice(1), [
+      `policies name 2 key sets, but at most 1 are fetched; ${TWO}, for example, is not fetched`,
+    ]);
     await want(TWO);
     assert.deepEqual([...known.keys()], [TWO]);
     close();

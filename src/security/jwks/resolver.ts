@@ -125,8 +125,8 @@ export function createKeySetResolver(options: KeySetResolverOptions): KeySetReso
       if (fresh.length < missing.length && !tooMany) {
         const example = shownReference(missing[fresh.length] ?? '');
         const message =
-          `policies name ${references.size} key sets, at most ${maxFollowed} are fetched; ` +
-          `for example, ${example} is not`;
+          `policies name ${references.size} key sets, but at most ${maxFollowed} are fetched; ` +
+          `${example}, for example, is not fetched`;
         options.onProblem(new CtlError('resource_exhausted', message), false);
       }
       tooMany = fresh.length < missing.length;

@@ -92,6 +92,6 @@ export function usableKeys(document: unknown): string {
   const text = JSON.stringify({ keys: usable });
   if (text.length > MAX_LENGTH) throw new CtlError('unavailable', `returned more than ${MAX_LENGTH} bytes of keys`);
   if (usable.length > 0) return text;
-  const wanted = 'expected public keys of type RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519';
+  const wanted = 'expected public keys of type RSA (2048 bits or more), EC (P-256, P-384, P-521), Ed25519';
   throw new CtlError('unavailable', `returned a key set without a usable key; ${wanted}`);
 }

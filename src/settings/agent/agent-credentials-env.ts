@@ -38,7 +38,8 @@ export const agentCredentialsEnv = {
     type: 'string',
     default: '',
     meaning:
-      'URL of the token exchange (RFC 8693) of --stsPort and PLUGINS; when empty that of the cloud of CLOUD_METADATA.',
+      'Token exchange endpoint (RFC 8693) that --stsPort and PLUGINS use; when empty, the endpoint of the cloud in ' +
+      'CLOUD_METADATA.',
   },
   TOKEN_EXCHANGE_CLIENT_FILE: {
     setting: 'tokenExchangeClientFile',

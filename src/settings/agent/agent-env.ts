@@ -160,7 +160,7 @@ export const agentEnv = {
     setting: 'appProbers',
     type: 'string',
     default: '',
-    meaning: 'Health probes of the application that the agent makes for the orchestrator, JSON by path.',
+    meaning: 'Health probes of the application that the agent makes for Kubernetes, JSON by path.',
   },
   MESH_METRICS_ANNOTATIONS: {
     setting: 'metricsAnnotations',

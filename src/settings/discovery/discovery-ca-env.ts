@@ -54,9 +54,9 @@ export const discoveryCaEnv = {
     type: 'string',
     default: './var/lib/mesh/state',
     meaning:
-      'Directory that keeps the last good version of each policy, so that one with a mistake stays in force over a ' +
-      'restart, and, without a cluster, the machines that have registered themselves. One instance of the program ' +
-      'per directory.',
+      'Directory that keeps the last good version of each policy, so that after a restart it still applies where the ' +
+      'current version is invalid, and, without a cluster, the machines that have registered themselves. One ' +
+      'instance of the program per directory.',
   },
   ROOT_CA_DIR: {
     setting: 'rootCaDir',

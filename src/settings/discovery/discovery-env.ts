@@ -105,7 +105,9 @@ export const discoveryEnv = {
     default: -1,
     min: -1,
     unit: 'threads',
-    meaning: 'Worker threads that generate configuration; -1 suits the machine, 0 generates on the main thread.',
+    meaning:
+      'Worker threads that generate configuration; -1 chooses the number for the machine, 0 generates on the main ' +
+      'thread.',
   },
   CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING: {
     setting: 'enableConfigDistributionTracking',
@@ -174,7 +176,7 @@ export const discoveryEnv = {
     default: false,
     meaning:
       'Use endpoint slices instead of endpoints as endpoint source; the two are mutually exclusive; requires the ' +
-      "orchestrator's endpoint-slice controller.",
+      'endpoint-slice controller of Kubernetes.',
   },
   CTL_SCOPE_GATEWAY_TO_NAMESPACE: {
     setting: 'scopeGatewayToNamespace',
@@ -187,8 +189,8 @@ export const discoveryEnv = {
     type: 'boolean',
     default: false,
     meaning:
-      'Gateways get the clusters only of services to which virtual services of their Gateway resources route, or to ' +
-      'which they pass connections through, instead of all services that their namespace sees.',
+      'Limits the clusters of a gateway to the services that virtual services of its Gateway resources route to, or ' +
+      'that it passes connections through to; otherwise it gets those of all services visible in its namespace.',
   },
   CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE: {
     setting: 'virtualServiceDelegates',

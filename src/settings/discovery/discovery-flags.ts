@@ -53,7 +53,7 @@ export const discoveryIssueTokenFlags = {
   audience: {
     type: 'string',
     default: 'mesh-ca',
-    meaning: 'Audience of the token, AUDIENCE of the discovery service.',
+    meaning: 'Audience of the token, one that the discovery service accepts (its variable AUDIENCE).',
   },
   'issuer-dir': {
     type: 'string',
@@ -182,7 +182,7 @@ export const discoveryFlags = {
     type: 'string',
     default: '',
     meaning:
-      'Orchestrator configuration file used instead of in-cluster configuration. With --configDir, the mesh ' +
+      'Kubernetes client configuration file used instead of in-cluster configuration. With --configDir, the mesh ' +
       'resources come from the files, and services and workloads from the cluster.',
   },
   meshConfig: {
@@ -254,5 +254,5 @@ export const discoveryFlags = {
 function checkRegistries(names: readonly string[]): void {
   if (names.includes('ExtRegistry')) throw usageError('this version cannot read the ExtRegistry registry');
   if (names.length === 0) throw usageError('name one or more of Orchestrator, Mock');
-  if (new Set(names).size < names.length) throw usageError('expected each registry once');
+  if (new Set(names).size < names.length) throw usageError('a registry may be named only once');
 }

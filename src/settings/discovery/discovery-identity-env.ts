@@ -90,7 +90,8 @@ export const discoveryIdentityEnv = {
     default: 'meshd',
     meaning:
       "Provider of the discovery component's DNS certificate: meshd, its own CA; orchestrator/<signer name>, a " +
-      'signer of the cluster (CertificateSigningRequest API); or none, which leaves --tlsCertFile and --tlsKeyFile.',
+      'signer of the cluster (CertificateSigningRequest API); or none: only the files of --tlsCertFile and ' +
+      '--tlsKeyFile are used.',
   },
   CTL_JWT_PUB_KEY_REFRESH_INTERVAL: {
     setting: 'jwtPubKeyRefreshIntervalMs',

@@ -293,7 +293,7 @@ class DirectorySource implements Source {
     }
     if (!this.#settling.acceptsRoot(scan, this.#reader.fileCount)) {
       const reason = `config directory ${this.#root} was replaced by an empty directory`;
-      this.#health.bad(reason, 'its last content stays in force until a file is in it');
+      this.#health.bad(reason, 'the last content stays in force until the directory contains a file');
       return undefined;
     }
     return this.#noteUnreadable(scan) ? scan : undefined;

@@ -198,8 +198,8 @@ const REPLACEMENT = '\ufffd';
 const NOT_UTF8 = 'expected a name in UTF-8; the file is not read';
 
 function outsideMessage(directories: number): string {
-  const which = directories === 1 ? 'a directory' : `${directories} directories`;
-  return `leads out of the configuration directory: files in it are read, ${which} below it not`;
+  const which = directories === 1 ? 'directory' : `${directories} directories`;
+  return `leads out of the configuration directory: files directly in it are read, but not the ${which} below it`;
 }
 
 /** Whether `path` is `directory` or below it. */

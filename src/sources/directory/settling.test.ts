@@ -126,7 +126,7 @@ test('an empty directory in place of the one that was read deletes nothing until
   await mkdir(dir);
   await until('it is back, empty', () => warnings.length === 2);
   const reason = `config directory ${dir} was replaced by an empty directory`;
-  assert.equal(warnings[1], `${reason}; its last content stays in force until a file is in it`);
+  assert.equal(warnings[1], `${reason}; the last content stays in force until the directory contains a file`);
   assert.equal(state.size, 2);
   assert.partialDeepStrictEqual(source.health(), { ok: false, reason });
   await writeFile(join(dir, 'a.yaml'), service('a', 81));

@@ -81,7 +81,7 @@ export class FailureReport {
     for (const [reason, names] of byReason) {
       const shown = names.length > NAMED ? [...names.slice(0, NAMED), `${names.length - NAMED} more`] : names;
       const text = shown.join(', ');
-      if (reason === undefined) this.#log.info(`${text}: read again from the API server ${this.#server}`);
+      if (reason === undefined) this.#log.info(`${text}: can be read again from the API server ${this.#server}`);
       else this.#log.warn(`${text}: ${reason}`);
     }
     for (const [name, reason] of news) {

@@ -155,7 +155,7 @@ class KubernetesSource implements Source {
         const consequence = this.#isSynced ? 'what was read stays in force' : 'waiting until it can be reached';
         this.#reachable.bad(`the API server ${server} cannot be reached: ${reason}`, consequence);
       },
-      reached: () => this.#reachable.good(`the API server ${server} is reached again`),
+      reached: () => this.#reachable.good(`the API server ${server} can be reached again`),
     });
     this.#failures = new FailureReport(log, clock, server);
     this.#named = [

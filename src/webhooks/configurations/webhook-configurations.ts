@@ -138,9 +138,13 @@ export class WebhookConfigurations {
       onFailure: () => {
         if (isValidation) observer.loadFailed();
       },
-      failures: createFailureLog(log, `${title} cannot be read, so it is not kept current`, `${title} is read again`),
+      failures: createFailureLog(
+        log,
+        `${title} cannot be read, so it is not kept current`,
+        `${title} can be read again`,
+      ),
     });
-    const writes = createFailureLog(log, `${title} cannot be updated`, `${title} is updated again`);
+    const writes = createFailureLog(log, `${title} cannot be updated`, `${title} can be updated again`);
     return { title, informer, writes, state: undefined };
   }
 

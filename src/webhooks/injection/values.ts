@@ -11,7 +11,7 @@ import { AGENT_STATUS_PORT, ENVOY_PORTS } from './redirection.ts';
 /** Quantities by name of the resource. */
 const quantities = z.record(z.string(), z.union([z.string(), z.number()]));
 const resources = z.looseObject({ requests: quantities.optional(), limits: quantities.optional() });
-const seconds = (least: number) => z.int().min(least, `expected a whole number from ${least}`);
+const seconds = (least: number) => z.int().min(least, `expected a whole number of at least ${least}`);
 const port = z.int().min(0, 'expected a port').max(65_535, 'expected a port');
 /** YAML reads a tag such as 1.20 as a number, which loses the zero. */
 const tag = z.string('expected a string (put it in quotes)');

@@ -69,7 +69,7 @@ describe('parseNode', () => {
     );
     assert.match(
       fault(() => gateway({ numTrustedProxies: -1 })),
-      /expected a number from 0/,
+      /expected a number of at least 0/,
     );
   });
 
