@@ -11,8 +11,8 @@ const MAX_CONNECTIONS = 512;
 const MIN_CONNECTIONS = 8;
 
 /**
- * Fraction of the connections whose requests may be answered at a time. Of the others, one always waits for its client
- * and can be closed for a probe.
+ * Fraction of the connections whose requests may be handled at the same time. This leaves connections that only wait
+ * for their client, one of which can be closed to admit a probe.
  */
 const ANSWERED_FRACTION = 0.5;
 

@@ -6,8 +6,9 @@
  *
  * A list is reported when its last object has arrived. After a watch that broke, or that the server ended, the next one
  * resumes from the last resourceVersion. Everything is listed again only when the server no longer has that version
- * (410), does not have it yet (504), or is silent, as one whose etcd was restored from an older backup: to a watch from
- * a version of its future it sends nothing. What was listed before stays valid, whatever the server answers.
+ * (410), does not have it yet (504), or sends nothing: a server whose etcd was restored from an older backup is silent
+ * on a watch from a version that it has not reached yet. What was listed before stays valid, whatever the server
+ * returns.
  */
 import { backoff } from '../core/backoff.ts';
 import { type Clock, sleep } from '../core/clock.ts';
@@ -67,7 +68,7 @@ export interface ReflectorOptions {
   readonly random: () => number;
   /** How long the server is asked to keep a watch open, seconds, and up to twice that; default 300. */
   readonly watchSeconds?: number;
-  /** Called with the number of objects and bytes that were read; how long reading pauses then, ms. Default: never. */
+  /** Called with the number of objects and bytes read. Returns how long to pause reading, ms. Default: no pause. */
   readonly pause?: (objects: number, bytes: number) => number;
 }
 
@@ -75,11 +76,11 @@ export interface ReflectorOptions {
 const RETRY_BASE_MS = 500;
 const RETRY_MAX_MS = 30_000;
 const WATCH_SECONDS = 300;
-/** How much later than the time that was asked for a server may end a watch before the watch is ended here, ms. */
+/** Grace period after the requested timeout before the watch is ended on this side, ms. */
 const WATCH_GRACE_MS = 30_000;
 /**
- * Bookmarks come every minute; watches that bring no frame for this long are not served, ms. Some servers and proxies
- * pass bookmarks on less often, so this doubles with each list that it causes.
+ * Bookmarks come every minute; a watch without a frame for this long is taken as dead, ms. Some servers and proxies
+ * pass bookmarks on less often, so the limit doubles after each new list that it causes.
  */
 const SILENCE_MS = 150_000;
 const MAX_SILENCE_MS = 3_600_000;
@@ -102,7 +103,7 @@ const PAGE_OBJECTS = 500;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
 /** Pages can be empty, so a server could send them without end. */
 const MAX_PAGES = 10_000;
-/** Different warnings of one kind that are passed on, whatever a server sends. */
+/** Maximum number of distinct warnings passed on per kind. */
 const MAX_WARNINGS = 8;
 /** How often a list whose next page has expired is begun again at once. */
 const MAX_EXPIRED_PAGES = 3;
@@ -129,7 +130,7 @@ export class Reflector<T> {
   #listedAt = Number.NEGATIVE_INFINITY;
   /** Consecutive lists whose version expired at once. */
   #earlyExpiries = 0;
-  /** Events that could not be read since a watch that ended in good order. */
+  /** Events that could not be read since the last watch that ended normally. */
   #unreadable = 0;
   /** Consecutive failures, without those of a lost connection. */
   #failures = 0;
@@ -185,7 +186,7 @@ export class Reflector<T> {
     if (expired && verb === 'watch') {
       const isEarly = clock.now() - this.#listedAt < EARLY_EXPIRY_MS;
       this.#earlyExpiries = isEarly ? this.#earlyExpiries + 1 : 0;
-      // The server no longer has a version that is old. That is not a failure, and a list needs no pause.
+      // Only an old version has expired on the server. That is not a failure, and a list needs no pause.
       if (!isEarly && this.#failures === 1) return;
     }
     this.#isFailing = true;
@@ -238,7 +239,7 @@ export class Reflector<T> {
     this.#silentMs = frames > 0 || isSilent ? 0 : this.#silentMs + lasted;
     if (isSilent) {
       this.#version = undefined;
-      // Until the next one, so that a server that sends no more bookmarks is not listed again and again.
+      // Reset until the next bookmark, so that a server that sends no more of them is not listed again and again.
       this.#bookmarked = false;
       this.#silenceLimitMs = Math.min(this.#silenceLimitMs * 2, MAX_SILENCE_MS);
       return;
@@ -345,7 +346,7 @@ export class Reflector<T> {
     }
   }
 
-  /** The error that an answer is; what its body says is waited for a limited time. */
+  /** The error that a response stands for. Its body is awaited for a limited time. */
   async #error(response: ApiResponse): Promise<ApiError> {
     const timer = this.#options.clock.setTimer(ANSWER_TIMEOUT_MS, () => response.stream.destroy());
     try {

@@ -1,5 +1,6 @@
 /**
- * Parsers of values on the command line and in the environment. Each throws an `Error` of one line for an invalid text.
+ * Parsers of values on the command line and in the environment. Each throws an `Error` with a one-line message if the
+ * text is invalid.
  */
 import { messageOf } from '../core/errors.ts';
 import { formatDuration, parseDuration } from './duration.ts';
@@ -13,7 +14,7 @@ export function parseBoolean(text: string): boolean {
   throw usageError('not true or false');
 }
 
-/** Whether a text variable that enables a feature "when set" does so: every text does, except those for false. */
+/** Whether a variable that enables a feature when set counts as set: any text but an empty one or a form of false. */
 export function isEnabled(text: string): boolean {
   return !['', '0', 'f', 'F', 'false', 'FALSE', 'False'].includes(text.trim());
 }

@@ -25,7 +25,10 @@ export async function writeFiles(folder: string, files: readonly WorkloadFile[])
   }
 }
 
-/** An existing file may be readable by others, or a link to somewhere else: the new one takes its name when complete. */
+/**
+ * Writes a new file and renames it once complete, because an existing file may be readable by others or a link to
+ * elsewhere.
+ */
 async function replaceFile(path: string, text: string, mode: number): Promise<void> {
   const temporary = `${path}.${randomUUID()}`;
   try {

@@ -16,7 +16,7 @@ import { renewsAt } from './lifetime.ts';
 import type { MetadataServer } from './plan.ts';
 
 const PATH = '/computeMetadata/v1/instance/service-accounts/default/identity';
-/** Servers and proxies that are no metadata server do not send this header back. */
+/** Servers and proxies that are not metadata servers do not send this header back. */
 const FLAVOR = 'Google';
 const TIMEOUT_MS = 5_000;
 

@@ -1,5 +1,5 @@
 /**
- * Reads the answers of token endpoints. They are not trusted: a token that cannot be a header, a lifetime that is no
+ * Reads the answers of token endpoints. They are not trusted: a token that cannot be a header, an invalid
  * lifetime or an error with status 200 is a failure of the endpoint. No message repeats text of an answer, which may
  * contain a token; only the description of an OAuth error is kept, for the client that has sent the request.
  */
@@ -30,7 +30,10 @@ export function exchangedToken(answer: HttpAnswer, url: URL, now: number): Issue
   };
 }
 
-/** The token of `generateAccessToken`: `{accessToken, expireTime}` with a time of RFC 3339. Throws the same. */
+/**
+ * The token of `generateAccessToken`: `{accessToken, expireTime}` with a time of RFC 3339. Throws the same errors as
+ * `exchangedToken`.
+ */
 export function serviceAccountToken(answer: HttpAnswer, url: URL, now: number): IssuedToken {
   const body = readBody(answer, url);
   const expiresAt = typeof body.expireTime === 'string' ? Date.parse(body.expireTime) : Number.NaN;

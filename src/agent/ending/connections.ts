@@ -1,6 +1,6 @@
 /** Counts the connections of a proxy that is draining. */
 
-/** Names of gauges: Envoy's documentation, "Listener" statistics. Those of single threads are parts of the same sum. */
+/** Names of gauges: Envoy's documentation, "Listener" statistics. They already include the gauges of single threads. */
 const GAUGE = /^listener\.(.+)\.downstream_cx_active: (\d+)$/;
 const OF_A_THREAD = /\.(?:worker_\d+|main_thread)$/;
 

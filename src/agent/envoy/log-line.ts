@@ -38,8 +38,8 @@ function plainText(text: string): string {
 }
 
 /**
- * Logs a line of Envoy. When a stream ended with its credential and nothing was sent on it since the last time, which
- * is normal for an idle proxy, Envoy warns; that is logged at debug level.
+ * Logs a line of Envoy. Envoy warns when a stream is closed and nothing was sent to it since the previous stream was
+ * closed. If the reason is an expired credential, that is normal for an idle proxy, and is logged at debug level.
  */
 export function logEnvoyLine(log: Pick<Logger, EnvoyLogLine['level']>, { level, component, text }: EnvoyLogLine): void {
   const shown = text.includes(CREDENTIAL_ENDED) ? 'debug' : level;

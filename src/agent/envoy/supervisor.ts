@@ -83,7 +83,7 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
       if (refusal.reason !== undefined) return { kind: 'rejected', reason: refusal.reason };
       failures = deps.now() - startedAt >= STABLE_MS ? 1 : failures + 1;
       if (failures > MAX_FAILURES) return { kind: 'failed', failures, reason };
-      // With jitter: the Envoys of a host that died at one moment are not restarted at one moment.
+      // With jitter: Envoys of a host that died together are not all restarted at once.
       const wait = backoff(failures, FIRST_DELAY_MS, MAX_DELAY_MS, deps.random);
       deps.log.warn('Envoy has exited, restarting it', { reason, failures, inMs: Math.round(wait) });
       await deps.sleep(wait, retired.signal);
@@ -143,7 +143,7 @@ export function withoutEnvoy(): Supervisor {
     ended: ended.promise,
     pid: () => undefined,
     retire: () => undefined,
-    // An Envoy serves until then; so does the agent, for applications that end as well.
+    // Envoy would serve until this signal, so the agent does as well: applications are still shutting down.
     signal: () => ended.resolve({ kind: 'stopped' }),
   };
 }

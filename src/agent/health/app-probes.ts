@@ -1,5 +1,5 @@
 /**
- * Probes the application for the orchestrator: a proxy that requires mutual TLS would refuse its plain-text requests.
+ * Probes the application for the kubelet: a proxy that requires mutual TLS would refuse its plain-text requests.
  * MESH_ORCH_APP_PROBERS has the probes of the pod by path, as injection writes them:
  *
  *   {"/app-health/web/readyz": {"httpGet": {"path": "/ready", "port": 8080}, "timeoutSeconds": 2},

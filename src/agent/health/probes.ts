@@ -31,7 +31,7 @@ const HEALTH_PATH = '/grpc.health.v1.Health/Check';
 const MAX_HEALTH_ANSWER_BYTES = 1024;
 
 /**
- * The gRPC health check (https://github.com/grpc/grpc/blob/master/doc/health-checking.md), as the orchestrator makes
+ * The gRPC health check (https://github.com/grpc/grpc/blob/master/doc/health-checking.md), as the kubelet makes
  * it: plain text, a new connection for each check. Rejects when the service cannot be reached in time.
  */
 async function isServing({ host, port, service, timeoutMs }: GrpcProbe): Promise<boolean> {
@@ -67,9 +67,9 @@ export type AppProbe = HttpProbe | TcpProbe | GrpcProbe;
 
 /** The default of Kubernetes. */
 const DEFAULT_TIMEOUT_SECONDS = 1;
-/** A day: timers of Node end at once after more than 2^31 ms, and gRPC timeouts have eight digits. */
+/** A day: Node timers set to more than 2^31 ms fire at once, and gRPC timeouts have eight digits. */
 const MAX_TIMEOUT_SECONDS = 86_400;
-/** The same limit of redirects as the orchestrator's own prober. */
+/** The kubelet's limit of redirects. */
 const MAX_REDIRECTS = 10;
 
 function refused(why: string): CtlError {
@@ -77,7 +77,7 @@ function refused(why: string): CtlError {
 }
 
 /**
- * Reads a probe as Pods have them. Throws a CtlError that says what was expected.
+ * Reads a probe in the form that Pod specs use. Throws a CtlError that says what was expected.
  *
  * @param host the application's address, unless the probe names another one
  */
@@ -103,7 +103,7 @@ export function probeTimeoutMs({ timeoutSeconds: seconds = DEFAULT_TIMEOUT_SECON
 
 function target(spec: Fields, host: string): { host: string; port: number } {
   const port = typeof spec.port === 'string' ? Number(spec.port) : spec.port;
-  // The orchestrator resolves names of ports; injection has done that.
+  // The kubelet resolves names of ports; injection has done that.
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535)
     throw refused('port must be a number from 1 to 65535');
   const own = typeof spec.host === 'string' && spec.host !== '' ? spec.host : host;

@@ -9,7 +9,7 @@ export interface CaProtocol {
   signRequest(csr: string, lifetimeSeconds: number): Uint8Array;
   /** The chain of an answer, PEM, leaf first and root last. Throws CtlError. */
   chainOf(answer: Uint8Array): readonly string[];
-  /** Path of the method with all trusted roots; undefined without one: the root of the chain is trusted then. */
+  /** Path of the method with all trusted roots; undefined if there is none; then the root of the chain is trusted. */
   readonly rootsPath: string | undefined;
   /**
    * True for an authority outside the mesh: it knows callers by tokens alone, is sent no certificate and no metadata of

@@ -26,7 +26,7 @@ export interface HttpTarget {
   readonly host?: string;
   readonly port: number;
   readonly path: string;
-  /** HTTPS without verifying the certificate, as orchestrators' probes do. */
+  /** HTTPS without verifying the certificate, as the kubelet's probes do. */
   readonly unverifiedTls?: boolean;
 }
 

@@ -2,8 +2,8 @@
 import type { envoy, google } from '../../protobuf/index.ts';
 
 /**
- * As many nanoseconds as 63 bits count, in whole hours: Envoy rejects a longer duration. Longer ones in resources and
- * the mesh configuration are refused; a setting may still mean "without end".
+ * The longest duration that Envoy accepts: 2^63 ns, rounded down to whole hours. Longer ones in resources and the mesh
+ * configuration are refused; a setting may still mean "without end".
  */
 const MAX_MILLIS = 2_562_047 * 3_600_000;
 

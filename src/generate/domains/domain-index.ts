@@ -32,7 +32,7 @@ export interface IndexedHost {
   /** Name of its virtual host: `host:port`. */
   readonly name: string;
   readonly port: number;
-  /** As viewers without own services see them. */
+  /** As seen from every namespace but the service's own. */
   readonly domains: readonly string[];
 }
 
@@ -59,7 +59,7 @@ export function domainIndex(
 }
 
 /**
- * Smaller indexes are computed from nothing: there are many of them, such as those of services with a port of their
+ * Smaller indexes are computed from scratch: there are many of them, such as those of services with a port of their
  * own.
  */
 const LARGE = 64;
@@ -128,8 +128,8 @@ function inOrder(list: readonly IndexedHost[]): readonly IndexedHost[] {
 const NO_OWN: OwnHosts = { hosts: new Set(), domains: [] };
 
 /**
- * The viewer's own services in an index. Nothing is cached for viewers without any: proxies name their namespace
- * themselves.
+ * The viewer's own services in an index. Nothing is cached for viewers without any: proxies choose the namespace that
+ * they state, so the cache could grow without limit.
  */
 export function ownHosts(memos: Memos, index: DomainIndex, viewer: Viewer): OwnHosts {
   const known = memos.weak<DomainIndex, Map<string, OwnHosts>>('own hosts').get(index, () => new Map());

@@ -21,7 +21,7 @@ import type { FrameWriter } from './frame-writer.ts';
 import { Stream, type StreamHost } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
 
-/** Receive window of a stream and of a connection: as many bytes may wait in memory for a reader. */
+/** Receive window of a stream and of a connection, also the maximum number of bytes that wait for a reader. */
 export const RECEIVE_WINDOW_BYTES = 256 * 1024;
 
 export interface OpenStreamsOptions {

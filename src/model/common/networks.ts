@@ -36,7 +36,7 @@ function groupBytes(text: string): number[] | undefined {
   return bytes;
 }
 
-/** The same; an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) gives the bytes of the IPv4 address. */
+/** Like {@link addressBytes}, but an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) gives the IPv4 bytes. */
 export function canonicalBytes(address: string): readonly number[] | undefined {
   const bytes = addressBytes(address);
   if (bytes?.length !== 16) return bytes;
@@ -96,8 +96,8 @@ export function networkOfRegistry({ networks }: MeshNetworks, cluster: string | 
 export type NetworkFinder = (address: string, cluster: string | undefined) => string;
 
 /**
- * A network that names the cluster's registry has all of its addresses; else the longest CIDR range decides. The same
- * order as in Istio 1.7, whose registries do not look at ranges where a network names them.
+ * A network that names the cluster's registry has all of its addresses; else the longest CIDR range decides. This is
+ * the order of Istio 1.7, which ignores CIDR ranges for a registry that a network names.
  * @param clusterId of the program's own cluster
  */
 export function networkFinder(networks: MeshNetworks, clusterId: string): NetworkFinder {

@@ -47,7 +47,7 @@ export function statedNetworks({ network, labels }: ProxyNetwork): readonly stri
 }
 
 /**
- * The network in which a proxy has an address: the one that it states, else that of its label. Names that are no
+ * The network in which a proxy has an address: the one that it states, else that of its label. Names that are not a
  * network of the mesh are ignored: proxies may state one where the mesh has no networks. Else it is the network that
  * names the registry of the proxy's cluster, else that of the address in the program's own cluster.
  */

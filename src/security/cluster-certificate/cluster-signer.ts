@@ -49,7 +49,7 @@ export interface ClusterSignerOptions {
   readonly random: () => number;
   /** Epoch ms. */
   readonly now: () => number;
-  /** Something is waited for; called once for each reason in a row. */
+  /** Called when the signer has to wait; consecutive calls have different reasons. */
   readonly onWaiting: (reason: string) => void;
 }
 
@@ -58,7 +58,7 @@ export interface ClusterSigner extends Pick<Authority, 'serverCertificate' | 'on
   close(): void;
 }
 
-/** Failures that pass, or that an operator can mend while this program waits: a missing permission. */
+/** Failures that are transient, or that an operator can fix while this program waits, such as a missing permission. */
 const PASSING: ReadonlySet<string> = new Set([
   'unavailable',
   'deadline_exceeded',
@@ -76,7 +76,7 @@ class Signer implements ClusterSigner {
     this.#options = options;
   }
 
-  /** A signer of a cluster does not report changes: its certificates are renewed before they end. */
+  /** A signer of a cluster does not report changes: its certificates are renewed before they expire. */
   onChange(): () => void {
     return () => {};
   }

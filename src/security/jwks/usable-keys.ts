@@ -15,7 +15,7 @@ const MAX_KEYS = 100;
 
 /**
  * Keys with longer names are left out. A set is kept here, in every worker, and in each Envoy once for every port: 100
- * RSA keys have 45 kB.
+ * RSA keys take 45 kB.
  */
 const MAX_KID_LENGTH = 256;
 const MAX_LENGTH = 64 * 1024;

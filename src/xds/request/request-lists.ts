@@ -11,8 +11,8 @@ import type { KnownRun } from './message-assembly.ts';
 import { NameListCache } from './name-list-cache.ts';
 
 /**
- * Most resource names in one request: more than a mesh of 10,000 services with a few ports each needs. A request of
- * one-byte names at the default receive limit (4 MiB) would have 1.4 million.
+ * Maximum number of resource names in one request: more than a mesh of 10,000 services with a few ports each needs. A
+ * request of one-byte names at the default receive limit (4 MiB) would have 1.4 million.
  */
 export const MAX_NAMES_PER_REQUEST = 100_000;
 

@@ -1,13 +1,15 @@
 /**
- * Counts the memory of responses that have been written and have not left for their sockets, by caller. Most leave in
- * the same turn of the event loop. What is left belongs to clients that read slowly or not at all, which the server
- * disconnects only after a timeout. So a caller may not have more waiting than is free: a single one gets half of the
- * capacity, two get a third each, and another one still finds some (see src/core/fairness/fair-queue.ts). Its streams
- * are then served when something has left. A caller may always have one response waiting, however large.
+ * Counts the memory of responses that were written and not yet handed to their sockets, by caller. Most are handed over
+ * in the same turn of the event loop. The rest belongs to clients that read slowly or not at all, which the server
+ * disconnects only after a timeout. So the bytes that a caller has waiting may not exceed the free capacity: a single
+ * caller gets half of the capacity, two get a third each, and another one still finds some (see
+ * src/core/fairness/fair-queue.ts). At that limit its streams wait until bytes were sent. A caller may always have
+ * one response waiting, however large.
  *
- * When everything is used up, as while thousands of callers connect, all wait for what leaves: the callers that have
- * used least time are served first, and of one caller mostly the streams that were sent a part of their configuration.
- * If little leaves, clients that do not read have used it up: some callers without waiting responses are served anyway.
+ * When the capacity is used up, for example while thousands of callers connect, all callers wait until bytes are sent:
+ * those that have used least time are served first, and within a caller usually the streams that were sent a part of
+ * their configuration. If few bytes are sent, clients that do not read have used the capacity up: some callers without
+ * waiting responses are served anyway.
  */
 import { Lane } from '../../core/fairness/lane.ts';
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
@@ -27,16 +29,16 @@ const WRITE_BYTES = 512;
  */
 const RESPONSE_BYTES = 128 * 1024;
 
-/** Most streams that are continued in a turn of the event loop. */
+/** Maximum number of streams that are continued in a turn of the event loop. */
 const CONTINUED_PER_TURN = 64;
 
-/** While everything is used up, the time in which some has to leave, ms. */
+/** While the capacity is used up, how soon some bytes must be sent, ms. */
 const STALLED_MS = 50;
 
-/** The part of the capacity that has to leave in this time: a client that reads a little is slow as well. */
+/** The part of the capacity that must be sent in this time: a client that reads a little is slow as well. */
 const STALLED_SHARE = 1 / 16;
 
-/** Callers that are served when too little has left. */
+/** Callers that are served when too few bytes were sent. */
 const SERVED_ANYWAY = 16;
 
 interface Holders {
@@ -64,7 +66,7 @@ export class UnsentBytes {
   /** Callers with streams that wait. */
   readonly #waiting: TimeFairQueue<CallerBytes>;
   #total = 0;
-  /** Bytes that have left since the last look at whether some do. */
+  /** Bytes sent since the last check for progress. */
   #leftBytes = 0;
   #planned = false;
   #watched = false;
@@ -110,7 +112,7 @@ export class UnsentBytes {
   /**
    * A write begins.
    * @param copied bytes that are copied for this write alone, such as an encrypted slice
-   * @returns ends it, when its bytes have left or were given up
+   * @returns a function to call once its bytes were sent or discarded
    */
   add(of: CallerBytes, chunks: readonly Uint8Array[], copied: number): () => void {
     of.servedAnyway = false;
@@ -192,7 +194,7 @@ export class UnsentBytes {
     this.#waiting.retry();
     for (let count = 0; count < room && this.#isFree; count++) {
       const of = this.#waiting.next((each) => each.mayWrite);
-      // The others are continued when something has left.
+      // The others are continued when some bytes were sent.
       if (of === undefined) return;
       this.#serve(of);
     }
@@ -205,7 +207,7 @@ export class UnsentBytes {
     if (of.waits) this.#waiting.add(of.caller, of);
   }
 
-  /** Whether enough leaves while everything is used up. */
+  /** Checks that enough bytes are sent while the capacity is used up. */
   #watch(): void {
     if (this.#watched) return;
     this.#watched = true;
@@ -233,7 +235,7 @@ function later(ms: number, run: () => void): void {
   setTimeout(run, ms).unref();
 }
 
-/** The responses of one caller that have not left. */
+/** The responses of one caller that were not sent yet. */
 export class CallerBytes {
   readonly caller: string;
   readonly #all: UnsentBytes;
@@ -249,7 +251,7 @@ export class CallerBytes {
     this.caller = caller;
   }
 
-  /** False when a new response has to wait until others have left. */
+  /** False when a new response has to wait until others were sent. */
   get mayWrite(): boolean {
     return this.#all.admits(this);
   }

@@ -16,7 +16,7 @@ export interface Unavailable {
   readonly problem: string;
 }
 
-/** The provider of this name. Two of one name are none: which of them was meant is unknown. */
+/** The provider of this name. A name that two providers share cannot be used: it is unclear which one was meant. */
 export function providerNamed(mesh: MeshConfig, name: string): ExtensionProvider | Unavailable {
   const [provider, second] = mesh.extensionProviders.filter((each) => each.name === name);
   if (provider === undefined) return { problem: `the mesh configuration has no extension provider ${name}` };
