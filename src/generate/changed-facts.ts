@@ -246,7 +246,8 @@ function hashesBy(rule: MergedDestinationRule | undefined): boolean {
 function decidesForwarding(rule: MergedDestinationRule | undefined): boolean {
   return policiesOf(rule).some(({ loadBalancer, connectionPool, tunnel }) => {
     const { idleTimeout, maxConnectionDuration } = connectionPool?.tcp ?? {};
-    return [loadBalancer?.consistentHash, tunnel, idleTimeout, maxConnectionDuration].some((it) => it !== undefined);
+    const settings = [loadBalancer?.consistentHash, tunnel, idleTimeout, maxConnectionDuration];
+    return loadBalancer?.simple === 'PASSTHROUGH' || settings.some((it) => it !== undefined);
   });
 }
 

@@ -22,6 +22,8 @@ interface World extends TestMesh {
   readonly gateways: readonly MeshProxy[];
   readonly steady: KeyServer;
   readonly steadyToken: string;
+  /** Of an issuer that no policy names: accepted only while a policy for the tokens of all issuers is in force. */
+  readonly strangeToken: string;
   readonly key: IssuerKey;
 }
 
@@ -75,7 +77,9 @@ before(async () => {
       started.startProxy({ name: `gateway-${mode}`, type: 'router', mode, address: address(10 + index) }),
     ),
   );
-  world.set({ ...started, gateways, steady, key, steadyToken: await key.token('--iss', STEADY) });
+  const steadyToken = await key.token('--iss', STEADY);
+  const strangeToken = await key.token('--iss', 'strange@issuers.test');
+  world.set({ ...started, gateways, steady, key, steadyToken, strangeToken });
 });
 
 async function statusOf(proxy: MeshProxy, token?: string): Promise<number> {
@@ -120,6 +124,8 @@ afterEach(async () => {
     .get()
     .config.remove('policy')
     .catch(() => undefined);
+  // Else the next test's token may be accepted by this one's policy.
+  await eventuallyStatus(401, world.get().strangeToken);
 });
 
 test('a key server that is down at the start: its tokens are refused until it is up', async (t) => {
@@ -161,7 +167,6 @@ test('a key server that goes down later: its keys stay in force, and are followe
   const issuer = 'down@issuers.test';
   const [token, replacing] = await Promise.all([key.token('--iss', issuer), other.token('--iss', issuer)]);
   await config.apply('policy', policy('down', { issuer, jwksUri: `${server.url}/keys` }));
-  // Without the policy, every token is accepted.
   await eventuallyStatus(401, replacing);
   await eventuallyStatus(200, token);
   await server.down();

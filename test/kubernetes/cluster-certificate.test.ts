@@ -129,7 +129,8 @@ describe('the certificate of the secured address from a signer of the cluster', 
   test('waits for an approval where this program may not approve, and is not in use before', async () => {
     await allow([CREATE]);
     const discovery = await start({ waitReady: false });
-    const line = /certificate of the secured address: CertificateSigningRequest meshd-mesh-system-\S+ .*waits for appr/;
+    const line =
+      /certificate of the secured address: CertificateSigningRequest meshd-mesh-system-\S+.* is waiting for approval/;
     await eventually(() => assert.match(discovery.output(), line), { timeoutMs: 30_000 });
     assert.equal((await discovery.http('/ready')).status, 503);
     await eventually(() => assert.ok(pending()));

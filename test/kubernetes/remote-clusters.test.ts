@@ -96,13 +96,13 @@ const remoteSecret = (kubeconfig: string) => ({
   stringData: { east: kubeconfig },
 });
 
-/** Leads connections from this network namespace to an address to the port for redirected ones of an Envoy. */
+/** Leads connections to port 443 of an address to the port for redirected ones of an Envoy. */
 async function redirect(owner: Owner, address: string): Promise<void> {
   const run = (command: string, ...args: readonly string[]) => promisify(execFile)(command, args);
-  const rule = ['OUTPUT', '--destination', address, '--protocol', 'tcp', '--jump', 'REDIRECT', '--to-ports', '15001'];
-  // The namespace has no route to it otherwise.
-  await run('ip', 'address', 'add', `${address}/32`, 'dev', 'lo');
-  owner.after(async () => void (await run('ip', 'address', 'delete', `${address}/32`, 'dev', 'lo')));
+  const connections = ['--destination', address, '--protocol', 'tcp', '--dport', '443'];
+  const rule = ['OUTPUT', ...connections, '--jump', 'REDIRECT', '--to-ports', '15001'];
+  // The namespace has no route to it otherwise. Tests that run at the same time have API servers at other ports of it.
+  await run('ip', 'address', 'replace', `${address}/32`, 'dev', 'lo');
   await run('iptables', '--table', 'nat', '--append', ...rule);
   owner.after(async () => void (await run('iptables', '--table', 'nat', '--delete', ...rule)));
 }

@@ -12,6 +12,7 @@ import {
   type Snapshot,
 } from '../../model/index.ts';
 import type { LocalityLbSetting, MeshConfig, MeshNetworks, TrafficPolicy } from '../../resources/index.ts';
+import type { Placement } from '../types.ts';
 import { readsCluster } from './cluster-local.ts';
 import { comparedLabels } from './failover-priority.ts';
 import { localityMatches } from './locality.ts';
@@ -165,6 +166,22 @@ function settingsOf(rule: Rule): (LocalityLbSetting | undefined)[] {
       (policy) => policy?.loadBalancer?.localityLbSetting,
     ),
   );
+}
+
+/**
+ * The values of the labels that a rule, or the mesh, compares, as JSON, so that they are compared by value; '' where
+ * none is compared. The labels that only rules of other hosts compare make no difference.
+ */
+export function labelsRead(
+  { localityLbSetting }: MeshConfig,
+  rule: MergedDestinationRule | undefined,
+  labels: Placement['labels'],
+): string {
+  if (labels === undefined) return '';
+  const settings = [localityLbSetting, ...(rule === undefined ? [] : settingsOf(rule))];
+  const names = new Set(settings.flatMap(comparedLabels));
+  const read = Object.entries(labels).filter(([name]) => names.has(name));
+  return read.length === 0 ? '' : JSON.stringify(Object.fromEntries(read));
 }
 
 function distributes(setting: LocalityLbSetting | undefined): boolean {

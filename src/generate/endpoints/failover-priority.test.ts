@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Memos } from '../../core/memo.ts';
-import type { Endpoint } from '../../model/types/types.ts';
+import type { Endpoint, MergedDestinationRule as Rule } from '../../model/types/types.ts';
+import { defaultMeshConfig } from '../../resources/index.ts';
+import { labelsRead } from './classes.ts';
 import { comparedLabels, labelsForFailover, priorityLabels, rankOf } from './failover-priority.ts';
 
 const NETWORK = 'topology.mesh.io/network';
@@ -54,4 +56,14 @@ test('values that no endpoint has make one result', () => {
     JSON.stringify(priorityLabels(new Memos(), endpoints, { failoverPriority: ['v'] }, { v: `x${n}` })),
   );
   assert.equal(new Set(seen).size, 1);
+});
+
+test('labels that only the rules of other hosts compare make no difference', () => {
+  const rule = (...failoverPriority: string[]) =>
+    ({ subsets: [], trafficPolicy: { loadBalancer: { localityLbSetting: { failoverPriority } } } }) as unknown as Rule;
+  const mesh = defaultMeshConfig();
+  const labels = { app: 'web', pod: 'web-7' };
+  assert.equal(labelsRead(mesh, rule('app', 'zone=a'), labels), '{"app":"web"}');
+  assert.equal(labelsRead(mesh, rule(), labels), '');
+  assert.equal(labelsRead(mesh, undefined, labels), '');
 });

@@ -27,7 +27,14 @@ import {
 import { isPassedOn } from '../listener-plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import type { EndpointNames, GatewayView, GrpcClientView, OutboundView, Placement, View } from '../types.ts';
-import { isEnabled, localityClass, networkOfEndpoints, readsLocalityOf, readsPlacement } from './classes.ts';
+import {
+  isEnabled,
+  labelsRead,
+  localityClass,
+  networkOfEndpoints,
+  readsLocalityOf,
+  readsPlacement,
+} from './classes.ts';
 import { endpointsInCluster } from './cluster-local.ts';
 import { discoveryOf } from './discovery.ts';
 import { priorityLabels } from './failover-priority.ts';
@@ -201,7 +208,7 @@ export function endpointSources(
     endpoints: reachable,
     network: networkOfEndpoints(memos, networks, reachable, placement.network),
     locality: placement.locality !== '' && isRead ? placement.locality : '',
-    labels: placement.labels !== undefined && isRead ? JSON.stringify(placement.labels) : '',
+    labels: isRead ? labelsRead(mesh, rule, placement.labels) : '',
   };
 }
 

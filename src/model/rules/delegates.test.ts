@@ -157,6 +157,19 @@ describe('a delegation that cannot be followed is ignored alone and reported', (
     assert.equal(httpOf(over)?.length, 1);
     assert.match(linesOf(over)[0] ?? '', /with which it has too many routes; the route is ignored$/);
   });
+
+  test('a root whose routes name long delegates again and again: the work for it has a bound', () => {
+    const many = Array.from({ length: 5000 }, () => own);
+    const again = Array.from({ length: 40 }, () => ({ delegate: { name: 'part' } }));
+    const snapshot = meshOf([rootOf(again), routes('a/part', many)]);
+    assert.equal(httpOf(snapshot)?.length, 5000);
+    const [routesLeft, matchesLeft] = [
+      /has too many routes; the route is ign/,
+      /has too many matches; the route is ign/,
+    ];
+    const counted = [routesLeft, matchesLeft].map((each) => linesOf(snapshot).filter((line) => each.test(line)).length);
+    assert.deepEqual(counted, [19, 20]);
+  });
 });
 
 test('while delegation is off, neither is in force', () => {

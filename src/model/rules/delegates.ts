@@ -53,12 +53,18 @@ export function followDelegates(root: VirtualService, http: HttpRoutes, context:
   const problems: DelegateProblem[] = [];
   const routes: Route[] = [];
   let matches = 0;
+  const resolved = new Map<ResourceKey, ReturnType<DelegateContext['delegate']>>();
+  const delegate = (key: ResourceKey) => {
+    if (!resolved.has(key)) resolved.set(key, context.delegate(key));
+    return resolved.get(key);
+  };
+  const work: Work = { ...context, delegate, pairs: MAX_PAIRS };
   const hosts = root.content.hosts?.length ?? 0;
-  for (const [index, { delegate, ...route }] of http.entries()) {
-    const key = delegate && keyOfDelegate(delegate, root.meta.namespace);
+  for (const [index, { delegate: reference, ...route }] of http.entries()) {
+    const key = reference && keyOfDelegate(reference, root.meta.namespace);
     if (key !== undefined) named.add(key);
     const at = `${keyOf(root)}: http[${index}]${key === undefined ? '' : ` delegates to ${key}`}`;
-    const found = key === undefined ? { routes: [route], lost: [] } : followed(root, route, key, context);
+    const found = key === undefined ? { routes: [route], lost: [] } : followed(root, route, key, work);
     if (typeof found === 'string') {
       problems.push({ delegate: undefined, message: `${at}, ${found}; the route is ignored` });
       continue;
@@ -82,24 +88,32 @@ function keyOfDelegate({ name = '', namespace }: NonNullable<Route['delegate']>,
   return resourceKey('VirtualService', namespace || rootNamespace, name);
 }
 
+/** What is left of the work for one root. */
+interface Work extends DelegateContext {
+  /** Pairs of matches, of the root and of a delegate, that may still be compared. */
+  pairs: number;
+}
+
 /** The delegate's routes in place of the root's, or why there are none. */
 function followed(
   root: VirtualService,
   route: Route,
   key: ResourceKey,
-  context: DelegateContext,
+  work: Work,
 ): { readonly routes: readonly Route[]; readonly lost: readonly number[] } | string {
-  const delegate = context.delegate(key);
+  const delegate = work.delegate(key);
   // To others, a document that is not exported does not exist.
   const unknown = `which does not exist or is not exported to ${root.meta.namespace}`;
   if (delegate === undefined) return unknown;
   const { resource, http } = delegate;
   const { namespace } = resource.meta;
-  const exportTo = normaliseExportTo(resource.content.exportTo, context.mesh.defaultVirtualServiceExportTo, namespace);
+  const exportTo = normaliseExportTo(resource.content.exportTo, work.mesh.defaultVirtualServiceExportTo, namespace);
   if (!isVisible(exportTo, namespace, root.meta.namespace)) return unknown;
   if (!isDelegate(resource)) return 'which has hosts and is no delegate';
-  const parts = http.reduce((sum, { match }) => sum + (match?.length ?? 0), 0);
-  if ((route.match?.length ?? 0) * parts > MAX_PAIRS) return 'with which it has too many matches';
+  const parts = http.reduce((sum, { match }) => sum + Math.max(1, match?.length ?? 0), 0);
+  const pairs = Math.max(1, route.match?.length ?? 0) * parts;
+  if (pairs > work.pairs) return 'with which it has too many matches';
+  work.pairs -= pairs;
   const merged = http.map((part) => mergeRoute(route, part));
   return {
     routes: merged.filter((each) => each !== undefined),

@@ -1,9 +1,10 @@
 /**
  * The clusters of subsets that have no endpoints, for the rules of all namespaces. They are counted when metrics are
- * sampled; the names for a rule and a service are kept until either or the endpoints change.
+ * sampled; the names for a rule and a service are kept until either or the endpoints change. Rules for a host with a
+ * wildcard are not counted: one document would cause a name for each of its subsets at each service of the mesh.
  */
 import type { PMap } from '../../core/pmap.ts';
-import { hostMatches, isWildcardHost } from '../common/hosts.ts';
+import { isWildcardHost } from '../common/hosts.ts';
 import { emptyPorts } from '../endpoints/empty-ports.ts';
 import type { Endpoint, MergedDestinationRule, Service } from '../types/types.ts';
 import type { MeshState } from './mesh-state.ts';
@@ -22,8 +23,8 @@ export function countEmptySubsets(mesh: MeshState, endpoints: PMap<readonly Endp
   const found = new Set<string>();
   for (const groups of mesh.rules.values()) {
     for (const { host, all } of groups.values()) {
-      if (all.subsets.length === 0) continue;
-      for (const service of servicesOf(mesh, host)) {
+      if (all.subsets.length === 0 || isWildcardHost(host)) continue;
+      for (const service of mesh.servicesByHost.get(host) ?? []) {
         if (service.resolution !== 'eds') continue;
         const kept = memo.get(service, all, () => ({ last: undefined }));
         const current = endpoints.get(service.key) ?? NO_ENDPOINTS;
@@ -35,14 +36,6 @@ export function countEmptySubsets(mesh: MeshState, endpoints: PMap<readonly Endp
     }
   }
   return found.size;
-}
-
-function* servicesOf(mesh: MeshState, host: string): Iterable<Service> {
-  if (!isWildcardHost(host)) {
-    yield* mesh.servicesByHost.get(host) ?? [];
-    return;
-  }
-  for (const [name, services] of mesh.servicesByHost.entries()) if (hostMatches(host, name)) yield* services;
 }
 
 function emptyClusters(

@@ -88,6 +88,15 @@ function ordered(filters: readonly EnvoyFilter[]): readonly EnvoyFilter[] {
   );
 }
 
+/** Thousands of patches may ask for the same proxy's. */
+const metadata = new WeakMap<ProxyNode, ReadonlyMap<string, string>>();
+
+function statedBy(node: ProxyNode): ReadonlyMap<string, string> {
+  const known = metadata.get(node) ?? parseMetadata(node.metadata);
+  metadata.set(node, known);
+  return known;
+}
+
 function applies(patch: EnvoyConfigPatch, node: ProxyNode, part: EnvoyView['part']): boolean {
   if (unappliedPatch(patch) !== undefined) return false;
   const { context = 'ANY', proxy } = patch.match ?? {};
@@ -99,7 +108,7 @@ function applies(patch: EnvoyConfigPatch, node: ProxyNode, part: EnvoyView['part
   if (proxyVersion !== '' && (meshVersion === '' || !compileRegex(proxyVersion)(meshVersion))) return false;
   const wanted = Object.entries(metadata);
   if (wanted.length === 0) return true;
-  const stated = parseMetadata(node.metadata);
+  const stated = statedBy(node);
   return wanted.every(([key, value]) => stated.get(key) === value);
 }
 

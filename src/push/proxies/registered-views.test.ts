@@ -48,6 +48,8 @@ test('the registry accounts for what its workloads need, with one key for all fe
     { dns: 'envoy' },
     { addresses: ['10.0.0.1', '2001:db8::1'] },
     { network: 'unknown', clusterId: 'other' },
+    { options: { http10: true, idleTimeoutMs: 5 } },
+    { tracing: { sampling: 0.5 } },
   ];
   for (const feature of features) assert.deepEqual(keysOf({ ...WEB, ...feature }), plain, JSON.stringify(feature));
   const [outbound, inbound] = keysOf({ ...sidecar('10.0.0.3', 'shop'), labels: { app: 'job' } });

@@ -8,14 +8,15 @@ type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'initialize
 
 /**
  * Gives placements that begin now the clusters of a unit that could not be generated as another placement of the same
- * network has them. The priorities of endpoints may be those of another locality; without the clusters, routes to the
- * host would lead nowhere.
+ * network and cluster has them. The priorities of endpoints may be those of another locality; without the clusters,
+ * routes to the host would lead nowhere.
  */
 export function lendClusters(unit: Unit, placements: ReadonlyMap<PlacedClusters, Edits>): void {
   const lenders = [...placements.keys()].filter(({ initialized, clusters }) => initialized && clusters.has(unit));
   for (const [{ initialized, placement }, edits] of placements) {
     if (initialized || edits.has(unit)) continue;
-    const lender = lenders.find((each) => each.placement.network === placement.network);
+    const { network, cluster } = placement;
+    const lender = lenders.find((each) => each.placement.network === network && each.placement.cluster === cluster);
     const clusters = lender?.clusters.get(unit);
     if (clusters !== undefined) edits.set(unit, clusters);
   }

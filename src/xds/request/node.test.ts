@@ -59,6 +59,8 @@ describe('parseNode', () => {
     const topology = { forwardClientCertDetails: 'APPEND_FORWARD', numTrustedProxies: 2, proxyProtocol: {} };
     assert.deepEqual(gateway(topology).options, { gatewayTopology: topology });
     assert.equal(sidecar({ PROXY_CONFIG: { gatewayTopology: topology } }).options, undefined);
+    const unknown = { forwardClientCertDetails: 'EVERYTHING' };
+    assert.equal(sidecar({ PROXY_CONFIG: { gatewayTopology: unknown } }).options, undefined);
     assert.match(
       fault(() => gateway({ forwardClientCertDetails: 'EVERYTHING' })),
       /node\.metadata\.PROXY_CONFIG\.gatewayTopology: expected one of/,

@@ -7,7 +7,6 @@ import { isDnsLabel } from '../../core/dns-names.ts';
 import { type EnvoyRelease, isAtLeast } from '../../core/envoy-version.ts';
 import {
   DNS_AGENT_METADATA,
-  type GatewayTopology,
   GENERATOR_METADATA,
   GRPC_GENERATOR,
   metadataText,
@@ -54,7 +53,8 @@ interface RawNode {
   proxyConfig: boolean;
   /** Its `tracing`. */
   tracing: OwnTracing | undefined;
-  gatewayTopology: GatewayTopology | undefined;
+  /** Encoded: it is of no interest where the proxy is no gateway. */
+  gatewayTopology: Buffer | undefined;
 }
 
 /** Metadata keys with a string value that are read. Others are skipped. */
@@ -150,7 +150,7 @@ function readProxyConfig(value: WireReader, node: RawNode): void {
       if (entry.number !== 1) continue;
       const { key, value: setting } = structEntry(struct.inside(entry), 'node.metadata.PROXY_CONFIG');
       if (key === 'tracing' && setting !== undefined) node.tracing = readTracing(setting.rest());
-      if (key === 'gatewayTopology' && setting !== undefined) node.gatewayTopology = topologyOf(setting.rest());
+      if (key === 'gatewayTopology' && setting !== undefined) node.gatewayTopology = setting.rest();
     }
   }
 }
@@ -324,7 +324,8 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
   const istioAgent = isOfIstioAgent(raw) && text(SDS_CLUSTER_METADATA) === '';
   const declaresSds = text(SDS_CLUSTER_METADATA) === SDS_CLUSTER;
   const dns = type === 'sidecar' ? dnsOf(raw, isOfIstioAgent(raw)) : undefined;
-  const options = optionsOf(text, type === 'router' ? raw.gatewayTopology : undefined);
+  const topology = type === 'router' && raw.gatewayTopology !== undefined ? topologyOf(raw.gatewayTopology) : undefined;
+  const options = optionsOf(text, topology);
   return {
     id: raw.id,
     type,
