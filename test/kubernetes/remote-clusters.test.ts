@@ -96,10 +96,16 @@ const remoteSecret = (kubeconfig: string) => ({
   stringData: { east: kubeconfig },
 });
 
-/** Leads connections to port 443 of an address to the port for redirected ones of an Envoy. */
-async function redirect(owner: Owner, address: string): Promise<void> {
+/** Leads connections to an address, or to one port of it, to the port for redirected ones of an Envoy. */
+async function redirect(owner: Owner, address: string, port?: number): Promise<void> {
   const run = (command: string, ...args: readonly string[]) => promisify(execFile)(command, args);
-  const connections = ['--destination', address, '--protocol', 'tcp', '--dport', '443'];
+  const connections = [
+    '--destination',
+    address,
+    '--protocol',
+    'tcp',
+    ...(port === undefined ? [] : ['--dport', `${port}`]),
+  ];
   const rule = ['OUTPUT', ...connections, '--jump', 'REDIRECT', '--to-ports', '15001'];
   // The namespace has no route to it otherwise. Tests that run at the same time have API servers at other ports of it.
   await run('ip', 'address', 'replace', `${address}/32`, 'dev', 'lo');
@@ -221,7 +227,7 @@ describe('a mesh of two clusters', { skip }, () => {
     const kubernetes = await far.api.request({ path: '/api/v1/namespaces/default/services/kubernetes' });
     const { spec } = kubernetes.json() as { spec: { clusterIP: string } };
     // Only one proxy of this network takes redirected connections: that of the other cluster.
-    await redirect(owner, spec.clusterIP);
+    await redirect(owner, spec.clusterIP, 443);
     const servername = 'kubernetes.default.svc.cluster.local';
     const isOf = async ({ ca }: Kubernetes, host: string) => {
       const socket = connect({ host, port: 443, ca, servername, checkServerIdentity: () => undefined });
