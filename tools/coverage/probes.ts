@@ -55,7 +55,7 @@ function outcomeOfGolden(parts: GoldenParts): Outcome {
   return { configuration: JSON.stringify(outputs), reports: JSON.stringify(reportsOf(parts)) };
 }
 
-/** What the authors of valid documents are told. */
+/** Messages to the authors of valid documents. */
 function reportsOf({ documents, golden }: GoldenParts): readonly unknown[] {
   const mesh = parseMeshConfig(golden.mesh);
   const warnings = documents.map((document) => {

@@ -1,6 +1,6 @@
 /**
- * Part of the lint stage: every field of the schemas is shown by a test, or stands in a list with its reason. That the
- * table tells the truth is a test of its own, `test/field-coverage.test.ts`.
+ * Part of the lint stage: every field of the schemas is shown by a test, or is in a list with the reason why not.
+ * `test/field-coverage.test.ts` tests that the table is right.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -73,8 +73,8 @@ interface LocalityReads {
   readonly any: boolean;
   /** Regions, zones and subzones that rules name. */
   readonly named: readonly [regions: ReadonlySet<string>, zones: ReadonlySet<string>, subzones: ReadonlySet<string>];
-  /** Labels of proxies that rules compare, each once. */
-  readonly labels: readonly string[];
+  /** Labels of proxies that rules compare. */
+  readonly labels: ReadonlySet<string>;
   /** All of this as text, for comparison. */
   readonly text: string;
 }
@@ -92,8 +92,9 @@ function localityReads(snapshot: MeshSnapshot): LocalityReads {
       for (const { from = '' } of [...(each?.distribute ?? []), ...(each?.failover ?? [])])
         for (const [index, part] of from.split('/').entries()) named[index]?.add(part);
     }
-    const labels = any ? [...new Set([setting, ...contents.flatMap(settingsOf)].flatMap(comparedLabels))].sort() : [];
-    return { any, named, labels, text: JSON.stringify([any, labels, ...named.map((names) => [...names].sort())]) };
+    const labels = new Set(any ? [setting, ...contents.flatMap(settingsOf)].flatMap(comparedLabels) : []);
+    const text = JSON.stringify([any, ...[labels, ...named].map((names) => [...names].sort())]);
+    return { any, named, labels, text };
   });
 }
 
@@ -126,8 +127,8 @@ export function localityOfMesh(snapshot: MeshSnapshot, isKnown: (name: string) =
   return parts.join('/');
 }
 
-/** The labels of proxies that some rule of the mesh compares with those of endpoints, sorted. */
-export function comparedLabelsOfMesh(snapshot: MeshSnapshot): readonly string[] {
+/** The labels of proxies that some rule of the mesh compares with those of endpoints. */
+export function comparedLabelsOfMesh(snapshot: MeshSnapshot): ReadonlySet<string> {
   return localityReads(snapshot).labels;
 }
 

@@ -16,7 +16,7 @@ function endpoint(labels: Record<string, string>, locality = '', network = ''): 
 /** The ranks of the endpoints for a proxy. */
 function ranks(failoverPriority: string[], endpoints: readonly Endpoint[], proxy: Endpoint): number[] {
   const setting = { failoverPriority };
-  const labels = labelsForFailover(comparedLabels(setting), proxy);
+  const labels = labelsForFailover(new Set(comparedLabels(setting)), proxy);
   const priorities = priorityLabels(new Memos(), endpoints, setting, labels);
   return endpoints.map((each) => rankOf(priorities, each));
 }
@@ -56,6 +56,17 @@ test('values that no endpoint has make one result', () => {
     JSON.stringify(priorityLabels(new Memos(), endpoints, { failoverPriority: ['v'] }, { v: `x${n}` })),
   );
   assert.equal(new Set(seen).size, 1);
+});
+
+test('compared labels that a proxy does not have cost it nothing', () => {
+  const compared = new Set([...Array.from({ length: 10_000 }, (_, n) => `label-${n}`), 'v', 'app', REGION]);
+  const proxy = endpoint({ v: '1', app: 'web', pod: 'web-7' }, 'r1');
+  assert.equal(JSON.stringify(labelsForFailover(compared, proxy)), `{"app":"web","${REGION}":"r1","v":"1"}`);
+  assert.equal(labelsForFailover(compared, endpoint({ pod: 'web-7' })), undefined);
+});
+
+test('labels with names of object methods are labels like others', () => {
+  assert.deepEqual(ranks(['constructor'], [endpoint({}), endpoint({ constructor: 'x' })], endpoint({})), [0, 1]);
 });
 
 test('labels that only the rules of other hosts compare make no difference', () => {

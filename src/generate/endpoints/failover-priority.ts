@@ -38,9 +38,16 @@ export function comparedLabels(setting: LocalityLbSetting | undefined): readonly
   return (setting?.failoverPriority ?? []).filter((entry) => !entry.includes('='));
 }
 
-/** The values of these labels; undefined where no labels are compared. */
-export function labelsForFailover(names: readonly string[], proxy: Located): Labels | undefined {
-  return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, labelOf(proxy, name)]));
+/**
+ * Those of a proxy's labels that are compared, sorted by name; undefined where it has none of them. Thousands of
+ * compared labels therefore cost a proxy no more than the labels that it has.
+ */
+export function labelsForFailover(compared: ReadonlySet<string>, proxy: Located): Labels | undefined {
+  if (compared.size === 0) return undefined;
+  const own = new Set([...Object.keys(proxy.labels), ...LOCALITY_LABELS.keys(), NETWORK]).intersection(compared);
+  const values = [...own].sort().map((name) => [name, labelOf(proxy, name)] as const);
+  const present = values.filter(([, value]) => value !== '');
+  return present.length === 0 ? undefined : Object.fromEntries(present);
 }
 
 /**
@@ -58,7 +65,7 @@ export function priorityLabels(
     .get(endpoints, () => new Map());
   return failoverPriority.map((entry): PriorityLabel => {
     const [name = '', written] = entry.split('=', 2);
-    const value = written ?? proxy?.[name] ?? '';
+    const value = written ?? (proxy !== undefined && Object.hasOwn(proxy, name) ? (proxy[name] ?? '') : '');
     const values = known.get(name) ?? new Set(endpoints.map((endpoint) => labelOf(endpoint, name)));
     known.set(name, values);
     return [name, values.has(value) ? value : null];

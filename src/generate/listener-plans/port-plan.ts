@@ -11,7 +11,7 @@
  * A Sidecar's egress listener with a port of its own takes the port for its services alone.
  */
 import type { Memos } from '../../core/memo.ts';
-import { compareCreated, compareText, type Service } from '../../model/index.ts';
+import { compareText, type Service } from '../../model/index.ts';
 import {
   addressKey,
   hasFamilyOf,
@@ -22,7 +22,7 @@ import {
   serviceRouteName,
   wildcardBinds,
 } from '../common/index.ts';
-import { isHttp, isTls, type ProtocolKind, protocolKind } from '../filters/index.ts';
+import { isTls, type ProtocolKind, protocolKind } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import type { GenerationFinding } from '../types.ts';
 import { addressesOf, isUnspecified, socketPath } from './bind-addresses.ts';
@@ -38,6 +38,7 @@ import type {
   TcpTarget,
 } from './plan-types.ts';
 import { ownerOfRange } from './range-owner.ts';
+import { byPrecedence, servedAs } from './served-services.ts';
 
 export function makePlan(memos: Memos, listeners: readonly Egress[], input: PlanInput): OutboundPlan {
   const builders = new Map<number, PortBuilder>();
@@ -378,24 +379,4 @@ class PortBuilder {
   routes(): OutboundRoutePlan[] {
     return [...this.#drafts.values()].flatMap((draft) => draft.routes);
   }
-}
-
-/**
- * The port that serves a listener of number `port`: the one of that number, else the only one. An HTTP listener takes
- * ports without another declared protocol; behind a unix domain socket (0), the first of them.
- */
-function servedAs(service: Service, port: number, http: boolean): ServicePortEntry | undefined {
-  const usable = service.ports.filter(({ protocol }) =>
-    http ? isHttp(protocol) || protocol === 'Unsupported' : protocol !== 'UDP',
-  );
-  const found = usable.find((candidate) => candidate.port === port);
-  const only = usable.length === 1 || (http && port === 0) ? usable[0] : undefined;
-  const served = found ?? only;
-  return served === undefined ? undefined : { service, port: served };
-}
-
-/** The orchestrator's services first, then the oldest: existing services keep their addresses when others are added. */
-function byPrecedence(a: Service, b: Service): number {
-  if (a.registry !== b.registry) return a.registry === 'Orchestrator' ? -1 : 1;
-  return compareCreated(a.created, b.created) || compareText(a.hostname, b.hostname);
 }

@@ -2,11 +2,12 @@
  * Access logs and spans of a view's listeners: what the mesh configuration, Telemetry documents and the proxy's own
  * configuration say. One object for equal results, so that other results can be cached by it.
  */
+import type { Memos } from '../../../core/memo.ts';
 import type { OwnTracing } from '../../../core/tracing.ts';
 import type { envoy } from '../../../protobuf/index.ts';
 import type { TelemetrySpec } from '../../../resources/index.ts';
 import { scopeOfView } from '../../common/index.ts';
-import type { MeshReader } from '../../reads/index.ts';
+import { type MeshReader, noteAll, type Recorded, recorded } from '../../reads/index.ts';
 import type { Capabilities, EnvoyView } from '../../types.ts';
 import { CEL_LOG_FILTER, hasExtension, sharedCapabilities } from '../extensions.ts';
 import { accessLog, type LogPlan } from './access-log.ts';
@@ -30,21 +31,23 @@ interface TelemetryPlan {
   readonly tracing?: TracingPlan;
 }
 
-/** A mesh has a few results; proxies can ask for anything, though. */
+/** A mesh has a few results; proxies can ask for anything, though. The one that is unused for longest is evicted. */
 const MAX_SHARED = 256;
 
 export function telemetryOf(snapshot: MeshReader, view: EnvoyView): Telemetry {
-  const { memos } = snapshot;
-  const { plan } = planned(snapshot, view);
+  return planned(snapshot, view).telemetry;
+}
+
+function shared(memos: Memos, plan: TelemetryPlan, view: EnvoyView): Telemetry {
   const capabilities = sharedCapabilities(memos, view);
   const byText = memos.weak<Capabilities, Map<string, Telemetry>>('telemetry').get(capabilities, () => new Map());
   const text = JSON.stringify(plan);
-  const known = byText.get(text);
-  if (known !== undefined) return known;
-  const made = built(plan, capabilities);
-  if (byText.size >= MAX_SHARED) byText.clear();
-  byText.set(text, made);
-  return made;
+  const telemetry = byText.get(text) ?? built(plan, capabilities);
+  byText.delete(text);
+  byText.set(text, telemetry);
+  const [oldest] = byText.size > MAX_SHARED ? byText.keys() : [];
+  if (oldest !== undefined) byText.delete(oldest);
+  return telemetry;
 }
 
 function built({ logs, tracing }: TelemetryPlan, capabilities: Capabilities): Telemetry {
@@ -67,14 +70,25 @@ export function telemetryProblems(snapshot: MeshReader, view: EnvoyView): readon
 
 interface Planned {
   readonly plan: TelemetryPlan;
+  readonly telemetry: Telemetry;
   readonly problems: readonly string[];
 }
 
+/** The same for all units of a view. */
 function planned(snapshot: MeshReader, view: EnvoyView): Planned {
+  const { memos } = snapshot;
+  const memo = memos.pairs<MeshReader, EnvoyView, Recorded<Planned>>('telemetry of views');
+  const { value, facts } = memo.get(snapshot, view, () => recorded(() => plannedNow(snapshot, view)));
+  noteAll(facts);
+  return value;
+}
+
+function plannedNow(snapshot: MeshReader, view: EnvoyView): Planned {
   const problems: string[] = [];
   const logs = logPlans(snapshot, view, problems);
   const tracing = tracingPlan(snapshot, view, problems);
-  return { plan: { logs, ...(tracing !== undefined && { tracing }) }, problems };
+  const plan = { logs, ...(tracing !== undefined && { tracing }) };
+  return { plan, telemetry: shared(snapshot.memos, plan, view), problems };
 }
 
 function logPlans(snapshot: MeshReader, view: EnvoyView, problems: string[]): LogPlan[] {
