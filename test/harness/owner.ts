@@ -12,7 +12,24 @@ export interface Scope extends Owner {
   close(): Promise<void>;
 }
 
-export function createScope(): Scope {
+/**
+ * A hook that takes longer has failed, and the next one runs, ms. Without a limit the process of the test, with all that
+ * it has started, would stay until the limit for test files.
+ */
+const HOOK_MS = 60_000;
+
+async function withinLimit(hook: () => Promise<void> | void, limitMs: number): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const message = `did not end within ${limitMs / 1000} s: ${String(hook).slice(0, 200)}`;
+  const timer = setTimeout(() => reject(new Error(message)), limitMs);
+  try {
+    await Promise.race([hook(), promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+export function createScope(hookMs = HOOK_MS): Scope {
   const hooks: (() => Promise<void> | void)[] = [];
   return {
     after: (hook) => void hooks.push(hook),
@@ -20,7 +37,7 @@ export function createScope(): Scope {
       const failures: unknown[] = [];
       for (let hook = hooks.pop(); hook !== undefined; hook = hooks.pop()) {
         try {
-          await hook();
+          await withinLimit(hook, hookMs);
         } catch (error) {
           failures.push(error);
         }
