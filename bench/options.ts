@@ -44,7 +44,7 @@ export interface BenchOptions extends Size {
   readonly seconds: number;
   /** Part of the hostile load of the `neighbours` bench, 0 to 1. */
   readonly load: number;
-  /** Parts of names of its scenarios; empty: all. */
+  /** Parts of names of scenarios and sources; empty: all. */
   readonly only: readonly string[];
   /** Longest wait for anything that the proxies should receive. */
   readonly timeoutMs: number;
@@ -85,7 +85,10 @@ const ARGUMENTS = {
   others: { fallback: '10', meaning: '… or when processes other than the bench used more than so many % of all cores' },
   seconds: { fallback: '60', meaning: 'length of the churn bench' },
   load: { fallback: '100', meaning: 'hostile load of the neighbours bench, % of its full size' },
-  only: { fallback: '', meaning: 'scenarios of the neighbours bench whose names contain one of these, by commas' },
+  only: {
+    fallback: '',
+    meaning: 'neighbours, kubernetes: scenarios or sources whose names contain one of these, by commas',
+  },
   timeout: { fallback: '180', meaning: 'longest wait for one change to arrive, seconds' },
   server: { fallback: 'dist', meaning: 'dist (as built) or sources' },
   peer: { fallback: '', meaning: "a binary in place of ctl-discovery (bench kubernetes): Istio's pilot-discovery" },
