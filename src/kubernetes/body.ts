@@ -3,8 +3,7 @@
  * bytes that they have when they are decompressed.
  */
 import { type ClientHttp2Stream, constants } from 'node:http2';
-import type { Readable } from 'node:stream';
-import { finished } from 'node:stream';
+import { finished, type Readable, Writable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { CtlError } from '../core/errors.ts';
 import { ConnectionError } from './api-error.ts';
@@ -33,6 +32,9 @@ export function readBody(response: ApiResponse, maxBytes: number): Promise<Buffe
 /** Number of bytes that are decompressed at once. */
 const GUNZIP_CHUNK = 64 * 1024;
 
+/** Most compressed bytes that wait for the decompression of others. */
+const GATHERED_BYTES = 64 * 1024;
+
 /**
  * Calls `take` for each part of the body, and `ended` once: without an error where all of it was received. Returns the
  * stream of the parts, which can be paused; destroying the response's own stream ends it.
@@ -59,7 +61,22 @@ export function receive(
   onStreamEnd(response, (error) => {
     if (error !== undefined) content.destroy(error);
   });
-  return stream.pipe(content);
+  stream.pipe(gathered(content));
+  return content;
+}
+
+/**
+ * Writes the chunks that arrive while one is decompressed together. An API server flushes each object of a streaming
+ * list by itself: each write would be a task of the thread pool for some hundred bytes.
+ */
+function gathered(content: Writable): Writable {
+  return new Writable({
+    highWaterMark: GATHERED_BYTES,
+    write: (chunk: Buffer, _, done) => void content.write(chunk, done),
+    writev: (parts, done) => void content.write(Buffer.concat(parts.map(({ chunk }) => chunk as Buffer)), done),
+    final: (done) => void content.end(done),
+    // `finished` of the content reports its errors.
+  }).on('error', () => {});
 }
 
 /** Calls `ended` once: without an error where the server ended the stream in good order. */

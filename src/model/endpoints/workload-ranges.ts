@@ -46,17 +46,20 @@ export const NO_WORKLOAD_RANGES: WorkloadRanges = {
   ranges: [],
 };
 
+/** The bytes of an IP address. */
+type Bytes = readonly number[];
+
 /** A resource whose addresses changed. */
 interface Move {
-  readonly before: readonly string[];
-  readonly after: readonly string[];
+  readonly before: readonly Bytes[];
+  readonly after: readonly Bytes[];
 }
 
 /** The ranges after these resources changed. */
 export function nextWorkloadRanges(before: WorkloadRanges, changed: readonly ResourceChange[]): WorkloadRanges {
   const moves = changed.flatMap(({ key, before: was, after: is }): Move[] => {
-    const move = { before: workloadAddresses(key, was), after: workloadAddresses(key, is) };
-    return deepEqual(move.before, move.after) ? [] : [move];
+    const [before, after] = [workloadAddresses(key, was), workloadAddresses(key, is)];
+    return deepEqual(before, after) ? [] : [{ before: bytesOf(before), after: bytesOf(after) }];
   });
   if (moves.length === 0) return before;
   const families = before.families.map((family) => family.map((each) => counted(each, moves)));
@@ -97,18 +100,21 @@ export function nodeAddresses({ content }: Resource<'Node'>): readonly string[] 
   return (content.status?.addresses ?? []).map(({ address }) => address);
 }
 
-/** The ranges that contain some of the addresses. */
-function rangesOf(addresses: readonly string[], { bytes: size, prefixLength }: RangeCounts): Counts {
-  if (addresses.length === 0) return NO_COUNTS;
-  const ranges = new Map<string, number>();
-  for (const address of addresses) {
+function bytesOf(addresses: readonly string[]): readonly Bytes[] {
+  return addresses.flatMap((address) => {
     const bytes = canonicalBytes(address);
-    if (bytes?.length === size) ranges.set(rangeText(bytes, prefixLength), 1);
-  }
-  return ranges;
+    return bytes === undefined ? [] : [bytes];
+  });
 }
 
-function rangeText(bytes: readonly number[], length: number): string {
+/** The ranges that contain some of the addresses. */
+function rangesOf(addresses: readonly Bytes[], { bytes: size, prefixLength }: RangeCounts): Counts {
+  const ranges = new Map<string, number>();
+  for (const bytes of addresses) if (bytes.length === size) ranges.set(rangeText(bytes, prefixLength), 1);
+  return ranges.size === 0 ? NO_COUNTS : ranges;
+}
+
+function rangeText(bytes: Bytes, length: number): string {
   const masked = bytes.map((byte, index) => byte & (0xff00 >> Math.max(0, Math.min(8, length - index * 8))));
   if (masked.length === 4) return `${masked.join('.')}/${length}`;
   const groups: string[] = [];
