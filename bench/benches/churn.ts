@@ -20,7 +20,10 @@ export const churn: Bench = {
       await joinProxies(context, mesh);
       const before = await quiet(mesh);
       const pending = { endpoint: [] as Promise<number[]>[], service: [] as Promise<number[]>[] };
-      /** Milliseconds to each proxy. The next changes are made meanwhile. */
+      /**
+       * Makes a change and measures the milliseconds until each proxy has it. Does not wait: other changes follow
+       * meanwhile.
+       */
       const begin = async (kind: keyof typeof pending, change: Change): Promise<void> => {
         const watch = nextWatch();
         await client.do({ op: 'watch', watch, predicates: change.expect });
@@ -28,7 +31,7 @@ export const churn: Bench = {
         const arrived = client
           .do({ op: 'arrived', watch, timeoutMs })
           .then((arrivals: Arrivals) => complete(arrivals, `the change of ${change.path}`).at.map((each) => each - at));
-        // The place that awaits all of them throws its failure.
+        // A failure is thrown where all of them are awaited.
         arrived.catch(() => {});
         pending[kind].push(arrived);
       };

@@ -1,4 +1,7 @@
-/** An EnvoyFilter for the whole mesh is edited: each view is generated once, and a proxy is sent what the patches change. */
+/**
+ * An EnvoyFilter for the whole mesh is edited: each view is generated once, and each proxy gets the resources that
+ * change.
+ */
 import { type Bench, joinProxies, measureChange, roundsOf, rowOf, verify, withMesh } from '../mesh.ts';
 import { sinceByLabel } from '../metrics.ts';
 import { mean } from '../results.ts';

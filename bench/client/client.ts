@@ -34,7 +34,7 @@ export class Client {
     return new Promise<Answers[C['op']]>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#pending.delete(call);
-        reject(new Error(`the proxies' process does not answer "${command.op}"`));
+        reject(new Error(`the proxies' process does not respond to "${command.op}"`));
       }, limit);
       this.#pending.set(call, { resolve: (answer) => resolve(answer as Answers[C['op']]), reject, timer });
       this.#child.send({ call, command });

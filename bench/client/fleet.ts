@@ -80,7 +80,7 @@ export class Fleet {
         this.#raw = new RawSink(command.bytes);
         return this.#raw.open(command.port, command.count);
       case 'rawArrived':
-        if (this.#raw === undefined) throw new Error('no raw connections');
+        if (this.#raw === undefined) throw new Error('no raw connections are open');
         return this.#raw.arrived(command.timeoutMs);
     }
   }

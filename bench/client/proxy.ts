@@ -1,10 +1,11 @@
 /**
  * One simulated proxy. Like an Envoy it subscribes to clusters and listeners and to the endpoints and routes that they
- * name, acknowledges everything, and reports what it has after a reconnect. Its state is references to shared sets.
+ * name, acknowledges everything, and reports what it has after a reconnect. Its state consists of references to shared
+ * sets.
  *
  * It subscribes to virtual hosts as Envoy 1.40 does over Delta: to all of them, in a request without names, when the
- * first route configuration with VHDS has arrived; after a reconnect in the same way, after the routes and with the
- * versions that it has.
+ * first route configuration with VHDS has arrived. After a reconnect it sends the same request after that for routes,
+ * with the versions that it has.
  */
 import type { SecureContext } from 'node:tls';
 import { encodeFields } from '../../src/protobuf/wire/index.ts';

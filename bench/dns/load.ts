@@ -9,7 +9,10 @@ const SOCKETS = 8;
 /** Responses that arrive later are lost, ms. */
 const PATIENCE_MS = 1000;
 const RATE_STEP_MS = 1;
-/** Queries sent at once: what this process missed while it did not run is not made up for, as no client would. */
+/**
+ * The maximum number of queries sent at once. Those missed while this process was not scheduled are skipped, as by any
+ * client.
+ */
 const MAX_BURST = 100;
 
 async function run({ port, names, seconds, rate, inFlight }: LoadCommand): Promise<LoadResult> {
@@ -41,7 +44,8 @@ async function run({ port, names, seconds, rate, inFlight }: LoadCommand): Promi
       socket.on('message', (bytes) => {
         const id = bytes.readUInt16BE(0);
         const at = sentAt[lane]?.[id] ?? 0;
-        // No error; an even name has an address, an odd one has none of IPv6.
+        // The code is NOERROR for every name: those with an even number have an address, the others have no IPv6
+        // address.
         if (at === 0 || (bytes.readUInt16BE(2) & 0xf) !== 0) wrong++;
         else times.push(performance.now() - at);
         const lanes = sentAt[lane];

@@ -1,4 +1,4 @@
-/** Clients that answer every response with a NACK which names no resource, so that the server has to search for it. */
+/** Clients that reject every response with a NACK that names no resource, so that the server has to search for it. */
 import { BodyIndex } from '../client/bodies.ts';
 import { BenchProxy } from '../client/proxy.ts';
 import { HOSTILE, HOSTILE_ADDRESS, type Scenario, sized } from './scenario.ts';

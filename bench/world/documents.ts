@@ -1,6 +1,6 @@
 /**
- * The generated mesh as YAML texts: equal numbers give equal bytes. Each function writes one resource; what
- * varies from round to round comes in as `version`.
+ * The generated mesh as YAML: equal numbers give equal bytes. Each function writes one resource; what varies from round
+ * to round comes in as `version`.
  */
 
 import type { Content } from '../options.ts';

@@ -23,10 +23,10 @@ const SOURCES = [
 /** Tables of documents, one document on each line. */
 const TABLES = ['test/golden-harness/random-mesh-*.ts'];
 
-/** A line that is one literal: a text of several lines, a regular expression, or a number. */
+/** A line that is one literal: a multi-line string, a regular expression, or a number. */
 const LITERAL = /^\s*(?:(?:const \w+ = )?(['"`]).*\\n.*\1[,;]?|[\w :=]*\/.*\/[a-z]*[,;]?|\w+: 0x[0-9a-f]+n,)$/;
 
-/** The same in tests: also a document or message on one line. */
+/** In tests, a document or message on one line as well. */
 const LITERAL_OF_TEST = /^\s*(?:const \w+ = )?(['"`]).*\1[,;]?$/;
 
 function isTooWide(file: string, line: string): boolean {

@@ -23,7 +23,10 @@ function outcomeOf(child: ChildProcess): Promise<Outcome> {
   });
 }
 
-/** As `runTests`; without the right to make a namespace, in the network of the host. */
+/**
+ * Runs files as `runTests` does: in a network namespace, or in the network of the host without permission to create
+ * one.
+ */
 export async function runTestsInOwnNetwork(run: TestRun): Promise<Outcome> {
   if (!canOwnNetwork()) return await runTests(run);
   const { signal, ...request } = run;

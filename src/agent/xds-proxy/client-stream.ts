@@ -213,7 +213,7 @@ export class ClientStream {
       snapshot.asOf = Math.max(snapshot.asOf, this.#options.clock.now() - ALIVE_MS);
   }
 
-  /** The control plane serves the stream: it has answered, or has kept it open for long. */
+  /** The control plane serves the stream: it has responded, or has kept it open for a long time. */
   #confirm(): void {
     const { clock, log } = this.#options;
     this.#confirmed = true;

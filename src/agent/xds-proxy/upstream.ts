@@ -33,11 +33,11 @@ const BACKOFF_MAX_MS = 5_000;
 const BACKOFF_JITTER = 0.5;
 /** After a rotation, connections with the older certificate are replaced within this time, each at a random moment. */
 const CONNECTION_AGE_MS = 600_000;
-/** … and before this share of what was left of the older certificate's life has passed. */
+/** … and before this share of the older certificate's remaining lifetime has passed. */
 const EXPIRY_SHARE = 0.9;
 /**
- * A stream that lasts this long counts as accepted, also without a response: the proxy may have everything. Longer than
- * a proxy waits for its first response.
+ * A stream that lasts this long counts as accepted even without a response: the proxy may be up to date. Longer than a
+ * proxy waits for its first response.
  */
 const STABLE_MS = 20_000;
 
@@ -66,7 +66,7 @@ export interface UpstreamLink {
 export interface UpstreamHandlers {
   /** Called when a new stream is open. */
   attached(link: UpstreamLink): void;
-  /** The control plane has kept the stream open for long: it serves it, with or without a response. */
+  /** The control plane has kept the stream open for {@link STABLE_MS}, with or without a response. */
   stable(): void;
   message(bytes: Buffer): void;
   drained(): void;
@@ -150,7 +150,7 @@ class SharedUpstream implements Upstream {
 }
 
 interface Outcome {
-  /** Whether the control plane has answered on it, or kept it open for long. */
+  /** Whether the control plane has responded on the stream, or kept it open for {@link STABLE_MS}. */
   readonly proved: boolean;
   readonly reason: string;
 }
@@ -206,7 +206,7 @@ class Stream implements UpstreamStream {
     }
   }
 
-  /** The authority may be gone as well as the control plane: the snapshot serves meanwhile. */
+  /** The certificate authority may be unreachable, too: proxies are served from the snapshot meanwhile. */
   async #waitForSecrets(secrets: SecretSource, signal: AbortSignal): Promise<void> {
     const late = this.#shared.options.clock.setTimer(SECRETS_TIMEOUT_MS, () => {
       this.#shared.log.failed('the workload has no certificate yet');

@@ -1,7 +1,7 @@
 /**
  * Names of secrets whose content is in files of the proxy's machine. Its agent reads the files and serves the secrets.
  * A missing or broken file then affects the connections that need it, not the whole listener, and a replaced file is
- * used without new configuration. Istio's agents know the same names.
+ * used without new configuration. Istio's agents support the same names.
  */
 
 const KEY_PAIR = 'file-cert:';
@@ -11,8 +11,8 @@ const SEPARATOR = '~';
 const MAX_NAME_LENGTH = 1000;
 
 /**
- * Stands for the authorities that the machine trusts, in place of a path. Their file differs between distributions, so
- * the agent finds it.
+ * In place of a path: the certificate authorities that the machine trusts. Their file differs between distributions, so
+ * the agent looks for it.
  */
 export const SYSTEM_AUTHORITIES = 'system';
 

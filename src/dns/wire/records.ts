@@ -1,13 +1,13 @@
 /**
- * Writes the records of names of the mesh. Own code, because these are the responses that every request of a workload
- * may wait for: `dns-packet` takes ten times as long for some addresses, and writes the name again for each of them, so
- * that an eighth of the addresses fits into a UDP message.
+ * Writes the records of names of the mesh. Every request of a workload may wait for these responses, so they are not
+ * written with `dns-packet`: it takes ten times as long for some addresses, and repeats the name in each record, so
+ * that a UDP message holds an eighth of the addresses.
  */
 import { CLASS_IN, HEADER_BYTES, TYPE } from './constants.ts';
 
 /**
- * How long clients may keep addresses, seconds: Istio's agents answer the same. A changed service is seen soon, and a
- * busy client asks rarely.
+ * How long clients may keep addresses, seconds, as in Istio's agents. A changed service is seen soon, and a busy client
+ * asks rarely.
  */
 export const TTL_SECONDS = 30;
 
@@ -52,7 +52,7 @@ export const cnameRecord = {
 export interface AddressRecords {
   readonly count: number;
   readonly bytes: number;
-  /** @param owner where the message has the name to which the addresses belong */
+  /** @param owner the offset in the message of the name to which the addresses belong */
   write(buffer: Buffer, at: number, owner: number): number;
 }
 

@@ -25,9 +25,9 @@ const OWN_CERTIFICATE = 'default';
 const ROOT_CERTIFICATES = 'ROOTCA';
 
 /**
- * ALPN protocols that clients of the mesh offer: `istio` means that TLS is the proxies' and not the application's; the
- * longer names mean HTTP inside. Servers choose none of them (the codec detects the protocol), only `h2` where it is
- * offered too.
+ * ALPN protocols that clients of the mesh offer: `istio` means that the TLS is between proxies and not from the
+ * application; the longer names mean HTTP inside. Servers choose none of them (the codec detects the protocol), only
+ * `h2` where it is offered too.
  *
  * `istio-peer-exchange` means TCP too, but a client that offers it must begin with a message about itself: it is
  * accepted from others and never offered.
@@ -40,7 +40,7 @@ export const MESH_ALPN = {
   tcp: ['istio'],
 } as const;
 
-/** Names by which a server recognizes HTTP inside, and those of all TLS of the mesh. */
+/** ALPN protocols by which a server recognizes HTTP inside TLS of the mesh, and any TLS of the mesh. */
 export const HTTP_INSIDE = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'] as const;
 export const MESH_TLS = ['istio', 'istio-peer-exchange', ...HTTP_INSIDE] as const;
 
@@ -67,8 +67,8 @@ export function anyWorkload(trustDomains: readonly string[]): SanMatcher[] {
 }
 
 /**
- * The workloads of `accounts` (`namespace/serviceAccount`) in any of the trust domains. Where the account is unknown,
- * any of its namespace. Names that no identity can have match nothing.
+ * The workloads of `accounts` (`namespace/serviceAccount`) in any of the trust domains. An empty `serviceAccount` means
+ * any account of the namespace. Names that no identity can have match nothing.
  */
 export function workloadsOf(accounts: readonly string[], trustDomains: readonly string[]): SanMatcher[] {
   return trustDomains.flatMap((domain) =>
@@ -91,9 +91,9 @@ export function exactName(name: string): SanMatcher {
 }
 
 /**
- * A secret that the agent serves. It has its own secrets in memory: nothing starts before it answers. It may have no
- * answer for others, and the listener starts without them after `waitMs`. The node is in each request, because the
- * agent of Istio 1.7 crashes without it (`sdsservice.go`, StreamSecrets).
+ * A secret that the agent serves. The agent has its own secrets in memory, and a listener waits for them without a
+ * limit. It may never respond with others: the listener starts without them after `waitMs`. The node is in each
+ * request, because the agent of Istio 1.7 crashes without it (`sdsservice.go`, StreamSecrets).
  */
 function agentSecret(name: string, waitMs = 0): SecretConfig {
   return {

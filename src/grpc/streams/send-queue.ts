@@ -84,7 +84,7 @@ export class SendQueue {
     return batch;
   }
 
-  /** Number of bytes that wait, counted up to `enough`. */
+  /** The number of queued bytes, counted up to `enough`. */
   #pending(enough: number): number {
     let sum = -this.#offset;
     let from = this.#chunk;

@@ -29,7 +29,7 @@ describe('engine: jobs', () => {
     assert.equal(generator.waiting.length, 1);
     generator.release('outbound');
     await turns();
-    // One job, one push: nothing was generated twice, nothing was half there.
+    // One job, one push: nothing was generated twice, and no push was incomplete.
     assert.equal(generator.waiting.length, 0);
     assert.equal(proxy.seen.length, 1);
     for (const name of ['one', 'two']) assert.ok(proxy.seen[0]?.cds.some(([cluster]) => cluster.includes(`|${name}.`)));
@@ -81,7 +81,7 @@ describe('engine: failures', () => {
     assert.equal(mesh.failures.length, 1);
     assert.deepEqual(content(proxy.session), before);
     broken = false;
-    // Nothing changes any more: the change is not lost all the same.
+    // The change is not lost, although no other change follows it.
     mesh.retry();
     await mesh.settled();
     const fresh = new Mesh(inline, [...SHOP, virtualService('shop', 'web', '3s')]).connect(sidecar('10.5.0.1', 'shop'));
@@ -91,7 +91,7 @@ describe('engine: failures', () => {
     assert.equal(mesh.recovered.length, 1);
   });
 
-  it('serves other views while one cannot be generated, and no change retries that one early', async () => {
+  it('serves other views while one cannot be generated, and changes do not retry that one early', async () => {
     const attempts: string[] = [];
     const mesh = new Mesh((snapshot) => {
       const inner = inline(snapshot);
@@ -126,7 +126,7 @@ describe('engine: failures', () => {
     assert.deepEqual(attempts, ['first', 'isolated']);
   });
 
-  it('retries a view sooner when configuration changed that it may have read', async () => {
+  it('retries a view sooner when configuration that it may have read changes', async () => {
     const mesh = new Mesh((snapshot) => {
       const generator = inline(snapshot);
       return {

@@ -88,7 +88,7 @@ export function keyIdentifier(keyBits: Buffer): Buffer {
   return hash('sha256', keyBits, 'buffer').subarray(0, ID_BYTES);
 }
 
-/** A name without parts, for certificates with a SAN. */
+/** An empty name, for certificates with a SAN. */
 export const EMPTY_NAME = sequence();
 
 /** Characters that an attribute of a name may have (RFC 5280 appendix A.1, ub-organization-name and ub-common-name). */

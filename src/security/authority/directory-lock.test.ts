@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { tempDir } from '../../../test/harness/files.ts';
 import { lockDirectory } from './directory-lock.ts';
 
-test('a lock has one holder, and a refusal names the directory and the process', async (t) => {
+test('a lock has one holder, and the error for others names the directory and the process', async (t) => {
   const directory = await tempDir(t);
   const lock = await lockDirectory(directory);
   await assert.rejects(
@@ -19,7 +19,7 @@ test('a lock has one holder, and a refusal names the directory and the process',
   await (await lockDirectory(directory)).release();
 });
 
-test('of many that try at once exactly one gets it', async (t) => {
+test('exactly one of several concurrent callers gets the lock', async (t) => {
   const directory = await tempDir(t);
   const tries = await Promise.allSettled(Array.from({ length: 8 }, () => lockDirectory(directory)));
   const held = tries.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
@@ -28,7 +28,7 @@ test('of many that try at once exactly one gets it', async (t) => {
   assert.deepEqual(await readdir(directory), []);
 });
 
-test('the lock of a program that was killed is free, also for many that try at once', async (t) => {
+test('exactly one of several concurrent callers gets the lock of a killed process', async (t) => {
   const directory = await tempDir(t);
   const module = JSON.stringify(new URL('./directory-lock.ts', import.meta.url).href);
   const program = `const { lockDirectory } = await import(${module});
@@ -47,7 +47,7 @@ test('the lock of a program that was killed is free, also for many that try at o
   await held[0]?.release();
 });
 
-test('a directory with a longer path than a socket may have can be locked', async (t) => {
+test('a directory whose path exceeds the maximum for sockets can be locked', async (t) => {
   const directory = join(await tempDir(t), 'd'.repeat(150));
   await mkdir(directory);
   const lock = await lockDirectory(directory);
@@ -55,7 +55,7 @@ test('a directory with a longer path than a socket may have can be locked', asyn
   await lock.release();
 });
 
-test('a file with the name of the lock that is no socket does not prevent locking', async (t) => {
+test('a regular file with the name of the lock does not prevent locking', async (t) => {
   const directory = await tempDir(t);
   await writeFile(join(directory, '.lock'), '');
   await (await lockDirectory(directory)).release();

@@ -19,7 +19,7 @@ export interface SigningMaterial {
 
 export interface RootSource {
   roots(): RootSet;
-  /** Reads the signing key from its store, for a worker without one. Changes in the store are put in force first. */
+  /** Reads the signing key from its store, for a worker without one. Changes in the store take effect first. */
   material(): Promise<SigningMaterial>;
   /** Resolves when all reads and writes have ended. */
   close(): Promise<void>;

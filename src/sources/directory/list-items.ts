@@ -55,7 +55,7 @@ function isList(raw: unknown): raw is { readonly kind: string; readonly items?: 
   return /list$/i.test(raw.kind) || resembles(raw.kind, 'List');
 }
 
-/** Lists of the core group have anything; those without items, or whose items are not a list, have another mistake. */
+/** Whether a list of `v1`, which may hold any kind, has its items in another field or in another form than a list. */
 function isBrokenList(raw: unknown): boolean {
   if (!isList(raw) || ('apiVersion' in raw && raw.apiVersion !== 'v1')) return false;
   return Object.keys(raw).some((field) => !ENVELOPE.has(field));
@@ -67,7 +67,7 @@ function readOne(raw: unknown, location: DocumentLocation, path: Path): ParsedRe
   const found: ParsedResource = isObject(raw)
     ? { problem: { id: `${origin.file}#${index}`, origin, field: 'items', message: 'required, expected a list' } }
     : parseResource(raw, origin, locate(path), { index, limits });
-  // Nothing in it is read, so that a policy in it must not count as absent.
+  // None of its items are read, and policies among them must not count as absent.
   const substitutes = salvaged(typeof raw === 'string' ? raw : text);
   return 'problem' in found && substitutes !== undefined ? { problem: { ...found.problem, substitutes } } : found;
 }

@@ -76,7 +76,10 @@ function reservedVariables({ proxyConfig }: PodOptions): readonly string[] {
   return names.map((name) => `${field}: proxyMetadata.${name}: no effect, because injection sets this variable`);
 }
 
-/** A Pod that has the proxy among its init containers wants it there. Beside an init container it needs another one. */
+/**
+ * Whether the proxy is an init container with `restartPolicy: Always`. It is if the Pod itself defines it as an init
+ * container, or if `wanted` and the Pod has another container, because a Pod needs at least one.
+ */
 function isNative({ spec: podSpec }: PodObject, wanted: boolean): boolean {
   const spec = recordOf(podSpec);
   if (recordsOf(spec.initContainers).some(({ name }) => name === PROXY_CONTAINER)) return true;
@@ -142,9 +145,9 @@ function rendered(template: InjectionTemplate, data: TemplateData): PodRecord {
 }
 
 /**
- * The Pod with its containers that override one of the templates in the list in which the templates have it: who
- * overrides fields of the sidecar need not know whether it is an init container.
- * @throws CtlError for an init container whose template is not one, and for two containers of such a name
+ * Moves containers of the Pod that override one of the templates to the list in which the templates have it. Users who
+ * override fields of the sidecar need not know whether it is an init container.
+ * @throws CtlError for an init container that the templates define as a container, and for two containers of one name
  */
 function inListsOf(overlay: PodRecord, pod: PodRecord): PodRecord {
   const names = (list: unknown) => new Set(recordsOf(list).map(({ name }) => textOf(name)));

@@ -50,12 +50,12 @@ for (const [annotation, value, warning] of NOT_MERGED)
     for (const [name, text] of Object.entries(annotations)) assert.equal(kept[name], text);
   });
 
-test('a probe of an unknown port causes a warning and stays', () => {
+test('a probe of an unknown port causes a warning and is not rewritten', () => {
   const containers = [{ name: 'app', image: 'app:1', readinessProbe: { tcpSocket: { port: 'sql' } } }];
   assert.match(String(warningsOf({}, { containers })), /readinessProbe\.tcpSocket\.port: no port of the container has/);
 });
 
-test('a probe of the agent itself stays', () => {
+test('a probe of the agent itself is not rewritten', () => {
   const readinessProbe = { httpGet: { path: '/app-health/app/readyz', port: 15020 } };
   const result = injector.inject(
     webPod({ spec: { containers: [{ name: 'app', image: 'app:1', readinessProbe }] } }),
@@ -68,7 +68,7 @@ test('a probe of the agent itself stays', () => {
   assert.doesNotMatch(JSON.stringify(result.pod), /MESH_ORCH_APP_PROBERS/);
 });
 
-test('scrape in any spelling of true and false is understood', () => {
+test('the scrape annotation accepts every spelling of true and false', () => {
   const variables = (scrape: string) => {
     const annotations = { 'prometheus.mesh.io/scrape': scrape, 'prometheus.mesh.io/port': '9090' };
     const result = injector.inject(webPod({ metadata: { name: 'web', annotations } }), 'shop');

@@ -3,7 +3,7 @@ import { ANNOTATIONS } from './annotations/annotations.ts';
 
 export interface RedirectionInput {
   readonly mode: 'REDIRECT' | 'TPROXY';
-  /** Each a list; `*` as the only entry is everything. */
+  /** The fields are lists; `*` as the only entry means everything. */
   readonly includeInboundPorts: readonly string[];
   readonly excludeInboundPorts: readonly string[];
   readonly includeOutboundPorts: readonly string[];
@@ -26,10 +26,10 @@ export const AGENT_STATUS_PORT = 15_020;
 /** Served by agent and Envoy, and called from outside of the mesh: metrics, readiness, probes. */
 export const PROXY_PORTS = ['15090', '15021', '15020'];
 
-/** Variables of captured DNS, which `mesh-iptables` and the agent have in common. */
+/** The variables for DNS capture, which both `mesh-iptables` and the agent read. */
 export const REDIRECTION_VARIABLES: ReadonlySet<string> = new Set(['DNS_ADDR', 'DNS_AGENT', 'MESH_META_DNS_CAPTURE']);
 
-/** Instead of rules: finds out whether those of a CNI plugin are there. */
+/** Check the rules of a CNI plugin instead of applying rules. */
 export const VALIDATION_FLAGS: readonly string[] = ['--run-validation', '--skip-rule-apply'];
 
 export function redirectionArguments(input: RedirectionInput): readonly string[] {
@@ -74,7 +74,7 @@ export function redirectionAnnotations(input: RedirectionInput): Readonly<Record
   return Object.fromEntries(written.map(([option, values]) => [ANNOTATIONS[option].name, values.join(',')]));
 }
 
-/** Annotations without effect because of others, one line each. */
+/** Warnings about annotations that have no effect because of others, one line each. */
 export function ineffectiveExclusions(input: RedirectionInput): readonly string[] {
   const lines: string[] = [];
   const { includeInboundPorts, excludeInboundPorts, includeOutboundRanges, excludeOutboundRanges } = input;

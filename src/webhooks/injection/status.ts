@@ -1,9 +1,9 @@
-/** The annotation by which an injected Pod is recognized, and which says what was added. */
+/** The annotation that marks an injected Pod, and lists what was added. */
 import { type PodRecord, recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
 
 export const STATUS_ANNOTATION = 'sidecar.mesh.io/status';
 
-/** Names of what the templates gave, with those that the Pod had itself. */
+/** Names of the objects in the templates, including those that the Pod itself defined. */
 export interface InjectionStatus {
   readonly revision: string;
   readonly templates: readonly string[];

@@ -14,7 +14,7 @@ type Value = envoy.type.matcher.v3.ValueMatcher.Input;
 const PRESENT: Value = { presentMatch: true };
 
 /**
- * `requestPrincipals`: the text `<issuer>/<subject>`. Both may contain slashes, and metadata has them separately: the
+ * `requestPrincipals`: the string `<issuer>/<subject>`. Both may contain slashes, and metadata has them separately: the
  * pattern is split at each slash. A token without subject has the principal `<issuer>/`.
  */
 export function requestPrincipal(value: string, reading: Reading): User {
@@ -48,14 +48,14 @@ export function requestPrincipal(value: string, reading: Reading): User {
   }
 }
 
-/** The text on both sides of each of its slashes. */
+/** For each slash, the parts before and after it. */
 function splits(text: string): (readonly [before: string, after: string])[] {
   return [...text.matchAll(/\//g)].map(({ index }) => [text.slice(0, index), text.slice(index + 1)] as const);
 }
 
 /**
- * Only tokens that a rule without issuer verified can have none, and only of a subject: a request without token has
- * neither.
+ * A token has no issuer only if a rule without an issuer verified it. Such a token matches only patterns with a
+ * subject: a request without a token has neither.
  */
 function issuerIs(issuer: string, mayHaveNone: boolean): User {
   if (issuer !== '') return claim(['iss'], textValue({ kind: 'exact', text: issuer }));

@@ -124,8 +124,8 @@ function rewritten(container: PodRecord, list: string, rewriting: Rewriting): Po
 }
 
 /**
- * Handlers of the life cycle are actions. The agent answers anyone, so it must not make them: any workload could end
- * another one.
+ * Lifecycle handlers are actions. The agent serves any caller, so it must not run them: any workload could end another
+ * one.
  */
 function warnOfHooks({ name, lifecycle }: PodRecord, list: string, warnings: string[]): void {
   for (const hook of ['postStart', 'preStop']) {
@@ -178,7 +178,7 @@ function proberOf(
   return { [kind]: withoutDefaults({ ...target, port }) };
 }
 
-/** Whether the API server has set its defaults, and removed what is null, makes no difference. */
+/** The same result before and after the API server has set defaults and removed fields that are null. */
 function withoutDefaults({ scheme: givenScheme, service: givenService, ...target }: PodRecord): PodRecord {
   const [scheme, service] = [givenScheme ?? undefined, givenService ?? undefined];
   return {

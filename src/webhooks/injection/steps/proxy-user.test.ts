@@ -79,7 +79,7 @@ test('the validation runs as the user of the proxy, before everything else', () 
   assert.deepEqual(injected(cni, first), first);
 });
 
-test('other arguments of a container of the Pod stay, and an application with that user is a warning', () => {
+test('other arguments of a container of the Pod are not changed, and an application with that user causes a warning', () => {
   const own = { name: 'mesh-init', image: 'auto', args: ['true', '-u', '7'] };
   const [injector] = injectors;
   assert.ok(injector !== undefined);

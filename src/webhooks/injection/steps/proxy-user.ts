@@ -1,7 +1,6 @@
 /**
- * Carries the user and group of the proxy into the redirection, which tells the proxy's own traffic apart by them: with
- * others than those, Envoy's connections would be redirected to Envoy again. The Pod's own container or a template can
- * set them.
+ * Passes the user and group of the proxy to the redirection, which identifies the proxy's own traffic by them: if they
+ * differed, Envoy's connections would be redirected to Envoy again. A container of the Pod or a template can set them.
  */
 import { CtlError } from '../../../core/errors.ts';
 import type { PodObject } from '../../types.ts';
@@ -41,8 +40,8 @@ export function isRedirected(pod: PodObject): boolean {
 }
 
 /**
- * The user and group by which rules recognize the sidecar. Root is none of them: it would exempt applications that run
- * as root. A proxy that runs as root is recognized by its group, and one with the group of root by its user.
+ * The user and group by which rules recognize the sidecar, never root: that would exempt applications that run as root.
+ * A proxy that runs as root is recognized by its group, and one with the group of root by its user.
  * @throws CtlError for a proxy that has both
  */
 export function proxyUserOf(pod: PodObject): ProxyUser {
@@ -76,7 +75,7 @@ function asRoot(pod: PodObject, warnings: string[]): PodObject {
   );
 }
 
-/** Arguments of the Pod's own, which are no redirection, stay. */
+/** Does not change arguments with which the Pod replaced the redirection command. */
 function withUser(args: unknown, { user, group }: ProxyUser): unknown {
   if (!Array.isArray(args) || args[0] !== REDIRECTION_COMMAND) return args;
   const values = new Map<unknown, string>([

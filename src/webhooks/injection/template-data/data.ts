@@ -11,7 +11,7 @@ import { concurrencyOf, proxyData } from './proxy-data.ts';
 import type { TemplateData } from './types.ts';
 import { workloadData } from './workload.ts';
 
-/** What the API server takes as the value of a label; names of networks may be longer. */
+/** The label values that the API server accepts; names of networks may be longer. */
 const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 export interface DataInput {
@@ -60,7 +60,7 @@ function simpleGrpcBootstrap(input: GrpcBootstrapInput): string {
     },
     server_listener_resource_name_template: `${listeners}%s`,
   };
-  // Kubernetes would replace `$(NAME)` in other texts, too: `$$` is a dollar sign.
+  // Kubernetes would replace `$(NAME)` in other strings, too: `$$` is a dollar sign.
   return JSON.stringify(bootstrap, (key, value: unknown) =>
     typeof value === 'string' && key !== 'id' ? value.replaceAll('$', '$$$$') : value,
   );

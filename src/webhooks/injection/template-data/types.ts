@@ -1,6 +1,6 @@
 /**
- * What templates can read (`{{ pod.metadata.labels["app"] }}`, `{{ proxy.logLevel }}`). Plain data: texts of users
- * among them never become part of the text of a template.
+ * What templates can read (`{{ pod.metadata.labels["app"] }}`, `{{ proxy.logLevel }}`). Plain data: strings from users
+ * never become part of the source of a template.
  */
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -82,15 +82,15 @@ export interface ProxyData {
     readonly failureThreshold: number;
   };
   readonly interceptionMode: 'REDIRECT' | 'TPROXY' | 'NONE';
-  /** Whether a container of the Pod sets the redirection up. */
+  /** Whether a container of the Pod sets up the redirection. */
   readonly redirects: boolean;
   /** Arguments of `mesh-iptables`. */
   readonly redirection: readonly string[];
-  /** Whether a container of the Pod checks the redirection by a CNI plugin. */
+  /** Whether a container of the Pod checks the redirection that a CNI plugin sets up. */
   readonly validates: boolean;
-  /** Arguments of `mesh-iptables` for that. */
+  /** Arguments of `mesh-iptables` for this check. */
   readonly validation: readonly string[];
-  /** What a CNI plugin has to know. */
+  /** The annotations that a CNI plugin reads. */
   readonly cniAnnotations: Readonly<Record<string, string>>;
   /** Whether containers of the application start only when the proxy is ready. */
   readonly holdApplication: boolean;
@@ -98,11 +98,11 @@ export interface ProxyData {
   readonly native: boolean;
   readonly rewriteProbes: boolean;
   readonly mergeMetrics: boolean;
-  /** ConfigMap with a piece of bootstrap; empty: none. */
+  /** ConfigMap with a partial bootstrap; empty: none. */
   readonly bootstrapOverride: string;
   readonly volumes: readonly Fields[];
   readonly volumeMounts: readonly Fields[];
-  /** Further environment of the agent, of `proxyMetadata`: name and value. */
+  /** More environment variables of the agent, from `proxyMetadata`. */
   readonly env: readonly Variable[];
   /** The variables that `mesh-iptables` reads. */
   readonly initEnv: readonly Variable[];
