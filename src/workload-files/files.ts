@@ -107,8 +107,8 @@ function readmeOf({ namespace, group, tokenEnds }: WorkloadFilesInput, hosts: st
   return `# A workload of WorkloadGroup ${namespace}/${group}
 
 These files make a machine a workload of the mesh. It needs Node.js 24, iptables, Envoy
-(\`/usr/local/bin/envoy\`) and the programs of meshd (\`/opt/meshd/dist\`); where they are elsewhere,
-change the units. Copy this folder to the machine, and there, as root:
+(\`/usr/local/bin/envoy\`) and the programs of meshd (\`/opt/meshd/dist\`). If they are in other
+folders, change the units. Copy this folder to the machine, and run these commands there, as root:
 
 \`\`\`sh
 id mesh-proxy || useradd --system --no-create-home mesh-proxy
@@ -120,11 +120,11 @@ ${append}systemctl daemon-reload
 systemctl enable --now ctl-agent
 \`\`\`
 
-- The token is a secret. It serves for the first certificate, until
+- The token is a secret. It authenticates the request for the first certificate, until
   ${new Date(tokenEnds).toISOString()}. After that, restarts use the certificate in
   \`${STATE_FOLDER}/certs\`. A machine that was off for more than a day needs a new token.
 - The application runs as any user but mesh-proxy. Its traffic goes through Envoy.
-- \`systemctl stop ctl-agent\` drains. The redirection stays, so that nothing bypasses the proxy;
-  \`ctl-agent mesh-clean-iptables\` ends it.
+- \`systemctl stop ctl-agent\` drains the proxy. Traffic is still redirected, so that nothing
+  bypasses the proxy; \`ctl-agent mesh-clean-iptables\` removes the redirection.
 `;
 }

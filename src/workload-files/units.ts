@@ -30,7 +30,7 @@ EnvironmentFile=${CONFIG_FOLDER}/cluster.env
 StateDirectory=ctl-agent
 StateDirectoryMode=0700
 WorkingDirectory=${STATE_FOLDER}
-# As root. A redirection that is there stays when this fails.
+# Runs as root. If it fails, existing rules are not removed.
 ExecStartPre=+${PROGRAM} mesh-iptables -b '*' -i '*'
 ExecStart=${PROGRAM} proxy sidecar --meshConfig ${CONFIG_FOLDER}/mesh.yaml
 # SIGTERM to the agent alone: it drains Envoy for TERMINATION_DRAIN_DURATION_SECONDS.
@@ -53,9 +53,9 @@ Description=Redirection of inbound connections to the proxy of the mesh
 DefaultDependencies=no
 Wants=network-pre.target
 Before=network-pre.target
-# After those that replace all rules.
+# After the units that replace all rules.
 After=local-fs.target nftables.service netfilter-persistent.service firewalld.service ufw.service
-# Again, it would take back what the agent has added.
+# A second run would remove the rules that the agent has added.
 RefuseManualStart=yes
 RefuseManualStop=yes
 

@@ -332,7 +332,7 @@ describe('a mesh of two clusters', { skip }, () => {
   test('a damaged kubeconfig is refused with one line, and what was read before stays in force', async () => {
     await near.api.apply([remoteSecret('{"clusters": "hidden-text"}')]);
     await logged(
-      /Secret mesh-system\/remote-east, key east: clusters: expected a list; what was in force before stays/,
+      /Secret mesh-system\/remote-east, key east: clusters: expected a list; the previous kubeconfig stays in use/,
     );
     assert.doesNotMatch(discovery.output(), /hidden-text/);
     const shown = (await discovery.http('/debug/configz')).body;

@@ -201,7 +201,7 @@ class FollowedSecrets implements GatewaySecrets {
     }
     const authorities = authorityBytes(content);
     if (authorities !== undefined) return authoritiesSecret(name, authorities.trusted, authorities.revoked);
-    throw new CtlError('invalid_argument', `${label} has no authorities for clients (ca.crt or cacert)`);
+    throw new CtlError('invalid_argument', `${label} has no CA certificates for clients (ca.crt or cacert)`);
   }
 
   #unwatchUnused(): void {

@@ -43,6 +43,6 @@ export async function readSystemAuthorities(
       if (!(error instanceof CtlError) || error.code !== 'not_found') throw error;
     }
   }
-  const message = `no certificate authorities of the system: expected ${VARIABLE} or one of ${FILES.join(', ')}`;
+  const message = `found no CA certificates of the system: expected ${VARIABLE} or one of ${FILES.join(', ')}`;
   throw new CtlError('not_found', message);
 }

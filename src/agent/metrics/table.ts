@@ -64,7 +64,7 @@ export const AGENT_METRICS = {
   xds_proxy_snapshot_responses_total: { type: 'Sum', meaning: 'XDS responses from the snapshot.' },
   xds_proxy_snapshot_age_seconds: {
     type: 'LastValue',
-    meaning: 'Seconds since the control plane has confirmed the snapshot; 0 while it is connected.',
+    meaning: 'Seconds since the control plane confirmed the snapshot; 0 while it is connected.',
   },
   xds_proxy_snapshot_write_failures_total: { type: 'Sum', meaning: 'Failed writes of the snapshot (XDS_SAVE).' },
   xds_upstream_connected: { type: 'LastValue', meaning: 'Whether the agent is connected to the control plane.' },

@@ -20,7 +20,7 @@ test('a kubeconfig of the own cluster under another ID is refused with one line,
   const { server: url } = same.access();
   const reason = (consequence: string) =>
     `Secret mesh-system/remote-east, key east: expected a kubeconfig of another cluster; ${url.origin} is the API ` +
-    `server of this one (it has the same Service default/kubernetes); ${consequence}`;
+    `server of this cluster (it has the same Service default/kubernetes); ${consequence}`;
   assert.deepEqual(lines.slice(1), [reason('the cluster is not read')]);
   assert.equal(changes.length, 0);
   assert.deepEqual(remotes.clients(), []);
@@ -30,7 +30,7 @@ test('a kubeconfig of the own cluster under another ID is refused with one line,
   await until('the corrected one is read', () => has('Service/shop/web/east'), lines);
   await until('its client is used', () => remotes.clients().length === 1);
   home.set(SECRETS, secret('remote-east', { east: same.kubeconfig('second') }));
-  await until('it is refused', () => lines.includes(reason('what was in force before stays')), lines);
+  await until('it is refused', () => lines.includes(reason('the previous kubeconfig stays in use')), lines);
   assert.match(
     JSON.stringify(sources.status()[0]?.health),
     /not in force yet: Secret mesh-system.remote-east, key east/,
@@ -48,5 +48,5 @@ test('without the right to read Services of the own cluster, other clusters are 
   home.set(SECRETS, secret('remote-east', { east: east.kubeconfig() }));
   await remotes.start();
   assert.ok(has('Service/default/kubernetes/east'));
-  assert.match(lines[0] ?? '', /^cannot read Service default.kubernetes: HTTP 403 .* would not be noticed$/);
+  assert.match(lines[0] ?? '', /^cannot read Service default.kubernetes: HTTP 403 .* would not be detected$/);
 });

@@ -126,7 +126,7 @@ test('new credentials replace the old ones without a gap, and those that do not 
   assert.equal(clientOf('east'), first);
   home.set(SECRETS, secret('remote-east', { east: '{' }));
   await until('the damaged one is refused', () =>
-    lines.some((line) => line.endsWith('what was in force before stays')),
+    lines.some((line) => line.endsWith('the previous kubeconfig stays in use')),
   );
   home.set(SECRETS, secret('remote-east', { east: east.kubeconfig('third') }));
   await until('the new credentials are in force', () => clientOf('east') !== first);

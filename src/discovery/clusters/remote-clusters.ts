@@ -237,7 +237,8 @@ export class RemoteClusters {
     const { log, connect, createSource, clock, onDelayed } = this.#options;
     const connection = connect(access);
     const replacedOne = inForce(before);
-    const replaced = replacedOne === undefined ? '' : ', which replaces what was in force once it has been read';
+    const replaced =
+      replacedOne === undefined ? '' : ', which replaces the previous kubeconfig once the cluster has been read';
     log.info(`cluster ${cluster}: reading ${connection.server} with ${name}${replaced}`);
     const kinds = new Set<Kind>();
     const required = replacedOne?.kinds ?? new Set();
@@ -247,7 +248,7 @@ export class RemoteClusters {
     const onOwn = (): string => {
       remote.isOwn = true;
       refused.resolve();
-      const same = `${connection.server} is the API server of this one (it has the same Service default/kubernetes)`;
+      const same = `${connection.server} is the API server of this cluster (it has the same Service default/kubernetes)`;
       const problem = `${name}: expected a kubeconfig of another cluster; ${same}; ${consequenceOf(replacedOne)}`;
       log.error(problem);
       return problem;
@@ -280,7 +281,7 @@ export class RemoteClusters {
     try {
       return await ownUid(connection, this.#abort.signal);
     } catch (error) {
-      const consequence = 'a Secret with a kubeconfig of this same cluster would not be noticed';
+      const consequence = 'a Secret with a kubeconfig of this same cluster would not be detected';
       if (!this.#closed) log.warn(`cannot read Service default/kubernetes: ${oneLineOf(error)}; ${consequence}`);
       return undefined;
     }
@@ -327,7 +328,7 @@ function inForce(remote: Remote | undefined): Remote | undefined {
 
 /** @param before what is in force; undefined: nothing */
 function consequenceOf(before: Remote | undefined): string {
-  return before === undefined ? 'the cluster is not read' : 'what was in force before stays';
+  return before === undefined ? 'the cluster is not read' : 'the previous kubeconfig stays in use';
 }
 
 /** A source that notes the kinds that it lists, and closes its connection when it is closed. */

@@ -118,23 +118,35 @@ describe('an unavailable credential gives a cluster without endpoints, never wea
     finding: RegExp,
   ])[] = [
     ['no Secret', { mode: 'MUTUAL' }, [], GATEWAY, /waits for a key pair in Secret edge\/c$/],
-    ['no authorities', { mode: 'MUTUAL' }, [secret('c', PAIR)], GATEWAY, /waits for authorities in Secret edge\/c$/],
-    ['another namespace has it', { mode: 'SIMPLE' }, [secret('c', ALL, 'default')], GATEWAY, /waits for authorities/],
     [
-      'another namespace is named',
+      'no authorities',
+      { mode: 'MUTUAL' },
+      [secret('c', PAIR)],
+      GATEWAY,
+      /waits for CA certificates in Secret edge\/c$/,
+    ],
+    [
+      'a Secret of another namespace',
+      { mode: 'SIMPLE' },
+      [secret('c', ALL, 'default')],
+      GATEWAY,
+      /waits for CA certificates/,
+    ],
+    [
+      'a name with another namespace',
       { mode: 'MUTUAL', credentialName: 'default/c' },
       [secret('c', ALL), secret('c', ALL, 'default')],
       GATEWAY,
       /"default\/c" is denied/,
     ],
     [
-      'nothing is proved',
+      'a proxy without an authenticated identity',
       { mode: 'MUTUAL' },
       [secret('c', ALL)],
       viewOf(),
-      /no Secrets for a proxy that has not proved/,
+      /is not authenticated as a gateway of namespace edge$/,
     ],
-    ['a sidecar', { mode: 'MUTUAL' }, [secret('c', ALL)], SIDECAR, /tls.credentialName is for gateways/],
+    ['a sidecar', { mode: 'MUTUAL' }, [secret('c', ALL)], SIDECAR, /tls.credentialName applies to gateways only/],
   ];
   for (const [behaviour, tls, secrets, view, finding] of rows) {
     test(behaviour, () => {

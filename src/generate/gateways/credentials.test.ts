@@ -190,18 +190,18 @@ describe('an unavailable certificate', () => {
         {},
         /Secret edge\/c has no key pair \(tls.crt and tls.key, or cert and key\)$/,
       ],
-      ['no authorities', [secret('c', PAIR)], { mode: 'MUTUAL' }, /Secret edge\/c has no authorities for clients/],
+      ['no authorities', [secret('c', PAIR)], { mode: 'MUTUAL' }, /Secret edge\/c has no CA certificates for clients/],
       [
         'no second Secret',
         [secret('c', PAIR)],
         { mode: 'MUTUAL', caCertCredentialName: 'd' },
-        /waits for the authorities of its clients, Secret edge\/d or/,
+        /waits for the CA certificates of its clients in Secret edge\/d or/,
       ],
       [
         'empty authorities apart',
         [secret('c', { ...PAIR, 'ca.crt': AUTHORITIES }), secret('c-cacert', {})],
         { mode: 'MUTUAL' },
-        /Secret edge\/c-cacert has no authorities/,
+        /Secret edge\/c-cacert has no CA certificates/,
       ],
     ];
   for (const [behaviour, secrets, tls, finding] of rows) {
@@ -220,13 +220,16 @@ describe('an unavailable certificate', () => {
     });
   }
 
-  test('is not sent to a proxy that has not proved to be the gateway', () => {
+  test('is not sent to a proxy that is not authenticated as the gateway', () => {
     const { secrets, chains, findings } = output(
       mesh(gateway(https('a', { credentialName: 'c' })), secret('c', PAIR)),
       viewOf(),
     );
     assert.deepEqual([secrets.size, chains.length], [0, 0]);
-    assert.match(findings.join(), /no Secrets for a proxy that has not proved .* to be a workload of namespace edge/);
+    assert.match(
+      findings.join(),
+      /Secrets are not sent, because the proxy is not authenticated as a workload of namespace edge/,
+    );
   });
 });
 

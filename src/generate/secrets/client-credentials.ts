@@ -8,7 +8,7 @@ import type { MergedDestinationRule } from '../../model/index.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../reads/index.ts';
 import type { GatewayView, Unit, View } from '../types.ts';
-import { parseCredentialName } from './credentials.ts';
+import { parseCredentialName, reservedName } from './credentials.ts';
 import { findAuthorities, findKeyPair, keyPairName } from './secrets.ts';
 
 /** The Secrets of a cluster's TLS settings. */
@@ -52,7 +52,7 @@ function credentialKey({ mode, credentialName, insecureSkipVerify }: ClientTlsSe
 
 function credentialOf(tls: ClientTlsSettings, snapshot: MeshReader, view: View): ClientCredential {
   if (view.part !== 'gateway')
-    return { ...NOTHING, missing: 'tls.credentialName is for gateways: give the certificates as files' };
+    return { ...NOTHING, missing: 'tls.credentialName applies to gateways only: specify the certificates as files' };
   const name = parseCredentialName(tls.credentialName ?? '', view.namespace);
   if (typeof name !== 'string') return { ...NOTHING, missing: name.refused };
   const verified = tls.insecureSkipVerify !== true;
@@ -74,13 +74,13 @@ function missingOf(
   view: GatewayView,
 ): string | undefined {
   if (!view.clientCredentials)
-    return `no Secrets for a proxy that has not proved to be a gateway of namespace ${view.namespace}`;
-  if (mutual && name.endsWith(AUTHORITIES_SUFFIX)) return `credential ${name} is denied: it names authorities`;
+    return `Secrets are not sent, because the proxy is not authenticated as a gateway of namespace ${view.namespace}`;
+  if (mutual && name.endsWith(AUTHORITIES_SUFFIX)) return reservedName(name);
   if (mutual && findKeyPair(name, snapshot, view.namespace)?.usable !== true) {
     return `waits for a key pair in Secret ${view.namespace}/${name}`;
   }
   if (verified && findAuthorities(name, snapshot, view.namespace)?.usable !== true) {
-    return `waits for authorities in Secret ${view.namespace}/${name}`;
+    return `waits for CA certificates in Secret ${view.namespace}/${name}`;
   }
   return undefined;
 }

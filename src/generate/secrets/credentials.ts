@@ -122,15 +122,18 @@ export function parseCredentialName(written: string, namespace: string): string 
 
 function unauthorised(gateway: string, view: GatewayView): string | undefined {
   if (view.credentialed.includes(gateway)) return undefined;
-  const proof = 'by a certificate or token of the service account that such a Pod or WorkloadEntry runs as';
   const workload = `a workload of namespace ${view.namespace} that the Gateway selects`;
-  return `no Secrets for a proxy that has not proved (${proof}) to be ${workload}`;
+  const expected = "expected a certificate or token of that Pod's or WorkloadEntry's service account";
+  return `Secrets are not sent, because the proxy is not authenticated as ${workload} (${expected})`;
 }
 
-/** The SDS name of such a key pair would be that of the authorities of another credential. */
 function misnamed({ name }: SecretName): string | undefined {
-  if (!name.endsWith(AUTHORITIES_SUFFIX)) return undefined;
-  return `credential ${name} is denied: names that end in ${AUTHORITIES_SUFFIX} are those of clients' authorities`;
+  return name.endsWith(AUTHORITIES_SUFFIX) ? reservedName(name) : undefined;
+}
+
+/** The SDS name of such a key pair would be that of the CA certificates of another credential. */
+export function reservedName(name: string): string {
+  return `credential ${name} is denied: names that end in ${AUTHORITIES_SUFFIX} are reserved for CA certificates`;
 }
 
 function keyPairProblem({ namespace, name }: SecretName, snapshot: MeshReader): string | undefined {
@@ -146,9 +149,9 @@ function authoritiesProblem(name: string, snapshot: MeshReader, view: GatewayVie
   if (found === undefined) return missingAuthorities(`${view.namespace}/${name}`);
   return found.usable
     ? undefined
-    : `Secret ${view.namespace}/${found.secret} has no authorities for clients (ca.crt or cacert)`;
+    : `Secret ${view.namespace}/${found.secret} has no CA certificates for clients (ca.crt or cacert)`;
 }
 
 function missingAuthorities(secret: string): string {
-  return `waits for the authorities of its clients, Secret ${secret} or ${secret}${AUTHORITIES_SUFFIX}`;
+  return `waits for the CA certificates of its clients in Secret ${secret} or ${secret}${AUTHORITIES_SUFFIX}`;
 }

@@ -58,7 +58,7 @@ export function decode({ name, typedConfig }: HttpFilter) {
   const { http, network } = envoy.extensions.filters;
   if (name === 'envoy.filters.http.rbac') return http.rbac.v3.RBAC.decode(bytes);
   if (name === 'envoy.filters.network.rbac') return network.rbac.v3.RBAC.decode(bytes);
-  throw new Error(`${name} is no RBAC filter`);
+  throw new Error(`${name} is not an RBAC filter`);
 }
 
 /** Whether some policy of the rules matches. */

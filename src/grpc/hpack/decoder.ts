@@ -86,7 +86,8 @@ export class HpackDecoder {
       this.#table.add(field);
       return field;
     }
-    if ((first & TABLE_SIZE) !== 0) throw new HpackError('the header table changes its size within a block');
+    if ((first & TABLE_SIZE) !== 0)
+      throw new HpackError('a dynamic table size update after the start of a header block');
     return this.#readLiteral(LITERAL_BITS);
   }
 

@@ -240,7 +240,7 @@ export class Incoming implements FrameSink {
     try {
       if (stream.remoteClosed)
         throw new Http2Error(ERROR.streamClosed, 'HEADERS after the end of the stream', stream.id);
-      if (!endStream) throw new Http2Error(ERROR.protocol, 'HEADERS in the middle of a stream', stream.id);
+      if (!endStream) throw new Http2Error(ERROR.protocol, 'trailers without END_STREAM', stream.id);
       checkTrailers(fields, stream.id);
     } catch (error) {
       if (!(error instanceof Http2Error)) throw error;

@@ -17,7 +17,7 @@ const NAMES = { cert: 'ca-cert.pem', key: 'ca-key.pem', chain: 'cert-chain.pem',
 /** The minimum for signing keys: the same as for the keys that are signed. */
 const MIN_RSA_BITS = 2048;
 
-/** The texts of the four files, and a fingerprint of them. */
+/** The content of the four files, and a fingerprint of it. */
 export interface PluggedText {
   readonly directory: string;
   readonly texts: Readonly<Record<keyof typeof NAMES, string>>;
@@ -160,7 +160,7 @@ function issued({ facts: below }: Found, { facts: above }: Found): boolean {
   return below.x509.checkIssued(above.x509) && below.x509.verify(above.x509.publicKey);
 }
 
-/** @param beneath the number of authorities between it and the signed certificates */
+/** @param beneath the number of CA certificates between it and the signed certificates */
 function checkAuthority(directory: string, { facts, file }: Found, beneath: number, now: number): void {
   const { x509, isAuthority, pathLength, notBefore, notAfter } = facts;
   const name = nameOf({ facts });
@@ -168,8 +168,8 @@ function checkAuthority(directory: string, { facts, file }: Found, beneath: numb
   if (now >= notAfter) throw problemIn(directory, file, `${name} expired on ${x509.validToDate.toISOString()}`);
   if (now < notBefore)
     throw problemIn(directory, file, `${name} is not valid before ${x509.validFromDate.toISOString()}`);
-  if (beneath > pathLength)
-    throw problemIn(directory, file, `${name} allows ${pathLength} authorities beneath it, and there are ${beneath}`);
+  const allowed = `${pathLength} CA certificates below it (path length constraint)`;
+  if (beneath > pathLength) throw problemIn(directory, file, `${name} allows ${allowed}, got ${beneath}`);
 }
 
 function nameOf({ facts }: Pick<Found, 'facts'>): string {

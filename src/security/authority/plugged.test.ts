@@ -115,7 +115,7 @@ const REFUSED: Readonly<Record<string, readonly [Files, RegExp]>> = {
   ],
   'a chain longer than its root allows': [
     filesOf(makeCa({ name: 'below', issuer: shallow }), [], shallow),
-    /root-cert\.pem: .*shallow root allows 0 authorities beneath it, and there are 1/,
+    /root-cert\.pem: .*shallow root allows 0 CA certificates below it \(path length constraint\), got 1/,
   ],
 };
 

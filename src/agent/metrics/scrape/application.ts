@@ -124,7 +124,7 @@ export class ApplicationMetrics {
   #bad(line: string): '' {
     this.#badInARow++;
     if (this.#badInARow === MAX_BAD_LINES) this.#ended = true;
-    return this.#leaveOut(`no metric: ${JSON.stringify(line.slice(0, SHOWN))}`);
+    return this.#leaveOut(`not a metric: ${JSON.stringify(line.slice(0, SHOWN))}`);
   }
 
   #leaveOut(what: string): '' {

@@ -192,7 +192,7 @@ describe('a scrape', () => {
     assert.doesNotMatch(text, /</);
     assert.deepEqual(warnings, [
       'metrics of the application are missing in scrapes: 1000 lines are left out, the first is line 1, ' +
-        'no metric: "<!doctype html>"',
+        'not a metric: "<!doctype html>"',
     ]);
     // Many applications announce their metrics so.
     const announced = await scraped(t, ENVOY, answering('app_a 1\n', { 'content-type': 'text/html' }));

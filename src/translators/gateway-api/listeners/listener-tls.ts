@@ -64,7 +64,7 @@ export function keyPairSecret(
   if (group !== '' || kind !== 'Secret') return invalid(`${kind} ${name}: expected a Secret of the core group`);
   // Its SDS name would be that of the authorities of another credential.
   if (name.endsWith(AUTHORITIES_SUFFIX)) {
-    return invalid(`Secret ${name}: names that end in ${AUTHORITIES_SUFFIX} are those of certificate authorities`);
+    return invalid(`Secret ${name}: names that end in ${AUTHORITIES_SUFFIX} are reserved for CA certificates`);
   }
   const target = reference.namespace ?? namespace;
   if (!isPermitted(documents, gatewayIn(namespace), '', 'Secret', { namespace: target, name })) {
