@@ -107,8 +107,8 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     name: isPeer ? 'peer' : 'ctl-discovery',
     command: isPeer ? options.program : process.execPath,
     args: isPeer ? ['discovery', ...flags] : [...profiling, options.program, 'discovery', ...flags],
-    // The push engine is measured. Making an authority's key at the start would add 0.1 to 2 CPU s at random.
-    // So there is no authority, and no TLS without files for it.
+    // The push engine is measured. Making a CA key at startup would add 0.1 to 2 CPU s at random. So there is no
+    // authority, and no TLS without files for it.
     env: {
       ENABLE_CA_SERVER: 'false',
       CTL_CERT_PROVIDER: 'none',

@@ -80,7 +80,7 @@ class Load {
 }
 
 /**
- * Changes a route each second. The server is not idle between the changes, so they are no rounds of their own.
+ * Changes a route each second. The server is not idle between the changes, so they are not separate rounds.
  * Milliseconds until each proxy had it, by change.
  */
 async function routes(context: BenchContext, mesh: Mesh, first: number): Promise<number[][]> {

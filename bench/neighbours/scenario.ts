@@ -31,7 +31,7 @@ export interface Scenario {
   readonly document?: TenantDocument;
 }
 
-/** What the process of hostile callers is told. */
+/** The parameters of the process of hostile callers. */
 export interface Assignment {
   readonly scenario: string;
   readonly target: Target;

@@ -10,7 +10,7 @@ test('an identity is read back from its URI', () => {
   assert.deepEqual(parseSpiffeUri(spiffeUri(REVIEWS)), REVIEWS);
 });
 
-test('a URI that is no workload identity is not read as one', () => {
+test('a URI that is not a workload identity is not read as one', () => {
   for (const uri of [
     '',
     'spiffe://cluster.local',

@@ -61,7 +61,7 @@ interface Program {
 /** The stations up to the first snapshot, and what is read beside them. */
 interface Mesh {
   readonly files: FollowedMeshFiles;
-  /** The mesh configuration at the start. */
+  /** The mesh configuration at startup. */
   readonly mesh: MeshConfig;
   readonly model: Model;
   readonly publisher: Publisher;

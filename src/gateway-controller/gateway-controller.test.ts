@@ -1,4 +1,6 @@
-/** The controller of the Gateway API with an API server that fails as told, and with others who change its objects. */
+/**
+ * The controller of the Gateway API with an API server that fails on request, and with other writers of its objects.
+ */
 import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
 import { test } from 'node:test';
@@ -80,7 +82,7 @@ test('an object whose status is refused is one log line, while others are writte
   assert.deepEqual(lines, [`the API server rejects the status of HTTPRoute/${NS}/bad: ${reason}`]);
 });
 
-test('a version that changed meanwhile is no failure: the status is written to the newest', async () => {
+test('a version that changed meanwhile is not a failure: the status is written to the newest', async () => {
   const { server, control } = await startServer();
   server.set(ROUTES, { metadata: { name: 'a', namespace: NS } });
   const other = { parents: [{ parentRef: { name: 'x' }, controllerName: 'example.com/other', conditions: [] }] };

@@ -134,7 +134,7 @@ export interface OutboundView extends PatchedView, TelemetryView {
   readonly virtualHosts: 'inline' | 'discovered';
   readonly endpointNames: EndpointNames;
   readonly capabilities: Capabilities;
-  /** The cluster whose addresses of services the proxy uses; absent where they are the same as in the own cluster. */
+  /** The cluster whose addresses of services the proxy uses; absent where they are the same as in the local cluster. */
   readonly cluster?: string;
   /** Set where the machine's DNS queries are answered with the names of the mesh. */
   readonly dns?: {

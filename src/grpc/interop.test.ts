@@ -70,7 +70,7 @@ test('grpc-js: messages of every size up to the limit, and one beyond', async (t
   assert.equal((await unary(client, ECHO, Buffer.from('a'))).toString(), 'a');
 });
 
-test('grpc-js: statuses with their texts', async (t) => {
+test('grpc-js: statuses with their messages', async (t) => {
   const client = grpcClient(t);
   const details = 'nothing like that: 100 % sure, größer';
   await assert.rejects(unary(client, FAIL, Buffer.from('a')), { code: status.NOT_FOUND, details });

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { portOf } from '../core/network/listen.ts';
 import { LISTENING_SOCKETS, listenTogether } from './listening.ts';
 
-/** Connects so many times, reports when all connections exist, and ends when it is told to. */
+/** Connects so many times, reports when all connections exist, and ends on request. */
 const CLIENTS = `
   const { connect } = require('node:net');
   const { parentPort, workerData: { port, count, done } } = require('node:worker_threads');

@@ -11,7 +11,7 @@ import { startRelay } from './testing/relay.ts';
 afterEach(closeAll);
 
 for (const away of [5, 20, 40]) {
-  test(`a server that is away for ${away} s costs one attempt a second for all watches, and is used at the next`, async () => {
+  test(`a server that is unavailable for ${away} s costs one attempt a second for all watches, and is used at the next`, async () => {
     const server = await scripted();
     const relay = await startRelay(server.port);
     cleanup.push(() => relay.close());

@@ -2,9 +2,9 @@
  * The way to one API server. All requests share one HTTP/2 connection; another is opened beside it only when the
  * server's limit of concurrent streams is reached, or when the server is about to close the first (GOAWAY).
  *
- * While the server is away, one connection is tried about once a second, for all requests together, so that a server
- * that is back is used within a second. A replica costs it one TLS handshake then, and one attempt to connect a second
- * before. Watches resume from their last versions and list nothing.
+ * While the server is unavailable, one connection is tried about once a second, for all requests together, so that a
+ * server that is back is used within a second. A replica costs it one TLS handshake then, and one attempt to connect a
+ * second before. Watches resume from their last versions and list nothing.
  */
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import { type Clock, sleep, type Timer } from '../core/clock.ts';
@@ -246,7 +246,9 @@ export class Connection {
     }
   }
 
-  /** While the server is away, the first of several attempts: one begins while those before have no answer yet. */
+  /**
+   * While the server is unavailable, the first of several attempts: one begins while those before have no answer yet.
+   */
   #firstSession(): Promise<Session> {
     const { access, clock } = this.#options;
     const outcome = Promise.withResolvers<Session>();

@@ -106,7 +106,7 @@ describe('a reflector of a scripted API server', () => {
       server.goneAs = goneAs;
       const { calls, names, lists } = await follow(server);
       await waitUntil(() => names() === 'a,b');
-      // Both while the watch is away.
+      // Both while there is no watch.
       server.intercept = ({ query }, stream) => !query.has('sendInitialEvents') && server.fail(stream, 503);
       server.endWatches();
       await waitUntil(() => calls.includes('watch failed'));
@@ -192,7 +192,7 @@ describe('a reflector of a scripted API server', () => {
     });
   }
 
-  test('keeps its objects while the server is away, and resumes where it was', async () => {
+  test('keeps its objects while the server is unavailable, and resumes where it was', async () => {
     const server = await scripted('a');
     const { calls, names } = await follow(server);
     await waitUntil(() => names() === 'a');
@@ -311,9 +311,9 @@ describe('a reflector of a scripted API server', () => {
 
   for (const [name, body] of Object.entries({
     'a list without items': { metadata: { resourceVersion: '900' } },
-    'an object that is no list': { kind: 'Gateway', metadata: { name: 'x', resourceVersion: '900' }, spec: {} },
+    'an object that is not a list': { kind: 'Gateway', metadata: { name: 'x', resourceVersion: '900' }, spec: {} },
   })) {
-    test(`keeps what it told when a page is answered by ${name}`, async () => {
+    test(`keeps what it reported when the response to a page is ${name}`, async () => {
       const server = await scripted('a');
       server.streamingLists = false;
       const { names, calls } = await follow(server);

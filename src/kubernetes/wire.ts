@@ -27,7 +27,7 @@ export function message(fields: Readonly<Record<number, FieldReader>>, lists: re
   return { fields: new Map(Object.entries(fields).map(([number, read]) => [Number(number), read])), lists };
 }
 
-/** @throws CtlError where the bytes are no such message */
+/** @throws CtlError where the bytes are not such a message */
 export function decodeMessage(table: MessageTable, bytes: Uint8Array): Target {
   const reader = protobuf.Reader.create(bytes);
   return readMessage(table, reader, reader.len);

@@ -47,7 +47,7 @@ function parseUnits(text: string): SecondsAndNanos | undefined {
   return { seconds: nanos / 1_000_000_000n, nanos: Number(nanos % 1_000_000_000n) };
 }
 
-/** Undefined when the text is not a duration. */
+/** Undefined when the string is not a duration. */
 export function parseDuration(text: string): SecondsAndNanos | undefined {
   const match = /^(-?)(\d{1,12})(?:\.(\d{1,9}))?s$/.exec(text);
   if (match === null) return parseUnits(text);
@@ -64,7 +64,7 @@ export function printTimestamp({ seconds, nanos }: SecondsAndNanos): string {
   return `${second}${fraction(nanos)}Z`;
 }
 
-/** Undefined when the text is not an RFC 3339 time within the years 1 to 9999. */
+/** Undefined when the string is not an RFC 3339 time within the years 1 to 9999. */
 export function parseTimestamp(text: string): SecondsAndNanos | undefined {
   const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text);
   if (match === null) return undefined;

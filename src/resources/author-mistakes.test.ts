@@ -58,7 +58,7 @@ const ROWS: readonly (readonly [what: string, kind: string, spec: string, fields
     [`${filterPath()}.subFilter`],
   ],
   [
-    'a subfilter in what is no connection manager',
+    'a subfilter in a filter other than the connection manager',
     'EnvoyFilter',
     filterMatch('HTTP_FILTER', '{name: a, subFilter: {name: b}}'),
     [`${filterPath()}.name`],
@@ -135,7 +135,7 @@ function filterPath(): string {
 
 describe('mistakes for which authors are refused, and stored documents are not', () => {
   for (const [what, kind, spec, fields] of ROWS) {
-    test(`${kind}: ${what}${fields.length === 0 ? ' is no mistake' : ''}`, () => {
+    test(`${kind}: ${what}${fields.length === 0 ? ' is not a mistake' : ''}`, () => {
       const yaml = mesh(kind, spec, api(kind));
       const checked = checkDocument(parse(yaml) as unknown);
       const expected = fields.map((field) => `spec.${field}`);

@@ -39,7 +39,10 @@ const LIMITS = {
 export type DocumentLimit = keyof typeof LIMITS;
 
 export interface DocumentLimits extends Readonly<Record<DocumentLimit, number>> {
-  /** Whether VirtualServices may delegate (CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE); else their authors are told. */
+  /**
+   * Whether VirtualServices may delegate (CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE); if not, this is reported to their
+   * authors.
+   */
   readonly servesDelegates: boolean;
 }
 

@@ -12,7 +12,7 @@ const MAX_KEPT = 64;
 /** Larger certificates are not cached: an authority's certificate has one or two kilobytes. */
 const MAX_BYTES = 8 * 1024;
 
-/** Like `readCertificate`: throws when the bytes are no certificate, and does not cache that. */
+/** Like `readCertificate`: throws when the bytes are not a certificate, and does not cache that. */
 export type CertificateReader = (der: Uint8Array) => Certificate;
 
 export function createAuthorityReader(read: CertificateReader = readCertificate): CertificateReader {

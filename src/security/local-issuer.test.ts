@@ -85,7 +85,7 @@ describe('the local issuer', () => {
     issuer.close();
   });
 
-  it('refuses a key that others can read, a file that is no key, and invalid names', async () => {
+  it('refuses a key that others can read, a file that is not a key, and invalid names', async () => {
     await token();
     const file = join(directory, 'issuer-key.pem');
     await chmod(file, 0o644);

@@ -78,7 +78,7 @@ async function loadKeys({ issuer, fetch }: OidcOptions, signal: AbortSignal): Pr
 /** Follows the keys of an issuer. */
 export function followOidcIssuer(options: OidcOptions): FollowedIssuer {
   const { issuer, clock, random, onProblem } = options;
-  // Before anything is fetched, so that an invalid setting is reported at the start.
+  // Before anything is fetched, so that an invalid setting is reported at startup.
   discoveryUrl(issuer);
   return followIssuer(issuer, {
     load: async (signal) => ({ value: await loadKeys(options, signal), refreshMs: REFRESH_MS }),

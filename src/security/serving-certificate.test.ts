@@ -72,7 +72,7 @@ describe('the certificate of the secured address', () => {
     close();
   });
 
-  it('is required at the start', async () => {
+  it('is required at startup', async () => {
     const { follow, fail } = await serving();
     fail(new CtlError('invalid_argument', 'no name'));
     await assert.rejects(follow(), /no name/);

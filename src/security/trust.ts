@@ -29,7 +29,7 @@ export class TrustBundles {
 }
 
 /**
- * Reads roots from PEM texts. Throws CtlError invalid_argument, naming `from`, for anything but certificates of an
+ * Reads roots from PEM strings. Throws CtlError invalid_argument, naming `from`, for anything but certificates of an
  * authority.
  */
 export function readRoots(from: string, pems: readonly string[]): Certificate[] {

@@ -1,6 +1,6 @@
 /**
  * Variables that users of Istio 1.7 know, under their names here, and that this version does not act on. Their values
- * are checked, and the program logs at its start those that ask for a missing feature. A variable moves to
+ * are checked, and the program logs at startup those that ask for a missing feature. A variable moves to
  * `discovery-env.ts` or `agent-env.ts` when the program acts on it.
  *
  * Left out: POD_NAME and ORCH_SERVICE_HOST, which deployments always set, and in the agent's table the shared variables

@@ -22,7 +22,7 @@ test('a key that its mapping has already is an error at the second one', () => {
   }
 });
 
-test('equal keys of different mappings, and keys that only look alike, are no errors', () => {
+test('equal keys of different mappings, and keys that only look alike, are not errors', () => {
   assert.deepEqual(errorsIn('a: {x: 1}\nb: {x: 1}\nc: &x {y: 1}\nd: *x\n1: a\n"1": b\n<<: *x\n'), []);
 });
 

@@ -195,7 +195,7 @@ test('an entry under the name of another key is not used', async (t) => {
     assert.equal(store.of('directory').load(`AuthorizationPolicy/shop/${name}`), undefined);
 });
 
-test('files that a crash left half written are removed; of two versions the newer one counts', async (t) => {
+test('files that a crash left incomplete are removed, and the newer of two versions is used', async (t) => {
   const directory = await stateOf(t, policy('a'));
   await writeFile(join(directory, '.new-x'), 'half');
   const [old = ''] = await readdir(directory).then((names) => names.filter((name) => name !== '.new-x'));

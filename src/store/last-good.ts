@@ -139,7 +139,7 @@ class Directory implements LastGoodStore {
   readonly #entries = new Map<string, Entry>();
   /** Usage in total and by namespace. */
   readonly #used = new Map<string | undefined, Usage>([[undefined, { documents: 0, bytes: 0 }]]);
-  /** Pending writes (`undefined`: deletions) by source and key; the latest counts. */
+  /** Pending writes (`undefined`: deletions) by source and key; the latest replaces those before. */
   #pending = new Map<string, Saved | undefined>();
   #writing: Promise<void> | undefined;
   #scheduled = false;

@@ -11,7 +11,7 @@ const sourcesOf = ({ store }: ReturnType<typeof open>, key: ResourceKey): string
     .documents(key)
     .map(({ source, resource: each, replacesRefused }) => `${source} ${said(each)}${replacesRefused ? ' held' : ''}`);
 
-test('of two sources with one key the first configured is in force; a delete takes away only the own document', () => {
+test('the first of two sources with one key is in force; a delete removes only the document of that source', () => {
   const world = open();
   const { files, api, east, store } = world;
   const key = 'VirtualService/ns/a';
@@ -300,9 +300,9 @@ test('the time of a change is that of its earliest event, in whatever order the 
   assert.equal(taken(), 50, 'the first of several changes of a key, whichever source they are of');
   at(80, () => api.set(a(5)));
   at(90, () => files.remove('VirtualService/ns/a'));
-  assert.equal(taken(), 90, 'what was not in force is no change yet');
+  assert.equal(taken(), 90, 'a document that was not in force is not a change yet');
   at(100, () => api.set(a(6)));
   at(110, () => api.set(a(5)));
   at(120, () => api.set(a(7)));
-  assert.equal(taken(), 120, 'there and back is no change');
+  assert.equal(taken(), 120, 'an edit that is reverted is not a change');
 });

@@ -51,7 +51,7 @@ test('changes are merged: the first `before`, the last `after`, the earliest tim
   assert.deepEqual(store.take(), { changes: [], eventTime: NO_EVENT });
 });
 
-test('a set that changes nothing is no change', () => {
+test('a set that changes nothing is not a change', () => {
   const { store } = open();
   store.apply('first', [set(service('a', 1))]);
   const summary = store.apply('first', [set(service('a', 1)), set(service('a', 2))]);

@@ -47,7 +47,7 @@ export interface StoreOptions {
   readonly onResolved: (source: string, problem: ResourceProblem) => void;
   /**
    * Called when a source's document of a key begins to differ from the one in force, which another source has: with the
-   * one in force first, then all that differ from it. Equal documents of several sources are no conflict.
+   * one in force first, then all that differ from it. Equal documents of several sources are not a conflict.
    */
   readonly onShared?: (key: ResourceKey, documents: readonly SourceDocument[]) => void;
   /** Called when a source no longer has the document in force, and that of another source comes into force. */

@@ -50,7 +50,7 @@ export interface ReviewAnswer {
 
 export type AdmissionReply =
   | ReviewAnswer
-  /** `invalid_argument`: the body is no review; `internal`: the review failed. One line for the caller. */
+  /** `invalid_argument`: the body is not a review; `internal`: the review failed. One line for the caller. */
   | { readonly kind: 'failed'; readonly code: 'invalid_argument' | 'internal'; readonly message: string }
   | { readonly kind: 'loaded' }
   /** The worker was restarted, and has no settings of this number. */

@@ -1,4 +1,4 @@
-/** The files that a machine needs to run a workload of a WorkloadGroup, as texts. */
+/** The content of the files that a machine needs to run a workload of a WorkloadGroup. */
 import { isIP } from 'node:net';
 import { stringify } from 'yaml';
 import { CtlError } from '../core/errors.ts';

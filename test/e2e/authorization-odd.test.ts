@@ -1,5 +1,5 @@
 /**
- * AuthorizationPolicies that nobody should write: empty texts, stars everywhere, impossible ports and addresses,
+ * AuthorizationPolicies that nobody should write: empty strings, stars everywhere, impossible ports and addresses,
  * invalid names. Whether each is refused or in force, Envoy accepts the generated configuration, and a valid policy
  * beside them takes effect.
  */
@@ -252,7 +252,7 @@ async function harmless(odd: readonly Document[]): Promise<void> {
 
 describe('odd policies', () => {
   for (const spec of ACTIONS) {
-    test(`${String(spec.action)}: odd texts in every field`, async () => {
+    test(`${String(spec.action)}: odd strings in every field`, async () => {
       await harmless(policies(TEXTS.flatMap(rules), spec));
     });
     test(`${String(spec.action)}: odd attributes`, async () => {

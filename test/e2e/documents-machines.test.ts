@@ -166,7 +166,7 @@ test('machines register themselves, and are used while they are healthy and conn
     for (const name of names) assert.match(proxies, new RegExp(`"${name.replaceAll('.', '-')}\\.shop"`));
   });
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    await t.test(`no call fails while the control plane is away after ${signal}, and when it returns`, async () => {
+    await t.test(`no call fails while the control plane is down after ${signal}, and when it returns`, async () => {
       const state = join(control.folder, 'var/lib/mesh/state/registered-workloads.json');
       await eventually(async () => assert.equal((await readFile(state, 'utf8')).split('"problem":""').length, 3));
       const streams = async () =>

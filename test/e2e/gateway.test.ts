@@ -113,7 +113,7 @@ afterEach(async () => {
   });
 });
 
-test('a gateway opens its port, answers 404 until a route is bound, and closes the port again', async () => {
+test('a gateway opens its port, returns HTTP 404 until a route is bound, and closes the port again', async () => {
   const { config } = mesh();
   await config.apply('gateway', ...gateway('front', [http(['*'])]));
   await eventually(async (proxy) => assert.equal((await call(at(proxy, 'a.example'))).status, 404));

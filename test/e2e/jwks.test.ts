@@ -128,7 +128,7 @@ afterEach(async () => {
   await eventuallyStatus(401, world.get().strangeToken);
 });
 
-test('a key server that is down at the start: its tokens are refused until it is up', async (t) => {
+test('a key server that is down at startup: its tokens are refused until it is up', async (t) => {
   const { config, key } = world.get();
   const server = await keyServer(t, always(key.jwks));
   const issuer = 'late@issuers.test';

@@ -1,4 +1,4 @@
-/** Regular expressions that are accepted, in real Envoys: they accept them, and their programs are no larger. */
+/** Regular expressions that are accepted, in real Envoys: they accept them, and their programs are not larger. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

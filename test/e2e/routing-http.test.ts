@@ -263,7 +263,7 @@ test('rewrites and header changes are visible at the backend', async () => {
   });
 });
 
-test('a route to an empty subset or a missing service answers 503; everything else is served', async () => {
+test('a route to an empty subset or a missing service returns HTTP 503; everything else is served', async () => {
   await routeWeb([
     { match: [{ uri: { exact: '/subset' } }], route: [to('v9')] },
     { match: [{ uri: { exact: '/service' } }], route: [{ destination: { host: 'nobody' } }] },

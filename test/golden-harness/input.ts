@@ -189,7 +189,7 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
   if ('problem' in mesh) throw new Error(`mesh: ${mesh.problem.message}`);
   if ('problem' in networks) throw new Error(`networks: ${networks.problem.message}`);
   for (const name of Object.keys(golden.settings)) {
-    if (!(name in DEFAULT_SETTINGS)) throw new Error(`settings: ${name} is no setting of the model`);
+    if (!(name in DEFAULT_SETTINGS)) throw new Error(`settings: ${name} is not a setting of the model`);
   }
   const settings = { ...DEFAULT_SETTINGS, ...golden.settings };
   const all = [...resources, ...derivedFrom(resources, settings.domain, mesh.value)];

@@ -1,4 +1,6 @@
-/** Services of another cluster in the random mesh: the same and others, at addresses that the own cluster's have, too. */
+/**
+ * Services of another cluster in the random mesh: the same and others, at addresses that the local cluster's have, too.
+ */
 import { endpoints, inCluster, service } from './random-mesh-texts.ts';
 
 const far = (namespace: string, name: string, ip: string, port: number, protocol?: string): string =>

@@ -253,7 +253,7 @@ describe('a mesh of two clusters', { skip }, () => {
     assert.deepEqual(await endpoints(east), [`10.244.12.41:${API_PORT}`]);
   });
 
-  test('no request fails while the other cluster is unreachable, and the own one is followed', async () => {
+  test('no request fails while the other cluster is unreachable, and the local one is followed', async () => {
     const traffic = startTraffic([target]);
     relay.cut();
     await logged(/cluster east: the API server .* cannot be reached: .*; what was read stays in force/);

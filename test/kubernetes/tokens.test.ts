@@ -196,7 +196,7 @@ describe('callers with tokens of service accounts', { skip }, () => {
     assert.deepEqual(await page(await token({ audiences: ['vault'] })), [401, false, false]);
   });
 
-  test('while the API server is away, new callers are told to retry, and connected ones continue', async () => {
+  test('while the API server is unavailable, new callers get an error that allows a retry, and connected ones continue', async () => {
     const keys = ecKey('P-256');
     const connected = stream(caller(), { namespace, pod: 'web-1', address: WEB }, await token({ boundTo: web }));
     assert.equal(await connected.first, 'served');

@@ -73,7 +73,7 @@ const LIES: Readonly<Record<string, readonly [answer: TestService['answer'], mes
   'an error': [answers('no', 404), /^the metadata server at 127\.0\.0\.1:\d+ returned HTTP 404$/],
   'a redirect': [answers('', 302, { ...HEADERS, location: 'http://127.0.0.2/' }), /returned HTTP 302$/],
   'an answer of a server of another kind': [answers(token(60), 200, {}), /header Metadata-Flavor is missing/],
-  'a text that is no token': [answers('<html>s3cret</html>'), /did not return an identity token$/],
+  'a response that is not a token': [answers('<html>s3cret</html>'), /did not return an identity token$/],
   'a token without expiry': [answers(jwt({ aud: AUDIENCE })), /did not return an identity token$/],
   'a token that has expired': [answers(token(-1)), /returned a token that expired at 2023-11-14T/],
   'a token for another audience': [answers(token(60, { aud: 's3cret' })), /returned a token for another audience$/],

@@ -148,7 +148,7 @@ describe("Envoy's log", () => {
     assert.equal(parseLogLine('[trace][main] x')?.level, 'debug');
   });
 
-  test('what Envoy has escaped is text again; what is no log line is none', () => {
+  test('escapes of Envoy are undone, and a line that is not a log line is not read as one', () => {
     assert.equal(parseLogLine("[info][main] a\\n\\tb \\'c\\' \\\\d")?.text, "a\n\tb 'c' \\d");
     assert.equal(parseLogLine('ld.so: no'), undefined);
   });

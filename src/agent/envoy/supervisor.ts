@@ -136,7 +136,7 @@ function oneLine(text: string | undefined): string | undefined {
   return text?.trim().replace(/\s+/g, ' ');
 }
 
-/** In place of Envoy's supervisor, for an agent that runs none (DISABLE_ENVOY): it ends when it is told to. */
+/** In place of Envoy's supervisor, for an agent that runs none (DISABLE_ENVOY): it ends on the signal for Envoy. */
 export function withoutEnvoy(): Supervisor {
   const ended = Promise.withResolvers<EnvoyEnd>();
   return {

@@ -13,7 +13,7 @@ export function splitPem(text: string): string[] {
 }
 
 /**
- * Parses the certificates of texts. Throws CtlError invalid_argument (naming `what`) when there is none or one is
+ * Parses the certificates of PEM strings. Throws CtlError invalid_argument (naming `what`) when there is none or one is
  * unreadable.
  */
 export function readCertificates(texts: readonly string[], what: string): X509Certificate[] {

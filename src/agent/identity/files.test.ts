@@ -163,7 +163,7 @@ for (const [what, content, parse, expected] of [
   ['an ended token that is not looked at', ENDED, false, ENDED],
   ['an opaque token', 'abc', true, /is not a JWT \(SKIP_PARSE_TOKEN=true sends others\)/],
   ['an opaque token that is not looked at', 'abc', false, 'abc'],
-  ['a claim that is no time', jwt({ exp: 'soon' }), true, /is not a JWT/],
+  ['a claim that is not a time', jwt({ exp: 'soon' }), true, /is not a JWT/],
   ['an empty file', ' \n', false, /is empty/],
   ['several lines', 'a\r\nb: c', false, /is malformed/],
   ['an endless file', 'a'.repeat(100_000), false, /is malformed/],

@@ -110,7 +110,7 @@ test('a SPIFFE Workload API (by its .proto file) is waited for, and what it push
   assert.equal(identity.secrets.current()?.roots, root.pem + next.pem);
   assert.equal(api.opened, opened);
 
-  // What it has stays in force while the server is away.
+  // What it has stays in force while the server is unavailable.
   const third = svidOf(next, ID);
   api.send(undefined);
   api.drop();

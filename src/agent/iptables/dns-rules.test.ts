@@ -51,7 +51,7 @@ test('captured queries over UDP and their answers are in a conntrack zone of the
   });
 });
 
-test('what the agent asks a name server on this machine over TCP is no call of its own workload', () => {
+test('queries of the agent to a name server on this machine over TCP are not calls to its own workload', () => {
   const rules = rulesOf('ipv4', redirection(AGENT, ['127.0.0.53']), 'nat', 'MESH_OUTPUT') ?? [];
   assert.equal(rules[0], '-d 127.0.0.53/32 -o lo -p tcp -m tcp --dport 53 -j RETURN');
 });

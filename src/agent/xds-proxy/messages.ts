@@ -54,7 +54,7 @@ export interface DiscoveryResponse {
 
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
 
-/** Throws CtlError invalid_argument for bytes that are no such message; so do the other readers. */
+/** Throws CtlError invalid_argument for bytes that are not such a message; so do the other readers. */
 export function readRequest(variant: Variant, bytes: Buffer): DiscoveryRequest {
   return variant === 'delta' ? readDeltaRequest(bytes) : readSotwRequest(bytes);
 }

@@ -1,4 +1,4 @@
-/** A kubeconfig that leads to the own cluster under the ID of another one. */
+/** A kubeconfig that leads to the local cluster under the ID of another one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openHome, SECRETS, SERVICES, secret, service, startRemote, until } from '../testing/remote-home.ts';
@@ -8,7 +8,7 @@ const kubernetes = (uid: string) => {
   return { ...service('kubernetes'), metadata: { name: 'kubernetes', namespace: 'default', uid } };
 };
 
-test('a kubeconfig of the own cluster under another ID is refused with one line, until it is corrected', async (context) => {
+test('a kubeconfig of the local cluster under another ID is refused with one line, until it is corrected', async (context) => {
   const { home, remotes, sources, has, lines, changes } = await openHome(context);
   // The own cluster at another address.
   const [same, east] = [await startRemote(context), await startRemote(context)];
@@ -40,7 +40,7 @@ test('a kubeconfig of the own cluster under another ID is refused with one line,
   assert.ok(!changes.some((change) => change.startsWith('-')));
 });
 
-test('without the right to read Services of the own cluster, other clusters are read, and one line says so', async (context) => {
+test('without the right to read Services of the local cluster, other clusters are read, and one line says so', async (context) => {
   const { home, remotes, has, lines } = await openHome(context);
   const east = await startRemote(context);
   east.set(SERVICES, kubernetes('two'));

@@ -14,7 +14,7 @@ const PATH = `/api/v1/namespaces/${NAMESPACE}/services?fieldSelector=metadata.na
 /** The API server has just answered. */
 const TIMEOUT_MS = 10_000;
 
-/** The UID of the own cluster's Service; undefined where there is none. Rejects as requests of the client do. */
+/** The UID of the local cluster's Service; undefined where there is none. Rejects as requests of the client do. */
 export async function ownUid(connection: Connection, signal: AbortSignal): Promise<string | undefined> {
   const request = { method: 'GET', path: PATH, timeoutMs: TIMEOUT_MS, signal } as const;
   const list = (await new KubernetesClient(connection).json(request)) as {
@@ -28,13 +28,13 @@ export interface OwnClusterCheck {
   /** See {@link ownUid}. */
   readonly uid: string;
   readonly clock: Clock;
-  /** Called once when the source turns out to read the own cluster. Returns the reason for its health. */
+  /** Called once when the source turns out to read the local cluster. Returns the reason for its health. */
   readonly onOwn: () => string;
 }
 
 /**
- * The source, which ends without a trace when it reads the own cluster: it is never synced then. Nothing is sent before
- * it has listed Services.
+ * The source, which ends without a trace when it reads the local cluster: it is never synced then. Nothing is sent
+ * before it has listed Services.
  */
 export function refusingOwn(source: Source, { uid, clock, onOwn }: OwnClusterCheck): Source {
   let refused: string | undefined;

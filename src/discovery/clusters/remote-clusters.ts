@@ -1,5 +1,5 @@
 /**
- * Other clusters whose services and workloads belong to the mesh. Secrets of the own cluster have the access to them:
+ * Other clusters whose services and workloads belong to the mesh. Secrets of the local cluster have the access to them:
  *
  *   Secrets ─▶ entries (one a cluster) ─▶ connections and sources, added, replaced and removed while running
  *
@@ -32,11 +32,11 @@ const START_TIMEOUT_MS = 30_000;
 const REMOVAL_DELAY_MS = 5000;
 
 export interface RemoteClustersOptions {
-  /** To the own cluster. */
+  /** To the local cluster. */
   readonly connection: Connection;
   /** Namespace of the Secrets. */
   readonly namespace: string;
-  /** ID of the own cluster. */
+  /** ID of the local cluster. */
   readonly cluster: string;
   readonly sources: Pick<Sources, 'add' | 'remove' | 'status'>;
   readonly connect: (access: ClusterAccess) => Connection;
@@ -106,7 +106,7 @@ export class RemoteClusters {
   #applying: Promise<void> = Promise.resolve();
   readonly #ending = Promise.withResolvers<void>();
   readonly #abort = new AbortController();
-  /** UID of the own cluster, for the entries that are being applied; see `ownUid`. */
+  /** UID of the local cluster, for the entries that are being applied; see `ownUid`. */
   #ownUid: Promise<string | undefined> | undefined;
   #closed = false;
 
@@ -248,7 +248,8 @@ export class RemoteClusters {
     const onOwn = (): string => {
       remote.isOwn = true;
       refused.resolve();
-      const same = `${connection.server} is the API server of this cluster (it has the same Service default/kubernetes)`;
+      const own = `${connection.server} is the API server of this cluster`;
+      const same = `${own} (it has the same Service default/kubernetes)`;
       const problem = `${name}: expected a kubeconfig of another cluster; ${same}; ${consequenceOf(replacedOne)}`;
       log.error(problem);
       return problem;

@@ -41,7 +41,7 @@ export interface FollowOptions<T> {
   readonly defaultValue: T;
   readonly onValue: (value: T, eventTime: number) => void;
   /**
-   * Called when the file exists at the start and cannot be read; it is read again when this has resolved, and `first`
+   * Called when the file exists at startup and cannot be read; it is read again when this has resolved, and `first`
    * rejects when this rejects. Absent: `first` rejects at once.
    */
   readonly beforeRetry?: (error: unknown) => Promise<void>;

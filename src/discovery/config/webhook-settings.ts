@@ -1,4 +1,4 @@
-/** The settings of injection, from those of the program, the mesh configuration and the texts of the user. */
+/** The settings of injection, from those of the program, the mesh configuration and the documents of the user. */
 import { buildInfo } from '../../core/build-info.ts';
 import type { MeshConfig, ProxyConfig } from '../../resources/index.ts';
 import { ROOT_CONFIG_MAP } from '../../security/index.ts';
@@ -9,7 +9,7 @@ import { modelSettings } from './model-settings.ts';
 
 const SECURE_PORT = 15_012;
 
-/** @param texts what the user has written about injection */
+/** @param texts the documents of the user: `config` and `values` */
 export function injectionSettings(
   settings: DiscoverySettings,
   mesh: MeshConfig,
@@ -41,7 +41,7 @@ const DURATIONS: ReadonlySet<string> = new Set([
   'interval',
 ]);
 
-/** A proxy configuration as the API writes it, where durations are texts. */
+/** A proxy configuration as the API writes it, with durations as strings. */
 export function writtenProxyConfig(config: ProxyConfig): Readonly<Record<string, unknown>> {
   const written = JSON.stringify(config, (key, value: unknown) =>
     DURATIONS.has(key) && typeof value === 'number' ? `${value / 1000}s` : value,

@@ -13,7 +13,7 @@ export interface ControllerInputs {
   readonly settings: DiscoverySettings;
   readonly cluster: Pick<Cluster, 'client' | 'leadership'>;
   readonly translation: Translation;
-  /** The mesh configuration at the start. */
+  /** The mesh configuration at startup. */
   readonly mesh: MeshConfig;
 }
 

@@ -67,7 +67,7 @@ export interface MeshIdentity {
 
 export interface IdentityOptions {
   readonly settings: DiscoverySettings;
-  /** The mesh configuration at the start: it has the trust domain and its aliases. */
+  /** The mesh configuration at startup: it has the trust domain and its aliases. */
   readonly mesh: MeshConfig;
   readonly metrics: Metrics;
   /** The cluster that is read; undefined: none. */
@@ -141,7 +141,7 @@ async function openAuthority({ settings, trustDomain, metrics, cluster, closers 
     log: getScope('pkica'),
     rotationLog: getScope('rootcertrotator'),
     ...(cluster === undefined ? {} : sharedAuthority(cluster, settings)),
-    // Without a CA server it signs only its own certificate: at the start, and at each renewal.
+    // Without a CA server it signs only its own certificate: at startup, and at each renewal.
     ...(settings.enableCaServer ? {} : { threads: 0 }),
     observer: {
       csrRefused: () => metrics.ca_server_csr_parsing_err_count.inc(),

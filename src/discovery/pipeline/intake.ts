@@ -43,7 +43,7 @@ export interface IntakeOptions {
   readonly settings: DiscoverySettings;
   /** To the cluster; undefined when no cluster is read. */
   readonly connection: Connection | undefined;
-  /** The mesh configuration at the start: its root namespace holds the mesh-wide policies. */
+  /** The mesh configuration at startup: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;
   readonly metrics: Metrics;
 }

@@ -236,7 +236,7 @@ describe('observers', () => {
     assert.equal(await value('ctl_inbound_updates{type="config"}'), 1);
     assert.equal(await value('ctl_total_orch_object_errors'), 1);
     assert.equal(await value('ctl_total_rejected_configs'), 1);
-    // Ignored documents are no errors of conversion.
+    // Ignored documents are not conversion errors.
     meter.ignored(2);
     assert.equal(await value('ctl_total_rejected_configs'), 3);
     assert.equal(await value('ctl_total_orch_object_errors'), 1);

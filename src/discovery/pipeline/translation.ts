@@ -46,7 +46,7 @@ export interface Translation {
 
 type StatusChanges = (keys: ReadonlySet<ResourceKey>) => void;
 
-/** Documents of other APIs are no part of the mesh. */
+/** Documents of other APIs are not part of the mesh. */
 const TRANSLATED: ReadonlySet<string> = new Set([...SERVICE_API_KINDS, ...INGRESS_KINDS]);
 
 /** @param resource a document of the store that is in force */

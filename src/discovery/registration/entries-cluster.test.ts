@@ -183,7 +183,7 @@ test('an entry of this name that somebody has written is left as it is', async (
   assert.equal(writes(), 2);
 });
 
-test('an API server that is away delays the registration', async () => {
+test('an API server that is unavailable delays the registration', async () => {
   const { server, control, entry } = await startServer();
   control.refuse = () => [503, 'ServiceUnavailable'];
   const { registry } = await startReplica(server);

@@ -1,8 +1,8 @@
 /**
  * The workloads that have connected to this replica and name a WorkloadGroup, and their WorkloadEntries. A workload is
  * identified by namespace, group, address and network: streams of the same one share an entry. Each is worked on at
- * most once at a time, from what is known of it then; a failure (an API server that is away) is repeated with growing
- * delays. Streams never wait for this.
+ * most once at a time, from what is known of it then; a failure (an API server that is unavailable) is repeated with
+ * growing delays. Streams never wait for this.
  *
  *   streams ─▶ workloads ─▶ queue ─▶ admission ─▶ storage (API server, or memory)
  */

@@ -1,7 +1,7 @@
 /**
  * The registered workloads of this program, kept in a file for its next run: without an API server nothing else knows
- * them while the program is away, and after its start they would come back one after the other. The file has what they
- * have stated and proved and their health; whether they may still register is decided again when it is read.
+ * them while the program is not running, and after its start they would come back one after the other. The file has
+ * what they have stated and proved and their health; whether they may still register is decided again when it is read.
  */
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';

@@ -176,7 +176,7 @@ describe('monitoring address', () => {
     assert.match(await raw(server, '//'), /^HTTP\/1\.1 400 /);
   });
 
-  it('answers 500 when sampling fails', async () => {
+  it('returns HTTP 500 when sampling fails', async () => {
     const fail = () => {
       throw new Error('no sample');
     };

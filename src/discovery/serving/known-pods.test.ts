@@ -19,7 +19,7 @@ const finder = (servesOtherClusters: boolean) =>
   knownPods(step(emptyMesh({ settings: { servesOtherClusters } }), pods), 'home');
 const find = finder(true);
 
-test('a Pod is found in the own cluster, by whichever of its names, and in another one by its name', () => {
+test('a Pod is found in the local cluster, by whichever of its names, and in another one by its name', () => {
   for (const cluster of [undefined, '', 'home']) assert.equal(find('shop', 'web', cluster)?.serviceAccount, 'web');
   assert.equal(find('shop', 'web', 'far')?.serviceAccount, 'far');
   assert.equal(find('shop', 'new', 'far'), undefined);
@@ -27,7 +27,7 @@ test('a Pod is found in the own cluster, by whichever of its names, and in anoth
   assert.equal(find('bank', 'web'), undefined);
 });
 
-test('a Pod is found in the own cluster, whichever is named, where the proxies of others are not served', () => {
+test('a Pod is found in the local cluster, whichever is named, where the proxies of others are not served', () => {
   for (const cluster of ['home', 'far', 'unknown']) {
     assert.equal(finder(false)('shop', 'web', cluster)?.serviceAccount, 'web');
   }

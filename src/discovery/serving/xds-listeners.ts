@@ -96,8 +96,8 @@ export function logAddresses(
 /**
  * The Pods of the newest snapshot, for the authorization of proxies.
  *
- * A caller states its cluster itself. Without CENTRAL_MESHD only proxies of the own cluster are served, so that naming
- * another one must not hide a Pod of the own cluster from its authorization.
+ * A caller states its cluster itself. Without CENTRAL_MESHD only proxies of the local cluster are served, so that
+ * naming another one must not hide a Pod of the local cluster from its authorization.
  *
  * @param clusterID of the program's own cluster
  */

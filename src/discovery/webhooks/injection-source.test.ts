@@ -116,7 +116,7 @@ test('settings of files are followed, and a mistake leaves the last good ones in
   assert.deepEqual(source.status()[0]?.health, { ok: true });
 });
 
-test('settings with a mistake at the start are no settings, and the program is ready', async (context) => {
+test('invalid settings at startup count as absent, and the program is ready', async (context) => {
   const server = await scripted(context);
   server.set(CONFIG_MAPS, configMap({ config: BAD }));
   const { source, used, lines } = await follow(context, { server });
@@ -128,11 +128,11 @@ test('settings with a mistake at the start are no settings, and the program is r
   );
   server.set(CONFIG_MAPS, configMap({ config: GOOD, values: 'global: { hub: example.com }' }));
   await until('the correction', () => used.length > 0);
-  await until('both texts', () => used.at(-1)?.values?.text === 'global: { hub: example.com }');
+  await until('both documents', () => used.at(-1)?.values?.text === 'global: { hub: example.com }');
   assert.equal(used.at(-1)?.config?.text, GOOD);
 });
 
-test('a file that cannot be read at the start is used once it can be', async (context) => {
+test('a file that cannot be read at startup is used once it can be', async (context) => {
   const { source, used, lines, directory } = await follow(context, { files: { config: Buffer.of(0xff, 0xfe) } });
   await until('a decision', () => source.isReady);
   assert.equal(used.length, 0);
@@ -157,7 +157,7 @@ test('the program is not ready before the ConfigMap has been read', async (conte
   assert.equal(used.length, 1);
 });
 
-test('in a cluster, the program is ready when the worker can answer reviews, also without texts', async (context) => {
+test('in a cluster, the program is ready when the worker can answer reviews, also without documents of the user', async (context) => {
   const world = await follow(context, { server: await scripted(context) });
   world.failing = 1;
   await until('the first attempt', () => world.lines.some((line) => line.includes('cannot be checked')));

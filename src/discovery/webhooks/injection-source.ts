@@ -1,12 +1,13 @@
 /**
- * The settings of injection, followed: the texts of the user and the mesh configuration. Settings that cannot be used
- * leave the last good ones in force. At the start there are none, and then Pods are refused: a Pod without its sidecar
+ * Follows the settings of injection: the documents of the user and the mesh configuration. Settings that cannot be used
+ * leave the last good ones in force. At startup there are none, and then Pods are refused: a Pod without its sidecar
  * could do what the mesh forbids.
  *
  *   files, else ConfigMap ──texts──▶ check (in the worker) ──good──▶ admission pool
  *
  * Where there is a cluster, its API server calls the webhook: the check has the worker load its code before this
- * program is ready. Elsewhere settings without texts are good, and the worker is started when somebody calls.
+ * program is ready. Elsewhere settings without documents of the user are good, and the worker is started when somebody
+ * calls.
  */
 import { type Clock, sleep } from '../../core/clock.ts';
 import { oneLineOf } from '../../core/errors.ts';

@@ -37,7 +37,7 @@ test('numbers out of range are limited as in the C library', () => {
   assert.deepEqual([invalid.timeoutMs, invalid.attempts], [2000, 2]);
 });
 
-test('a server that is no address is left out, with its line', () => {
+test('a server that is not an address is ignored and reported with its line', () => {
   const { conf, problems } = parseResolvConf('nameserver dns.example.com\nnameserver 10.0.0.10\nnameserver');
   assert.deepEqual(conf.servers, ['10.0.0.10']);
   assert.deepEqual(problems, [
@@ -85,7 +85,7 @@ test('a file without servers, or that is missing, changes nothing and is logged 
   assert.match(warnings()[1] ?? '', /cannot be read: ENOENT.*its last good content is used/);
 });
 
-test('a file that is missing at the start is used as soon as it exists', async (t) => {
+test('a file that is missing at startup is used as soon as it exists', async (t) => {
   const { source, write, warnings } = await follow(t, undefined);
   assert.match(warnings()[0] ?? '', /only names of the mesh are resolved/);
   await write('nameserver 10.0.0.1\n');

@@ -14,7 +14,7 @@ export interface UdpExchangeOptions {
 }
 
 /**
- * Messages that are no response to this query are ignored, and do not end the wait. The socket is connected, so that
+ * Messages that are not a response to this query are ignored, and do not end the wait. The socket is connected, so that
  * the system drops what comes from others and reports a port that is closed.
  */
 export function exchangeUdp(request: Request, options: UdpExchangeOptions): Promise<UpstreamResponse> {

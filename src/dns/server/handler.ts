@@ -60,7 +60,7 @@ export function createHandler({ resolvers, allows, maxWaiting, maxUdpBytes, log 
     return counted(result);
   };
   const fail = (query: DnsQuery, client: DnsClient, error: unknown): Buffer => {
-    const text = `no answer for ${query.name ?? 'a name that is no host name'}: ${oneLineOf(error)}`;
+    const text = `no answer for ${query.name ?? 'a name that is not a host name'}: ${oneLineOf(error)}`;
     if (error instanceof CtlError) log.debug(text);
     else log.error(text, { error });
     return finish(query, client, startReply(query, 0, RCODE.SERVFAIL));

@@ -21,7 +21,7 @@ function found(name: string, scope: NameScope) {
 
 const WEB = 'web.shop.svc.cluster.local';
 
-test('short forms of services of the own namespace and of others', () => {
+test('short forms of services in the same namespace and in others', () => {
   const scope = scopeOf([WEB, 'cart.store.svc.cluster.local', 'web-0.web.shop.svc.cluster.local']);
   for (const name of [WEB, 'web.shop.svc', 'web.shop', 'web']) assert.equal(host(name, scope), WEB, name);
   assert.equal(host('cart.store', scope), 'cart.store.svc.cluster.local');
@@ -34,7 +34,7 @@ test('without a domain there are no short forms', () => {
   assert.equal(host('web', scopeOf([WEB], { namespace: undefined })), undefined);
 });
 
-test('the own namespace comes before others, as in the search list of a pod', () => {
+test('the same namespace comes before others, as in the search list of a pod', () => {
   const scope = scopeOf(['a.b.shop.svc.cluster.local', 'a.b.svc.cluster.local']);
   assert.equal(host('a.b', scope), 'a.b.shop.svc.cluster.local');
 });
@@ -49,7 +49,7 @@ test('a name with the first search domain appended leads to the name', () => {
     host: '*.wild.example.com',
     alias: 'a.b.wild.example.com',
   });
-  assert.deepEqual(found(WEB, scope), { host: WEB, alias: undefined }, 'a name of its own is no expanded one');
+  assert.deepEqual(found(WEB, scope), { host: WEB, alias: undefined }, 'a registered name is not an expanded one');
   assert.equal(findHost('shop.svc.cluster.local', scope), undefined);
   assert.equal(findHost('www.example.comshop.svc.cluster.local', scope), undefined);
 });

@@ -18,7 +18,7 @@ const LAST_PRINTABLE = 0x7e;
 const DOT = 0x2e;
 /** Larger values of the length byte are compression pointers (RFC 1035 section 4.1.4). */
 const MAX_LABEL_BYTES = 63;
-/** Transfers of zones, and types that are no data (RFC 6895 section 3.1); ANY is a question of its own. */
+/** Transfers of zones, and types that are not data (RFC 6895 section 3.1); ANY is handled separately. */
 const isMetaType = (type: number) => type === TYPE.OPT || (type >= 128 && type < TYPE.ANY);
 
 export interface UnusableQuery {

@@ -43,7 +43,7 @@ function startReplica(t: TestContext, server: ScriptedApiServer, name: string) {
     proxy.version = 1;
     proxy.states.set(80, 'acknowledged');
     const stream = replica.connected(gatewayNode({ workload: `${pod}.edge` }), proxy);
-    return stream ?? assert.fail('it is no proxy of the Gateway');
+    return stream ?? assert.fail('it is not a proxy of the Gateway');
   };
   t.after(() => connection.close());
   t.after(() => replica.close());

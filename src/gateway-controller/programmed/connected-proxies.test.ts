@@ -273,7 +273,7 @@ for (const [what, state] of [
     }
   });
 
-test('of many proxies of a Gateway the first count, and others as soon as these end', async () => {
+test('the first proxies of a Gateway are counted, and others when these end', async () => {
   const { clock, proxies } = start();
   const streams = Array.from({ length: MAX_PODS + 1 }, (_, index) =>
     proxies.connected(gatewayNode({ workload: `web-${index}.edge` }), proxyAt(1, { 80: 'acknowledged' })),

@@ -5,7 +5,7 @@
 import type { NotedProxy } from './noted-proxy.ts';
 import { MAX_PODS } from './report.ts';
 
-/** After this time others count, ms: enough to be sent listeners and to acknowledge them. */
+/** After this time other proxies are counted, ms: enough to receive listeners and to acknowledge them. */
 export const TURN_MS = 10_000;
 
 export interface Turn {

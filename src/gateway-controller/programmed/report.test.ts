@@ -32,7 +32,7 @@ test('a report that is too large leaves Gateways out, first those of the namespa
   assert.ok(left > 0 && read.has('b/web'));
 });
 
-test('what is no report tells nothing', () => {
+test('data that is not a report is ignored', () => {
   for (const text of ['', '{', '[]', 'null', '"x"', '{"edge/web":1}', '{"edge/web":{"web-1":null}}'])
     for (const ofGateway of splitReport(text).values()) assert.equal(decodeGateway(ofGateway).size, 0, text);
   const strange = splitReport('{"edge/web":{"web-1":{"acknowledged":[1,"a"],"rejected":{"b":2}}}}').get('edge/web');

@@ -22,7 +22,7 @@ for (const [text, addressPrefix, value] of cases) {
 }
 
 for (const text of ['', 'web', '10.0.0.1/33', '10.0.0.1/-1', '10.0.0.1/x', '10.0.0.1/8/8', '::1/129']) {
-  test(`${JSON.stringify(text)} is no range`, () => {
+  test(`${JSON.stringify(text)} is not a range`, () => {
     assert.equal(cidrRange(text), undefined);
     assert.equal(isRange(text), false);
   });

@@ -34,20 +34,20 @@ export function isRange(text: string): boolean {
   return range !== undefined && range.bits < range.bytes.length * 8;
 }
 
-/** Whether a range (or single address) contains an address; false for texts that are neither. */
+/** Whether a range (or single address) contains an address; false for strings that are neither. */
 export function rangeHolds(range: string, address: string): boolean {
   const [outer, inner] = [parseRange(range), parseRange(address)];
   if (outer === undefined || inner === undefined || outer.bytes.length !== inner.bytes.length) return false;
   return outer.bytes.every((byte, index) => byte === ((inner.bytes[index] ?? 0) & prefixMask(outer.bits - index * 8)));
 }
 
-/** Equal for texts with the same address or range; other texts (socket paths) are their own key. */
+/** Equal for strings with the same address or range; other strings (socket paths) are their own key. */
 export function addressKey(text: string): string {
   const range = parseRange(text);
   return range === undefined ? text : maskedRange(range, range.bits);
 }
 
-/** A range (or single address) for a filter chain match; undefined when the text is neither. */
+/** A range (or single address) for a filter chain match; undefined when the string is neither. */
 export function cidrRange(text: string): envoy.config.core.v3.CidrRange.Input | undefined {
   const range = parseRange(text);
   if (range === undefined) return undefined;

@@ -14,7 +14,7 @@ const NODES: readonly (readonly [what: string, addresses: readonly string[], Nod
   ['IPv4 and a link-local address', ['10.0.0.1', 'fe80::1', 'FEB0::1'], 'ipv4'],
   ['the loopback addresses of both', ['127.0.0.1', '::1'], 'dual'],
   ['no address', [], 'ipv4'],
-  ['text that is no address', ['10.0.0.1', 'a:port', 'fd00::1%eth0'], 'ipv4'],
+  ['a string that is not an address', ['10.0.0.1', 'a:port', 'fd00::1%eth0'], 'ipv4'],
 ];
 for (const [what, addresses, families] of NODES) {
   test(`families of a node with ${what}`, () => assert.equal(familiesOfNode(addresses), families));

@@ -77,7 +77,7 @@ function splitOf(memos: Memos, endpoints: readonly Endpoint[]): Split {
 function split(endpoints: readonly Endpoint[]): Split {
   if (endpoints.every(({ cluster }) => cluster === undefined))
     return { hasOthers: false, all: endpoints, byCluster: new Map([['', endpoints]]) };
-  // Sorted by address, the own cluster first.
+  // Sorted by address, the local cluster first.
   const places = new Set<string>();
   const all = endpoints.filter((endpoint) => {
     const { address, port, servicePort, network } = endpoint;

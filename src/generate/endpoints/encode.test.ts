@@ -170,7 +170,7 @@ test('a gateway of another network gets mutual TLS, with the weight of the endpo
   assert.deepEqual(through(plain, plain), [[2, false]]);
 });
 
-test('passed-through TLS goes to endpoints of the own network that accept mutual TLS, and to no other gateway', () => {
+test('passed-through TLS goes to endpoints of the same network that accept mutual TLS, and to no other gateway', () => {
   const gateways = new Map([['there', [{ address: '192.0.2.1', port: 15443 }]]]);
   const endpoints = [
     endpoint('10.0.0.1', { network: 'here', tlsReady: true }),

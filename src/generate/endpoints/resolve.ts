@@ -218,7 +218,7 @@ interface EdsCluster {
   readonly passedOn: boolean;
 }
 
-/** The EDS clusters of a service. Of repeated ports or subsets the first counts. */
+/** The EDS clusters of a service. If a port or subset is repeated, the first one is used. */
 function* edsClusters({ service, rule, settings, part, passedOn }: ClusterInputs): Generator<EdsCluster> {
   const found = new Set<string>();
   for (const port of service.ports) {

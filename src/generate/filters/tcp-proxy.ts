@@ -117,7 +117,7 @@ function isSame(one: Tunnel | undefined, other: Tunnel | undefined): boolean {
   return a?.hostname === b?.hostname && a?.usePost === b?.usePost;
 }
 
-/** 0 is no limit. */
+/** 0 means no limit. */
 function shortest(times: readonly (number | undefined)[]): number | undefined {
   const set = times.filter((time) => time !== undefined);
   const limits = set.filter((time) => time > 0);

@@ -1,6 +1,6 @@
 /**
  * Connections that no service takes: to their own destination, to the egress proxy of the Sidecar, or refused. An
- * egress proxy that is no service of the scope has no cluster, and Envoy closes connections to it: they never bypass
+ * egress proxy that is not a service of the scope has no cluster, and Envoy closes connections to it: they never bypass
  * it.
  */
 import type { Destination } from '../../resources/index.ts';

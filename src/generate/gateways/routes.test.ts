@@ -272,7 +272,7 @@ describe('routes of a gateway port', () => {
     });
   });
 
-  test('a route to an unknown destination is kept: Envoy answers 503', () => {
+  test('a route to an unknown destination is kept: Envoy returns HTTP 503', () => {
     const vs = bound('a', ['a.example'], [{ route: [{ destination: { host: 'gone.example' } }] }]);
     const config = gatewayOutput({ servers: [HTTP], virtualServices: [vs] }).routes.get('http.80');
     assert.equal(config?.virtualHosts[0]?.routes[0]?.route?.cluster, 'outbound|80||gone.example');

@@ -48,8 +48,8 @@ export function serverListeners(snapshot: MeshReader, view: GrpcServerView, unit
 }
 
 /**
- * Permissive servers accept plain text, except those that clients in the mesh are told to send mutual TLS to: these
- * would not be reached.
+ * Permissive servers accept plain text, except those to which clients in the mesh are configured to send mutual TLS:
+ * these would not be reached.
  */
 function isMutual({ peerAuthentication, tlsReady }: GrpcServerView, port: number): boolean {
   switch (modeOfPort(peerAuthentication, port)) {

@@ -34,7 +34,7 @@ const ADDED = '|added|';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-/** What patches add to a type, by name; of several with one name the first counts, as in Istio. */
+/** What patches add to a type, by name; if several have one name, the first is used, as in Istio. */
 function addedBy(patches: Patches, type: PatchedType): ReadonlyMap<string, Patch> {
   const target = {
     cds: 'CLUSTER',

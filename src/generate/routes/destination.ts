@@ -12,8 +12,8 @@ export function destinationPort(
 }
 
 /**
- * The cluster's name; also for an unknown destination: Envoy answers 503 there, which distinguishes a typing error from
- * a missing route.
+ * The cluster's name; also for an unknown destination: Envoy returns HTTP 503 there, which distinguishes a typing error
+ * from a missing route.
  */
 export function destinationCluster(destination: Destination, context: Pick<RouteContext, 'port' | 'lookups'>): string {
   return clusterName('outbound', destinationPort(destination, context), destination.subset ?? '', destination.host);

@@ -25,7 +25,8 @@ import { type RouteConfigurationRest, routeConfiguration } from './route-configu
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 const REST: RouteConfigurationRest = {
-  // A route's cluster may arrive later, or never: the route is valid nevertheless, and answers 503 until then.
+  // A route's cluster may arrive later, or never: the route is valid nevertheless, and its requests get HTTP 503 until
+  // then.
   validateClusters: { value: false },
   maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
 };

@@ -24,8 +24,8 @@ export interface ClientCredential {
 const NOTHING: ClientCredential = { keyPair: undefined, authorities: undefined, missing: undefined };
 
 /**
- * The Secrets of a rule's TLS settings, by {@link credentialKey}, as text: equal texts, equal clusters. Undefined for a
- * rule without Secrets.
+ * The Secrets of a rule's TLS settings, by {@link credentialKey}, as a string: equal strings mean equal clusters.
+ * Undefined for a rule without Secrets.
  */
 export function clientCredentials(
   snapshot: MeshReader,

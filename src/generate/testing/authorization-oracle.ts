@@ -1,6 +1,6 @@
 /**
- * The meaning of AuthorizationPolicy, implemented a second time without Envoy: it builds whole texts and compares them.
- * It is independent of the generator, so that both must have the same error to agree on something wrong.
+ * The meaning of AuthorizationPolicy, implemented a second time without Envoy: it builds whole strings and compares
+ * them. It is independent of the generator, so that both must have the same error to agree on something wrong.
  */
 import { BlockList, isIPv6 } from 'node:net';
 import { isObject } from '../../core/objects.ts';

@@ -48,7 +48,7 @@ test('the first record is complete when all of its content has arrived, and is p
   assert.deepEqual([...(socket.read() ?? [])], [...record, 9]);
 });
 
-test('what is no record of a handshake ends the connection', async (t) => {
+test('bytes that are not a handshake record end the connection', async (t) => {
   for (const bytes of [[71], [22, 2], [22, 3, 1, 0, 0], [22, 3, 1, 0x40, 1]]) {
     const { client, events } = await opened(t);
     client.resume();

@@ -62,7 +62,7 @@ export class FirstBytes {
   }
 }
 
-/** Length of the first record, as far as it is known; undefined when it is no record of a handshake. */
+/** Length of the first record, as far as it is known; undefined when it is not a handshake record. */
 function firstRecordBytes(bytes: Buffer): number | undefined {
   const [type = TYPE_HANDSHAKE, major = MAJOR_VERSION] = bytes;
   if (type !== TYPE_HANDSHAKE || major !== MAJOR_VERSION) return undefined;

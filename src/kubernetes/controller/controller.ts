@@ -42,7 +42,7 @@ export interface ControllerOptions {
   readonly groupOf?: (key: string) => string;
 }
 
-/** Writes of one content to one object: two in a long while are no fight. */
+/** Writes of one content to one object: two within a long time are not a conflict with another writer. */
 const REPAIRS: Rate = { rate: 1 / 30, burst: 5 };
 /** Between attempts while the API server takes no writes of a group, ms. */
 const PAUSE_BASE_MS = 1_000;
@@ -166,7 +166,7 @@ export class Controller {
   #pause(group: string, error: unknown): void {
     const { clock, random } = this.#options.connection;
     const before = this.#pauses.get(group);
-    // Of concurrent requests, the first counts.
+    // The first of several concurrent requests is used.
     if (before !== undefined && before.until > clock.now()) return;
     const times = (before?.times ?? 0) + 1;
     const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;

@@ -97,7 +97,7 @@ interface Follower {
   readonly handlers: FollowHandlers<unknown>;
   /** Whether it has received a list. Changes before that are none of its own. */
   isListed: boolean;
-  /** Whether it was told of a failure since it was told of a success. */
+  /** Whether a failure was reported to it since the last success. */
   isFailing: boolean;
 }
 

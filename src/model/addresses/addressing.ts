@@ -6,7 +6,7 @@ import { addressed } from './cluster-addresses.ts';
 
 /** Which addresses of services a proxy uses. */
 export interface Addressing {
-  /** The cluster with other addresses; absent: those of the own cluster. */
+  /** The cluster with other addresses; absent: those of the local cluster. */
   readonly cluster?: string;
   /** The address families of allocated addresses; absent: none are used. */
   readonly allocated?: 'ipv4' | 'ipv6' | 'dual';

@@ -14,7 +14,7 @@ const at = (name: string, ip: string | readonly string[], cluster?: string): Any
   return service(`a/${name}`, spec, cluster === undefined ? {} : { cluster });
 };
 
-/** The addresses of a service for proxies of the own cluster, and of `east`, `west` and `none`. */
+/** The addresses of a service for proxies of the local cluster, and of `east`, `west` and `none`. */
 function addressesOf(snapshot: Snapshot, key: string): readonly (readonly string[] | undefined)[] {
   const found = snapshot.services.get(key);
   const seen = (cluster: string) =>
@@ -41,7 +41,7 @@ describe('a Service of several clusters', () => {
   ];
   const expected = [['10.96.0.1'], ['10.97.0.1', 'fd00:97::1'], ['10.96.0.1'], ['10.96.0.1']];
 
-  test('has in each cluster the addresses that it has there, else those of the own cluster, in any order of arrival', () => {
+  test('has in each cluster the addresses that it has there, else those of the local cluster, in any order of arrival', () => {
     for (const order of permutations(resources)) {
       const snapshot = stepwise(order);
       assert.deepEqual(addressesOf(snapshot, WEB), expected);
@@ -74,7 +74,7 @@ describe('a Service of several clusters', () => {
     assert.equal(snapshot.services.get(WEB)?.clusterAddresses, undefined);
   });
 
-  test('that is headless or external in the own cluster has no addresses anywhere', () => {
+  test('that is headless or external in the local cluster has no addresses anywhere', () => {
     for (const own of [
       service('a/web', { clusterIP: 'None' }),
       service('a/web', { type: 'ExternalName', externalName: 'x.example.com' }),

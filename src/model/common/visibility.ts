@@ -4,7 +4,7 @@ import { compareText } from './order.ts';
 const EVERYWHERE: readonly string[] = ['*'];
 
 /**
- * Normal form of an `exportTo` list, sorted: `*` replaces the rest, the own namespace is `.`, `~` occurs only alone. An
+ * Normal form of an `exportTo` list, sorted: `*` replaces the rest, its own namespace is `.`, `~` occurs only alone. An
  * empty list means the mesh's default, and an empty default means everywhere.
  */
 export function normaliseExportTo(

@@ -61,12 +61,12 @@ describe('the mode of port 80 of workload app=web in namespace shop', () => {
       'STRICT',
     ],
     [
-      'of several for the namespace the oldest',
+      'the oldest of several for the namespace',
       [policy('shop/a', mtls('STRICT'), 2), policy('shop/b', mtls('DISABLE'), 1)],
       'DISABLE',
     ],
     [
-      'of several for the workload the oldest, also where it leaves things unset',
+      'the oldest of several for the workload, even where it leaves fields unset',
       [
         policy('shop/a', { ...selecting(WEB), ...mtls('STRICT') }, 2),
         policy('shop/b', { ...selecting(WEB), mtls: {} }, 1),

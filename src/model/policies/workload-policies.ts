@@ -144,7 +144,7 @@ export function envoyFiltersOf(state: PolicySources, namespace: string, labels: 
 
 /**
  * The Telemetry documents for a workload, from the widest to the narrowest scope: at most one of the root namespace, of
- * the workload's namespace, and with a selector or target there. The oldest counts.
+ * the workload's namespace, and with a selector or target there. If there are several, the oldest applies.
  */
 export function telemetryOf(state: PolicySources, namespace: string, labels: Labels): readonly ResourceKey[] {
   const { rootNamespace } = state.settings;

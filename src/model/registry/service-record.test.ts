@@ -137,7 +137,7 @@ test('a slice and a policy about the workloads of another one change together: b
   );
 });
 
-test('of two entries for an address in one slice the first counts', () => {
+test('the first of two entries for an address in one slice is used', () => {
   const twice = slice('web-1', [{ address: '10.0.0.1' }, { address: '10.0.0.1', ready: false }]);
   const health = (made: AnyResource) =>
     meshOf([service('a/web'), made], OPTIONS)

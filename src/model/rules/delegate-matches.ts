@@ -11,7 +11,7 @@ type Named = Readonly<Record<string, HeaderMatch>> | undefined;
 /** More pairs of matches are not compared: see `MAX_ROUTES` of delegates.ts. */
 export const MAX_PAIRS = 100_000;
 
-/** The conditions of both; undefined where a match of the delegate is no part of one of the root. */
+/** The conditions of both; undefined where a match of the delegate is not contained in one of the root. */
 export function mergeMatches(root: Matches, delegate: Matches): HttpMatch[] | undefined {
   if (root === undefined || root.length === 0) return [...(delegate ?? [])];
   if (delegate === undefined || delegate.length === 0) return [...root];

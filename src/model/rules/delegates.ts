@@ -109,7 +109,7 @@ function followed(
   const { namespace } = resource.meta;
   const exportTo = normaliseExportTo(resource.content.exportTo, work.mesh.defaultVirtualServiceExportTo, namespace);
   if (!isVisible(exportTo, namespace, root.meta.namespace)) return unknown;
-  if (!isDelegate(resource)) return 'which has hosts and is no delegate';
+  if (!isDelegate(resource)) return 'which has hosts and is not a delegate';
   const parts = http.reduce((sum, { match }) => sum + Math.max(1, match?.length ?? 0), 0);
   const pairs = Math.max(1, route.match?.length ?? 0) * parts;
   if (pairs > work.pairs) return 'with which it has too many matches';

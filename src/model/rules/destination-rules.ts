@@ -1,7 +1,7 @@
 /**
  * Destination rules by namespace and host; rules of one namespace for one host are merged. The rule for a host is
- * looked up from the most specific pattern to the least, in the own namespace, then in the service's, then in the root
- * namespace.
+ * looked up from the most specific pattern to the least, in the scope's namespace, then in the service's, then in the
+ * root namespace.
  */
 import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';

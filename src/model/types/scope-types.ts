@@ -95,7 +95,7 @@ export interface Scope {
   /** Where unknown traffic goes instead of to its own destination, with a full host name. Only with ALLOW_ANY. */
   readonly egressProxy?: Destination;
   /**
-   * The merged rule for a service of this scope: of the own namespace, then of the service's, then of the root
+   * The merged rule for a service of this scope: of the scope's namespace, then of the service's, then of the root
    * namespace. Which of its variants applies depends on the proxy. Undefined for hosts that are not services of the
    * scope. A function object always gives the same answers; scopes with the same rules may share it.
    */

@@ -74,7 +74,7 @@ export interface Service {
   readonly externalName?: string;
   /** ServiceEntry `MESH_EXTERNAL`. */
   readonly meshExternal: boolean;
-  /** Normalised: `*` all namespaces, `.` the own one, `~` none, or names. Never empty (mesh defaults are applied). */
+  /** Normalised: `*` all namespaces, `.` its own, `~` none, or names. Never empty (mesh defaults are applied). */
   readonly exportTo: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   readonly subjectAltNames: readonly string[];

@@ -25,7 +25,7 @@ const DEFAULT_ACCOUNT = 'default';
 /**
  * The workload of a resource; undefined for other kinds, ended pods, and workloads without a known account. Pods of
  * other clusters count only where their proxies are served: else a writer of Pods there could give labels to accounts
- * of the own cluster.
+ * of the local cluster.
  */
 function registeredBy(resource: AnyResource | undefined, settings: ClusterSettings): Registered | undefined {
   const pod = ofKind(resource, 'Pod');

@@ -45,7 +45,7 @@ const policy = (path: string) =>
 
 const SHOP = [service('shop', 'web'), endpoints('shop', 'web', '10.5.0.1', '10.5.0.2')];
 
-/** Which of these texts the listener for connections to the proxy contains. */
+/** Which of these strings the listener for connections to the proxy contains. */
 function found({ session }: Connected, ...texts: readonly string[]): readonly string[] {
   const listeners = session.parts('lds').flatMap((part) => part.get('virtualInbound') ?? []);
   assert.equal(listeners.length, 1);

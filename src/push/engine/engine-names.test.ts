@@ -51,7 +51,7 @@ describe('the name table of a proxy', () => {
     assert.equal(await changed(() => mesh.change([rule])), false);
     assert.equal(await changed(() => mesh.change([endpoints('shop', 'db', '10.0.0.2')])), true);
     assert.equal(await changed(() => mesh.change([service('shop', 'api')])), true);
-    // The endpoints of other services are no names.
+    // The endpoints of other services are not names.
     assert.equal(await changed(() => mesh.change([endpoints('shop', 'api', '10.0.0.7')])), false);
   });
 });

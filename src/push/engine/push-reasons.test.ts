@@ -26,7 +26,7 @@ test('changes of services, endpoints and configuration are the reasons of a push
   );
 });
 
-test('a change that generation does not read is no reason', () => {
+test('a change that generation does not read is not a reason for a push', () => {
   assert.deepEqual(reasonsOf(endpoints('shop', 'nobody', '10.0.0.1'), { networks: defaultMeshNetworks() }), [[], []]);
 });
 

@@ -100,7 +100,7 @@ export class MeshCopyLog {
     this.#snapshot = snapshot;
     if (this.#changed.size <= MAX_CHANGED) return;
     for (const [id, { version: last }] of this.#changed) {
-      // A version is dropped as a whole: half of it would be no snapshot.
+      // A version is dropped as a whole: half of it would not be a snapshot.
       if (this.#changed.size <= MAX_CHANGED && last > this.#oldest) break;
       this.#changed.delete(id);
       this.#oldest = last;

@@ -38,7 +38,8 @@ const TARGETS: Readonly<Record<PatchedType, readonly ApplyTo[]>> = {
 
 /**
  * The patches for a part of a proxy's configuration, in the order in which they apply: the root namespace's first, then
- * the own one's, in each by priority, the oldest first. As the view has them: absent where there are none.
+ * those of the proxy's own namespace, in each by priority, the oldest first. As the view has them: absent where there
+ * are none.
  *
  * @param filters those for the proxy's workload, the root namespace's first, in each namespace the oldest first
  */

@@ -113,7 +113,7 @@ export class ProxyMesh {
 
   /**
    * The class of a proxy's cluster: see `Placement`. Where proxies of other clusters are served, a cluster that nothing
-   * is known of is another one. Else it is a wrong name of the own one.
+   * is known of is another one. Otherwise it is a wrong name of the local one.
    */
   endpointCluster(clusterId: string): string {
     if (clusterId === '' || clusterId === this.settings.clusterId) return '';
@@ -216,7 +216,7 @@ function ruleLabelsIn(snapshot: Snapshot, id: string): string {
   return scope === undefined ? '' : snapshot.ruleLabels(scope).join('\n');
 }
 
-/** The labels of a proxy that are among these `key=value` texts. */
+/** The labels of a proxy that are among these `key=value` strings. */
 export function pick(labels: Labels, asked: readonly string[]): Record<string, string> {
   const picked: Record<string, string> = {};
   for (const label of asked) {

@@ -285,7 +285,7 @@ export class Session implements ProxySession {
   /** A change is on its way to the proxy. */
   changed(push: Push): void {
     const known = this.#converging;
-    // A new proxy is no change of the mesh.
+    // A new proxy is not a change of the mesh.
     if (!this.#isReported && [...push.reasons].some((reason) => reason !== 'proxy')) {
       this.#isReported = true;
       this.#host.pushBegan();

@@ -138,7 +138,7 @@ describe('a unit that is sent as a difference', () => {
     assert.equal(changes.get('80/c'), undefined);
   });
 
-  it('is compared as a whole with a unit that it is no difference from', () => {
+  it('is compared as a whole with a unit that it was not derived from', () => {
     const other = unitsWith({ vhds: { 80: [resource('vhds', '80/x', '1')] } });
     const made = jobChanges(job([sent], {}, new Map([[7, before]])), other, [], interner);
     const changes = resourceChanges(other.vhds, made.units.vhds);

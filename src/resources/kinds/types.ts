@@ -109,7 +109,7 @@ export type ResourceEvent =
   | { readonly type: 'delete'; readonly key: ResourceKey; readonly eventTime: number }
   | { readonly type: 'resolved'; readonly id: string; readonly eventTime: number };
 
-/** Of two events with one id the newer one counts: a resource's key, else the id of the problem. */
+/** The newer of two events with one ID applies: a resource's key, else the ID of the problem. */
 export function eventId(event: ResourceEvent): string {
   if (event.type === 'set') return keyOf(event.resource);
   if (event.type === 'delete') return event.key;

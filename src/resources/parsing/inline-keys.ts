@@ -135,7 +135,7 @@ function isOnCurve({ p, b }: Curve, x: bigint, y: bigint): boolean {
   return x < p && y < p && (y * y - (x * x * x - 3n * x + b)) % p === 0n;
 }
 
-/** Bytes in base64url without padding, as two hexadecimal digits each; undefined when the text is not base64url. */
+/** Bytes in base64url without padding, as two hexadecimal digits each; undefined when the string is not base64url. */
 function bytesOf(text: string): readonly string[] | undefined {
   if (!/^[\w-]+$/.test(text)) return undefined;
   try {

@@ -6,7 +6,7 @@ type Matcher = (text: string) => boolean;
 
 /** So that an expression takes milliseconds at most to compile, and to match with a text of {@link MAX_TEXT}. */
 export const MAX_MATCHED_PROGRAM = 128;
-/** Longer texts do not match, whatever the expression: versions are shorter. */
+/** Longer strings do not match any expression: versions are shorter. */
 const MAX_TEXT = 128;
 /** Expressions that are kept, those used last. Meshes have a few, for thousands of proxies. */
 const MAX_KEPT = 1000;

@@ -43,7 +43,11 @@ describe('an AuthorizationPolicy', () => {
   for (const [what, spec] of taken) test(`${what}: taken`, () => assert.equal(refusal(spec), undefined));
 
   const refused: readonly [string, string, RegExp][] = [
-    ['attached to what is no gateway', '{targetRefs: [{kind: Gateway, name: a}]}', /^spec\.targetRefs\[0\]\.kind: /],
+    [
+      'attached to a resource that is not a gateway',
+      '{targetRefs: [{kind: Gateway, name: a}]}',
+      /^spec\.targetRefs\[0\]\.kind: /,
+    ],
     ['attached to nothing', `{targetRef: {${GATEWAY}, name: ''}}`, /^spec\.targetRef\.name: /],
     [
       'attached elsewhere',

@@ -1,7 +1,7 @@
 /**
  * Checks expressions of the Common Expression Language in access log filters: an Envoy refuses a listener whose filter
  * it cannot compile. Grammar: https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax. Envoy evaluates
- * neither comprehensions nor most conversions by default, so that their names are no functions here.
+ * neither comprehensions nor most conversions by default, so that their names are not functions here.
  */
 
 const FUNCTIONS: ReadonlySet<string> = new Set([

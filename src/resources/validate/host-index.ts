@@ -1,7 +1,7 @@
 /** Which of many hosts cover or overlap another, at a cost that does not grow with their number. */
 import { plainHost } from './values.ts';
 
-/** No host is longer (RFC 1035, with the dot at the end); longer texts are refused elsewhere, and are not indexed. */
+/** No host is longer (RFC 1035, with the dot at the end); longer strings are refused elsewhere, and are not indexed. */
 const MAX_HOST = 254;
 
 /** Hosts and wildcards such as `*.example.com`, by their position in a list. */

@@ -189,7 +189,7 @@ test('a shared store that cannot be used is tried again, with one line for each 
   assert.deepEqual([elected, closed], [1, 1]);
 });
 
-test('a plugged-in root is used if there is one, and an invalid one is an error at the start', async (t) => {
+test('a plugged-in root is used if there is one, and an invalid one is an error at startup', async (t) => {
   const rootCaDir = await tempDir(t);
   const root = makeCa({ name: 'plugged' });
   await mkdir(rootCaDir, { recursive: true });

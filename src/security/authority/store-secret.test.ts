@@ -191,7 +191,7 @@ describe('a damaged Secret', () => {
     });
   }
 
-  test('with a root that expired in use is no damage: it is replaced', async () => {
+  test('with a root that expired in use is not damaged: the root is replaced', async () => {
     const { replica } = await setUp();
     const one = replica();
     await one.load();

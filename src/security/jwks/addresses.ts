@@ -102,7 +102,7 @@ function bytesOf(address: string): Buffer {
   return Buffer.from([...before, ...zeros, ...after].map((group) => group.padStart(4, '0')).join(''), 'hex');
 }
 
-/** True for an address that must not be connected to, and for a text that is no address. */
+/** True for an address that must not be connected to, and for a string that is not an address. */
 export function isRefusedAddress(text: string): boolean {
   const address = text.replace(/%.*$/, '');
   const family = isIP(address);

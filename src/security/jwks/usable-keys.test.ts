@@ -61,7 +61,7 @@ describe('the usable keys of a key set', () => {
     ['an RSA key without exponent', { kty: 'RSA', n: RSA.n }],
     ['an RSA key whose modulus is a number', { ...RSA, n: 17 }],
     ['an EC key on a curve that Envoy does not know', jwkOf(ec('secp256k1').publicKey)],
-    ['an EC key that is no point of its curve', { ...EC, y: EC.x }],
+    ['an EC key that is not a point of its curve', { ...EC, y: EC.x }],
     ['a key to agree on keys', jwkOf(generateKeyPairSync('x25519').publicKey)],
     ['a key whose name is a number', { ...EC, kid: 1 }],
     ['a key with a very long name', { ...EC, kid: 'k'.repeat(300) }],
@@ -84,7 +84,7 @@ describe('the usable keys of a key set', () => {
     ['that is none', { jwks: [] }, /did not return a JSON Web Key Set/],
     ['that is a list', [EC], /did not return a JSON Web Key Set/],
     ['that is null', null, /did not return a JSON Web Key Set/],
-    ['whose keys are no list', { keys: { 0: EC } }, /did not return a JSON Web Key Set/],
+    ['whose keys are not a list', { keys: { 0: EC } }, /did not return a JSON Web Key Set/],
   ] as const) {
     it(`are not those of a set ${what}`, () => assert.throws(() => usableKeys(document), expected));
   }

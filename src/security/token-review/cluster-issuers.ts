@@ -73,7 +73,7 @@ export class ClusterIssuers {
     return true;
   }
 
-  /** Learns the issuer of a token that the API server of the own cluster has accepted. */
+  /** Learns the issuer of a token that the API server of the local cluster has accepted. */
   accepted(issuer: string): void {
     if (this.#learned.size < MAX_LEARNED) this.#learned.add(issuer);
   }

@@ -74,13 +74,13 @@ function reviewer(own: TestCluster, others: readonly OtherCluster[]) {
   };
 }
 
-test('a token that the own cluster refuses is accepted by the cluster that it is of, with its Pod there', async (t) => {
+test('a token that the local cluster refuses is accepted by the cluster that it is of, with its Pod there', async (t) => {
   const [here, there] = [await tokenOf({ jti: 'here' }), await tokenOf({ jti: 'there' })];
   const home = await startCluster(t, 'home', [here]);
   const [east, west] = [await startCluster(t, 'east', []), await startCluster(t, 'west', [there])];
   const { ask } = reviewer(home, [east, west]);
   assert.deepEqual(await ask(here), HOME);
-  assert.deepEqual([east.asked(), west.asked()], [0, 0], 'tokens of the own cluster cost the others nothing');
+  assert.deepEqual([east.asked(), west.asked()], [0, 0], 'tokens of the local cluster cost the others nothing');
   assert.deepEqual(await ask(there), of('west'));
   assert.match(JSON.stringify(await ask(await tokenOf({ jti: 'none' }))), /refusal.*does not accept/);
 });

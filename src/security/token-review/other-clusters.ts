@@ -1,6 +1,6 @@
 /**
- * Reviews of tokens by the API servers of several clusters (CENTRAL_MESHD): by that of the own cluster, and where that
- * refuses a token or does not answer, by those of the others that may have issued it. Clusters often have the same
+ * Reviews of tokens by the API servers of several clusters (CENTRAL_MESHD): by that of the local cluster, and where
+ * that refuses a token or does not answer, by those of the others that may have issued it. Clusters often have the same
  * issuer, so that a token does not say which one it is of. Each API server has a queue of its own: one that does not
  * answer delays no token that another one accepts.
  */
@@ -22,14 +22,14 @@ export interface OtherCluster {
 export interface OtherClustersOptions {
   /** The clusters at the time of a review; at most a hundred. */
   readonly clusters: () => readonly OtherCluster[];
-  /** The token of this program in the own cluster. */
+  /** The token of this program in the local cluster. */
   readonly ownToken: () => Promise<string | undefined>;
   readonly clock: Pick<Clock, 'setTimer'>;
   /** The API server of a cluster reviews no tokens; see `ClusterReviewsOptions`. */
   readonly onProblem: (cluster: string, problem: CtlError | undefined) => void;
 }
 
-/** Time after which other clusters are asked too, when the API server of the own cluster has not responded, ms. */
+/** Time after which other clusters are asked too, when the API server of the local cluster has not responded, ms. */
 export const OWN_TIME_MS = 3000;
 
 /** Of a review by another cluster, with its wait, ms. After OWN_TIME_MS, it is within the time limit of a review. */
@@ -72,7 +72,7 @@ export class OtherClusters {
     }
   }
 
-  /** Whether the own cluster accepts the token, within OWN_TIME_MS. */
+  /** Whether the local cluster accepts the token, within OWN_TIME_MS. */
   async #acceptsSoon(first: Promise<Review>): Promise<boolean> {
     const waiting = Promise.withResolvers<boolean>();
     const timer = this.#options.clock.setTimer(OWN_TIME_MS, () => waiting.resolve(false));

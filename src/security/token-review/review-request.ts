@@ -29,7 +29,7 @@ const reviewSchema = z.object({
 export type Review =
   | {
       readonly username: string;
-      /** The cluster that accepts it; absent: the own one. */
+      /** The cluster that accepts it; absent: the local one. */
       readonly cluster?: string;
       /** Undefined for a token that is bound to no Pod. */
       readonly pod: BoundPod | undefined;

@@ -226,7 +226,7 @@ describe('a token of a service account', () => {
     }
   });
 
-  test('of the own cluster is reviewed, however many issuers other clusters have', async () => {
+  test('of the local cluster is reviewed, however many issuers other clusters have', async () => {
     const ask: TokenReviewerOptions['ask'] = async (bearer) => {
       const { iss = '', sub = '' } = decodeJwt(bearer);
       return { username: sub, pod: undefined, ...(iss === CLUSTER ? {} : { cluster: iss }) };

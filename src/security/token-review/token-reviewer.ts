@@ -36,7 +36,7 @@ export interface TokenReviewerOptions {
   readonly ask: AskReview;
   /** See `ClusterIssuersOptions`. */
   readonly ownToken: () => Promise<string | undefined>;
-  /** Whether `ask` asks an API server that has, or may have, this issuer beside that of the own cluster. */
+  /** Whether `ask` asks an API server that has, or may have, this issuer beside that of the local cluster. */
   readonly mayIssue?: (issuer: string) => Promise<boolean>;
   readonly trustDomain: string;
   /** The token must have one of these audiences. */

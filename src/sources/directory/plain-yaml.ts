@@ -254,7 +254,7 @@ function flowMap(flow: Flow, depth: number): Record<string, unknown> {
   if (took(flow, CLOSE_MAP)) return entries;
   for (;;) {
     const name = plainKey(nextWord(flow));
-    // Only a colon with a space after it counts; without one the complete parser decides what it means.
+    // Only a colon with a space after it ends a key; without one the complete parser decides what it means.
     if (flow.text.charCodeAt(flow.at) !== COLON || flow.text.charCodeAt(flow.at + 1) !== SPACE) throw NOT_PLAIN;
     if (name === undefined || Object.hasOwn(entries, name)) throw NOT_PLAIN;
     flow.at++;

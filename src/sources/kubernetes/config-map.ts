@@ -47,7 +47,7 @@ export interface FollowedConfigMap {
   close(): Promise<void>;
 }
 
-/** The texts by key; undefined where the ConfigMap does not exist. */
+/** The values by key; undefined where the ConfigMap does not exist. */
 type Data = Readonly<Record<string, unknown>> | undefined;
 
 export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {

@@ -15,7 +15,7 @@ describe('definitions of a scripted API server', () => {
   const discoveries = (server: ScriptedApiServer) =>
     server.requests.filter(({ path, query }) => path.startsWith('/apis') && !query.has('watch') && !query.has('limit'));
 
-  test('keeps its policies when a proxy answers 404 to everything and definitions may not be watched', async () => {
+  test('keeps its policies when a proxy returns HTTP 404 for everything and definitions may not be watched', async () => {
     const server = await scripted(POLICIES);
     server.set(pathOf(POLICIES), policy);
     server.intercept = ({ path }, stream) => path === DEFINITIONS && server.fail(stream, 403, 'Forbidden');

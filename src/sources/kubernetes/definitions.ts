@@ -191,7 +191,7 @@ export class Definitions {
 
   #failed(error: CtlError, verb: 'list' | 'watch'): void {
     if (isLost(error)) return;
-    // A server without definitions answers 404.
+    // A server without definitions returns HTTP 404.
     const forbidden = error instanceof ApiError && (error.status === 403 || error.status === 404);
     this.#forbidden = forbidden ? this.#forbidden + 1 : 0;
     const { failures, resyncMs } = this.#options;

@@ -351,7 +351,7 @@ describe('the source of a scripted API server', () => {
     assert.ok(server.requests.every(({ path }) => path.startsWith('/api/v1/')));
   });
 
-  test('changes nothing while the server is away, and says so once', async () => {
+  test('changes nothing while the server is unavailable, and logs it once', async () => {
     const server = await scripted(ROUTES);
     server.set(SERVICES, service('web'));
     const { lines, inForce, isSynced, source } = follow(server);

@@ -55,7 +55,7 @@ export interface KubernetesSourceOptions {
   readonly meshKinds: boolean;
   /**
    * Whether this is another cluster than the program's own. Of those, Namespaces are not read: their labels decide
-   * about mesh resources, which the own cluster has.
+   * about mesh resources, which the local cluster has.
    */
   readonly isRemote?: boolean;
   /** Kinds without which the source is not synced, also where they are forbidden; default: none. */

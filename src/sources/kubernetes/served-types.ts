@@ -39,8 +39,8 @@ interface ListedType extends ResourceType {
 }
 
 /**
- * Versions of the groups. A group counts as absent only when the list of all groups lacks it: a proxy without a
- * server behind it answers 404 to every path.
+ * Versions of the groups. A group counts as absent only when the list of all groups lacks it: a proxy without a server
+ * behind it returns HTTP 404 for every path.
  */
 async function readVersions(
   client: KubernetesClient,

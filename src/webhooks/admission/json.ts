@@ -14,7 +14,7 @@ const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * The value of a JSON text in UTF-8. Of repeated keys the last one counts.
+ * The value of a JSON text in UTF-8. If a key is repeated, the last value is used.
  * @param maxValues each value takes memory and time, however short it is
  * @throws CtlError invalid_argument
  */

@@ -68,8 +68,8 @@ export function changesOf({ webhooks }: Configuration, { caBundle, failurePolicy
 }
 
 /**
- * The whole patch. The API server answers 409 where the object has another version by now: indexes would mean other
- * webhooks.
+ * The whole patch. The API server returns HTTP 409 where the object has another version by now: indexes would mean
+ * other webhooks.
  */
 export function guarded(
   { resourceVersion }: Configuration,

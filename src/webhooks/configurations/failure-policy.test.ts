@@ -74,7 +74,7 @@ describe('the failure policy of validation', () => {
     await it.until(() => it.policies().join() === 'Fail');
   });
 
-  test('stays Fail while the control plane is away, and the log says that edits are refused', async () => {
+  test('stays Fail while the control plane is unavailable, and the log says that edits are refused', async () => {
     const it = await cluster();
     it.set(VALIDATING, webhook('check'));
     const configurations = it.lead();

@@ -6,7 +6,7 @@
  *   bundle ┴▶ CA bundle of own webhooks ▶ self-check of validation ▶ failurePolicy: Fail
  *
  * Validation is installed with `failurePolicy: Ignore`, so that nobody is locked out before the control plane answers.
- * It is never set back to Ignore: a control plane that is away for a moment must not let invalid documents pass.
+ * It is never set back to Ignore: a control plane that is unavailable for a moment must not let invalid documents pass.
  */
 import { oneLineOf } from '../../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';

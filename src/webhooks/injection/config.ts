@@ -1,7 +1,7 @@
 /**
- * The two texts that configure injection: `config` (policy, selectors, templates) and `values` (what templates read).
- * `config` is strict. `values` may have any field, because templates of users read them; a field that resembles one of
- * the built-in templates is refused as a misspelling.
+ * The two documents that configure injection: `config` (policy, selectors, templates) and `values` (what templates
+ * read). `config` is strict. `values` may have any field, because templates of users read them; a field that resembles
+ * one of the built-in templates is refused as a misspelling.
  */
 import { z } from 'zod';
 import { CtlError } from '../../core/errors.ts';

@@ -112,7 +112,7 @@ function podWith(text: string): PodObject {
   });
 }
 
-test('texts of a Pod with the syntax of YAML and templates change no structure', () => {
+test('strings of a Pod with the syntax of YAML and templates change no structure', () => {
   const injector = createInjector(withConfig(CARELESS));
   const harmless = structure(injected(injector, podWith('harmless')), 'harmless');
   fc.assert(

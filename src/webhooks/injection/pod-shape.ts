@@ -13,7 +13,7 @@ export function recordsOf(value: unknown): readonly PodRecord[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** The texts by name of labels or annotations. */
+/** The values of labels or annotations by name. */
 export function textsOf(value: unknown): Readonly<Record<string, string>> {
   const entries = Object.entries(recordOf(value));
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));

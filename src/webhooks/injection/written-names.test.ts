@@ -42,7 +42,7 @@ test('both names in one Pod are refused', () => {
   );
 });
 
-test('a status that is no JSON, or of another shape, is no reason to fail', () => {
+test('a status that is not JSON, or has another structure, does not cause a failure', () => {
   for (const status of ['', '{', '[]', '{"containers":"istio-proxy"}', '{"containers":[7]}', 'null']) {
     const pod = webPod({ metadata: { annotations: { 'sidecar.mesh.io/status': status } } });
     assert.deepEqual(names(injected(native, pod), 'containers'), ['app'], status);

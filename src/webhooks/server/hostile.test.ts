@@ -56,7 +56,7 @@ const UNREADABLE: Readonly<Record<string, string | Uint8Array>> = {
   'an object, 1,000,000 levels deep': withRequest({ object: '?' }).replace('"?"', '['.repeat(1e6) + ']'.repeat(1e6)),
 };
 
-test('what is no review is refused with status 400 and one line', async (t) => {
+test('a body that is not a review is refused with HTTP 400 and one line', async (t) => {
   const { port } = await startWebhooks(t, certificate);
   for (const [what, body] of Object.entries(UNREADABLE))
     for (const path of ['/inject', '/validate']) {
@@ -75,7 +75,7 @@ const OBJECTS: Readonly<Record<string, unknown>> = {
   'no metadata or spec': {},
   'null everywhere': { apiVersion: 'v1', kind: 'Pod', metadata: null, spec: null },
   'lists for objects': { apiVersion: 'v1', kind: 'Pod', metadata: [], spec: [] },
-  'texts for lists': { ...POD, spec: { containers: 'app' } },
+  'strings for lists': { ...POD, spec: { containers: 'app' } },
   'null containers': { ...POD, spec: { containers: [null] } },
   'annotations that are numbers': { ...POD, metadata: { annotations: { 'sidecar.mesh.io/inject': 1 } } },
 };
@@ -92,7 +92,7 @@ test('objects of wrong types are refused or left as they are, without an interna
   assert.deepEqual(lines, []);
 });
 
-test('the key __proto__ is refused, and of repeated keys the last one counts', async (t) => {
+test('the key __proto__ is refused, and the last value of a repeated key is used', async (t) => {
   const { port } = await startWebhooks(t, certificate);
   const marked = { ...POD, metadata: { name: 'web', labels: { mark: 'x' } } };
   for (const key of ['"__proto__"', '"\\u005f_proto__"']) {

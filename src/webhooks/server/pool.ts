@@ -34,9 +34,9 @@ export interface Review {
 
 export interface AdmissionPool {
   /**
-   * Rejects with CtlError: invalid_argument when the body is no review, resource_exhausted when too many reviews wait,
-   * deadline_exceeded when the worker hangs, internal when the review failed or the worker ended each time, unavailable
-   * when the pool is closed or the signal aborts.
+   * Rejects with CtlError: invalid_argument when the body is not a review, resource_exhausted when too many reviews
+   * wait, deadline_exceeded when the worker hangs, internal when the review failed or the worker ended each time,
+   * unavailable when the pool is closed or the signal aborts.
    */
   review(review: Review): Promise<ReviewAnswer>;
   /**

@@ -48,7 +48,7 @@ const REFUSED: readonly (readonly [what: string, path: string, options: Paramete
     ['an empty body', '/validate', {}, 400],
   ];
 
-test('requests that are no reviews are refused with a status and one line', async (t) => {
+test('requests that are not reviews are refused with a status and one line', async (t) => {
   const { port, lines } = await startWebhooks(t, certificate);
   for (const [what, path, options, status] of REFUSED) {
     const answer = await call(port, path, options);

@@ -35,7 +35,7 @@ function filled(type: XdsType, all: readonly string[]): Content {
 }
 
 describe('a subscription with very many names', () => {
-  it('is told of those that do not exist in portions, after all that exist', () => {
+  it('gets those that do not exist in portions, after all that exist', () => {
     const content = filled('eds', ['a', 'b']);
     const peer = new DeltaPeer(content);
     peer.ask('eds', { subscribe: ['b', ...names('none', MANY), 'a'] });
@@ -115,7 +115,7 @@ describe('a subscription with very many names', () => {
     assert.equal(peer.machine.status(content.parts).get('eds')?.current, true);
   });
 
-  it('is told of those that no longer exist after a reconnect', () => {
+  it('gets those that no longer exist after a reconnect', () => {
     const content = filled('eds', ['a']);
     const peer = new DeltaPeer(content);
     const gone = names('gone', MANY);

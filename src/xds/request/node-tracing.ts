@@ -9,7 +9,7 @@ import { parseProxyConfig } from '../../resources/index.ts';
 
 /** Largest encoded `tracing` that is read: 64 tags with long values fit. */
 export const MAX_TRACING_BYTES = 32 * 1024;
-/** `tracing` has four levels of objects; deeper ones are no valid configuration. */
+/** `tracing` has four levels of objects; deeper ones are not valid configuration. */
 const MAX_DEPTH = 8;
 
 /** @param value an encoded `google.protobuf.Value` */

@@ -53,7 +53,7 @@ interface RawNode {
   proxyConfig: boolean;
   /** Its `tracing`. */
   tracing: OwnTracing | undefined;
-  /** Encoded: it is of no interest where the proxy is no gateway. */
+  /** Encoded: it is not used where the proxy is not a gateway. */
   gatewayTopology: Buffer | undefined;
 }
 

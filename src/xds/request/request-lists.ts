@@ -88,7 +88,7 @@ export class ListField<V extends Sized> {
   }
 }
 
-/** Reads texts from bytes: when all of them are ASCII, these are converted once and cut. */
+/** Reads strings from bytes: when all of them are ASCII, these are converted once and cut. */
 function textReader(bytes: Buffer): (field: WireField) => string {
   if (!isAscii(bytes)) return (field) => bytes.toString('utf8', field.start, field.end);
   const all = bytes.toString('latin1');

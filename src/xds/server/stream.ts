@@ -208,8 +208,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   /**
-   * Types that are not served are left unanswered, as if they had no content. A URL that is no type of this API is an
-   * error.
+   * Types that are not served are left unanswered, as if they had no content. A URL that is not a type of this API is
+   * an error.
    */
   #unknownType(typeUrl: string): void {
     if (typeUrl === '')

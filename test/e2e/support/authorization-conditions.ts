@@ -197,7 +197,7 @@ export const CONDITION_CASES: readonly Case[] = [
       matches: withToken(ann({ team: 'red' })),
       differs: withToken(ann({ team: 'red blue' })),
     },
-    'a client of that name is no claim': {
+    'a client of that name is not a claim': {
       rules: when('request.auth.claims[groups]', ['admins']),
       matches: [],
       differs: withHeader('groups: admins', 'x-jwt-payload: eyJncm91cHMiOiJhZG1pbnMifQ'),

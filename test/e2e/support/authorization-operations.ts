@@ -45,7 +45,7 @@ export const OPERATION_CASES: readonly Case[] = [
       matches: lines('POST /'),
       differs: lines('GET /', 'HEAD /'),
     },
-    'override headers are no method': {
+    'override headers are not the method': {
       rules: operation({ methods: ['DELETE'] }),
       matches: lines('DELETE /'),
       differs: [{ line: 'POST /', headers: ['X-HTTP-Method-Override: DELETE', 'X-HTTP-Method: DELETE'] }],
@@ -103,7 +103,7 @@ export const OPERATION_CASES: readonly Case[] = [
       matches: gets('/star/*/x'),
       differs: gets('/star/any/x', '/star//x', '/star/x'),
     },
-    'a query is no part of a path': {
+    'a query is not part of a path': {
       rules: operation({ paths: ['/q'] }),
       matches: gets('/q?x=1', '/q', '/q?'),
       differs: gets('/q%3Fx=1'),

@@ -84,7 +84,7 @@ export const SOURCE_CASES: readonly Case[] = [
       matches: callers(PLAIN, 'sidecar foo.bar'),
       differs: callers(WEB),
     },
-    'a certificate header is no certificate': {
+    'a certificate header is not a certificate': {
       rules: source({ principals: ['cluster.local/ns/foo/sa/web'] }),
       matches: [],
       differs: [
@@ -187,7 +187,7 @@ export const SOURCE_CASES: readonly Case[] = [
     },
     'IPv6 blocks': { rules: source({ ipBlocks: ['fd00::/8', '::1'] }), matches: [], differs: at(200) },
     'not a block': { rules: source({ notIpBlocks: ['198.18.0.200/31'] }), matches: at(202), differs: at(200, 201) },
-    'what a header says is no address': {
+    'the value of a header is not an address': {
       rules: source({ ipBlocks: ['198.18.0.200'] }),
       matches: [{ at: 200, headers: ['X-Forwarded-For: 9.9.9.9'] }],
       differs: [{ at: 202, headers: ['X-Forwarded-For: 198.18.0.200', 'X-Envoy-External-Address: 198.18.0.200'] }],

@@ -1,6 +1,6 @@
 /**
- * The formats of a scrape: the text format 0.0.4 of Prometheus and OpenMetrics 1.0, both texts. The protobuf format is
- * never negotiated: parts of it cannot be put one after the other.
+ * The formats of a scrape: the text format 0.0.4 of Prometheus, and OpenMetrics 1.0, which is text as well. The
+ * protobuf format is never negotiated: parts of it cannot be put one after the other.
  */
 
 export type Format = 'text' | 'openmetrics';

@@ -28,7 +28,7 @@ export interface AskedSpans {
   readonly propagates?: false | undefined;
 }
 
-/** Envoy has one tracer for a listener: of several providers the first counts. */
+/** Envoy has one tracer for a listener: only the first provider is used. */
 export function spansOf(mesh: MeshConfig, documents: readonly TelemetrySpec[], direction: Direction): AskedSpans {
   let asked: AskedSpans = { written: false, disabled: false, provider: mesh.defaultProviders.tracing?.[0] };
   for (const { tracing = [] } of documents) {

@@ -111,7 +111,7 @@ describe('rules and their token locations', () => {
       'any(default/p[0], default/p[1], missing)',
     ],
     [
-      'a cookie is no parameter of its name',
+      'a cookie is not a parameter of the same name',
       [{ fromCookies: ['token'] }, { fromParams: ['token'] }],
       'all(any(default/p[0], missing), any(default/p[1]@1, missing))',
     ],

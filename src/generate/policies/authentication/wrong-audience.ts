@@ -1,6 +1,6 @@
 /**
- * Envoy answers 403 where a token is for another audience, and 401 for all other errors of a token. Here a token that
- * fails validation is 401, as in Istio; 403 means that the identity is known, and is not allowed.
+ * Envoy returns HTTP 403 where a token is for another audience, and 401 for all other errors of a token. Here a token
+ * that fails validation is 401, as in Istio; 403 means that the identity is known, and is not allowed.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import { hasExtension, LUA_FILTER } from '../../filters/index.ts';

@@ -89,7 +89,7 @@ describe('an external authorizer', () => {
     ],
     ['that it has twice', [GRPC, HTTP], true, /more than one extension provider a/],
     ['that is of another kind', ['{name: a}'], true, /must be exactly one kind of external authorizer/],
-    ['that is no service', [GRPC], false, /sees no service authz\.shop/],
+    ['that is not a service', [GRPC], false, /sees no service authz\.shop/],
     ['of another namespace', [GRPC.replace('service: ', 'service: other/')], true, /sees no service other\/authz/],
     ['at a port that is not', [GRPC.replace('9000', '9001')], true, /has no port 9001/],
   ];

@@ -33,7 +33,7 @@ function elementRegex({ kind, text }: Text): string {
   return `(?s)${before}${escapeRegex(text)}${after}`;
 }
 
-/** Maximum nesting of an expression: RE2 accepts 1000. Of longer texts, it is enough to compare the beginning. */
+/** Maximum nesting of an expression: RE2 accepts 1000. Of longer strings, only the beginning is compared. */
 const MAX_DEPTH = 200;
 
 /**
@@ -80,7 +80,7 @@ function othersThan(patterns: readonly Text[]): string[] {
   return waysOut(root, backwards, '').map((regex) => `(?s)${regex}`);
 }
 
-/** The texts after `begun` that leave a trie, in as many expressions as needed. */
+/** The strings after `begun` that leave a trie, in as many expressions as needed. */
 function waysOut(trie: Trie, backwards: boolean, begun: string): string[] {
   const joined = (first: string, rest: string) => (backwards ? `${rest}${first}` : `${first}${rest}`);
   if (trie.nodes <= MAX_NODES) {
@@ -101,7 +101,7 @@ function atOnce({ next }: Trie, backwards: boolean): string {
   return backwards ? `.*${letter}` : `${letter}.*`;
 }
 
-/** The texts that leave a trie; undefined when there are none. */
+/** The strings that leave a trie; undefined when there are none. */
 function outside(trie: Trie, backwards: boolean): string | undefined {
   const { next, ends, goesOn } = trie;
   if (goesOn) return undefined;

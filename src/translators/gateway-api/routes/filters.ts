@@ -106,7 +106,7 @@ function headerOperations({ set, add, remove }: HeaderFilter): HeaderOperations 
   };
 }
 
-/** Of entries with equal names the first counts. Envoy would replace commands such as `%REQ(x-id)%` in values. */
+/** The first of several entries with one name is used. Envoy would replace commands such as `%REQ(x-id)%` in values. */
 function byName(entries: readonly { readonly name: string; readonly value: string }[]): Record<string, string> {
   const values = new Map<string, string>();
   for (const { name, value } of entries) {

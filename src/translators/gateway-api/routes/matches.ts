@@ -91,7 +91,7 @@ function namedFields(headers: readonly NamedMatch[], parameters: readonly NamedM
   for (const { each, name, into } of all) {
     const match = valueMatch(each);
     if ('reason' in match) return match;
-    // Of several matches of one name, the first counts.
+    // The first of several matches with one name is used.
     if (!into.has(name)) into.set(name, match);
   }
   return {

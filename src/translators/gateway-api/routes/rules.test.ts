@@ -47,7 +47,7 @@ describe('a rule with a backend', () => {
     ['that is a name of anything', '{name: outside, port: 80}', 'BackendNotFound'],
   ];
   for (const [behaviour, backend, reason] of rows) {
-    test(`${behaviour} answers 500 for its share`, () => {
+    test(`${behaviour} returns HTTP 500 for its share`, () => {
       const { conditions, http } = routeWith(`backendRefs: [${backend}]`);
       assert.deepEqual(conditions, ['Accepted=True Accepted', `ResolvedRefs=False ${reason}`]);
       assert.deepEqual(http?.[0]?.directResponse, { status: 500 });
@@ -62,7 +62,7 @@ describe('a rule with a backend', () => {
     });
   }
 
-  test('of which none has a weight answers 500', () => {
+  test('of which none has a weight returns HTTP 500', () => {
     const { conditions, http } = routeWith('backendRefs: [{name: web, port: 80, weight: 0}]');
     assert.deepEqual(conditions, ['Accepted=True Accepted', 'ResolvedRefs=True ResolvedRefs']);
     assert.deepEqual(http?.[0]?.directResponse, { status: 500 });

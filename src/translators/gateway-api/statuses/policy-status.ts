@@ -32,7 +32,7 @@ export function policyAncestors(
   });
 }
 
-/** Of policies for the same section of a Service, the first one counts. */
+/** If several policies are for the same section of a Service, the first one applies. */
 function findConflict(users: BackendUsers, policy: Policy): Complaint | undefined {
   for (const service of targetsOf(policy)) {
     const all = inOrder(users.policiesOf(service));

@@ -1,5 +1,5 @@
 /**
- * Readers of the texts of annotations and labels. Each is bounded in length, and throws a CtlError whose message says
+ * Readers of the values of annotations and labels. Each is bounded in length, and throws a CtlError whose message says
  * what was expected; the caller knows the name.
  */
 import { isIP } from 'node:net';

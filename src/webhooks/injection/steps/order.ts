@@ -24,7 +24,7 @@ export const orderContainers: InjectionStep = (pod, { data }) => {
     : last(entries(spec.initContainers), INIT_CONTAINER);
   const initContainers = first(redirected, VALIDATION_CONTAINER);
   const proxy = proxyOf(pod);
-  // gRPC applications need the files of the agent at their start.
+  // gRPC applications need the files of the agent at startup.
   const isHeld = data.proxy.holdApplication || (proxy !== undefined && isWithoutEnvoy(proxy));
   const isFirst = isHeld && !isNative;
   const containers = (isFirst ? first : last)(entries(spec.containers), PROXY_CONTAINER);

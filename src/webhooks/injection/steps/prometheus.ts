@@ -65,7 +65,7 @@ function scrapedOf(
   return { scrape: scrapeOf(text('scrape')), port: text('port'), path: text('path') };
 }
 
-/** `true` and `false` in all spellings; other texts as they are. */
+/** `true` and `false` in all spellings; other strings are not changed. */
 function scrapeOf(text: string): string {
   try {
     return String(boolean(text));
@@ -88,7 +88,7 @@ function problemOf(app: Scraped, annotations: Readonly<Record<string, string>>, 
 
 function withAnnotations(pod: PodRecord, { scrape, port, path }: Scraped): PodRecord {
   const metadata = recordOf(pod.metadata);
-  // Prometheus would take any of several that are the same for it.
+  // Prometheus would use any of several names that are equal for it.
   const kept = Object.entries(recordOf(metadata.annotations)).filter(
     ([name]) => NAMES.includes(name) || sameForPrometheus(name) === undefined,
   );

@@ -80,7 +80,7 @@ first: a
   });
 });
 
-test('texts that look like outputs, and prototypes, are only texts', () => {
+test('strings that look like outputs, and prototypes, are not evaluated', () => {
   const template = compileTemplate(
     't',
     'a: {{ values.text }}\nb: [{{ values.constructor }}, {{ values.text.toString }}]',
@@ -100,7 +100,7 @@ test('mistakes of templates name the template and the line', () => {
   refused('a: {{ 1 | divided_by: 0 }}', /^template t: a: expected a string, number, boolean, list or object$/);
 });
 
-test('tags and filters that write without an output, read files or evaluate texts do not exist', () => {
+test('tags and filters that write without an output, read files or evaluate strings do not exist', () => {
   for (const tag of ['include "x"', 'render "x"', 'layout "x"', 'cycle values.a', 'increment x', 'echo x', 'liquid']) {
     refused(`a: {% ${tag} %}`, /line 1: tag ".*" not found$/);
   }

@@ -38,7 +38,7 @@ const MEMORY_LIMIT = 4_000_000;
 const MAX_SKELETONS = 32;
 
 const TAGS: readonly string[] = ['assign', 'for', 'case', 'comment', 'if', 'raw', 'unless', 'break', 'continue', '#'];
-/** They write unchanged, evaluate texts as expressions, or depend on time and chance. */
+/** They write unchanged, evaluate strings as expressions, or depend on time and chance. */
 const NO_FILTERS: readonly string[] = [
   'raw',
   'date',

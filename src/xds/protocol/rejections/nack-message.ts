@@ -18,7 +18,7 @@ const AFTER_NAME = ': ';
 /** Most ends of a name that are tried: names may contain what follows a name. */
 const MAX_ENDS = 4;
 
-/** Longer texts are no names: generated ones have less than 300 characters. */
+/** Longer strings are not names: generated names have fewer than 300 characters. */
 const MAX_NAME = 512;
 
 /**
