@@ -1,6 +1,7 @@
 /**
  * The table of fields and the tests that show them is right: for each field, the named input gives other configuration
- * without it, or its author is told of it. `UPDATE_COVERAGE=1` rewrites the table, and `docs/reference/fields.md`.
+ * without it, or the field is reported to its author. `UPDATE_COVERAGE=1` rewrites the table, and
+ * `docs/reference/fields.md`.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -203,9 +203,9 @@ function annotationsPage(): string {
 
 const ABOUT_FIELDS = [
   '`effect`: the field changes what proxies and agents get. `reported`: the field has no effect in this version, and',
-  'its author is told so: in the log, at `/debug/configz` and by the validating webhook. `Shown by` names a golden',
-  'test of the repository whose result differs without the field, or says why none does. An object that is at several',
-  'places of a kind, such as a traffic policy, is listed at the first one.',
+  'this is reported to its author: in the log, at `/debug/configz` and by the validating webhook. `Shown by` names a',
+  'golden test of the repository whose result differs without the field, or says why none does. An object that is at',
+  'several places of a kind, such as a traffic policy, is listed at the first one.',
 ].join('\n');
 
 function fieldsPage(): string {
