@@ -47,7 +47,7 @@ const MAX_ADMIN_ANSWER = 64 * 1024;
 
 /** Node.js only waits for its own children. */
 const AS_FIRST_PROCESS =
-  'the agent is process 1, and does not reap processes that it adopts: start it below an init, such as tini';
+  'the agent is process 1, and does not reap orphaned processes: start it with an init process such as tini';
 
 const now = (): number => performance.now();
 

@@ -24,20 +24,20 @@ export function encodeDer(node: Node): Buffer {
 /** Children of a SEQUENCE, SET or context tag. Throws CtlError invalid_argument for a primitive element. */
 export function childrenOf(node: Node | undefined): readonly Node[] {
   if (node === undefined || typeof node.value === 'string')
-    throw new CtlError('invalid_argument', 'the ASN.1 is not what was expected');
+    throw new CtlError('invalid_argument', 'the ASN.1 has an unexpected structure');
   return node.value;
 }
 
 /** Elements of a SEQUENCE. Throws CtlError invalid_argument for anything else. */
 export function elementsOf(node: Node | undefined): readonly Node[] {
-  if (!isUniversal(node, 'SEQUENCE')) throw new CtlError('invalid_argument', 'the ASN.1 is not what was expected');
+  if (!isUniversal(node, 'SEQUENCE')) throw new CtlError('invalid_argument', 'the ASN.1 has an unexpected structure');
   return childrenOf(node);
 }
 
 /** Content of a primitive element. Throws CtlError invalid_argument for a constructed one. */
 export function contentOf(node: Node | undefined): Buffer {
   if (node === undefined || typeof node.value !== 'string')
-    throw new CtlError('invalid_argument', 'the ASN.1 is not what was expected');
+    throw new CtlError('invalid_argument', 'the ASN.1 has an unexpected structure');
   return Buffer.from(node.value, 'latin1');
 }
 

@@ -1,9 +1,8 @@
 /**
- * Checks and slices DER (ITU-T X.690 section 10) that comes from callers who have not proved who they are. Two things
- * that node-forge does not do: before it parses, nesting, number and lengths of the elements are checked, because a
- * parser that recurses as deep as its input says, or trusts its lengths, lets a certificate request stop the server
- * (node-forge advisories). And the signed part is sliced from the original bytes, because encoding it again may give
- * other bytes.
+ * Checks and slices DER (ITU-T X.690 section 10) that comes from unauthenticated callers. Two things that node-forge
+ * does not do: before it parses, nesting, number and lengths of the elements are checked, because a parser that
+ * recurses as deep as its input says, or trusts its lengths, lets a certificate request stop the server (node-forge
+ * advisories). And the signed part is sliced from the original bytes, because encoding it again may give other bytes.
  */
 import { CtlError } from '../core/errors.ts';
 

@@ -384,6 +384,6 @@ export interface GenerationFailure {
   readonly unit: Unit;
   /** One line. */
   readonly message: string;
-  /** Present where the unit was built all the same. */
+  /** Present where the unit was built nevertheless. */
   readonly misfits?: readonly Misfit[];
 }

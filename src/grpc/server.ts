@@ -83,8 +83,8 @@ class Http2GrpcServer implements GrpcServer {
   }
 
   /**
-   * When the process was busy or stopped for long, its timers run first: what clients have sent and read meanwhile is
-   * processed before their timeouts are checked.
+   * When the process was busy or stopped for a long time, its timers run first: what clients have sent and read
+   * meanwhile is processed before their timeouts are checked.
    */
   #tick(): void {
     setImmediate(() => {

@@ -13,7 +13,7 @@ import { type SeenRequest, statusObject } from './testing/scripted-api-server.ts
 afterEach(closeAll);
 
 describe('a reflector of an API server that fails', () => {
-  test('lists again when no bookmark is received for long, as after etcd was restored from a backup', async () => {
+  test('lists again when no bookmark is received for a long time, as after etcd was restored from a backup', async () => {
     const server = await scripted('a', 'lost');
     const { names, lists } = await follow(server, { watchSeconds: 100_000 });
     await waitUntil(() => names() === 'a,lost');
@@ -35,7 +35,7 @@ describe('a reflector of an API server that fails', () => {
     assert.equal(lists(), 2);
   });
 
-  test('lists again when short watches bring no bookmark for long', async () => {
+  test('lists again when short watches bring no bookmark for a long time', async () => {
     const server = await scripted('a');
     const { lists } = await follow(server);
     await waitUntil(() => lists() === 1);
@@ -181,7 +181,7 @@ describe('a reflector of an API server that fails', () => {
     });
   }
 
-  test('waits for long before it reads a list again that is too large', async () => {
+  test('waits a long time before it reads a list that is too large again', async () => {
     const server = await scripted('a');
     const waits: number[] = [];
     const clock = {

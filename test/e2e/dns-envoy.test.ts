@@ -1,6 +1,6 @@
 /**
  * DNS of a workload whose queries are captured for Envoy (MESH_META_DNS_CAPTURE), and allocated addresses, in network
- * namespaces. A test server stands for the name server of /etc/resolv.conf.
+ * namespaces. A test server replaces the name server of /etc/resolv.conf.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';

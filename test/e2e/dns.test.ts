@@ -1,6 +1,6 @@
 /**
  * DNS of workloads whose queries are captured for their agent: clients with the resolvers of glibc and musl, and dig,
- * in network namespaces. A test server stands for the name server of /etc/resolv.conf.
+ * in network namespaces. A test server replaces the name server of /etc/resolv.conf.
  *
  *   application ─ :53 ─▶ agent ─┬─ names of the mesh: table of ctl-discovery
  *                              └─ all others ─▶ name server

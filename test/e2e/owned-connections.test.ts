@@ -16,7 +16,7 @@ const owner = suiteOwner();
 interface Shared {
   readonly world: IdentityWorld;
   readonly web: Workload;
-  /** Stands for an API server. */
+  /** A substitute for an API server. */
   readonly api: Workload;
   readonly thief: Workload;
   /** Of a third namespace, and of the thief's. */

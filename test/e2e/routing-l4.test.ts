@@ -130,7 +130,7 @@ test('weights spread connections over two services', async () => {
   });
 });
 
-test('TLS connections to names below a wildcard go where the proxy resolves them, others are refused', async () => {
+test('TLS connections to names that match a wildcard go where the proxy resolves them, others are refused', async () => {
   const { config, clients } = shared.get();
   const ports = [{ number: TLS_PORT, name: 'tls', protocol: 'TLS' }];
   const wild = { hosts: ['*.wild.example'], location: 'MESH_EXTERNAL', resolution: 'DYNAMIC_DNS', ports };

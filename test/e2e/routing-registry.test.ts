@@ -94,7 +94,7 @@ test('endpoints are removed and added again', async () => {
   await answers('web', ['web-v1', 'web-v2']);
 });
 
-test('requests for names below a wildcard go where the proxy resolves them', async () => {
+test('requests for names that match a wildcard go where the proxy resolves them', async () => {
   const { config, address } = mesh();
   const names = { 'one.wild.example': [address(21)], 'two.wild.example': [address(22)] };
   await startDns(owner, { address: address(30), port: DNS_PORT, names });

@@ -46,7 +46,7 @@ export class Closers {
     return part;
   }
 
-  /** Ends all parts. A part that cannot be ended is logged, and the others are ended all the same. */
+  /** Ends all parts. A part that cannot be ended is logged, and the others are still ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     for (const closer of this.#closers.splice(0).reverse()) await this.#end(closer);

@@ -52,7 +52,7 @@ for (const [what, text, expected] of [
   ['an authority file', server({ 'certificate-authority': '/etc/shadow' }), /cluster\.certificate-authority: /],
   ['a proxy', server({ 'proxy-url': 'http://127.0.0.1:2' }), /clusters\[0\]\.cluster\.proxy-url: /],
   ['an unverified server', server({ 'insecure-skip-tls-verify': true }), /cluster\.insecure-skip-tls-verify: /],
-  ['a text that is no YAML', 'token: hidden-token: {', /expected YAML or JSON/],
+  ['a string that is not YAML', 'token: hidden-token: {', /expected YAML or JSON/],
   ['nothing', '', /expected a kubeconfig of at most 131072 bytes, got none/],
   ['too much', 'x'.repeat(200_000), /expected a kubeconfig of at most 131072 bytes/],
 ] as const) {

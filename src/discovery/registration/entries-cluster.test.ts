@@ -194,7 +194,7 @@ test('an API server that is unavailable delays the registration', async () => {
   await waitUntil(() => entry() !== undefined);
 });
 
-test('only entries of groups whose workload has gone for long are abandoned', () => {
+test('only entries of groups whose workload has been gone for a long time are abandoned', () => {
   const minute = 60_000;
   const now = Date.now();
   const at = (ms: number) => new Date(now - ms).toISOString();

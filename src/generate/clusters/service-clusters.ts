@@ -225,7 +225,7 @@ function missingFor(
   { keyPair, rule }: ClusterInputs,
 ): string | undefined {
   if (tls === undefined) return undefined;
-  if (tls.unusable === true) return 'the authorities that verify the server are not usable';
+  if (tls.unusable === true) return 'the CA certificates to verify the server cannot be used';
   if (keyPair === MISSING_KEY_PAIR && isGatewayTls(rule, tls))
     return 'waits for the key pair of the gateway as a client';
   return credential?.missing;

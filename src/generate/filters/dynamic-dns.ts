@@ -1,7 +1,7 @@
 /**
- * Dynamic DNS: the proxy resolves the names below a wildcard that its clients request, and connects to what it finds
- * (Envoy's dynamic forward proxy). Requests name it in their host, which the cluster resolves itself; TLS connections
- * in their server name, which a network filter resolves for the cluster.
+ * Dynamic DNS: the proxy resolves names that match a wildcard and that its clients request, and connects to what it
+ * finds (Envoy's dynamic forward proxy). Requests name it in their host, which the cluster resolves itself; TLS
+ * connections in their server name, which a network filter resolves for the cluster.
  */
 import { envoy } from '../../protobuf/index.ts';
 import { toDuration } from '../common/index.ts';

@@ -116,7 +116,7 @@ describe('a server whose certificate is a Secret', () => {
     ],
   ];
   for (const [behaviour, tls, secrets, sds] of authorities) {
-    test(`finds the authorities of its clients ${behaviour}`, () => {
+    test(`finds the CA certificates of its clients ${behaviour}`, () => {
       const result = output(mesh(gateway(https('a', { mode: 'MUTUAL', subjectAltNames: ['x'], ...tls })), ...secrets));
       const { combinedValidationContext } = result.contexts[0]?.commonTlsContext ?? {};
       assert.equal(combinedValidationContext?.validationContextSdsSecretConfig?.name, `kubernetes://${sds}`);

@@ -110,7 +110,7 @@ function discoveryFor(
   name: string,
   target: ClusterTarget,
 ): Cluster | string {
-  if (service.resolution === 'dynamic') return 'they do not resolve the names below a wildcard';
+  if (service.resolution === 'dynamic') return 'they do not resolve names that match a wildcard';
   if (networks === undefined || endpoints === undefined) {
     return {
       type: DiscoveryType.EDS,
@@ -121,7 +121,7 @@ function discoveryFor(
   const assignment = assignEndpoints(endpointsInput(memos, sources, name, target, { passedOn: false, isGrpc: true }));
   const [locality, ...others] = assignment.localities;
   if (locality?.endpoints.length !== 1 || others.length > 0)
-    return 'they resolve exactly one name, and it has none or several';
+    return 'they need exactly one endpoint to resolve, and it has none or several';
   return { type: DiscoveryType.LOGICAL_DNS, loadAssignment: assignmentMessage(assignment) };
 }
 

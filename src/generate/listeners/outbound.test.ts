@@ -292,7 +292,7 @@ test('any mesh: requested routes are planned, names are unique, the order of arr
   );
 });
 
-describe('names below a wildcard that the proxy resolves', () => {
+describe('names that match a wildcard and that the proxy resolves', () => {
   const dynamic = (protocol: Service['ports'][number]['protocol']) =>
     oneService('wild', protocol, 9000, [], { registry: 'External', resolution: 'dynamic' });
 

@@ -1,5 +1,5 @@
 /**
- * Brings what keys stand for into the state that is desired, and keeps it there:
+ * Brings the objects of keys into their desired state, and keeps them there:
  *
  *   informers, desired state ──keys──▶ queue ──reconcile(key)──▶ writes, limited in rate ──▶ API server
  *
@@ -109,7 +109,7 @@ export class Controller {
    * Called before a content is written. Returns 0, or the milliseconds until it may be: a second program that writes
    * something else must not be fought with. Another content may be written at once.
    *
-   * @param object that is written, where a key stands for several
+   * @param object that is written, where a key has several
    */
   repair(key: string, content: string, object = ''): number {
     const ofKey = this.#repairs.get(key) ?? new Map<string, Repaired>();
@@ -122,7 +122,7 @@ export class Controller {
     return bucket.take();
   }
 
-  /** What the key stands for does not exist any more, or nothing is to be written to it. */
+  /** The object of the key no longer exists, or nothing is to be written to it. */
   forget(key: string): void {
     this.#repairs.delete(key);
   }

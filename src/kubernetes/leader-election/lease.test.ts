@@ -87,7 +87,7 @@ test('a Lease that does not exist is read as none, and every other error as an e
   await refused;
 });
 
-test('a Lease with fields of wrong types is held for long by nobody', async () => {
+test('fields of a Lease with wrong types are read as no holder and an unlimited duration', async () => {
   const { server, lease } = await access();
   const spec = { holderIdentity: 7, leaseDurationSeconds: '15', leaseTransitions: null };
   server.intercept = (_, stream) => server.json(stream, { metadata: { name: 'x', resourceVersion: '1' }, spec });

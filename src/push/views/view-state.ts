@@ -343,7 +343,7 @@ export class ViewState<S extends Member> {
         return { ...failure, misfits };
       return {
         ...failure,
-        message: `${failure.message}; an EnvoyFilter that was applied before fits in no version`,
+        message: `${failure.message}; no version of an EnvoyFilter that was applied before fits`,
       };
     });
     return { ...answer, failures };

@@ -52,7 +52,7 @@ function checkDelegate({ gateways, http, tls, tcp }: VirtualServiceSpec, errors:
   }
   each(errors.at('http'), http, ({ delegate }, at) => {
     if (delegate !== undefined)
-      at.add(['delegate'], 'expected no delegate without hosts: a delegate cannot delegate on');
+      at.add(['delegate'], 'expected no delegate without hosts: a delegate cannot delegate further');
   });
 }
 

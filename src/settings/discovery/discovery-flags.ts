@@ -91,7 +91,7 @@ export const discoveryIssueWorkloadFlags = {
   kubeconfig: {
     type: 'string',
     default: '',
-    meaning: 'Access to the cluster with the WorkloadGroup; it issues the token, and has the root certificates.',
+    meaning: 'Kubeconfig of the cluster that has the WorkloadGroup and the root certificates, and issues the token.',
   },
   namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace of the WorkloadGroup.' },
   output: { type: 'string', short: 'o', default: '', meaning: 'Folder for the files; it is created.' },

@@ -44,7 +44,7 @@ describe('the failure policy of validation', () => {
     assert.deepEqual(metadata, { name: SELF_CHECK_NAME, namespace: 'mesh-system', labels: {} });
   });
 
-  test('is not proved by a refusal of something else than the webhook', async () => {
+  test('is not confirmed by a refusal from something other than the webhook', async () => {
     const it = await cluster();
     it.set(VALIDATING, webhook('check'));
     for (const answer of [

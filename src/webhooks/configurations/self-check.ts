@@ -13,7 +13,7 @@ const GROUPS = ['networking.mesh.io', 'networking.istio.io'] as const;
 
 export type CheckResult =
   | { readonly kind: 'answers' }
-  /** Why the webhook is not proved to answer, in one line. */
+  /** Why it is not confirmed that the webhook responds, in one line. */
   | { readonly kind: 'unproved'; readonly reason: string }
   /** The webhook could not be called, and edits are refused for that. */
   | { readonly kind: 'refusing'; readonly reason: string };

@@ -66,7 +66,7 @@ test('a caller that has used little time does not wait for large items of new ca
   }
 });
 
-test('a caller that was served alone for long does not wait afterwards, and owes what exceeded its estimate', () => {
+test('a caller that was served alone for a long time does not wait afterwards, and owes what exceeded its estimate', () => {
   const queue = queueOf();
   for (let times = 0; times < 50; times++) queue.push(lane('x'), 'x 10', 10);
   serve(queue);

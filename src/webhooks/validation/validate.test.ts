@@ -56,7 +56,7 @@ test('authors of delegates are told where these are off', () => {
   }
 });
 
-test('a delegate has HTTP routes only, and does not delegate on', () => {
+test('a delegate has HTTP routes only, and does not delegate further', () => {
   const spec = { gateways: ['g'], http: [{ delegate: { name: 'next' } }], tcp: [{ route: [destination] }] };
   const message = validateRequest(request(document(spec))).refusal?.message ?? '';
   for (const field of ['spec.gateways', 'spec.tcp', 'spec.http[0].delegate'])

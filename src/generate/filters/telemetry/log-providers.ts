@@ -27,8 +27,8 @@ export function logOf(scope: ScopeReader | undefined, provider: ExtensionProvide
   const { name, envoyFileAccessLog: file, envoyHttpAls, envoyTcpAls, envoyOtelAls } = provider;
   const kinds = [file, envoyHttpAls, envoyTcpAls, envoyOtelAls].filter((each) => each !== undefined);
   if (kinds.length !== 1) {
-    const expected = 'exactly one of envoyFileAccessLog, envoyHttpAls, envoyTcpAls, envoyOtelAls to log';
-    return { problem: `extension provider ${name} must be ${expected}` };
+    const expected = 'exactly one of envoyFileAccessLog, envoyHttpAls, envoyTcpAls, envoyOtelAls';
+    return { problem: `extension provider ${name}: access logs need ${expected}` };
   }
   if (file !== undefined) return fileOf(file);
   const config = envoyHttpAls ?? envoyTcpAls ?? envoyOtelAls;

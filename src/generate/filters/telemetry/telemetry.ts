@@ -128,7 +128,8 @@ function usableTags(
   const [known, unknown] = [false, true].map((isFormat) =>
     Object.entries(tags).filter(([, { formatter }]) => (formatter !== undefined) === isFormat),
   );
-  for (const [name] of unknown ?? []) problems.push(`no tag ${name}: the proxy's Envoy has no tags with a formatter`);
+  for (const [name] of unknown ?? [])
+    problems.push(`no tag ${name}: the proxy's Envoy does not support tags with a formatter`);
   return Object.fromEntries(known ?? []);
 }
 
@@ -157,6 +158,6 @@ function tracingPlan(snapshot: MeshReader, view: EnvoyView, problems: string[]):
 
 function usablePropagation({ capabilities }: EnvoyView, problems: string[]): Pick<TracingPlan, 'propagates'> {
   if (capabilities.fieldsOf140 === true) return { propagates: false };
-  problems.push("disableContextPropagation has no effect: the proxy's Envoy cannot leave out the headers of traces");
+  problems.push("disableContextPropagation has no effect: the proxy's Envoy cannot omit trace headers");
   return {};
 }

@@ -63,7 +63,7 @@ export function tracerOf(
   const [kind] = kinds;
   const config = kind === undefined ? undefined : provider[kind];
   if (kind === undefined || config === undefined || kinds.length > 1) {
-    return { problem: `extension provider ${provider.name} must be exactly one of ${KINDS.join(', ')} to trace` };
+    return { problem: `extension provider ${provider.name}: tracing needs exactly one of ${KINDS.join(', ')}` };
   }
   if (!hasExtension(view, TRACERS[kind])) {
     return { problem: `extension provider ${provider.name}: the proxy's Envoy has no ${TRACERS[kind]}` };
