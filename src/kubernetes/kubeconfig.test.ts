@@ -79,7 +79,7 @@ describe('a kubeconfig', () => {
     assert.match(await problemOf(access.token()), /token: expected a token/);
   });
 
-  test('of several files is read together; the first entry of a name counts', async () => {
+  test('of several files is merged; the first entry of a name is used', async () => {
     const first = await write('first', config(SERVER, 'token: one').replace('current-context: east', ''));
     const second = await write('second', config('server: "https://10.0.0.2"', 'token: two'));
     const access = await readKubeconfig(`${first}:${second}`);

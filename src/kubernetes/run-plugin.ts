@@ -13,7 +13,7 @@ export interface PluginCommand {
 const TIMEOUT_MS = 20_000;
 /** Largest output, bytes: a certificate chain with its key has a few KiB. */
 const MAX_OUTPUT = 256 * 1024;
-/** Of what the program writes to stderr, its last line is shown. */
+/** The last line that the program writes to stderr is shown. */
 const MAX_MESSAGE = 200;
 
 /** What the program prints. Rejects with CtlError, which quotes nothing of it: it has secrets. */

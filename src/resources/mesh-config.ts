@@ -134,7 +134,10 @@ export function parseMeshNetworks(raw: unknown): ParsedConfig<MeshNetworks> {
 /** A warning names so many gateways. */
 const MAX_LISTED = 10;
 
-/** EDS takes addresses only. What is behind such a gateway alone is left out: see `generate/endpoints/networks.ts`. */
+/**
+ * EDS takes addresses only. Endpoints that only such a gateway reaches are left out: see
+ * `generate/endpoints/networks.ts`.
+ */
 function unknownGateways({ networks }: MeshNetworks): string | undefined {
   const fields = Object.entries(networks).flatMap(([name, { gateways }]) =>
     gateways.flatMap(({ address }, index) => {

@@ -16,7 +16,7 @@ function many<T>(count: number, make: (index: number) => T): T[] {
 
 const ofNamespaces = (namespaces: readonly unknown[]) => ({ from: [{ source: { namespaces } }] });
 
-test('of a document with very many errors only the first are collected', () => {
+test('only the first errors of a document with very many are collected', () => {
   for (const rules of [
     [ofNamespaces(many(50_000, () => ({})))],
     [ofNamespaces([...many(1000, (index) => `n${index}`), ...many(50_000, () => 1)])],

@@ -131,8 +131,8 @@ class FollowedFile<T> implements FileValue<T> {
 
   #noteEvent(directory: string, name: string | undefined): void {
     const path = this.#path;
-    // Of the directories on the path only the next step matters; of the file's own all names do, because mounts swap
-    // hidden names.
+    // In directories above that of the file, only the next element of the path matters. In the file's own directory all
+    // names matter, because mounts swap hidden names.
     if (name !== undefined && directory !== dirname(path) && `${path}/`.startsWith(`${directory}/`)) {
       if (!path.startsWith(`${directory === '/' ? '' : directory}/${name}`)) return;
     }

@@ -130,7 +130,7 @@ test('the latest version counts; versions of deleted and unlisted documents are 
   assert.match(JSON.stringify(again.store.of('directory').load('AuthorizationPolicy/shop/a')?.content), /"\/new"/);
 });
 
-test('what is there already is not written again', async (t) => {
+test('a version that is already stored is not written again', async (t) => {
   const directory = await stateOf(t, policy('a'));
   const [name = ''] = await readdir(directory);
   const before = await stat(join(directory, name), { bigint: true });

@@ -170,7 +170,7 @@ test('an AUDIT policy that is refused denies nothing; its last good version stay
   assert.deepEqual(first.held(), [['AuthorizationPolicy/shop/audit', 'last_good', 1]]);
 });
 
-test('of two files with one name the good one is in force, whichever is refused', () => {
+test('the valid one of two files with one name is in force, whichever is refused', () => {
   const started = run(new Memory(), { 'a.yaml': TYPO, 'b.yaml': GOOD });
   assert.deepEqual([started.inForce(), started.held().length], [{ 'shop/deny': SAYS }, 1]);
   started.edit('b.yaml', undefined);

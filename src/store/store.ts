@@ -1,8 +1,8 @@
 /**
  * The store: the documents of each source in their last good version, and which resources in force have changed since
- * the last snapshot. Of several documents of one key, that of the first source in the configured order is in force. The
- * others are kept, and come into force when those before them are deleted. Events may arrive in any order; only the
- * last state per source and key counts.
+ * the last snapshot. If several sources have a document of one key, that of the first source in the configured order is
+ * in force. The others are kept, and come into force when those before them are deleted. Events may arrive in any
+ * order; only the last state per source and key counts.
  */
 import { InternalError } from '../core/errors.ts';
 import {

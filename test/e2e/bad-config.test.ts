@@ -218,7 +218,7 @@ test('a directory that is deleted and created again is read again', async () => 
   }
 });
 
-test('of a resource in two files the first counts; the second is a problem until the first is removed', async () => {
+test('the first of two files with one resource is used; the second is a problem until the first is removed', async () => {
   const [first, second] = [newMark(), newMark()];
   await mesh().config.apply('routes', marked(first));
   await follows(first);

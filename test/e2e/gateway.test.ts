@@ -186,7 +186,7 @@ test('a server can restrict the namespaces of its virtual services', async () =>
   await eventually(async (proxy) => assert.deepEqual(await answers(proxy), ['nobody', 'nobody', 'b', 'b']));
 });
 
-test('of servers with different protocols on one port the first stays, and the other is reported', async () => {
+test('the first of two servers with different protocols on one port is kept, and the other is reported', async () => {
   const { config } = mesh();
   const https = {
     hosts: ['*'],
@@ -345,7 +345,7 @@ test('a gateway with a certificate terminates TLS and forwards HTTP', async () =
   await eventually(async (proxy) => assert.equal(await get(proxy), 'a'));
 });
 
-test('of two servers that cannot share a port the older gateway gets it, and the other is a conflict', async () => {
+test('the older of two gateways with servers that cannot share a port gets it, and the other is a conflict', async () => {
   const { config, discovery } = mesh();
   await config.apply('gateway', ...gateway('first', [http(['*'])]));
   await config.apply(

@@ -164,7 +164,7 @@ describe('listeners of a Gateway whose proxy is connected to a replica that does
     await programmed({ web: ['Programmed', 4], http: ['Programmed', 4], more: ['Programmed', 4] });
   });
 
-  test('what was acknowledged stays Programmed when the replica ends, whose report is deleted', async () => {
+  test('acknowledged listeners stay Programmed when the replica that reported them ends and its report is deleted', async () => {
     const [report] = await reports();
     const name = report?.spec.holderIdentity?.split('_')[0] ?? '';
     await replicas.get(name)?.kill();

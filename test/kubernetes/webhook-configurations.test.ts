@@ -195,7 +195,7 @@ describe('the webhook configurations of two replicas', { skip }, () => {
       }));
   };
 
-  test('what somebody overwrites is repaired, also when the leader is killed', async () => {
+  test('overwritten fields are repaired, even when the leader is killed', async () => {
     const [webhook] = await webhooks(INJECTOR);
     const bundle = Buffer.from(webhook?.clientConfig.caBundle ?? '', 'base64').toString();
     await overwrite();

@@ -83,7 +83,7 @@ describe('superviseEnvoy', () => {
     assert.deepEqual(await superviseEnvoy(taken.deps).ended, { kind: 'quit' });
   });
 
-  test('who has a port that is taken for too long is said at the end', async () => {
+  test('the final error names the address of a port that is in use for too long', async () => {
     const busy = "[critical][main] error `cannot bind '1.2.3.4:80'` initializing config 'x.json'";
     const { deps } = envoys(...Array.from({ length: 11 }, () => ({ afterMs: 5, exit: FAILED, lines: [busy] })));
     const reason = "exit code 1: cannot bind '1.2.3.4:80'";

@@ -63,7 +63,7 @@ test('readiness requires the other parts of the agent', async () => {
   assert.equal(await readiness.check(), undefined);
 });
 
-test('what an Envoy that is not ready waits for is the reason; for one that is ready it is none', async () => {
+test('the reason says what Envoy waits for, and is empty when Envoy is ready', async () => {
   const { state, readiness } = envoy();
   state.awaited = 'the workload has no certificate';
   assert.equal(await readiness.check(), 'the workload has no certificate (no clusters have been acknowledged yet)');

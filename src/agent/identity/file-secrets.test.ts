@@ -135,7 +135,7 @@ test('names of other secrets are ignored, and files without certificates are ref
   assert.equal(log.lines.length, 1);
 });
 
-test('what is not a regular file, or no list of revoked certificates, is not handed on, and holds nothing else up', {
+test('files that are neither regular nor revocation lists are not served, and do not delay other secrets', {
   timeout: 20_000,
 }, async (context) => {
   const { files, clock, log, at, served } = await setting(context);

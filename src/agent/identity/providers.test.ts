@@ -120,7 +120,7 @@ test('a SPIFFE Workload API (by its .proto file) is waited for, and what it push
   await eventually(() => assert.deepEqual(derOf(leaf()), third.x509Svid));
 });
 
-test('of several SPIFFE identities that of the proxy is used, and another workload is refused', async (context) => {
+test('the identity of the proxy is chosen among several SPIFFE identities, and that of another workload is refused', async (context) => {
   const { api, start } = await workloadApi(context);
   const root = testRoot('spire');
   const own = svidOf(root, ID);

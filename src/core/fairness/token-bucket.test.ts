@@ -26,7 +26,7 @@ test('with a burst below one allows one at a time; with a rate of 0 none after t
   assert.deepEqual([none.take(), none.take()], [0, Number.POSITIVE_INFINITY]);
 });
 
-test('what is spent beyond the tokens is a debt, which delays what follows', () => {
+test('tokens spent beyond those available are a debt, which delays later requests', () => {
   let now = 0;
   const bucket = new TokenBucket({ rate: 10, burst: 2, now: () => now });
   assert.deepEqual([bucket.spend(2), bucket.spend(1), bucket.spend(1)], [0, 100, 200]);

@@ -9,7 +9,7 @@ test('a body of at most the limit is read whole', async () => {
   assert.equal((await readUpTo(0, Readable.from([])))?.length, 0);
 });
 
-test('of a longer body no more is read than shows that it is longer, and the stream is destroyed', async () => {
+test('reading stops when a body exceeds the limit, and the stream is destroyed', async () => {
   let pulled = 0;
   async function* endless() {
     for (;;) {

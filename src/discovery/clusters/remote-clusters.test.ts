@@ -86,7 +86,7 @@ for (const [what, text, expected] of [
   });
 }
 
-test('of two Secrets for one cluster the oldest is in force, and the other one when it is gone', async (context) => {
+test('the older of two Secrets for one cluster is in force, and the other one when it is deleted', async (context) => {
   const { home, remotes, lines, has, changes } = await openHome(context);
   const [old, young] = [await startRemote(context), await startRemote(context)];
   for (const each of [old, young]) each.set(SERVICES, service('web'));

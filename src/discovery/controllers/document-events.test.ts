@@ -137,7 +137,7 @@ test('documents that wait for the limit of Events take no time', async () => {
   assert.ok(reads < 200, `${reads} documents were looked at for 52 Events`);
 });
 
-test('of two documents with one name, each problem is reported for as long as it lasts', async () => {
+test('each problem of two documents with one name is reported for as long as it lasts', async () => {
   const { server, posts } = await startServer();
   const { documents } = startReplica(server);
   const first = problem('a', 'expected a host');

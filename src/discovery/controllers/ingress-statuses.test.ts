@@ -176,7 +176,7 @@ test('an Ingress that is no longer served loses its address, unless somebody els
   assert.deepEqual([statusOf('taken'), statusOf('foreign')], [at(TWO), at(ONE)]);
 });
 
-test('of two replicas only the leader writes, and the other one when that has ended', async () => {
+test('only the leader of two replicas writes, and the other one when the leader has ended', async () => {
   const { server, store, has, writes } = await startServer();
   store(ingress('web'));
   const first = startReplica(server, [service([ONE]), ingress('web')]);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { resource } from '../../store/testing/documents.ts';
 import { problemLog, sharedLog, takeoverLog } from './document-log.ts';
 
-test('of many refused documents the first are logged and the others counted; policies have their own limit', () => {
+test('the first of many refused documents are logged and the others counted; policies have their own limit', () => {
   const lines: string[] = [];
   let endWindow = (): void => {};
   const log = problemLog(

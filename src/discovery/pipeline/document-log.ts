@@ -19,8 +19,9 @@ export interface ProblemLog {
 }
 
 /**
- * One line for each refused document, and one when it is no longer refused. Of thousands at once the first are written
- * and the others counted. Policies have their own limit, so that other documents do not displace them.
+ * One line for each refused document, and one when it is no longer refused. If thousands are refused at once, the first
+ * ones are logged and the others are counted. Policies have their own limit, so that other documents do not displace
+ * them.
  */
 export function problemLog(log: Pick<Logger, 'info' | 'error'> = getScope('validation'), laterOf = later): ProblemLog {
   const others = limitLog({ write: (message) => log.error(message), later: laterOf });

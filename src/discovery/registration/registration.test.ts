@@ -152,7 +152,7 @@ test('a workload whose health changes without end is written a few times at once
   assert.ok(writes >= 2 && writes <= 15, String(writes));
 });
 
-test('of two groups only one can register an address', async () => {
+test('only one of two groups can register an address', async () => {
   const { registration, entries, publish } = await start(60_000);
   const api = resource('WorkloadGroup', 'shop/api', { template: { serviceAccount: 'web' } });
   publish(webGroup(), api);

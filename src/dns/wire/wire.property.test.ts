@@ -66,7 +66,7 @@ test('a message of any bytes is answered with a readable message of the same id,
   assert.equal(stats.responses.get('SERVFAIL'), undefined, 'nothing fails inside');
 });
 
-test('what is read of a usual query without dns-packet is what dns-packet reads', () => {
+test('the reader of usual queries reads the same as dns-packet', () => {
   const read = (query: ReturnType<typeof readQuery> | undefined) =>
     query !== undefined && 'bytes' in query
       ? [query.name, query.wireName, query.type, query.questionEnd, query.edns]

@@ -85,7 +85,7 @@ for (const [what, proxies, before, expected] of CASES)
     assert.deepEqual(reasons(proxies, before), expected);
   });
 
-test('what is not programmed for other reasons stays so', () => {
+test('listeners that are not programmed for other reasons are not changed', () => {
   const unresolved: DesiredStatus = {
     ...desired(),
     status: { conditions: [programmed(2, 'False')], listeners: [listener('l80', 2, 'False')] },

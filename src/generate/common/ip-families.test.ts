@@ -40,7 +40,7 @@ function endpoint(address: string, workload?: string, port = 80): Endpoint {
 const reached = (endpoints: readonly Endpoint[], families: NodeFamilies) =>
   reachableEndpoints(MEMOS, endpoints, { families }).map(({ address }) => address);
 
-test('of endpoints of both families a node gets those that it can reach, each workload once', () => {
+test('a node gets the endpoints of the families that it can reach, each workload once', () => {
   const mixed = [
     endpoint('10.0.0.1', 'both'),
     endpoint('10.0.0.9'),

@@ -144,7 +144,7 @@ function buildCluster(
   return { name, bytes: encode(envoy.config.cluster.v3.Cluster, cluster), refs };
 }
 
-/** Of gRPC's own policies these two are known to all its languages. */
+/** All implementations of gRPC support these two of its own policies. */
 function balancing(settings: LoadBalancerSettings | undefined): Cluster {
   const { lbPolicy, ringHashLbConfig } = loadBalancing(settings);
   if (settings?.consistentHash === undefined) return {};

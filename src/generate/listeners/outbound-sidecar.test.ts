@@ -15,7 +15,7 @@ test('a Sidecar listener takes its port for itself', () => {
   assert.equal(listeners.get('127.0.0.1_80')?.bindToPort, null);
 });
 
-test('of two Sidecar listeners at one address the first has it', () => {
+test('the first of two Sidecar listeners at one address gets it', () => {
   const services = [oneService('web', 'HTTP', 80)];
   const port = (protocol: Protocol) => ({ port: { number: 9000, protocol, name: '' }, bind: '127.0.0.1' });
   const chains = (...protocols: readonly Protocol[]) =>

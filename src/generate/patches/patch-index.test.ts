@@ -70,7 +70,7 @@ test('an item that a patch changes is compared with the later patches as it is t
   );
 });
 
-test('what a patch asks for is among the combinations of what an item has', () => {
+test('the properties that a patch matches are among the combinations of properties of an item', () => {
   const all = combinations('80', '', 'web');
   assert.equal(new Set(all).size, 4);
   for (const asked of [[80, '', 'web'], [80], [undefined, undefined, 'web'], []] as const) {

@@ -62,7 +62,7 @@ test('an HTTP filter behind the router is a failure of its listener, and other l
   assert.deepEqual([...(result.units.lds?.keys() ?? [])], ['80', '81', 'virtual']);
 });
 
-test('of many EnvoyFilters those that do not fit are left out', () => {
+test('EnvoyFilters that do not fit are left out, and the others apply', () => {
   const names = Array.from({ length: 20 }, (_, index) => `f${index}`);
   const patchOf = (name: string, isBad: boolean) => {
     const value = isBad ? { name } : { alt_stat_name: name, ignore_health_on_host_removal: true };

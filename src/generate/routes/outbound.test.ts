@@ -117,7 +117,7 @@ describe('virtual hosts of a port', () => {
     assert.equal(first(outboundView({ namespace: 'shop' })), `outbound|9080|rest|${REVIEWS}`);
   });
 
-  test('of two virtual services for one host the first wins, and the other is reported', () => {
+  test('the first of two virtual services for one host wins, and the other is reported', () => {
     const vs = (name: string, subset: string) =>
       virtualServiceOf({ hosts: [REVIEWS], http: [{ route: [{ destination: { host: REVIEWS, subset } }] }] }, { name });
     const { routes, findings } = output({ services: [reviews], virtualServices: [vs('old', 'v1'), vs('new', 'v2')] });

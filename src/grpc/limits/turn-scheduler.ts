@@ -1,6 +1,6 @@
 /**
- * Shares the turns of the event loop between the callers of a server. What a client causes is done at once while a turn
- * is young. Later in the turn it waits, and the callers that have used least time are served first (see
+ * Shares the turns of the event loop between the callers of a server. Work that a client causes is done at once early
+ * in a turn. Later in the turn it waits, and the callers that have used least time are served first (see
  * src/core/fairness/time-shares.ts): a client with thousands of connections, or with requests that take long to read,
  * delays the others by its share only.
  */

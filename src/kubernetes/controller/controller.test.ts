@@ -117,7 +117,7 @@ describe('a controller', () => {
     await it.close();
   });
 
-  test('what a lost connection made fail is tried at once when the server is reached', async () => {
+  test('work that failed because of a lost connection is retried as soon as the server is reached', async () => {
     let isAway = true;
     const done: string[] = [];
     const { it, clock, failures, reached } = controller(async (key) => {

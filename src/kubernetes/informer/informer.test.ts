@@ -104,7 +104,7 @@ describe('informers of one collection', () => {
     await waitUntil(() => next.has() === 'a,b');
   });
 
-  test('that cannot take what they get do not keep the others from it', async () => {
+  test('that fail to process an event do not delay it for the others', async () => {
     const server = await scripted('a');
     const connection = connectTo(server);
     let isBroken = true;

@@ -181,7 +181,7 @@ export class ScriptedApiServer {
     this.remove(DEFINITIONS, { name: `${plural}.${group}` });
   }
 
-  /** Makes a collection exist: `/api/v1/pods`. Of others, the server says 404. */
+  /** Makes a collection exist: `/api/v1/pods`. For others, the server returns HTTP 404. */
   serve(path: string): void {
     if (!this.#collections.has(path))
       this.#collections.set(path, { objects: new Map(), events: [], watchers: new Map() });

@@ -1,8 +1,8 @@
 /**
  * Addresses for hosts of ServiceEntries that have none. A proxy tells TCP services on one port apart by address, and
  * the DNS server of its machine answers with these. An address depends on the host name alone, so that it is the same
- * in every replica and after a restart. Of hosts whose names lead to the same address, the oldest has it, and the
- * others have the next one of their sequence: only such a host moves when another one comes or goes.
+ * in every replica and after a restart. If the names of several hosts lead to the same address, the oldest host has it,
+ * and the others have the next one of their sequence: only such a host moves when another one comes or goes.
  *
  * Each host tries the addresses of its sequence until it finds one that no older host has. All hosts that tried an
  * address are kept with it. So the result is the same in whatever order hosts arrive, and a change concerns only hosts

@@ -163,7 +163,7 @@ describe('an address that different Services have in different clusters', () => 
   });
 });
 
-test('what a Service costs does not grow with the other Services that have its address', () => {
+test('the cost of a Service does not grow with the number of other Services at its address', () => {
   const count = 500;
   let reads = 0;
   const remotes = Array.from({ length: count }, (_, index): AnyResource => {

@@ -38,7 +38,7 @@ function noCounts(bytes: number, prefixLengths: readonly number[]): readonly Ran
 }
 
 /**
- * Of these prefix lengths, the first is used that leads to few enough ranges. A node mostly has a /24 or /64 for its
+ * The first of these prefix lengths that leads to few enough ranges is used. A node mostly has a /24 or /64 for its
  * Pods.
  */
 export const NO_WORKLOAD_RANGES: WorkloadRanges = {

@@ -135,7 +135,7 @@ export function entryResolution(resource: Resource<'ServiceEntry'>): Resolution 
       return 'eds';
     case 'DNS':
     case 'DNS_ROUND_ROBIN':
-    // Of a host without a wildcard there is only one name to resolve: see `resolutionOfHost`.
+    // A host without a wildcard has only one name to resolve: see `resolutionOfHost`.
     case 'DYNAMIC_DNS':
       return 'dns';
     case 'NONE':

@@ -101,7 +101,7 @@ test('the namespace that owns a host, by its name', () => {
   for (const [host, namespace, may] of rows) assert.equal(mayClaimForOthers(host, namespace, context), may, host);
 });
 
-test('of several ServiceEntries for one host, callers get that of their own namespace, else the oldest', () => {
+test('callers get the ServiceEntry of their own namespace for a host, else the oldest one', () => {
   const [old, young] = [
     entry('zeta/x', ['api.example.com'], {}, { created: 1000 }),
     entry('evil/x', ['api.example.com'], {}, { created: 2000 }),

@@ -38,7 +38,7 @@ describe('a locality rule', () => {
     await ready(mesh, one, nowhere);
     const before = content(one.session);
     generator.held = true;
-    // What is nowhere changes at the same time.
+    // The configuration of the proxy without a locality changes at the same time.
     mesh.change([entry('dns', 'DNS', ['r0/z', 'r1/z'])], ['DestinationRule/shop/dns', 'DestinationRule/shop/static']);
     await turns();
     assert.deepEqual(content(one.session).cds, before.cds);

@@ -37,7 +37,7 @@ describe('scopes in use', () => {
     mesh.change([service('shop', 'first')]);
     assert.equal(mesh.model.scopes, 2);
     assert.deepEqual(released.sort(), Array.from({ length: 200 }, (_, index) => `gone-${index}/`).sort());
-    // What is kept hears of changes, and nothing else is looked at.
+    // Scopes that are kept are notified of changes, and nothing else is examined.
     const { scopes } = mesh.change([service('shop', 'second')]);
     assert.deepEqual([...scopes.keys()].sort(), ['edge/', 'shop/']);
     await mesh.settled();

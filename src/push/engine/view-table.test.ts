@@ -13,7 +13,7 @@ function outbound(namespace: string): View {
   return view;
 }
 
-/** Of a session, a table wants to know whose it is, and of which proxy. */
+/** A table only reads the caller and the proxy of a session. */
 function session(caller: string): Session {
   return { caller, node: NODE } as Session;
 }

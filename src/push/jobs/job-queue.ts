@@ -1,6 +1,6 @@
 /**
  * Jobs that wait for a generator, which shares its time among those they are for: first among groups, such as the
- * namespaces of tenants, then among the callers of a group. Who has used the least time is served next
+ * namespaces of tenants, then among the callers of a group. The lane that has used the least time is served next
  * (`time-shares.ts`), so thousands of jobs of one tenant, or one that takes a minute, delay the others by their share
  * only.
  */

@@ -1,7 +1,7 @@
 /**
  * Numbers for units, so that a worker sends each unit to the main thread once. Views of different namespaces have
  * nearly the same content, and generation gives them the same resource objects: a unit that was sent before is named by
- * its number. Of a large unit that changed little, as after a change of one virtual host, only the difference is sent.
+ * its number. For a large unit with a small change, such as one virtual host, only the difference is sent.
  *
  * Both sides hold units weakly and drop them on their own. A number that the main thread no longer knows costs a
  * repeated job, before which the worker discards its numbers; so neither side has to know the other's state.

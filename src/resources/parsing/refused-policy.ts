@@ -11,7 +11,7 @@ import { isSecurityKind, substitutesFor } from './substitute.ts';
 export function refusedPolicy(raw: unknown): Pick<ResourceProblem, 'substitutes'> {
   const kind = isObject(raw) ? meantPolicy(raw) : undefined;
   if (kind === undefined) return {};
-  // Of a document that is nested too deep, a part with nulls counts as unreadable.
+  // If a document is nested too deep, a part with nulls counts as unreadable.
   const document = nestedTooDeep(raw) === undefined ? withoutNulls(raw) : raw;
   if (!isObject(document)) return {};
   if (kind === 'AuthorizationPolicy' && meantAsDryRun(document.metadata)) return { substitutes: [] };

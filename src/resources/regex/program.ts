@@ -65,7 +65,7 @@ export function repeated(program: Program, least: number, most: number | undefin
     return { size: size * Math.max(0, least - 1) + last.size, isNullable: last.isNullable, repeats: product };
   }
   return {
-    // Of a character of several bytes, the last one may be repeated alone, or left out.
+    // The last byte of a character of several bytes may be repeated alone, or left out.
     size: Math.max(size, size * most + 2 * (most - least)),
     isNullable: isNullable || least === 0,
     repeats: product,

@@ -131,7 +131,7 @@ const subset = z.strictObject({
   trafficPolicy: trafficPolicy.optional(),
 });
 
-/** Of its group only DestinationRule writes `matchLabels`; it is normalized to the form of the others. */
+/** DestinationRule is the only kind of its group with `matchLabels`; it is normalized to the form of the others. */
 const matchLabelsSelector = z
   .strictObject({ matchLabels: selectorLabelMap.optional() })
   .transform(({ matchLabels = {} }) => ({ labels: matchLabels }));

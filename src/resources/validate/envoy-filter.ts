@@ -76,7 +76,7 @@ function checkPatch(patch: EnvoyConfigPatch, errors: ValidationErrors): void {
 
 const MANAGER = /^envoy\.(?:filters\.network\.)?http_connection_manager$/;
 
-/** What a match of filters leaves open would be every filter. */
+/** A match of filters without a name would match every filter. */
 function checkFilterMatch({ applyTo, match }: EnvoyConfigPatch, errors: ValidationErrors): void {
   const filter = match?.listener?.filterChain?.filter;
   if (filter === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * Reads certificate signing requests (PKCS #10, RFC 2986) of callers that are already authenticated. Of a request only
- * the public key is used, and its signature as proof of the private key. Subject, extensions and attributes are
+ * Reads certificate signing requests (PKCS #10, RFC 2986) of callers that are already authenticated. Only the public
+ * key of a request is used, and its signature as proof of the private key. Subject, extensions and attributes are
  * ignored. The message of a refusal is one line for the caller.
  */
 import { verify } from 'node:crypto';

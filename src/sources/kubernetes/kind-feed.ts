@@ -1,9 +1,9 @@
 /**
  * What a source reports of one kind (in one namespace, where only some are read). Several collections can hold it:
- * `VirtualService` of `networking.mesh.io` and of `networking.istio.io`. Of documents of one name, that of the first
- * collection is in force; the other is reported as a problem. A list of the whole kind is reported once, when all
- * collections have been listed, for what is missing from it is deleted; after that, each collection's own differences
- * are, so that the list of one of 2,000 Secrets costs no more than that Secret.
+ * `VirtualService` of `networking.mesh.io` and of `networking.istio.io`. If two collections have a document of one
+ * name, that of the first collection is in force; the other is reported as a problem. A list of the whole kind is
+ * reported once, when all collections have been listed, for what is missing from it is deleted; after that, each
+ * collection's own differences are, so that the list of one of 2,000 Secrets costs no more than that Secret.
  */
 import {
   eventId,

@@ -75,8 +75,8 @@ export function hostNames(hosts: readonly (string | undefined)[]): string[] {
 
 /**
  * Prefixes match whole path elements, and a `/` at their end does not count (Kubernetes documentation, "Path types").
- * Of the type ImplementationSpecific, `/a/*` is such a prefix, `/a.*` a prefix of the text, anything else an exact
- * path.
+ * With the type ImplementationSpecific, `/a/*` is such a prefix, `/a.*` is a string prefix, and anything else is an
+ * exact path.
  */
 function pathMatch({ path = '', pathType }: IngressPath): Omit<Candidate, 'action'> {
   if (pathType === 'Exact') return { exact: true, length: path.length, match: { uri: { exact: path } } };

@@ -155,7 +155,7 @@ test('a port by name follows the Service, and is answered with 503 while there i
   assert.deepEqual(mesh.routesOf('a.example.com'), ['{"pathPrefix":"/a"} → 503']);
 });
 
-test('of two Ingresses with one path the older one decides, whatever the order of their arrival', () => {
+test('the older of two Ingresses with one path applies, whatever the order of their arrival', () => {
   const at = (name: string, day: number, port: number) =>
     ingress(
       name,
@@ -230,7 +230,7 @@ test('an entry of tls is a server with the Secret of that name, and one without 
   ]);
 });
 
-test('what Envoy would refuse is left out with a warning, and the rest is served', () => {
+test('values that Envoy would refuse are left out with a warning, and the rest is served', () => {
   const mesh = new Mesh();
   const path = (text: string, type: string) =>
     `{path: '${text}', pathType: ${type}, backend: {service: {name: web, port: {number: 80}}}}`;

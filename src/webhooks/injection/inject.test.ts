@@ -306,7 +306,7 @@ describe('a second injection', () => {
   });
 });
 
-test('what is legal and likely wrong is a warning', () => {
+test('settings that are legal but likely wrong cause a warning', () => {
   const injector = createInjector(withConfig('{}', 'global: { nativeSidecar: false }'));
   const job = webPod({
     metadata: { ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: 'j', controller: true }] },

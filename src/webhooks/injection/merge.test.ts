@@ -12,7 +12,7 @@ function merged(first: object, second: object): PodRecord {
   return fields;
 }
 
-test('what the Pod has takes precedence, and everything else stays', () => {
+test('fields of the Pod take precedence, and all others are kept', () => {
   const pod = { metadata: { labels: { a: 'pod' } }, spec: { containers: [{ name: 'app' }], priority: 1 } };
   const template = {
     metadata: { labels: { a: 'template', b: 'template' } },

@@ -1,8 +1,8 @@
 /**
  * Reviews that wait for a thread, which answers one at a time. A better rank comes first. The callers of a rank share
- * time, and so do the groups of a caller: the namespaces that it asks about. What a review took counts, and not how
- * many there were (`time-shares.ts`). Next is the caller that will have used the least time after its next review, by
- * what that is expected to take: small reviews do not wait for large ones of many new callers.
+ * time, and so do the groups of a caller: the namespaces that it asks about. The time that reviews took is counted, not
+ * their number (`time-shares.ts`). Next is the caller that will have used the least time after its next review, by what
+ * that is expected to take: small reviews do not wait for large ones of many new callers.
  *
  * No caller can fill the queue alone. A group may have at most as many waiting reviews as its rank has free places, and
  * a caller four times as many: a single caller gets four of five places, and another one always finds some.

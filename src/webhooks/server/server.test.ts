@@ -71,7 +71,7 @@ test('a Pod gets its sidecar by a patch', async (t) => {
   for (const expected of ['mesh-proxy', '"east"', '"n1"']) assert.ok(added.includes(expected), `${expected}: ${added}`);
 });
 
-test('what is no Pod, and Pods that are not created, stay as they are', async (t) => {
+test('other objects than Pods, and Pods that are not being created, are not changed', async (t) => {
   const { port } = await startWebhooks(t, certificate);
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec: { containers: [{ name: 'app' }] } };
   for (const request of [

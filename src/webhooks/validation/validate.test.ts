@@ -82,7 +82,7 @@ test('a document with thousands of problems gets a message of bounded length', (
   assert.ok((refusal?.message.length ?? 0) < 8_000);
 });
 
-test('what is legal and likely a mistake is a warning', () => {
+test('fields that are legal but likely a mistake cause a warning', () => {
   const spec = { ...good, http: [...good.http, ...good.http], hostz: 1 };
   const { allowed, warnings } = validateRequest(request(document(spec)));
   assert.equal(allowed, true);

@@ -53,7 +53,7 @@ test('the error of a proxy is taken once for all listeners that it rejects', (t)
   assert.equal(status.mock.callCount(), 0);
 });
 
-test('what an overwhelmed proxy is being sent once more is outstanding', () => {
+test('resources that are sent again to an overwhelmed proxy are outstanding', () => {
   const content = new Content();
   const names = Array.from({ length: 64 }, (_, index) => `l${String(index).padStart(2, '0')}`);
   content.setAll(

@@ -10,7 +10,7 @@ export const PORTION = 10_000;
 
 interface Waiting {
   readonly names: Iterator<string>;
-  /** Of the names, those that were not looked at yet. */
+  /** The number of names that were not looked at yet. */
   left: number;
 }
 

@@ -26,7 +26,7 @@ test('sampling, path length and tags are read; addresses of collectors are not',
   assert.deepEqual(read(struct({ zipkin: struct({ address: text('zipkin:9411') }) })), {});
 });
 
-test('what is invalid, too large or nested too deep is as if it were not there', () => {
+test('values that are invalid, too large or nested too deep are ignored', () => {
   assert.equal(read(text('yes')), undefined);
   assert.equal(read(struct({ sampling: { numberValue: 101 } })), undefined);
   const tag = struct({ literal: struct({ value: text('x'.repeat(1000)) }) });

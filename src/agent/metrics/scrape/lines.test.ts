@@ -27,7 +27,7 @@ test('help texts have the escapes of their format', () => {
   assert.equal(helpLine('a', text, 'openmetrics'), '# HELP a C:\\\\Dir \\\\ \\n \\"a\\" "b" \\\\');
 });
 
-test('what Prometheus would refuse is refused', () => {
+test('lines that Prometheus would refuse are refused', () => {
   for (const line of [
     'a',
     'a ',

@@ -53,7 +53,7 @@ test('entries of the other direction have no effect', () => {
   assert.deepEqual([written('CLIENT'), written('SERVER')], [true, false]);
 });
 
-test('what a document about spans does not mention is that of the wider one', () => {
+test('fields that a tracing document does not set come from the wider one', () => {
   const wide = { tracing: [{ providers: named('p'), randomSamplingPercentage: 5, disableSpanReporting: true }] };
   const narrow = { tracing: [{ disableSpanReporting: false, customTags: { a: { literal: { value: 'b' } } } }] };
   const { provider, sampling, disabled, customTags } = spansOf(DEFAULTS, documents(wide, narrow), 'CLIENT');

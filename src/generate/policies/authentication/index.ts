@@ -42,7 +42,7 @@ end
 /**
  * Checks the validity period of a verified token again. Envoy's jwt_authn accepts tokens for at least a second longer
  * than they state, and a second before they are valid (RFC 7519 section 4.1.4: "on or after which" a token must not be
- * accepted); this filter, after it, does not. Of several tokens in one request it checks the one whose claims
+ * accepted); this filter, after it, does not. If a request has several tokens, it checks the one whose claims
  * authorization reads. It also refuses requests with an ambiguous token location (see `one-token.ts`). There is none
  * for an Envoy without the extension: there, tokens are valid a second longer.
  */

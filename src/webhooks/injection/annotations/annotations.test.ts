@@ -150,7 +150,7 @@ test('a name that is read as a label only causes a warning as an annotation', ()
   assert.match(String(warnings), /^metadata.labels\[.*\]: no effect: expected as annotation$/);
 });
 
-test('of many unknown names ten cause a warning each, and the others one together', () => {
+test('each of ten unknown names causes a warning, and all others cause one together', () => {
   const annotations = Object.fromEntries(
     Array.from({ length: 20_000 }, (_, index) => [`sidecar.mesh.io/logLeve${index}`, 'x']),
   );

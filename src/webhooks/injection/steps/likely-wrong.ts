@@ -1,4 +1,4 @@
-/** What is legal in a Pod with a sidecar, and likely wrong: warnings for the user of `kubectl apply`. */
+/** Warnings for the user of `kubectl apply` about settings that are legal in a Pod with a sidecar but likely wrong. */
 import { recordOf, recordsOf, textOf } from '../pod-shape.ts';
 import { AGENT_STATUS_PORT } from '../redirection.ts';
 import { PROXY_CONTAINER, VALIDATION_CONTAINER } from '../templates/parts.ts';
