@@ -45,14 +45,14 @@ export type JsonPatchOperation =
   | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** A text of the user's configuration, and where it came from, for messages about it. */
+/** A document of the user's configuration, and its origin for messages. */
 export interface ConfigText {
   readonly text: string;
   /** A file, or `ConfigMap mesh-system/mesh-sidecar-injector key config`. */
   readonly origin: string;
 }
 
-/** What injection needs to know: cloneable, and small enough to be sent to a worker when it changes. */
+/** The settings of injection: cloneable, and small enough to be sent to a worker when it changes. */
 export interface InjectionSettings {
   /** Policy, selectors and templates; undefined: the built-in ones only. */
   readonly config: ConfigText | undefined;

@@ -72,7 +72,7 @@ test('a problem is found: a test that runs an example that does not exist', (con
   assert.deepEqual(documentProblems(folder), ['a test runs docs/a.md: run me: no such example']);
 });
 
-test('a problem is found: a reference that differs from the tables, and a page too many', (context) => {
+test('a problem is found: a reference that differs from the tables, and an extra page', (context) => {
   const folder = repository(context, { 'docs/reference/flags.md': 'old\n', 'docs/reference/none.md': '' });
   assert.deepEqual(documentProblems(folder), [
     'docs/reference/flags.md: not current, run: UPDATE_REFERENCE=1 npm test -- lint',

@@ -14,9 +14,9 @@ const DEFAULTS: EffectivePolicy = {};
 type SubsetOf = MergedDestinationRule['subsets'][number] | string | undefined;
 
 /**
- * The policy for a service port and subset: the subset's settings replace the rule's one by one, as in Istio 1.7. Of
- * each of the two, the settings for the port replace those for all ports entirely: absent ones are not the policy's
- * own.
+ * The policy for a service port and subset: the subset's settings replace the rule's one by one, as in Istio 1.7. In
+ * each of the two, the settings for the port replace those for all ports entirely: settings that are absent for the
+ * port are not taken from those for all ports.
  */
 export function effectivePolicy(
   rule: MergedDestinationRule | undefined,

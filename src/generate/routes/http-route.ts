@@ -75,8 +75,8 @@ export function defaultRoute(host: string, port: number, context: RouteContext):
 }
 
 /**
- * Joins the routes of several virtual services for one host, the earlier ones first; of routes that match everything
- * the first is put last.
+ * Joins the routes of several virtual services for one host, the earlier ones first; the first of the routes that match
+ * everything is put last.
  */
 export function joinRoutes(lists: readonly (readonly Route[])[]): Route[] {
   const all = lists.flat();

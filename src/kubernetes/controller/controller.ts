@@ -4,9 +4,9 @@
  *   informers, desired state ──keys──▶ queue ──reconcile(key)──▶ writes, limited in rate ──▶ API server
  *
  * A key is reconciled once at a time, and again after a failure, with a delay that grows. Writes of all keys share a
- * budget. Where others undo a write again and again, it is repeated some times at once, and then seldom. While the API
- * server takes no writes of a group of keys, that group waits; when a lost connection is back, what it made fail is
- * tried at once.
+ * budget. If other writers undo a write again and again, it is repeated a few times at once, and then rarely. While the
+ * API server takes no writes of a group of keys, that group waits; when a lost connection is restored, keys that failed
+ * because of it are retried at once.
  */
 import { createHash } from 'node:crypto';
 import { backoff } from '../../core/backoff.ts';
@@ -106,8 +106,8 @@ export class Controller {
   }
 
   /**
-   * Called before a content is written. Returns 0, or the milliseconds until it may be: a second program that writes
-   * something else must not be fought with. Another content may be written at once.
+   * Called before a content is written. Returns 0, or the milliseconds until it may be: two programs must not keep
+   * overwriting each other's content. Another content may be written at once.
    *
    * @param object that is written, where a key has several
    */

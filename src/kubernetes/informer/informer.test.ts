@@ -190,7 +190,7 @@ describe('an informer', () => {
     assert.equal(has(), '');
   });
 
-  test('believes that it is forbidden after some answers, and logs that once', async () => {
+  test('treats access as denied after several responses, and logs that once', async () => {
     const server = await scripted('a');
     let refused = 0;
     server.intercept = (_, stream) => ++refused <= 5 && server.fail(stream, 403, 'Forbidden');

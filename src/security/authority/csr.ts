@@ -56,8 +56,8 @@ function refused(message: string, cause?: unknown): CtlError {
 }
 
 /**
- * Throws CtlError invalid_argument when the request cannot be read, its key is not accepted, or its signature does not
- * hold.
+ * Throws CtlError invalid_argument when the request cannot be read, its key is not accepted, or its signature is not
+ * valid.
  */
 export function readCsr(pem: string): SubjectKey {
   const der = decodePem(pem);

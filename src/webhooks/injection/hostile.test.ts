@@ -79,7 +79,7 @@ templates:
 defaultTemplates: [sidecar, careless]
 `;
 
-/** The fields and the types of their values. One field has a name that contains a text of the user. */
+/** The fields and the types of their values. One field has a name that contains a string of the user. */
 function structure(value: unknown, text: string): unknown {
   if (Array.isArray(value)) return value.map((entry) => structure(entry, text));
   if (!isObject(value)) return typeof value;

@@ -57,8 +57,8 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
 const NO_ENTRIES: readonly ServicePortEntry[] = [];
 
 /**
- * The virtual hosts of a listener that is a proxy of its clients: those of all ports. Hosts without a port are at the
- * default one, where virtual services may also have hosts that are not services.
+ * The virtual hosts of a listener that is an HTTP proxy for its clients: those of all ports. Hosts without a port are
+ * at the default one, where virtual services may also have hosts that are not services.
  */
 export function proxiedHosts(
   hosts: OutboundHosts,
