@@ -1,6 +1,6 @@
 /**
  * Workers compared with the main thread: after any changes, a worker generates the same bytes as the main thread,
- * however late and in however many updates it received the changes, also after a restart.
+ * however late and in however many updates it received the changes, even after a restart.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -102,7 +102,7 @@ async function runParts(agent: Agent): Promise<number> {
   closers.closing.addEventListener('abort', () => {
     supervisor.retire();
     supervisor.signal('SIGKILL');
-    // From then on signals end the process at once, also when another part takes long to end.
+    // From then on signals end the process at once, even when another part takes long to end.
     void supervisor.ended.catch(() => undefined).then(end.close);
   });
   closers.add(async () => void (await supervisor.ended.catch(() => undefined)));

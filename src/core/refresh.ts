@@ -69,7 +69,7 @@ export class Refresh<T> {
   }
 
   /**
-   * Loads at once, also when a load is in progress, and repeatedly from then on. Resolves after the attempt, successful
+   * Loads at once, even when a load is in progress, and repeatedly from then on. Resolves after the attempt, successful
    * or not.
    */
   start(): Promise<void> {

@@ -4,7 +4,7 @@ import { jsonPieces } from './json-pieces.ts';
 import { instancesz } from './mesh.ts';
 import type { Viewed } from './viewed.ts';
 
-test('proxies of one name have an entry each, also where one has several streams', async () => {
+test('proxies of one name have an entry each, even where one has several streams', async () => {
   const connections = [
     ['sidecar~10.0.0.1~vm.shop~x', 'vm.shop'],
     ['sidecar~10.0.0.2~vm.shop~x', 'vm.shop'],

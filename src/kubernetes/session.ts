@@ -17,7 +17,7 @@ const DEFAULT_MAX_STREAMS = 100;
 
 export interface SessionOptions {
   readonly clock: Clock;
-  /** Aborts the connection, also while it is being established. */
+  /** Aborts the connection, even while it is being established. */
   readonly signal: AbortSignal;
   readonly onClosed: (session: Session) => void;
 }

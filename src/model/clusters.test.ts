@@ -203,7 +203,7 @@ describe('the network of a proxy', () => {
     assert.equal(mesh.instancesAt('n9', '10.0.0.1').length, 1, 'both clusters are on one network: one has the address');
   });
 
-  test('decides whether a pod is served, also when the ranges change', () => {
+  test('decides whether a pod is served, even when the ranges change', () => {
     const ranges: MeshNetworks = { networks: { n9: { endpoints: [{ fromCidr: '10.0.0.0/8' }], gateways: [] } } };
     const labels = { 'topology.mesh.io/network': 'n9' };
     const resources = [

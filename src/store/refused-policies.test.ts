@@ -135,7 +135,7 @@ test('a file with an unreadable document keeps its last good documents, also ove
   assert.deepEqual([second.inForce(), second.held()], [{ 'shop/other': both['shop/other'] }, []]);
 });
 
-test('the policies of a file stay in force over a restart, also where its text no longer looks like a policy', () => {
+test('the policies of a file stay in force over a restart, even where its text no longer looks like a policy', () => {
   for (const text of ['[]', '"x"', GOOD.replace('kind: A', 'knd; a'), 'knd: X\n\tx']) {
     const memory = new Memory();
     run(memory, { 'a.yaml': GOOD });

@@ -153,7 +153,7 @@ class SourceRefusals {
   #refuse(problem: ResourceProblem, eventTime: number): AdmittedEvent[] {
     const { rootNamespace } = this.#options;
     const { id, substitutes = [] } = problem;
-    // A document of another kind. An unreadable document may be any policy that its file had, also when nothing in it
+    // A document of another kind. An unreadable document may be any policy that its file had, even when nothing in it
     // looks like one.
     if (problem.substitutes === undefined && problem.key !== undefined) return this.#release(id, new Set(), eventTime);
     const key = problem.key ?? keyOfSubstitute(substitutes);

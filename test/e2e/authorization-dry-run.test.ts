@@ -147,7 +147,7 @@ describe('AuthorizationPolicies in dry run', { skip }, () => {
     await eventually(async () => assert.equal((await counted('deny'))['tcp denied'], before + 1));
   });
 
-  test('CUSTOM asks no authorizer, also where there is none', async () => {
+  test('CUSTOM does not call the authorizer, and its provider need not exist', async () => {
     const more = { provider: { name: 'nobody' } };
     await inForce(policy('ask', [paths('/admin')], { action: 'CUSTOM', annotations: { [ISTIO]: 'true' }, more }));
     const { 'http denied': before = 0 } = await counted('custom');

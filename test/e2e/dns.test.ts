@@ -154,7 +154,7 @@ describe('captured DNS', { skip }, () => {
     assert.deepEqual(await dig(name, 'AAAA'), []);
   });
 
-  test('names outside come from the name server, also when they do not fit into UDP', { skip: noDig }, async () => {
+  test('names outside come from the name server, even when they do not fit into UDP', { skip: noDig }, async () => {
     assert.deepEqual(await dig('outside.example'), OUTSIDE['outside.example'].slice(0, 1));
     assert.deepEqual(await dig('outside.example', 'AAAA'), OUTSIDE['outside.example'].slice(1));
     assert.deepEqual([...(await dig('long.example'))].sort(), [...LONG].sort());

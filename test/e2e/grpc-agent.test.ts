@@ -43,7 +43,7 @@ async function agentOptions(env: Readonly<Record<string, string>>): Promise<Agen
   };
 }
 
-test('an application with the bootstrap of its agent calls services of the mesh, also after the agent restarts', async () => {
+test('an application with the bootstrap of its agent calls services of the mesh, even after the agent restarts', async () => {
   const folder = await tempDir(owner);
   const bootstrap = join(folder, 'grpc', 'bootstrap.json');
   const options = await agentOptions({ XDS_LOCAL: join(folder, 'XDS'), GRPC_XDS_BOOTSTRAP: bootstrap });

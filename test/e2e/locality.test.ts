@@ -76,7 +76,7 @@ function entry(name: string, resolution: 'STATIC' | 'DNS', places: readonly Plac
 }
 
 /**
- * One error ejects an endpoint for longer than the tests last, also where one endpoint is more than the default of 10 %
+ * One error ejects an endpoint for longer than the tests last, even where one endpoint is more than the default of 10 %
  * of all.
  */
 function failover(name: string): Document {

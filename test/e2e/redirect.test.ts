@@ -210,7 +210,7 @@ test('HTTP to a service address goes through both sidecars, and follows a Virtua
   await config.remove('routes');
 });
 
-test('TCP to a service address arrives, also when the server speaks first', { skip }, async () => {
+test('TCP to a service address arrives, even when the server speaks first', { skip }, async () => {
   await eventually(async () => {
     const names = new Set<string>();
     for (let i = 0; i < 8 && names.size < 2; i++) names.add(await greeting('10.96.0.2', 9000));

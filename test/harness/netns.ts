@@ -176,7 +176,7 @@ function network(owner: Owner, id: string, hub: Hub): Network {
   };
 }
 
-/** An empty network. Everything in it is removed with its owner, also when a later step failed. */
+/** An empty network. Everything in it is removed with its owner, even when a later step failed. */
 export async function createNetwork(owner: Owner): Promise<Network> {
   const id = randomBytes(6).toString('hex');
   const { name } = await createNamespace(owner, `meshd-${id}-hub`, 0, 1);

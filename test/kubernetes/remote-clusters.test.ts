@@ -1,5 +1,5 @@
 /**
- * A mesh of two clusters, each with a real API server, and real Envoys: endpoints of both get traffic, also while the
+ * A mesh of two clusters, each with a real API server, and real Envoys: endpoints of both get traffic, even while the
  * other cluster cannot be reached and while its credentials are replaced.
  */
 import assert from 'node:assert/strict';

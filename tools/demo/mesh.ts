@@ -104,7 +104,7 @@ function agentPortsOf(places: Places, proxy: 'gateway' | 'hello' | 'shop') {
 }
 
 /**
- * Starts everything and waits until each Envoy has its configuration. The owner ends what was started, also after a
+ * Starts everything and waits until each Envoy has its configuration. The owner ends what was started, even after a
  * failure.
  */
 export async function startMesh(owner: Owner, options: MeshOptions): Promise<DemoMesh> {

@@ -122,7 +122,7 @@ export interface RedirectionOptions {
 }
 
 /**
- * Starts network, applications and agents, without waiting for the agents. The owner ends everything, also after a
+ * Starts network, applications and agents, without waiting for the agents. The owner ends everything, even after a
  * failure.
  */
 export async function startRedirection(owner: Owner, options: RedirectionOptions): Promise<Redirection> {

@@ -18,7 +18,7 @@ after(() => rmSync(folder, { recursive: true }));
 const quiet: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const parse = (spec: JsonObject) => parseWorkloadProbe(spec, '127.0.0.1');
 
-test('a probe has the defaults of the orchestrator, also where a number is 0', () => {
+test('a probe has the defaults of the orchestrator, even where a number is 0', () => {
   const expected = { initialDelayMs: 0, periodMs: 10_000, successThreshold: 1, failureThreshold: 3 };
   const action = { kind: 'tcp', host: '127.0.0.1', port: 80, timeoutMs: 1000 };
   assert.deepEqual(parse({ tcpSocket: { port: 80 } }), { action, ...expected });

@@ -41,7 +41,7 @@ function until(clock: FakeClock, done: () => boolean): Promise<void> {
   return waitUntil(done, { step: () => clock.advance(1_000) });
 }
 
-test('mounted certificates are followed over three swaps of links, also when old ones are deleted', async (context) => {
+test('mounted certificates are followed over three swaps of links, even when old ones are deleted', async (context) => {
   const directory = await folder(context);
   for (const name of ['cert-chain.pem', 'key.pem', 'root-cert.pem']) {
     await symlink(join('..data', name), join(directory, name));

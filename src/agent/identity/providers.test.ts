@@ -36,7 +36,7 @@ for (const caProvider of ['Istio', 'Istiod', 'Citadel'])
   });
 
 for (const caProvider of ['GoogleCA', 'MeshCA'])
-  test(`${caProvider}: an authority in a cloud signs by the token alone, also when it renews`, async (context) => {
+  test(`${caProvider}: an authority in a cloud signs by the token alone, even when it renews`, async (context) => {
     const { ca, start, writeToken } = await site(context);
     const token = await writeToken(3600);
     ca.lifeMs = 1_500;

@@ -192,7 +192,7 @@ for (const variant of ['delta', 'sotw'] as const) {
   });
 }
 
-test("the agent's own types stay with the newest Envoy, also when the stream of an older one is replaced", async (t) => {
+test("the agent's own types stay with the newest Envoy, even when the stream of an older one is replaced", async (t) => {
   const peer = await startControlPlane(t);
   const proxy = await startProxy(t, peer.port);
   const tables: string[] = [];

@@ -46,7 +46,7 @@ describe('a queue that is fair in time', () => {
     assert.deepEqual(served.take(11), ['a1', 'b1', 'b2', 'b3', 'b4', 'a2', 'b5', 'b6', 'b7', 'b8', 'a3']);
   });
 
-  it('counts time that was used elsewhere, also while the caller waits', () => {
+  it('counts time that was used elsewhere, even while the caller waits', () => {
     const served = new Served();
     served.shares.charge('a', 2.5);
     served.add('a', 1);

@@ -8,7 +8,7 @@ function setUp() {
   return { ended, failed, part, log: { error: (line: string) => void failed.push(line) } };
 }
 
-test('parts are ended in the opposite order, also after one that fails', async () => {
+test('parts are ended in the opposite order, even after one that fails', async () => {
   const { ended, failed, part, log } = setUp();
   const closers = new Closers(log);
   assert.equal(closers.use(part('first')).name, 'first');

@@ -40,7 +40,7 @@ export interface RemoteClustersOptions {
   readonly cluster: string;
   readonly sources: Pick<Sources, 'add' | 'remove' | 'status'>;
   readonly connect: (access: ClusterAccess) => Connection;
-  /** @param required kinds without which the source is not synced, also where they are forbidden */
+  /** @param required kinds without which the source is not synced, even where they are forbidden */
   readonly createSource: (id: string, cluster: string, connection: Connection, required: ReadonlySet<Kind>) => Source;
   /** Called with the number of changes that wait because a cluster sends too many: see `pacedSource`. */
   readonly onDelayed: (changes: number) => void;

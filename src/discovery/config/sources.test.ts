@@ -5,7 +5,7 @@ import { ScriptedSource } from '../../sources/testing/scripted.ts';
 import { resource } from '../../store/testing/documents.ts';
 import { createSources } from './sources.ts';
 
-test('sources are open when each has been read once, also when one fails afterwards', async () => {
+test('sources are open when each has been read once, even when one fails afterwards', async () => {
   const [files, api] = ['files', 'api'].map((id) => new ScriptedSource({ id, cluster: 'c' }));
   assert.ok(files !== undefined && api !== undefined);
   const sources = createSources([files, api]);

@@ -81,7 +81,7 @@ async function startLeader(className: string, more: Partial<DiscoverySettings> =
   return { task, has, deployment };
 }
 
-test('Gateways get the address of the mesh configuration in force, also when it changes', async () => {
+test('Gateways get the address of the mesh configuration in force, even when it changes', async () => {
   const { task, has } = await startLeader('meshd');
   await has('first.example:15012');
   task.configure(meshWith('second.example:15012'));

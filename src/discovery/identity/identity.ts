@@ -58,7 +58,7 @@ export interface MeshIdentity {
   readonly secured: SecuredAddress | undefined;
   /** The same certificate, for the other addresses with TLS. */
   readonly certificate: OwnCertificate | undefined;
-  /** Authenticates callers like the secured address does, also without one. */
+  /** Authenticates callers like the secured address does, even without one. */
   readonly callers: Authentication;
   /** Sets the gauges. */
   sample(): void;

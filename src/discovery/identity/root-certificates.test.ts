@@ -80,7 +80,7 @@ describe('the ConfigMap with root certificates', () => {
     assert.equal(it.writes().length, 2);
   });
 
-  test("is in the program's own namespace, also where that is one of Kubernetes", async () => {
+  test("is in the program's own namespace, even where that is one of Kubernetes", async () => {
     const it = await cluster('shop', 'kube-system', 'kube-public');
     it.lead([], undefined, 'kube-system');
     await it.have('ONE', 'shop', 'kube-system');

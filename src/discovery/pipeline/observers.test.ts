@@ -244,7 +244,7 @@ describe('observers', () => {
 });
 
 describe('sampled gauges', () => {
-  it('show the current state, also when it decreases', async () => {
+  it('show the current state, even when it decreases', async () => {
     const { metrics, value } = measured();
     const finding = { metric: 'ctl_vservice_dup_domain', type: 'rds', message: 'twice' } as const;
     let wrong = true;

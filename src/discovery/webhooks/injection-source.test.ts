@@ -157,7 +157,7 @@ test('the program is not ready before the ConfigMap has been read', async (conte
   assert.equal(used.length, 1);
 });
 
-test('in a cluster, the program is ready when the worker can answer reviews, also without documents of the user', async (context) => {
+test('in a cluster, the program is ready when the worker can answer reviews, even without documents of the user', async (context) => {
   const world = await follow(context, { server: await scripted(context) });
   world.failing = 1;
   await until('the first attempt', () => world.lines.some((line) => line.includes('cannot be checked')));

@@ -215,7 +215,7 @@ test('queries that wait for the same answer are limited too, and others are serv
   assert.deepEqual((await ask('slow.example.com')).ips, ['192.0.2.7'], 'limited no longer');
 });
 
-test('a connection on which nothing arrives any more is replaced, also while newer queries wait on it', async (t) => {
+test('a connection on which nothing arrives any more is replaced, even while newer queries wait on it', async (t) => {
   let first: number | undefined;
   const silent = new Set<string>();
   const { ask, setConf, upstream } = await start(

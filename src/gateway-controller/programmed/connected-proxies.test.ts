@@ -92,7 +92,7 @@ test('a listener that comes back has to be acknowledged once more', async () => 
   assert.deepEqual(has().acknowledged, ['digest-80', 'digest-81']);
 });
 
-test('a rejection counts until the proxy acknowledges the listener, also after it was acknowledged', async () => {
+test('a rejection counts until the proxy acknowledges the listener, even after it was acknowledged', async () => {
   const { clock, proxies, has, publish } = start([80, 1080]);
   const proxy = proxyAt(1, { 80: 'acknowledged', 1080: 'acknowledged' });
   const stream = proxies.connected(gatewayNode(), proxy);

@@ -136,7 +136,7 @@ function reasonOf(code: string | undefined): EarlyEnd | undefined {
   return code === 'ECONNRESET' ? undefined : 'handshake';
 }
 
-/** Identifies a connection, also when a TLS socket has taken over its handle. */
+/** Identifies a connection, even when a TLS socket has taken over its handle. */
 function keyOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

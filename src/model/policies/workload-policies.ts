@@ -20,7 +20,7 @@ interface Selecting {
   readonly created?: number;
   /** Empty: all workloads. */
   readonly selector: Labels;
-  /** Applies in its own namespace only, also where that is the root namespace. */
+  /** Applies in its own namespace only, even where that is the root namespace. */
   readonly ownNamespaceOnly?: true;
 }
 

@@ -129,7 +129,7 @@ test('health of endpoints and slices', () => {
   const object = endpoints('a/web', ['10.0.0.8'], ['10.0.0.9']);
   const fromSlices = ['10.0.0.1 healthy', '10.0.0.2 draining', '10.0.0.3 unhealthy'];
   const fromObject = ['10.0.0.8 healthy', '10.0.0.9 unhealthy'];
-  // The two sources exclude each other, also where only the other one says something.
+  // The two sources exclude each other, even where only the other one says something.
   assert.deepEqual(healthOf(true, [service('a/web'), slices, object]), fromSlices);
   assert.deepEqual(healthOf(true, [service('a/web'), object]), undefined);
   assert.deepEqual(healthOf(false, [service('a/web'), slices, object]), fromObject);

@@ -153,7 +153,7 @@ function touchByServices(
   at: TouchedScope,
 ): void {
   for (const { before, after } of services.values()) {
-    // A new or deleted Service takes the host from other services or gives it back, also where the Service is not
+    // A new or deleted Service takes the host from other services or gives it back, even where the Service is not
     // visible.
     const others = state.claimants.get((after ?? before)?.hostname ?? '') ?? [];
     for (const service of new Set([before, after, ...others])) {

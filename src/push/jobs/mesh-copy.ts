@@ -17,7 +17,7 @@ import { SentUnits } from './unit-numbers.ts';
  */
 const SLICE_MS = 50;
 
-/** Jobs in progress. Each is generated from one snapshot, also when the mesh copy is updated while it is suspended. */
+/** Jobs in progress. Each is generated from one snapshot, even when the mesh copy is updated while it is suspended. */
 interface Run {
   readonly snapshot: MeshSnapshot;
   readonly work: Slices<GeneratedFor[]>;

@@ -233,7 +233,7 @@ export class PoolGenerator implements Generator {
     return true;
   }
 
-  /** Runs a job until it is done, or others wait. Its time is charged to its lane, also when it fails. */
+  /** Runs a job until it is done, or others wait. Its time is charged to its lane, even when it fails. */
   async #run(slot: WorkerSlot, log: MeshCopyLog, waiting: Waiting, lane: Lane, timeoutMs: number): Promise<Outcome> {
     const queue = this.#queueOf(waiting);
     const id = waiting.suspended?.id ?? ++this.#lastId;

@@ -247,7 +247,7 @@ test('many changes of the store are read together', async () => {
   await replica.source.close();
 });
 
-test('a next root is distributed for an interval, also when the clock that announced it was slow', async () => {
+test('a next root is distributed for an interval, even when the clock that announced it was slow', async () => {
   const { start, time, store, make } = replicas();
   const [slow, leader] = [await start(), await start()];
   await time.advance(90 * HOUR);
@@ -273,7 +273,7 @@ test('an earlier root that is not used is reported', async () => {
   assert.deepEqual(three.problems, []);
 });
 
-test('a leader writes a store again that was deleted, also when it was elected after that', async () => {
+test('a leader writes a store again that was deleted, even when it was elected after that', async () => {
   const { start, time, store } = replicas();
   const [one, two] = [await start(), await start()];
   one.lead();

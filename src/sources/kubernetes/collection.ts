@@ -48,7 +48,7 @@ export interface CollectionOptions {
   readonly pause?: (objects: number, bytes: number) => number;
   /** What is kept of each object for those who follow the collection later; left out: nothing. */
   readonly retain?: (object: KubernetesObject) => KubernetesObject;
-  /** Whether the source has to wait for it, also where it is forbidden. */
+  /** Whether the source has to wait for it, even where it is forbidden. */
   readonly isRequired: boolean;
   /** A warning of the server about this kind. */
   readonly onWarning: (type: ServedType, text: string) => void;

@@ -58,7 +58,7 @@ export interface KubernetesSourceOptions {
    * about mesh resources, which the local cluster has.
    */
   readonly isRemote?: boolean;
-  /** Kinds without which the source is not synced, also where they are forbidden; default: none. */
+  /** Kinds without which the source is not synced, even where they are forbidden; default: none. */
   readonly required?: ReadonlySet<Kind>;
   /** Whether the kinds of the Gateway API are read like those of the mesh; default: no. */
   readonly serviceApis?: boolean;

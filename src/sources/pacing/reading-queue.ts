@@ -68,7 +68,7 @@ export class ReadingQueue<T> {
     return undefined;
   }
 
-  /** Removes and returns the document of a namespace that is to be read first, also while the namespace rests. */
+  /** Removes and returns the document of a namespace that is to be read first, even while the namespace rests. */
   nextOf(namespace: string): Waiting<T> | undefined {
     for (const readingClass of READING_CLASSES) {
       const id = this.#classes[readingClass].firstOf(namespace);

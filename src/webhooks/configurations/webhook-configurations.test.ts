@@ -114,7 +114,7 @@ describe('the webhook configurations', () => {
     assert.equal(it.patches().length, 6);
   });
 
-  test('follow the bundle at once, also after many repairs', async () => {
+  test('follow the bundle at once, even after many repairs', async () => {
     const it = await cluster();
     it.set(VALIDATING, webhook('check', 'meshd', 'Fail', 'ONE'));
     it.set(MUTATING, webhook('a', 'meshd', 'Fail', 'ONE'));

@@ -67,7 +67,7 @@ describe('decision', () => {
       assert.equal(decided(enabled, gateway(other)), 'injected');
   });
 
-  test('the template of gateways is for Pods that are gateways, also when it is applied again', () => {
+  test('the template of gateways is for Pods that are gateways, even when it is applied again', () => {
     const metadata = { annotations: { 'inject.mesh.io/templates': 'gateway' } };
     const pod = webPod({ metadata, spec: { containers: [{ name: 'mesh-proxy', image: 'auto' }] } });
     const first = injected(enabled, pod);

@@ -1,6 +1,6 @@
 /**
  * The version in responses of the state of the world variant: a hash of the resources that the proxy has of its
- * subscription. Equal content has an equal version, also after a restart and on another replica.
+ * subscription. Equal content has an equal version, even after a restart and on another replica.
  */
 import { type ClientState, findResource } from './client-state.ts';
 import { covers, type Interest } from './interest.ts';

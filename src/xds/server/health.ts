@@ -59,7 +59,7 @@ export class Health {
   readonly #limiter = new PerAddressLimiter(MAX_WATCHERS);
   /** Number of watches, by connection. */
   readonly #watches = new WeakMap<object, number>();
-  /** All watches, also while their request is read. */
+  /** All watches, even while their request is read. */
   readonly #calls = new Set<StreamCall>();
   /** Watches of known services: they are sent changes. */
   readonly #watchers = new Set<StreamCall>();

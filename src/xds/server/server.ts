@@ -137,7 +137,7 @@ export class XdsServer {
   readonly #health: Health;
   readonly #admission: Admission;
   readonly #streams = new Set<AnyStream>();
-  /** Of ADS streams, also while they are authenticated. */
+  /** Of ADS streams, even while they are authenticated. */
   readonly #limiter: PerAddressLimiter;
   readonly #quota: ReceiveMemoryQuota;
   readonly #shared: SharedResults;

@@ -79,5 +79,5 @@ export class ExpectationTable {
 /** Number of concurrent requests. */
 const WIDTH = 16;
 
-/** Far longer than an edit takes to arrive, also when other tests use the cores. */
+/** Far longer than an edit takes to arrive, even when other tests use the cores. */
 const PATIENCE = { timeoutMs: 30_000, intervalMs: 100 };

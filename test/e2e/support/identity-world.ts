@@ -244,7 +244,7 @@ async function compileCache(uid = 0): Promise<string> {
   return folder;
 }
 
-/** Far longer than a start takes, also when other tests use the cores. */
+/** Far longer than a start takes, even when other tests use the cores. */
 const START_TIMEOUT_MS = 60_000;
 
 async function startDiscoveryIn(

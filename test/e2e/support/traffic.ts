@@ -58,7 +58,7 @@ export function tlsGreeting(address: string, port: number, serverName: string): 
   });
 }
 
-/** Far longer than an edit takes to arrive, also when other tests use the cores. */
+/** Far longer than an edit takes to arrive, even when other tests use the cores. */
 const PATIENCE_MS = 30_000;
 
 /** Waits until `check` succeeds for every one of `items`. */

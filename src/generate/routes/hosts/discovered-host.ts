@@ -19,7 +19,7 @@ const NAME_TAG = 0x0a;
 /**
  * The resource `<route configuration>/<virtual host>` for a piece of `encodeVirtualHost`. Envoy reads the part before
  * the last `/` as the configuration's name; virtual hosts are named by host and port, without `/`. The message has the
- * resource's name as well: Envoy identifies virtual hosts by it, also when the resource is removed. The same object
+ * resource's name as well: Envoy identifies virtual hosts by it, even when the resource is removed. The same object
  * while the piece is the same, so that its version is known, too.
  */
 export function discoveredHost(memos: Memos, routes: string, piece: Uint8Array): GeneratedResource {

@@ -20,7 +20,7 @@ export function proxyOf(pod: PodRecord): ProxyContainer | undefined {
   return undefined;
 }
 
-/** Undefined for a Pod without a sidecar, also where it has a gateway. */
+/** Undefined for a Pod without a sidecar, even where it has a gateway. */
 export function sidecarOf(pod: PodRecord): ProxyContainer | undefined {
   const proxy = proxyOf(pod);
   return proxy === undefined || runsGateway(proxy.container) ? undefined : proxy;
