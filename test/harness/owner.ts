@@ -13,8 +13,8 @@ export interface Scope extends Owner {
 }
 
 /**
- * A hook that takes longer has failed, and the next one runs, ms. Without a limit the process of the test, with all that
- * it has started, would stay until the limit for test files.
+ * A hook that takes longer has failed, and the next one runs, ms. Without a limit the process of the test, with all
+ * that it has started, would stay until the limit for test files.
  */
 const HOOK_MS = 60_000;
 

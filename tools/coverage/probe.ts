@@ -1,7 +1,10 @@
 /** What shows fields: an input that sets them, and what comes of it with and without each. */
 import { changedAt, otherValues, type Setting } from './fields.ts';
 
-/** How a field is shown: it changes the configuration that is made, or a message to its author says that it has no effect. */
+/**
+ * How a field is shown: it changes the configuration that is made, or a message to its author says that it has no
+ * effect.
+ */
 export type Showing = 'effect' | 'reported';
 
 /** What an input gives. */

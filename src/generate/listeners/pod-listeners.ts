@@ -17,9 +17,9 @@ interface PodTargets {
 }
 
 /**
- * A listener for each pod. It replaces one of the plan with the same address. Pods of other clusters have listeners also
- * where the service is cluster-local: its name does not resolve to them, and a caller that has the address of a pod
- * reaches that pod by mutual TLS.
+ * A listener for each pod. It replaces one of the plan with the same address. Pods of other clusters have listeners
+ * even where the service is cluster-local: its name does not resolve to them, and a caller that has the address of a
+ * pod reaches that pod by mutual TLS.
  */
 export function podListeners(
   snapshot: MeshReader,
