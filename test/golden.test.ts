@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { isAtLeast, OLDEST_TESTED } from '../src/core/envoy-version.ts';
 import type { JsonObject } from '../src/protobuf/index.ts';
-import { bootstrapOf, envoyBinaries, validate } from './golden-harness/envoy.ts';
+import { bootstrapOf, envoyBinaries, validate, withoutFilters } from './golden-harness/envoy.ts';
 import { type GoldenInput, readInput } from './golden-harness/input.ts';
 import { isObject } from './golden-harness/json.ts';
 import { outputOf, type ProxyOutput } from './golden-harness/output.ts';
@@ -32,6 +32,7 @@ for (const name of readdirSync(FOLDER).sort()) {
     const outputs = new Map([...input.proxies].map(([proxy, node]) => [proxy, outputOf(input.snapshot, node)]));
     // No Envoy gets the configuration of gRPC applications.
     const outputsOfEnvoys = () => [...outputs].filter(([proxy]) => input.proxies.get(proxy)?.proxyless !== true);
+    const bootstrap = (output: ProxyOutput) => withoutFilters(bootstrapOf(output), input.unvalidated);
     await t.test('is what proxies get', () => {
       const text = textOf(input, outputs);
       if (UPDATE) writeFileSync(expected, text);
@@ -40,14 +41,14 @@ for (const name of readdirSync(FOLDER).sort()) {
     });
     await t.test('is accepted by Envoy without warnings about deprecated fields', { skip }, async () => {
       for (const [proxy, output] of outputsOfEnvoys()) {
-        const warnings = await validate(newest ?? '', bootstrapOf(output));
+        const warnings = await validate(newest ?? '', bootstrap(output));
         const node = input.proxies.get(proxy);
         if (isAtLeast(node?.version ?? '', OLDEST_TESTED)) assert.doesNotMatch(warnings, /deprecated/i);
       }
     });
     const skipped = input.newestOnly ? 'has what only newer Envoys know' : skipOldest;
     await t.test('is accepted by the oldest supported Envoy', { skip: skipped }, async () => {
-      for (const [, output] of outputsOfEnvoys()) await validate(oldest ?? '', bootstrapOf(output));
+      for (const [, output] of outputsOfEnvoys()) await validate(oldest ?? '', bootstrap(output));
     });
   });
 }

@@ -71,6 +71,20 @@ export function bootstrapOf(output: ProxyOutput): JsonObject {
   };
 }
 
+/** Without the filters of these names, of whatever kind. */
+export function withoutFilters(value: JsonObject, names: readonly string[]): JsonObject {
+  return names.length === 0 ? value : (without(value, new Set(names)) as JsonObject);
+}
+
+function without(value: JsonValue, names: ReadonlySet<string>): JsonValue {
+  if (Array.isArray(value)) {
+    const kept = value.filter((item: JsonValue) => !(isObject(item) && names.has(nameOf(item))));
+    return kept.map((item: JsonValue) => without(item, names));
+  }
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, without(item, names)]));
+}
+
 /** Resolves with Envoy's warnings if it accepts the bootstrap; rejects with its message if it does not. */
 export async function validate(binary: string, bootstrap: JsonObject): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'golden-'));

@@ -4,6 +4,7 @@
  *   golden:                      # the header
  *     about: what the golden file shows
  *     newestOnly: true           # optional: what the oldest supported Envoy does not know, and is not sent
+ *     unvalidated: [istio.alpn]    # optional: filters that no Envoy here has; all else is validated
  *     show: [clusters, endpoints]  # optional: the types in out.yaml (all are validated)
  *     settings: {sniffOutbound: false}  # optional: ModelSettings
  *     mesh: {…}                  # optional: mesh configuration, as in its file
@@ -93,6 +94,7 @@ const header = z.strictObject({
   golden: z.strictObject({
     about: z.string(),
     newestOnly: z.boolean().default(false),
+    unvalidated: z.array(z.string()).default([]),
     show: z.array(z.enum(SHOWN)).default([...SHOWN_BY_DEFAULT]),
     settings: z.record(z.string(), z.unknown()).default({}),
     mesh: z.unknown().optional(),
@@ -106,6 +108,8 @@ export interface GoldenInput {
   readonly proxies: ReadonlyMap<string, ProxyNode>;
   readonly show: readonly Shown[];
   readonly newestOnly: boolean;
+  /** Names of filters that no Envoy here has. */
+  readonly unvalidated: readonly string[];
 }
 
 /** Reads an `in.yaml`. Throws for any mistake in it, because a golden test of nothing would always pass. */
@@ -133,6 +137,7 @@ export function inputOf({ file, golden, documents }: GoldenParts): GoldenInput {
     snapshot: snapshotOf(golden, readResources(file, documents)),
     proxies: new Map(Object.entries(golden.proxies).map(([name, fields]) => [name, proxyNode(name, fields)])),
     show: golden.show,
+    unvalidated: golden.unvalidated,
     newestOnly: golden.newestOnly,
   };
 }

@@ -25,6 +25,7 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
     mysqlFilter: settings.mysqlFilter,
     redisFilter: settings.redisFilter,
     thriftFilter: settings.thriftFilter,
+    tcpMetadataExchange: settings.tcpMetadataExchange,
     inboundDetectionTimeoutMs: settings.inboundDetectionTimeoutMs,
     initialFetchTimeoutMs: settings.initialFetchTimeoutMs,
     traceSampling: settings.traceSampling,

@@ -14,13 +14,14 @@ import {
   workloadsOf,
 } from '../common/index.ts';
 import { type ClusterTarget, type Discovery, TLS_MODE } from '../endpoints/index.ts';
+import { CLUSTER_PEER_EXCHANGE, tcpAlpn } from '../filters/index.ts';
 import type { UpstreamHttp } from './upstream-protocol.ts';
 
 const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
-export type Transport = Pick<Cluster, 'transportSocket' | 'transportSocketMatches'>;
+export type Transport = Pick<Cluster, 'filters' | 'metadata' | 'transportSocket' | 'transportSocketMatches'>;
 
 export interface MeshPeering {
   readonly service: Service;
@@ -29,6 +30,8 @@ export interface MeshPeering {
   /** Whether the view's proxies have mesh certificates; and if so, which peers the service has. */
   readonly sds: boolean;
   readonly peers: ServicePeers | undefined;
+  /** Whether the view's proxies tell servers of TCP connections who they are. */
+  readonly tellsServers: boolean;
 }
 
 const PLAIN: Transport = {};
@@ -40,6 +43,12 @@ export function meshTransport(
   discovery: Discovery,
   speaks: UpstreamHttp,
 ): Transport {
+  const transport = secured(inputs, target, discovery, speaks);
+  // TCP proxies may lead to any cluster, also to one for HTTP.
+  return inputs.tellsServers && transport !== PLAIN ? { ...transport, filters: [CLUSTER_PEER_EXCHANGE] } : transport;
+}
+
+function secured(inputs: MeshPeering, target: ClusterTarget, discovery: Discovery, speaks: UpstreamHttp): Transport {
   if (!inputs.sds) return PLAIN;
   const { service, port, policy } = target;
   if (policy.tls !== undefined) return { transportSocket: mutualTls(inputs, target, policy.tls, speaks) };
@@ -74,7 +83,7 @@ function mutualTls(
   const { TLSv1_2, TLSv1_3 } = TlsParameters.TlsProtocol;
   const context = {
     commonTlsContext: {
-      ...meshTlsContext(meshPeers(inputs, tls), alpnOf(speaks)),
+      ...meshTlsContext(meshPeers(inputs, tls), alpnOf(inputs, speaks)),
       // As a client Envoy would stop at 1.2 by default.
       tlsParams: { tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3 },
     },
@@ -93,7 +102,7 @@ function serverName(port: number, subset: string, host: string): string {
 
 /** Expected peers: from the rule, else the accounts of the service's workloads, else any workload of the mesh. */
 export function meshPeers(
-  { service, peers, settings, mesh }: Omit<MeshPeering, 'sds'>,
+  { service, peers, settings, mesh }: Pick<MeshPeering, 'service' | 'peers' | 'settings' | 'mesh'>,
   tls: ClientTlsSettings | undefined,
 ): SanMatcher[] {
   if (tls?.subjectAltNames !== undefined && tls.subjectAltNames.length > 0) return tls.subjectAltNames.map(exactName);
@@ -102,10 +111,10 @@ export function meshPeers(
   return known.length > 0 ? known : anyWorkload(trustDomains);
 }
 
-function alpnOf(speaks: UpstreamHttp): readonly string[] {
+function alpnOf({ tellsServers }: MeshPeering, speaks: UpstreamHttp): readonly string[] {
   switch (speaks) {
     case 'none':
-      return MESH_ALPN.tcp;
+      return tcpAlpn(tellsServers);
     case 'http1':
       return MESH_ALPN.http1;
     case 'http2':

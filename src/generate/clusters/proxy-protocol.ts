@@ -21,7 +21,7 @@ const PLAIN_SOCKET: TransportSocket = {
 
 /** The transport with the header, whichever endpoint it is chosen for. */
 export function announced(
-  { transportSocket, transportSocketMatches }: Transport,
+  { transportSocket, transportSocketMatches, ...others }: Transport,
   { version }: ProxyProtocol,
 ): Transport {
   const config = { version: version === 'V2' ? V2 : V1 };
@@ -31,6 +31,7 @@ export function announced(
   });
   const matches = transportSocketMatches?.map((match) => ({ ...match, transportSocket: after(match.transportSocket) }));
   return {
+    ...others,
     transportSocket: after(transportSocket),
     ...(matches !== undefined && { transportSocketMatches: matches }),
   };

@@ -6,7 +6,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
 import type { ClientFiles } from '../../core/proxy.ts';
 import type { MergedDestinationRule, Protocol, Service } from '../../model/index.ts';
-import { encode, envoy, packAny } from '../../protobuf/index.ts';
+import { encode, envoy } from '../../protobuf/index.ts';
 import type { ClientTlsSettings } from '../../resources/index.ts';
 import {
   adsConfigSource,
@@ -17,7 +17,6 @@ import {
   InputCache,
   isGatewayTls,
   meshServerName,
-  toDuration,
 } from '../common/index.ts';
 import {
   assignEndpoints,
@@ -31,7 +30,15 @@ import {
   endpointsInput,
   localitySetting,
 } from '../endpoints/index.ts';
-import { DYNAMIC_FORWARD_PROXY_CLUSTER, hasExtension, isHttp, sharedCapabilities } from '../filters/index.ts';
+import {
+  announcesByFilter,
+  DYNAMIC_FORWARD_PROXY_CLUSTER,
+  hasExtension,
+  isHttp,
+  KEEPS_ALPN,
+  sharedCapabilities,
+  tellsServers,
+} from '../filters/index.ts';
 import { isPassedOn } from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import {
@@ -51,12 +58,13 @@ import {
   type UnitOutput,
 } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
+import { dnsDiscovery } from './dns-discovery.ts';
 import { dynamicDiscovery } from './dynamic-dns.ts';
 import { loadBalancing, sharding } from './load-balancer.ts';
 import { type MeshPeering, meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { announced } from './proxy-protocol.ts';
-import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STATIC, STRICT_DNS } from './static.ts';
+import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STATIC } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
 import { type FileReader, originatedTls, tlsSocket, verifiesServer, withClientFiles } from './upstream-tls.ts';
@@ -84,6 +92,8 @@ interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly undeclaredHttp1: boolean;
   /** Whether Envoy can resolve the names that clients request; false where the service needs no such cluster. */
   readonly dynamicDns: boolean;
+  /** Whether the view's proxies have a filter that would replace the protocol names of TLS to servers of others. */
+  readonly keepsAlpn: boolean;
 }
 
 /** Endpoints for clusters that resolve names, which contain them. */
@@ -134,6 +144,8 @@ export function clustersOfHost(
   const files = fileReader(view);
   const keyPair = rule?.atGateways === undefined ? undefined : gatewayKeyPair(snapshot, view);
   const undeclaredHttp1 = view.part === 'gateway' && view.isolated === true;
+  const tells = tellsServers(settings, view);
+  const keepsAlpn = view.part === 'outbound' && announcesByFilter(settings, view);
   const dynamicDns = service.resolution === 'dynamic' && hasExtension(view, DYNAMIC_FORWARD_PROXY_CLUSTER);
   const output = (carried: CarriedEndpoints): UnitOutput =>
     clusters.get(memos, service, {
@@ -153,6 +165,8 @@ export function clustersOfHost(
       keyPair,
       undeclaredHttp1,
       dynamicDns,
+      tellsServers: tells,
+      keepsAlpn,
       ...carried,
     });
   if (dynamicDns) return output({ ...NOTHING_CARRIED, families: view.families });
@@ -253,6 +267,7 @@ function serviceCluster(
   const transport =
     tls !== undefined && names !== undefined
       ? {
+          ...(inputs.keepsAlpn && KEEPS_ALPN),
           transportSocket: tlsSocket({
             tls: withClientFiles(tls, inputs.clientFiles),
             credential,
@@ -334,36 +349,6 @@ function balanced({ mesh, settings }: ClusterInputs, { policy, port }: ClusterTa
       ...(localitySetting(mesh, policy) !== undefined && { localityWeightedLbConfig: {} }),
     },
   };
-}
-
-const { DnsCluster } = envoy.extensions.clusters.dns.v3;
-const { V4_ONLY, V6_ONLY, V4_PREFERRED } = envoy.extensions.clusters.common.dns.v3.DnsLookupFamily;
-
-/**
- * DNS lookups by the families of the machine. With both families IPv4 comes first: many machines with an IPv6 address
- * cannot reach the rest of the world by it.
- */
-const LOOKUP_FAMILY = { ipv4: V4_ONLY, ipv6: V6_ONLY, dual: V4_PREFERRED } as const satisfies Record<
-  NodeFamilies,
-  number
->;
-
-/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` has the same names with other numbers. */
-const OLD_LOOKUP_FAMILY = { ipv4: 1, ipv6: 2, dual: 3 } as const satisfies Record<NodeFamilies, number>;
-
-/** How Envoy resolves names to endpoints (all of their addresses), and how often. */
-interface DnsSettings {
-  readonly families: NodeFamilies;
-  readonly refreshRateMs: number;
-  /** Whether Envoy has the extension that replaces the cluster's own fields. */
-  readonly typed: boolean;
-}
-
-function dnsDiscovery({ families, refreshRateMs, typed }: DnsSettings): Cluster {
-  const common = { dnsRefreshRate: toDuration(refreshRateMs), respectDnsTtl: true };
-  if (!typed) return { type: STRICT_DNS, ...common, dnsLookupFamily: OLD_LOOKUP_FAMILY[families] };
-  const config = { ...common, dnsLookupFamily: LOOKUP_FAMILY[families] };
-  return { clusterType: { name: 'envoy.cluster.dns', typedConfig: packAny(DnsCluster, config) } };
 }
 
 function discovered(

@@ -22,6 +22,7 @@ export {
   MESH_TLS,
   meshServerSocket,
   meshTlsContext,
+  PEER_EXCHANGE,
   type SanMatcher,
   TLS_SOCKET,
   trustDomainsOf,

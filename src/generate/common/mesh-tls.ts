@@ -29,8 +29,7 @@ const ROOT_CERTIFICATES = 'ROOTCA';
  * application; the longer names mean HTTP inside. Servers choose none of them (the codec detects the protocol), only
  * `h2` where it is offered too.
  *
- * `istio-peer-exchange` means TCP too, but a client that offers it must begin with a message about itself: it is
- * accepted from others and never offered.
+ * {@link PEER_EXCHANGE} means TCP too.
  */
 export const MESH_ALPN = {
   /** Offered for HTTP/1.1, for HTTP/2, and for whichever of them the client speaks. */
@@ -40,9 +39,15 @@ export const MESH_ALPN = {
   tcp: ['istio'],
 } as const;
 
+/**
+ * Peers that agree on this name begin with messages about themselves. Only Envoys with Istio's extensions can: others
+ * neither offer the name nor choose it.
+ */
+export const PEER_EXCHANGE = 'istio-peer-exchange';
+
 /** ALPN protocols by which a server recognizes HTTP inside TLS of the mesh, and any TLS of the mesh. */
 export const HTTP_INSIDE = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'] as const;
-export const MESH_TLS = ['istio', 'istio-peer-exchange', ...HTTP_INSIDE] as const;
+export const MESH_TLS = ['istio', PEER_EXCHANGE, ...HTTP_INSIDE] as const;
 
 /**
  * Protocols that servers choose from for HTTP. Without a common name there is no choice, and the protocol is detected.
@@ -140,12 +145,21 @@ export function meshTlsContext(peers: readonly SanMatcher[], alpn: readonly stri
   };
 }
 
+/** What is inside of mutual TLS; `peer-exchange`: TCP, after messages of clients that agree. */
+export type Inside = 'http' | 'tcp' | 'peer-exchange';
+
+const SERVER_ALPN: Readonly<Record<Inside, readonly string[]>> = {
+  http: SERVER_HTTP_ALPN,
+  tcp: [],
+  'peer-exchange': [PEER_EXCHANGE, ...MESH_ALPN.tcp],
+};
+
 /** TLS termination that accepts only clients with a certificate of the mesh. */
-export function meshServerSocket(settings: ModelSettings, mesh: MeshConfig, inside: 'http' | 'tcp'): TransportSocket {
+export function meshServerSocket(settings: ModelSettings, mesh: MeshConfig, inside: Inside): TransportSocket {
   const clients = settings.skipTrustDomainCheck ? [] : anyWorkload(trustDomainsOf(settings, mesh));
   const { TLSv1_2, TLSv1_3 } = TlsParameters.TlsProtocol;
   const commonTlsContext: CommonTlsContext = {
-    ...meshTlsContext(clients, inside === 'http' ? SERVER_HTTP_ALPN : []),
+    ...meshTlsContext(clients, SERVER_ALPN[inside]),
     tlsParams: {
       tlsMinimumProtocolVersion: TLSv1_2,
       tlsMaximumProtocolVersion: TLSv1_3,

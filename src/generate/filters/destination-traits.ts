@@ -3,11 +3,13 @@
  * purpose; a TCP proxy that uses the cluster must override this.
  */
 
+import type { ModelSettings } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { Tunnel } from '../../resources/index.ts';
-import { effectivePolicy, gatewayPolicy, MESH_ALPN } from '../common/index.ts';
+import { effectivePolicy, gatewayPolicy } from '../common/index.ts';
 import type { ScopeReader } from '../reads/index.ts';
 import { hasExtension, type ProxyCapabilities, SET_FILTER_STATE, type TypedConfig, typedConfig } from './extensions.ts';
+import { tcpAlpn, tellsServers } from './peer-exchange.ts';
 import { protocolKind } from './protocol-kind.ts';
 
 /** Envoy's well-known key for the protocol names of upstream connections, which override the cluster's. */
@@ -71,12 +73,16 @@ export function destinationTraits(
 }
 
 /** The network filter before a TCP proxy to such destinations; none where nothing has to be overridden. */
-export function bytesInside(view: ProxyCapabilities, destinations: readonly DestinationTraits['tls'][]): TypedConfig[] {
+export function bytesInside(
+  settings: ModelSettings,
+  view: ProxyCapabilities,
+  destinations: readonly DestinationTraits['tls'][],
+): TypedConfig[] {
   const says = destinations.includes('named') && !destinations.includes('foreign');
   if (!says || !view.capabilities.sds || !hasExtension(view, SET_FILTER_STATE)) return [];
   const value = {
     objectKey: UPSTREAM_ALPN,
-    formatString: { textFormatSource: { inlineString: MESH_ALPN.tcp.join() } },
+    formatString: { textFormatSource: { inlineString: tcpAlpn(tellsServers(settings, view)).join() } },
   };
   const { Config } = envoy.extensions.filters.network.set_filter_state.v3;
   return [typedConfig(SET_FILTER_STATE, Config, { onNewConnection: [value] })];

@@ -27,6 +27,10 @@ export const MONGO_FILTER = 'envoy.filters.network.mongo_proxy';
 export const MYSQL_FILTER = 'envoy.filters.network.mysql_proxy';
 export const REDIS_FILTER = 'envoy.filters.network.redis_proxy';
 export const THRIFT_FILTER = 'envoy.filters.network.thrift_proxy';
+/** Of Istio's own builds of Envoy. */
+export const PEER_EXCHANGE_FILTER = 'envoy.filters.network.metadata_exchange';
+export const PEER_EXCHANGE_UPSTREAM_FILTER = 'envoy.filters.network.upstream.metadata_exchange';
+export const ALPN_FILTER = 'istio.alpn';
 export const FILE_ACCESS_LOG = 'envoy.access_loggers.file';
 export const STDOUT_ACCESS_LOG = 'envoy.access_loggers.stdout';
 export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
@@ -62,6 +66,9 @@ export const ASKED_EXTENSIONS = [
   PROXY_PROTOCOL_FILTER,
   SET_FILTER_STATE,
   THRIFT_FILTER,
+  PEER_EXCHANGE_FILTER,
+  PEER_EXCHANGE_UPSTREAM_FILTER,
+  ALPN_FILTER,
   SNI_DYNAMIC_FORWARD_PROXY,
   TLS_INSPECTOR,
   EARLY_HEADER_MUTATION,
@@ -77,7 +84,6 @@ export const ASKED_EXTENSIONS = [
   SKYWALKING_TRACER,
 ] as const;
 export type AskedExtension = (typeof ASKED_EXTENSIONS)[number];
-export type ProtocolFilter = typeof MONGO_FILTER | typeof MYSQL_FILTER | typeof REDIS_FILTER | typeof THRIFT_FILTER;
 
 /** The part of a view that describes the Envoys that share it. */
 export type ProxyCapabilities = Pick<EnvoyView, 'capabilities'>;
@@ -85,6 +91,11 @@ export type ProxyCapabilities = Pick<EnvoyView, 'capabilities'>;
 /** Whether the view's proxies have an extension built in. A node that sent no list is assumed to have them all. */
 export function hasExtension({ capabilities }: ProxyCapabilities, name: AskedExtension): boolean {
   return capabilities.extensions === undefined || capabilities.extensions.includes(name);
+}
+
+/** Whether the view's proxies list an extension that only some builds of Envoy have. */
+export function listsExtension({ capabilities }: ProxyCapabilities, name: AskedExtension): boolean {
+  return capabilities.extensions?.includes(name) === true;
 }
 
 /** A mesh has a few versions of Envoy; proxies can report anything, though. */

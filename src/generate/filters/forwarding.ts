@@ -8,9 +8,9 @@ import type { ModelSettings, Protocol } from '../../model/index.ts';
 import { envoy, xds } from '../../protobuf/index.ts';
 import { toDuration } from '../common/index.ts';
 import {
+  listsExtension,
   MONGO_FILTER,
   MYSQL_FILTER,
-  type ProtocolFilter,
   type ProxyCapabilities,
   REDIS_FILTER,
   THRIFT_FILTER,
@@ -41,25 +41,23 @@ export function forwarded(
 ): TypedConfig[] {
   switch (protocol) {
     case 'Mongo':
-      return lists(view, MONGO_FILTER) ? [mongoFilter(statPrefix), tcpProxy] : [tcpProxy];
+      return listsExtension(view, MONGO_FILTER) ? [mongoFilter(statPrefix), tcpProxy] : [tcpProxy];
     case 'MySQL':
-      return settings.mysqlFilter && lists(view, MYSQL_FILTER) ? [mysqlFilter(statPrefix), tcpProxy] : [tcpProxy];
+      return settings.mysqlFilter && listsExtension(view, MYSQL_FILTER)
+        ? [mysqlFilter(statPrefix), tcpProxy]
+        : [tcpProxy];
     case 'Redis': {
       // It chooses a server by the key of each command.
-      const reads = settings.redisFilter && cluster !== undefined && !original && lists(view, REDIS_FILTER);
+      const reads = settings.redisFilter && cluster !== undefined && !original && listsExtension(view, REDIS_FILTER);
       return reads ? [redisFilter(statPrefix, cluster)] : [tcpProxy];
     }
     case 'Thrift': {
-      const reads = settings.thriftFilter && cluster !== undefined && lists(view, THRIFT_FILTER);
+      const reads = settings.thriftFilter && cluster !== undefined && listsExtension(view, THRIFT_FILTER);
       return reads ? [thriftFilter(statPrefix, cluster)] : [tcpProxy];
     }
     default:
       return [tcpProxy];
   }
-}
-
-function lists({ capabilities }: ProxyCapabilities, name: ProtocolFilter): boolean {
-  return capabilities.extensions?.includes(name) === true;
 }
 
 function mongoFilter(statPrefix: string): TypedConfig {

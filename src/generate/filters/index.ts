@@ -25,6 +25,16 @@ export {
   TLS_INSPECTOR,
   typedConfig,
 } from './extensions.ts';
+export {
+  alpnFilter,
+  announcesByFilter,
+  CLUSTER_PEER_EXCHANGE,
+  KEEPS_ALPN,
+  serverPeerExchange,
+  tcpAlpn,
+  tellsClients,
+  tellsServers,
+} from './peer-exchange.ts';
 export { isHttp, isTls, type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
 export {
   type FilterChain,

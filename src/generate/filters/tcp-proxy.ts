@@ -83,7 +83,10 @@ export function tcpFilters(
   const cluster = clusters.length === 1 && settings?.tunnel === undefined ? clusters[0]?.cluster : undefined;
   const original = destinations.some((destination) => destination.original);
   const proxy = tcpProxy(telemetry, { ...options, hashSourceIp, settings });
-  return [...bytesInside(view, inside), ...forwarded(view, port, { statPrefix, cluster, original }, proxy)];
+  return [
+    ...bytesInside(port.settings, view, inside),
+    ...forwarded(view, port, { statPrefix, cluster, original }, proxy),
+  ];
 }
 
 /** The filters to one cluster, with statistics under the cluster's name. */

@@ -3,6 +3,8 @@
 import { envoy } from '../../protobuf/index.ts';
 import { adsConfigSource, toDuration } from '../common/index.ts';
 import {
+  alpnFilter,
+  announcesByFilter,
   CORS_FILTER,
   FAULT_FILTER,
   GRPC_STATS_FILTER,
@@ -59,7 +61,7 @@ export function httpConnectionManager(
   const guarded = view.part !== 'outbound' && guardsPaths(snapshot, view);
   const { mesh, settings } = snapshot;
   const telemetry = telemetryOf(snapshot, view);
-  return buildManager({ mesh, settings, capabilities: view.capabilities, telemetry }, guarded, options);
+  return buildManager({ mesh, settings, capabilities: view.capabilities, telemetry }, { guarded, alpn: [] }, options);
 }
 
 /** The inputs of a connection manager without policies about requests. */
@@ -71,10 +73,15 @@ export function outboundConnectionManager(
   sources: ManagerSources,
   options: Omit<HttpConnectionManagerOptions, 'guards'>,
 ): NetworkFilter {
-  return buildManager(sources, false, options);
+  const alpn = announcesByFilter(sources.settings, sources) ? [alpnFilter()] : [];
+  return buildManager(sources, { guarded: false, alpn }, options);
 }
 
-function buildManager(sources: ManagerSources, guarded: boolean, options: HttpConnectionManagerOptions): NetworkFilter {
+function buildManager(
+  sources: ManagerSources,
+  { guarded, alpn }: { readonly guarded: boolean; readonly alpn: readonly HttpFilter[] },
+  options: HttpConnectionManagerOptions,
+): NetworkFilter {
   const { mesh, settings, capabilities, telemetry } = sources;
   const { routes } = options;
   return typedConfig(HTTP_CONNECTION_MANAGER, HttpConnectionManager, {
@@ -82,7 +89,7 @@ function buildManager(sources: ManagerSources, guarded: boolean, options: HttpCo
     ...('rds' in routes
       ? { rds: { configSource: adsConfigSource(settings.initialFetchTimeoutMs), routeConfigName: routes.rds } }
       : { routeConfig: routes.inline }),
-    httpFilters: [...(options.guards ?? []), ...httpFilters(sources, options.grpcWeb ?? false)],
+    httpFilters: [...(options.guards ?? []), ...httpFilters(sources, options.grpcWeb ?? false, alpn)],
     accessLog: telemetry.requestLogs,
     ...(telemetry.tracing !== undefined && { tracing: telemetry.tracing }),
     useRemoteAddress: { value: options.useRemoteAddress },
@@ -102,7 +109,7 @@ function buildManager(sources: ManagerSources, guarded: boolean, options: HttpCo
 }
 
 /** The router comes last; everything else acts only where routes or content types require it. */
-function httpFilters(view: ProxyCapabilities, grpcWeb: boolean): HttpFilter[] {
+function httpFilters(view: ProxyCapabilities, grpcWeb: boolean, alpn: readonly HttpFilter[]): HttpFilter[] {
   const http = envoy.extensions.filters.http;
   const filters: HttpFilter[] = [];
   if (grpcWeb && hasExtension(view, GRPC_WEB_FILTER)) {
@@ -113,6 +120,7 @@ function httpFilters(view: ProxyCapabilities, grpcWeb: boolean): HttpFilter[] {
     const config = { emitFilterState: true, statsForAllMethods: { value: false } };
     filters.push(typedConfig(GRPC_STATS_FILTER, http.grpc_stats.v3.FilterConfig, config));
   }
+  filters.push(...alpn);
   if (hasExtension(view, CORS_FILTER)) filters.push(typedConfig(CORS_FILTER, http.cors.v3.Cors, {}));
   if (hasExtension(view, FAULT_FILTER)) filters.push(typedConfig(FAULT_FILTER, http.fault.v3.HTTPFault, {}));
   filters.push(typedConfig(ROUTER_FILTER, http.router.v3.Router, {}));

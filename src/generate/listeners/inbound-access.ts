@@ -12,6 +12,7 @@ import {
   hasExtension,
   type ProtocolKind,
   TLS_INSPECTOR,
+  tellsClients,
 } from '../filters/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { InboundView } from '../types.ts';
@@ -103,6 +104,7 @@ function chainsOf(
     ...matching(when),
     filters,
   });
+  const bytesOfMesh = tellsClients(settings, view) ? 'peer-exchange' : 'tcp';
   const bytes = (when: FilterChainMatch, suffix?: string) => chain('tcp', when, tcp('none'), suffix);
   const requests = (when: FilterChainMatch) => chain('http', when, http('none'));
   return {
@@ -116,7 +118,7 @@ function chainsOf(
         inside === 'http' ? http('mesh') : tcp('mesh'),
         '-mtls',
       ),
-      transportSocket: meshServerSocket(settings, mesh, inside),
+      transportSocket: meshServerSocket(settings, mesh, inside === 'http' ? 'http' : bytesOfMesh),
     }),
     /** Undefined where it is closed, or its settings do not say what is inside. */
     own: (settings: ServerTlsSettings): FilterChain[] | undefined => {

@@ -25,6 +25,7 @@ import {
   type FilterChainMatch,
   forwardingFilters,
   type ProtocolKind,
+  serverPeerExchange,
   sniffs,
   tcpProxyChain,
   telemetryOf,
@@ -305,7 +306,8 @@ function guardedBytes(
 ): FilterChain['filters'] {
   const { settings } = snapshot;
   const onward = forwardingFilters(telemetryOf(snapshot, view), view, cluster, { protocol, settings });
-  return guardedConnections(snapshot, view, certificatesOf(encryption))(onward);
+  const guarded = guardedConnections(snapshot, view, certificatesOf(encryption))(onward);
+  return encryption === 'mesh' ? [...serverPeerExchange(settings, view), ...guarded] : guarded;
 }
 
 function certificatesOf(encryption: Encryption): Certificates {

@@ -15,6 +15,7 @@ export const DEFAULT_SETTINGS: ModelSettings = {
   mysqlFilter: false,
   redisFilter: false,
   thriftFilter: false,
+  tcpMetadataExchange: true,
   inboundDetectionTimeoutMs: 1000,
   initialFetchTimeoutMs: 0,
   traceSampling: 100,

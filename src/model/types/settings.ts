@@ -28,6 +28,8 @@ export interface ModelSettings {
   readonly redisFilter: boolean;
   /** CTL_ENABLE_THRIFT_FILTER */
   readonly thriftFilter: boolean;
+  /** CTL_ENABLE_TCP_METADATA_EXCHANGE */
+  readonly tcpMetadataExchange: boolean;
   /** CTL_INBOUND_PROTOCOL_DETECTION_TIMEOUT, milliseconds. */
   readonly inboundDetectionTimeoutMs: number;
   /** CTL_INITIAL_FETCH_TIMEOUT, milliseconds; 0 waits for ever. */

@@ -241,6 +241,14 @@ export const discoveryEnv = {
     default: false,
     meaning: "Envoy's Thrift filter on ports with protocol Thrift: it chooses a server for each call.",
   },
+  CTL_ENABLE_TCP_METADATA_EXCHANGE: {
+    setting: 'tcpMetadataExchange',
+    type: 'boolean',
+    default: true,
+    meaning:
+      "Filters of Istio's builds of Envoy, for proxies that list them: peers exchange metadata on TCP connections, " +
+      'and requests announce their protocol (ALPN).',
+  },
   CTL_INBOUND_PROTOCOL_DETECTION_TIMEOUT: {
     setting: 'inboundDetectionTimeoutMs',
     type: 'duration',
