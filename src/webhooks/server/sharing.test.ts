@@ -1,7 +1,14 @@
 /** How callers share the webhooks: over TLS, answered by the real workers. The order of answers shows it, not time. */
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { type TestCertificate, testCertificate } from '../testing/certificate.ts';
+import { BEGUN, HELD_IN, LET_GO } from '../testing/held.ts';
 import {
   type Call,
   call,
@@ -26,16 +33,6 @@ const largePod = {
   spec: { containers: Array.from({ length: 3000 }, (_, index) => ({ name: `c${index}`, image: 'a' })) },
 };
 
-const route = [{ destination: { host: 'web' } }];
-/** A document takes about a second. */
-const largeDocument = {
-  ...VALID_DOCUMENT,
-  spec: {
-    hosts: ['web'],
-    http: Array.from({ length: 20_000 }, (_, index) => ({ match: [{ uri: { prefix: `/p${index}` } }], route })),
-  },
-};
-
 /** Notes the names of requests in the order of their answers. */
 function asking({ port }: StartedWebhooks): {
   readonly order: string[];
@@ -52,16 +49,25 @@ function asking({ port }: StartedWebhooks): {
   };
 }
 
+/** Leaves the CPU to the threads that are waited for. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await setTimeout(5);
+}
+
 test('a Pod is injected while a document is validated', async (t) => {
-  const webhooks = await startWebhooks(t, certificate, { pool: { taskTimeoutMs: 60_000 } });
-  await call(webhooks.port, '/inject', { body: podReview(POD) });
-  await call(webhooks.port, '/validate', { body: documentReview(VALID_DOCUMENT) });
-  const { order, ask } = asking(webhooks);
-  const validated = ask('validated', '/validate', { body: documentReview(largeDocument) });
-  // The review has begun when its whole body has arrived; the next connection comes after it.
-  for (let times = 0; times < 5; times++) await ask('injected', '/inject', { body: podReview(POD) });
-  await validated;
-  assert.equal(order.at(-1), 'validated');
+  const folder = await mkdtemp(join(tmpdir(), 'held-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const workerFile = fileURLToPath(new URL('../testing/held-worker.ts', import.meta.url));
+  const webhooks = await startWebhooks(t, certificate, { pool: { workerFile, taskTimeoutMs: 60_000 } });
+  const metadata = { ...VALID_DOCUMENT.metadata, annotations: { [HELD_IN]: folder } };
+  const validated = call(webhooks.port, '/validate', { body: documentReview({ ...VALID_DOCUMENT, metadata }) });
+  await until(() => existsSync(join(folder, BEGUN)));
+  for (let times = 0; times < 5; times++) {
+    const { status, text } = await call(webhooks.port, '/inject', { body: podReview(POD) });
+    assert.equal(status, 200, text);
+  }
+  await writeFile(join(folder, LET_GO), '');
+  assert.equal((await validated).status, 200);
 });
 
 test('an API server is answered before Pods and unknown callers, however many addresses they have', async (t) => {
@@ -124,7 +130,7 @@ test('the thread of validation ends when it is idle, and that of injection stays
     assert.equal((await call(port, '/inject', { body: podReview(POD) })).status, 200);
     const [injection] = pool.threads.inject;
     assert.equal((await call(port, '/validate', { body: documentReview(VALID_DOCUMENT) })).status, 200);
-    while (pool.threads.validate.length > 0) await new Promise((resolve) => setImmediate(resolve));
+    await until(() => pool.threads.validate.length === 0);
     assert.deepEqual(pool.threads.inject, [injection]);
   }
 });
@@ -134,8 +140,7 @@ test('the thread of injection is started again when it has died between reviews'
   await call(port, '/inject', { body: podReview(POD) });
   const [first] = pool.threads.inject;
   await first?.terminate();
-  while (pool.threads.inject.length === 0 || pool.threads.inject[0] === first)
-    await new Promise((resolve) => setImmediate(resolve));
+  await until(() => pool.threads.inject.length > 0 && pool.threads.inject[0] !== first);
   const { text } = await call(port, '/inject', { body: podReview(POD) });
   assert.equal(JSON.parse(text).response.patchType, 'JSONPatch');
 });
