@@ -1,10 +1,10 @@
 /**
- * What proxies send about requests: spans by Zipkin's API, access logs and metrics by Envoy's gRPC services, and spans
- * and logs to the receiver of the OpenTelemetry Collector. Gateways with agents and real Envoys; the other receivers
- * read only as much of the messages as the tests need.
+ * What proxies send about requests: spans by Zipkin's API, access logs (over TLS) and metrics by Envoy's gRPC services,
+ * and spans and logs to the receiver of the OpenTelemetry Collector. Gateways with agents and real Envoys; the other
+ * receivers read only as much of the messages as the tests need.
  */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
@@ -24,6 +24,7 @@ import {
 } from '../harness/index.ts';
 import { buildReceiver, receiverUnavailable } from '../otlp/build.ts';
 import { endpoints, resource, service } from './support/config.ts';
+import { type CertificateFiles, foreignRoot, signedBy } from './support/foreign-certificate.ts';
 import { planMesh, startMesh } from './support/mesh.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
@@ -33,6 +34,7 @@ const HTTP = 7083;
 const BACKEND = 7483;
 const COLLECTOR = 7484;
 const SERVICES = 7485;
+const SERVICES_TLS = 7488;
 const OTLP = 7487;
 const TCP = 7084;
 const TCP_BACKEND = 7486;
@@ -54,7 +56,7 @@ const spans: ZipkinSpan[] = [];
 const received = new Map<string, Buffer[]>();
 
 /** Receives streams of access logs and of metrics (envoy/service/accesslog/v3/als.proto, …/metrics/v3). */
-async function startServices(): Promise<void> {
+async function startServices({ certificate, key }: CertificateFiles): Promise<void> {
   const server = new Server();
   for (const path of [ACCESS_LOGS, METRICS]) {
     const raw = (bytes: Buffer) => bytes;
@@ -69,11 +71,13 @@ async function startServices(): Promise<void> {
       },
     );
   }
-  await new Promise<void>((resolve, reject) => {
-    server.bindAsync(`${address(31)}:${SERVICES}`, ServerCredentials.createInsecure(), (error) =>
-      error === null ? resolve() : reject(error),
-    );
-  });
+  const pair = { cert_chain: await readFile(certificate), private_key: await readFile(key) };
+  const listen = (port: number, credentials: ServerCredentials): Promise<void> =>
+    new Promise((resolve, reject) => {
+      server.bindAsync(`${address(31)}:${port}`, credentials, (error) => (error === null ? resolve() : reject(error)));
+    });
+  await listen(SERVICES, ServerCredentials.createInsecure());
+  await listen(SERVICES_TLS, ServerCredentials.createSsl(null, [pair]));
   owner.after(() => server.forceShutdown());
 }
 
@@ -159,14 +163,17 @@ const MESH = {
 before(async () => {
   await startEcho(owner, { name: 'backend', address: address(21), port: BACKEND });
   await startTcpEcho(owner, { name: 'bytes', address: address(22), port: TCP_BACKEND });
-  await Promise.all([startZipkin(), startServices()]);
+  const root = await foreignRoot(owner);
+  await Promise.all([startZipkin(), startServices(await signedBy(owner, root, 'DNS:logs.example'))]);
   receiver.set(await startReceiver());
   const meshConfig = join(await tempDir(owner), 'mesh.yaml');
   await writeFile(meshConfig, stringify(MESH));
   const mesh = await startMesh(owner, address, { flags: ['--meshConfig', meshConfig], files: { mesh: DOCUMENTS } });
   const customTags = { tier: { literal: { value: 'gold' } }, user: { header: { name: 'x-user' } } };
   const tracing = { zipkin: { address: `${address(31)}:${COLLECTOR}` }, sampling: 0, customTags };
-  const services = { address: `${address(31)}:${SERVICES}` };
+  const tlsSettings = { mode: 'SIMPLE', caCertificates: root.certificate, subjectAltNames: ['logs.example'] };
+  const envoyAccessLogService = { address: `${address(31)}:${SERVICES_TLS}`, tlsSettings };
+  const envoyMetricsService = { address: `${address(31)}:${SERVICES}` };
   const common = { role: 'router', discoveryAddress: `127.0.0.1:${mesh.discovery().ports.grpc}` } as const;
   const proxyConfig = { controlPlaneAuthPolicy: 'NONE', serviceCluster: 'front' };
   await Promise.all([
@@ -174,7 +181,7 @@ before(async () => {
       ...common,
       name: 'zipkin',
       address: address(1),
-      proxyConfig: { ...proxyConfig, tracing, envoyAccessLogService: services, envoyMetricsService: services },
+      proxyConfig: { ...proxyConfig, tracing, envoyAccessLogService, envoyMetricsService },
     }),
     ...(receiver.get() === undefined
       ? []
@@ -212,7 +219,7 @@ test('spans reach Zipkin with the operation and the tags of the proxy configurat
   assert.ok(!spans.some(({ tags }) => tags['http.url']?.endsWith('unsampled')));
 });
 
-test('requests and connections are logged by gRPC, and metrics are sent', async () => {
+test('requests and connections are logged by gRPC over TLS, and metrics are sent', async () => {
   await call(1, '/shop/logged', {});
   await receivedWith(ACCESS_LOGS, '/shop/logged', `outbound|${BACKEND}||backend.default.svc.cluster.local`);
   await exchange({ address: address(1), port: TCP, send: 'ping', until: 'ping' });
