@@ -326,6 +326,7 @@ export interface GenerationFinding {
     | 'ctl_missing_credentials'
     | 'ctl_policy_problems'
     | 'ctl_telemetry_problems'
+    | 'ctl_unsupported_by_grpc'
     | 'ctl_refused_inbound_ports';
   /** The unit it was found in, so that the finding is removed when the unit is generated again. */
   readonly type: GeneratedType;

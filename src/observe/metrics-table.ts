@@ -116,6 +116,11 @@ export const METRICS = {
     type: 'LastValue',
     meaning: 'Spans, access logs and metrics that some workload lacks, because their provider cannot be used.',
   },
+  ctl_unsupported_by_grpc: {
+    type: 'LastValue',
+    meaning:
+      'Clusters of gRPC applications without a proxy whose tunnel, PROXY protocol or retry budget has no effect.',
+  },
   ctl_refused_inbound_ports: {
     type: 'LastValue',
     meaning: 'Workloads whose ports refuse all clients: they need mutual TLS, and the proxy cannot get certificates.',

@@ -20,6 +20,7 @@ const LOGGED: ReadonlySet<Metric> = new Set<Metric>([
   'ctl_missing_credentials',
   'ctl_policy_problems',
   'ctl_telemetry_problems',
+  'ctl_unsupported_by_grpc',
   'ctl_refused_inbound_ports',
 ]);
 

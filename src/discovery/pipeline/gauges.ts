@@ -18,6 +18,7 @@ const FINDING_GAUGES = [
   'ctl_missing_credentials',
   'ctl_policy_problems',
   'ctl_telemetry_problems',
+  'ctl_unsupported_by_grpc',
   'ctl_refused_inbound_ports',
 ] as const;
 

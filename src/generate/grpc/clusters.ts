@@ -92,11 +92,20 @@ function clustersOf(inputs: ClusterInputs): UnitOutput {
       if (problem !== undefined) {
         const message = `${name} is left out for gRPC applications: ${problem}`;
         findings.push({ metric: 'ctl_missing_credentials', type: 'cds', unit: service.hostname, message });
-      } else if (typeof discovery !== 'string') resources.set(name, buildCluster(inputs, name, target, discovery));
+        continue;
+      }
+      if (typeof discovery !== 'string') resources.set(name, buildCluster(inputs, name, target, discovery));
+      const unsupported = UNSUPPORTED.filter((setting) => policy[setting] !== undefined);
+      if (unsupported.length === 0) continue;
+      const message = `${name}: its DestinationRule has ${unsupported.join(', ')}: no effect for gRPC applications`;
+      findings.push({ metric: 'ctl_unsupported_by_grpc', type: 'cds', unit: service.hostname, message });
     }
   }
   return { resources: [...resources.values()], findings };
 }
+
+/** Settings whose absence changes where connections go, what they begin with, or how many requests are sent again. */
+const UNSUPPORTED = ['tunnel', 'proxyProtocol', 'retryBudget'] as const satisfies readonly (keyof EffectivePolicy)[];
 
 /** Plain text in place of TLS would be worse than no cluster. */
 function unsupportedTls({ tls }: EffectivePolicy): string | undefined {
