@@ -80,7 +80,7 @@ test('warnings follow the Gateway and its class', () => {
   assert.deepEqual(messages(), []);
 });
 
-test('without the Gateway API all Gateways are unknown, and an EnvoyFilter and an authentication are told, too', () => {
+test('without the Gateway API all Gateways are unknown, and EnvoyFilters, authentications and Telemetry are told, too', () => {
   const { put, logged } = setup('');
   put(policy('front'));
   const off = new UnservedTargets({
@@ -92,6 +92,7 @@ test('without the Gateway API all Gateways are unknown, and an EnvoyFilter and a
   const all = [
     documentOf('networking.mesh.io/v1alpha3', 'EnvoyFilter', 'a', { targetRefs: [targetRef], configPatches: [] }),
     documentOf('security.mesh.io/v1beta1', 'RequestAuthentication', 'b', { targetRef }),
+    documentOf('telemetry.istio.io/v1', 'Telemetry', 'c', { targetRef }),
   ];
   logged.length = 0;
   off.apply(all.map((after) => ({ key: keyOf(after), before: undefined, after })));
@@ -99,5 +100,6 @@ test('without the Gateway API all Gateways are unknown, and an EnvoyFilter and a
   assert.deepEqual(logged, [
     `EnvoyFilter/shop/a spec.targetRefs[0] ${message}`,
     `RequestAuthentication/shop/b spec.targetRef ${message}`,
+    `Telemetry/shop/c spec.targetRef ${message}`,
   ]);
 });

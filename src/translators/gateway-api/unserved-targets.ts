@@ -1,7 +1,7 @@
 /**
- * Policies and EnvoyFilters for Gateways that this control plane does not serve, such as waypoints of another one.
- * Nothing enforces them there, and they are never for other workloads instead: what allows something in one place must
- * not allow it in another. Their authors get a warning, because nothing else would show it.
+ * Policies, EnvoyFilters and Telemetry documents for Gateways that this control plane does not serve, such as waypoints
+ * of another one. Nothing enforces them there, and they are never for other workloads instead: what allows something in
+ * one place must not allow it in another. Their authors get a warning, because nothing else would show it.
  */
 import {
   type AnyResource,
@@ -14,7 +14,7 @@ import {
 } from '../../resources/index.ts';
 import { GATEWAY_NAME_LABEL } from './routes/served-hosts.ts';
 
-const KINDS = ['AuthorizationPolicy', 'EnvoyFilter', 'RequestAuthentication'] as const;
+const KINDS = ['AuthorizationPolicy', 'EnvoyFilter', 'RequestAuthentication', 'Telemetry'] as const;
 type Policy = Extract<AnyResource, { readonly kind: (typeof KINDS)[number] }>;
 
 export interface UnservedTargetsOptions {
