@@ -116,6 +116,12 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'envoy/extensions/filters/network/thrift_proxy/v3/thrift_proxy.proto': [
     'envoy.extensions.filters.network.thrift_proxy.v3.ThriftProxy',
   ],
+  'envoy/extensions/filters/network/thrift_proxy/filters/ratelimit/v3/rate_limit.proto': [
+    'envoy.extensions.filters.network.thrift_proxy.filters.ratelimit.v3.RateLimit',
+  ],
+  'envoy/extensions/filters/network/thrift_proxy/router/v3/router.proto': [
+    'envoy.extensions.filters.network.thrift_proxy.router.v3.Router',
+  ],
 
   // UDP filters.
   'envoy/extensions/filters/udp/dns_filter/v3/dns_filter.proto': [

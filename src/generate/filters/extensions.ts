@@ -27,6 +27,8 @@ export const MONGO_FILTER = 'envoy.filters.network.mongo_proxy';
 export const MYSQL_FILTER = 'envoy.filters.network.mysql_proxy';
 export const REDIS_FILTER = 'envoy.filters.network.redis_proxy';
 export const THRIFT_FILTER = 'envoy.filters.network.thrift_proxy';
+export const THRIFT_RATE_LIMIT_FILTER = 'envoy.filters.thrift.rate_limit';
+export const THRIFT_ROUTER_FILTER = 'envoy.filters.thrift.router';
 /** Of Istio's own builds of Envoy. */
 export const PEER_EXCHANGE_FILTER = 'envoy.filters.network.metadata_exchange';
 export const PEER_EXCHANGE_UPSTREAM_FILTER = 'envoy.filters.network.upstream.metadata_exchange';
@@ -66,6 +68,7 @@ export const ASKED_EXTENSIONS = [
   PROXY_PROTOCOL_FILTER,
   SET_FILTER_STATE,
   THRIFT_FILTER,
+  THRIFT_RATE_LIMIT_FILTER,
   PEER_EXCHANGE_FILTER,
   PEER_EXCHANGE_UPSTREAM_FILTER,
   ALPN_FILTER,

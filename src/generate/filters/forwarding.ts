@@ -17,6 +17,15 @@ import {
   type TypedConfig,
   typedConfig,
 } from './extensions.ts';
+import { BY_SOURCE, type ThriftRateLimit, thriftLimitFilters } from './thrift-rate-limit.ts';
+
+/** The port to which clients connect. */
+export interface ForwardedPort {
+  readonly protocol: Protocol | undefined;
+  readonly settings: ModelSettings;
+  /** Limits of Thrift calls; undefined: none. */
+  readonly rateLimit?: ThriftRateLimit | undefined;
+}
 
 export interface ForwardedTo {
   readonly statPrefix: string;
@@ -35,7 +44,7 @@ const REDIS_TIMEOUT_MS = 5000;
  */
 export function forwarded(
   view: ProxyCapabilities,
-  { protocol, settings }: { readonly protocol: Protocol | undefined; readonly settings: ModelSettings },
+  { protocol, settings, rateLimit }: ForwardedPort,
   { statPrefix, cluster, original }: ForwardedTo,
   tcpProxy: TypedConfig,
 ): TypedConfig[] {
@@ -53,7 +62,7 @@ export function forwarded(
     }
     case 'Thrift': {
       const reads = settings.thriftFilter && cluster !== undefined && listsExtension(view, THRIFT_FILTER);
-      return reads ? [thriftFilter(statPrefix, cluster)] : [tcpProxy];
+      return reads ? [thriftFilter(statPrefix, cluster, thriftLimitFilters(view, rateLimit))] : [tcpProxy];
     }
     default:
       return [tcpProxy];
@@ -80,11 +89,20 @@ function redisFilter(statPrefix: string, cluster: string): TypedConfig {
   });
 }
 
-/** Each call goes to the cluster, on any transport and in any protocol that Envoy detects. */
-function thriftFilter(statPrefix: string, cluster: string): TypedConfig {
+/**
+ * Each call goes to the cluster, on any transport and in any protocol that Envoy detects.
+ * @param thriftFilters those of rate limits; empty: no limit
+ */
+function thriftFilter(statPrefix: string, cluster: string, thriftFilters: readonly TypedConfig[]): TypedConfig {
   const { ThriftProxy } = envoy.extensions.filters.network.thrift_proxy.v3;
   return typedConfig(THRIFT_FILTER, ThriftProxy, {
     statPrefix,
-    routeConfig: { name: cluster, routes: [{ match: { methodName: '' }, route: { cluster } }] },
+    routeConfig: {
+      name: cluster,
+      routes: [
+        { match: { methodName: '' }, route: { cluster, ...(thriftFilters.length > 0 && { rateLimits: [BY_SOURCE] }) } },
+      ],
+    },
+    ...(thriftFilters.length > 0 && { thriftFilters }),
   });
 }

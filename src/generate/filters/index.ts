@@ -47,4 +47,5 @@ export {
 } from './tcp-proxy.ts';
 export { collectorHosts } from './telemetry/providers.ts';
 export { isTraced, type Telemetry, telemetryOf, telemetryProblems } from './telemetry/telemetry.ts';
+export { thriftLimitProblems, thriftRateLimit } from './thrift-rate-limit.ts';
 export { type UnknownTraffic, unknownFilters, unknownTraffic } from './unknown-traffic.ts';

@@ -1,12 +1,11 @@
 /** TCP proxying: a connection goes to one cluster, or to one of several by weight. */
 
-import type { ModelSettings, Protocol } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { Tunnel } from '../../resources/index.ts';
 import { BLACKHOLE_CLUSTER, toDuration } from '../common/index.ts';
 import { bytesInside, type ConnectionSettings, type DestinationTraits } from './destination-traits.ts';
 import { type ProxyCapabilities, TCP_PROXY, type TypedConfig, typedConfig } from './extensions.ts';
-import { forwarded } from './forwarding.ts';
+import { type ForwardedPort, forwarded } from './forwarding.ts';
 import type { Telemetry } from './telemetry/telemetry.ts';
 
 export type FilterChain = envoy.config.listener.v3.FilterChain.Input;
@@ -57,12 +56,6 @@ function connectionOptions({ tunnel, idleTimeout, maxDuration }: ConnectionSetti
 function toTunnel({ protocol, targetHost, targetPort = 0 }: Tunnel): TcpProxyInput['tunnelingConfig'] {
   const host = targetHost.includes(':') ? `[${targetHost}]` : targetHost;
   return { hostname: `${host}:${targetPort}`, ...(protocol === 'POST' && { usePost: true }) };
-}
-
-/** The port to which clients connect. */
-export interface ForwardedPort {
-  readonly protocol: Protocol | undefined;
-  readonly settings: ModelSettings;
 }
 
 export interface TcpFiltersOptions extends TcpProxyOptions {

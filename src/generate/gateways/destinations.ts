@@ -4,7 +4,7 @@ import { canonicalHost, type Protocol } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/index.ts';
 import { commonHosts } from '../domains/index.ts';
-import { destinationTraits, tcpFilters, telemetryOf } from '../filters/index.ts';
+import { destinationTraits, tcpFilters, telemetryOf, thriftRateLimit } from '../filters/index.ts';
 import type { ServerPlan } from '../listener-plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
@@ -75,6 +75,7 @@ function proxyFilters(
     cluster: weightedCluster(destination, context),
     weight,
   }));
+  const { mesh, settings } = snapshot;
   const scope = snapshot.gatewayScope(view.namespace, view.ruleLabels);
   const usable = targets.filter(({ destination }) => destination.unusable !== true);
   const traits = usable.map(({ destination: { destination } }) =>
@@ -87,7 +88,11 @@ function proxyFilters(
     statPrefix: clusters[0]?.cluster ?? 'none',
     clusters,
     destinations: traits,
-    port: { protocol, settings: snapshot.settings },
+    port: {
+      protocol,
+      settings,
+      rateLimit: thriftRateLimit(mesh, protocol, targets[0]?.destination.destination.host ?? ''),
+    },
   });
   return guardedConnections(snapshot, view)(proxy);
 }

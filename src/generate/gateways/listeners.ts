@@ -9,6 +9,7 @@ import {
   PROXY_PROTOCOL_FILTER,
   TLS_INSPECTOR,
   telemetryProblems,
+  thriftLimitProblems,
   typedConfig,
 } from '../filters/index.ts';
 import { gatewayPlan, type ListenerPlan, type ServerPlan } from '../listener-plans/index.ts';
@@ -80,7 +81,7 @@ export function gatewayListeners(snapshot: MeshReader, view: GatewayView, unit: 
     if (chains.some(({ filters }) => filters?.length))
       resources.push(listenerResource(listenerMessage(snapshot, view, listener, chains), refs));
   }
-  for (const message of policyProblems(snapshot, view)) {
+  for (const message of [...policyProblems(snapshot, view), ...thriftLimitProblems(snapshot, view)]) {
     findings.push({ metric: 'ctl_policy_problems', type: 'lds', unit, message });
   }
   for (const message of telemetryProblems(snapshot, view)) {

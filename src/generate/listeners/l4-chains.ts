@@ -16,6 +16,7 @@ import {
   type Telemetry,
   tcpFilters,
   telemetryOf,
+  thriftRateLimit,
   type WeightedTcpCluster,
 } from '../filters/index.ts';
 import type { OutboundListenerPlan, TcpTarget } from '../listener-plans/index.ts';
@@ -152,7 +153,9 @@ export function serviceChains(
   const names = byName ? serverNames([service.hostname]) : [];
   if (names === undefined) return [];
   const cluster = clusterName('outbound', port, '', service.hostname);
-  const forwarded = { protocol: target.protocol, settings: proxying.settings };
+  const { protocol } = target;
+  const rateLimit = thriftRateLimit(proxying.mesh, protocol, service.hostname);
+  const forwarded = { protocol, settings: proxying.settings, rateLimit };
   const clusters = [{ cluster, weight: 1 }];
   const options = { statPrefix: cluster, clusters, destinations: [traits], port: forwarded };
   const match = { ranges: range === undefined ? [] : [range], serverNames: names };
@@ -189,7 +192,8 @@ function routeChain(
   const statPrefix = clusters.length === 1 ? (clusters[0]?.cluster ?? '') : `${name}.${namespace}`;
   const { snapshot, view } = context;
   const { service, protocol } = context.target;
-  const port = { protocol, settings: snapshot.settings };
+  const { mesh, settings } = snapshot;
+  const port = { protocol, settings, rateLimit: thriftRateLimit(mesh, protocol, service.hostname) };
   const filters = tcpFilters(telemetryOf(snapshot, view), view, { statPrefix, clusters, destinations, port });
   const writers = [namespace, service.namespace];
   return { ranges, serverNames, filters, owner: `${namespace}/${name}`, service, writers };

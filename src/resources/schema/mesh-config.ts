@@ -84,6 +84,16 @@ export const meshConfig = z.strictObject({
    * `*`: all namespaces, as in Istio 1.7.
    */
   trustedConfigNamespaces: strings.default([]),
+  /** Limits of calls to Thrift ports, by a service `host` or `host:port`; empty: none. */
+  thriftConfig: z
+    .strictObject({
+      rateLimitUrl: z
+        .string()
+        .regex(/^(?:[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)?$/, 'expected host or host:port')
+        .default(''),
+      rateLimitTimeout: duration.default(50),
+    })
+    .default({ rateLimitUrl: '', rateLimitTimeout: 50 }),
   defaultConfig: proxyConfig.default({}),
   localityLbSetting: localityLbSetting.default({ enabled: true }),
   ingressClass: z.string().default('mesh'),

@@ -3,6 +3,7 @@ import { canonicalHost } from '../../../model/index.ts';
 import type { ExtensionProvider, MeshConfig } from '../../../resources/index.ts';
 import { clusterName } from '../../common/index.ts';
 import type { ScopeReader } from '../../reads/index.ts';
+import { thriftLimiter } from '../thrift-rate-limit.ts';
 
 /** The service of a provider, as the proxy reaches it. */
 export interface Collector {
@@ -47,7 +48,7 @@ function hostOf(written: string): { readonly host: string; readonly namespace: s
   return { host, namespace: slash < 0 ? undefined : written.slice(0, slash) };
 }
 
-/** The hosts that proxies may send telemetry to, whether or not there are such services. */
+/** The hosts that proxies may send telemetry to, and ask about rate limits, whether or not there are such services. */
 export function collectorHosts(mesh: MeshConfig): ReadonlySet<string> {
   const hosts = new Set<string>();
   for (const provider of mesh.extensionProviders) {
@@ -55,5 +56,7 @@ export function collectorHosts(mesh: MeshConfig): ReadonlySet<string> {
     for (const each of [zipkin, opentelemetry, datadog, skywalking, envoyHttpAls, envoyTcpAls, envoyOtelAls])
       if (each !== undefined) hosts.add(hostOf(each.service).host);
   }
+  const limiter = thriftLimiter(mesh);
+  if (limiter !== undefined) hosts.add(limiter.host);
   return hosts;
 }
