@@ -7,7 +7,13 @@ import fc from 'fast-check';
 import { parse } from 'yaml';
 import type { ProxyNode } from '../../src/core/proxy.ts';
 import { OIDC_REFERENCE } from '../../src/resources/key-sets.ts';
-import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../src/resources/kinds/types.ts';
+import {
+  type AnyResource,
+  type Kind,
+  keyOf,
+  type ResourceChange,
+  type ResourceKey,
+} from '../../src/resources/kinds/types.ts';
 import { makeKeySet } from '../../src/resources/make-key-set.ts';
 import {
   type MeshConfig,
@@ -18,12 +24,24 @@ import {
 import { proxyNode, readResources } from './input.ts';
 import { CLUSTER_SLOTS } from './random-mesh-clusters.ts';
 import { OWNER_SLOTS } from './random-mesh-owners.ts';
+import { PATCH_SLOTS } from './random-mesh-patches.ts';
 import { BASIC_SLOTS, KEYS_URI } from './random-mesh-slots.ts';
 import { TELEMETRY_PROVIDERS, TELEMETRY_SLOTS } from './random-mesh-telemetry.ts';
+import { TRAFFIC_SLOTS } from './random-mesh-traffic.ts';
 import { WIDE_SLOTS } from './random-mesh-wide-slots.ts';
 
+const SLOTS = [
+  ...BASIC_SLOTS,
+  ...WIDE_SLOTS,
+  ...CLUSTER_SLOTS,
+  ...OWNER_SLOTS,
+  ...TELEMETRY_SLOTS,
+  ...PATCH_SLOTS,
+  ...TRAFFIC_SLOTS,
+];
+
 const FORMS: readonly (readonly AnyResource[])[] = [
-  ...[...BASIC_SLOTS, ...WIDE_SLOTS, ...CLUSTER_SLOTS, ...OWNER_SLOTS, ...TELEMETRY_SLOTS].map((forms) =>
+  ...SLOTS.map((forms) =>
     readResources(
       'random-mesh.ts',
       forms.map((form) => parse(form) as unknown),
@@ -47,6 +65,13 @@ export const MESHES: readonly MeshConfig[] = [
   { protocolDetectionTimeout: '3s', connectTimeout: '4s', enableAutoMtls: false },
   { trustedConfigNamespaces: ['d'] },
   { defaultProviders: { tracing: ['records'], accessLogging: ['log'] }, defaultConfig: { tracing: { sampling: 9 } } },
+  { defaultConfig: { tracing: { zipkin: { address: 'web.a.svc.cluster.local:81' } } } },
+  {
+    defaultConfig: {
+      envoyAccessLogService: { address: 'api.b.svc.cluster.local:90' },
+      gatewayTopology: { numTrustedProxies: 1 },
+    },
+  },
   { serviceSettings: [{ settings: { clusterLocal: true }, hosts: ['*.a.svc.cluster.local'] }] },
   { defaultServiceExportTo: ['.'], defaultVirtualServiceExportTo: ['.'], defaultDestinationRuleExportTo: ['.'] },
 ].map((fields) => meshConfig({ ...fields, extensionProviders: PROVIDERS }));
@@ -66,6 +91,7 @@ export const NODES: readonly ProxyNode[] = [
     network: 'n2',
     locality: 'r1/z1',
     sds: true,
+    metadata: { TIER: 'gold' },
   }),
   proxyNode('client', {
     type: 'sidecar',
@@ -74,7 +100,14 @@ export const NODES: readonly ProxyNode[] = [
     locality: 'r1/z1',
     tracing: { sampling: 3 },
   }),
-  proxyNode('discovering', { address: '10.0.9.7', namespace: 'a', locality: 'r1/z1', discoversVirtualHosts: true }),
+  proxyNode('discovering', {
+    address: '10.0.9.7',
+    namespace: 'a',
+    locality: 'r1/z1',
+    discoversVirtualHosts: true,
+    metadata: { TIER: 'other' },
+    options: { http10: true, idleTimeoutMs: 9000 },
+  }),
   proxyNode('other-discovering', { address: '10.0.9.6', namespace: 'd', discoversVirtualHosts: true }),
   proxyNode('repeating', { address: '10.0.9.5', namespace: 'c', locality: 'r1/z1', shortEndpointNames: true }),
   proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', locality: 'r2/z1', sds: true }),
@@ -97,6 +130,7 @@ export const NODES: readonly ProxyNode[] = [
     labels: { app: 'edge' },
     sds: true,
     account: 'edge',
+    options: { gatewayTopology: { numTrustedProxies: 2 } },
   }),
   // Claims to be the same gateway, but runs under another service account.
   proxyNode('not-edge', {
@@ -125,17 +159,23 @@ export interface Edit {
   readonly form: number | undefined;
 }
 
-const SLOT = fc.nat(FORMS.length - 1);
 const FORM = fc.option(fc.nat(11), { nil: undefined, freq: 4 });
 
 /** Most resources exist at the start, because changes have effects where resources refer to each other. */
 export const FIRST: fc.Arbitrary<readonly Edit[]> = fc.tuple(
   ...FORMS.map((_, index) => fc.record({ slot: fc.constant(index), form: FORM })),
 );
-export const STEP: fc.Arbitrary<readonly Edit[]> = fc.array(fc.record({ slot: SLOT, form: FORM }), {
-  minLength: 1,
-  maxLength: 2,
-});
+export const STEP = stepAmong(FORMS.keys());
+
+/** Changes of resources of one kind. */
+export function stepOf(kind: Kind): fc.Arbitrary<readonly Edit[]> {
+  return stepAmong(FORMS.keys().filter((slot) => FORMS[slot]?.[0]?.kind === kind));
+}
+
+function stepAmong(slots: Iterable<number>): fc.Arbitrary<readonly Edit[]> {
+  const slot = fc.constantFrom(...slots);
+  return fc.array(fc.record({ slot, form: FORM }), { minLength: 1, maxLength: 2 });
+}
 
 /** Resource changes of one step, each resource once. Setting a resource to its current state changes nothing. */
 export function merged(changes: readonly Edit[], resources: Map<ResourceKey, AnyResource>): ResourceChange[] {
