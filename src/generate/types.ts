@@ -164,6 +164,8 @@ export interface InboundView extends PatchedView, TelemetryView {
   readonly namespace: string;
   readonly interception: InterceptionMode;
   readonly families: NodeFamilies;
+  /** As in {@link OutboundView}. */
+  readonly ruleLabels?: Readonly<Record<string, string>>;
   /** Sorted by target port, then service. */
   readonly ports: readonly InboundPort[];
   /**

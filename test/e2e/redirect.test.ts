@@ -324,7 +324,7 @@ function egressGateway(address: string) {
   ];
 }
 
-test('inboundConnectionPool of a Sidecar limits the connections to the application', { skip }, async () => {
+test('pools of a Sidecar and of a DestinationRule limit the connections to the application', { skip }, async () => {
   const { config, client, one } = pods();
   const status = async () => {
     const url = `http://${one.address}:8080/?delayMs=1000`;
@@ -332,14 +332,18 @@ test('inboundConnectionPool of a Sidecar limits the connections to the applicati
   };
   const statuses = async () => new Set(await Promise.all(Array.from({ length: 6 }, status)));
   assert.deepEqual([...(await statuses())], ['200']);
-  const limit = (maxConnections: number) => ({
-    workloadSelector: { labels: { app: 'one' } },
-    inboundConnectionPool: { tcp: { maxConnections }, http: { http1MaxPendingRequests: 1 } },
-  });
-  await config.apply('limit', resource('Sidecar', 'limit', limit(1)));
-  await eventually(async () => assert.deepEqual([...(await statuses())].sort(), ['200', '503']));
-  await config.remove('limit');
-  await eventually(async () => assert.deepEqual([...(await statuses())], ['200']));
+  const pool = { tcp: { maxConnections: 1 }, http: { http1MaxPendingRequests: 1 } };
+  // The client calls an address, for which it has no rule: the server's side alone limits.
+  const limits = [
+    resource('Sidecar', 'limit', { workloadSelector: { labels: { app: 'one' } }, inboundConnectionPool: pool }),
+    resource('DestinationRule', 'limit', { host: 'web', trafficPolicy: { connectionPool: pool } }),
+  ];
+  for (const limit of limits) {
+    await config.apply('limit', limit);
+    await eventually(async () => assert.deepEqual([...(await statuses())].sort(), ['200', '503']));
+    await config.remove('limit');
+    await eventually(async () => assert.deepEqual([...(await statuses())], ['200']));
+  }
 });
 
 test('calls to unregistered addresses go to the egress proxy of a Sidecar, and fail where it does not exist', {

@@ -5,6 +5,7 @@ import type { ConnectionPool, SidecarIngress } from '../../resources/index.ts';
 import {
   addressOf,
   type Binds,
+  effectivePolicy,
   familiesOf,
   INBOUND_CLUSTERS_UNIT,
   inboundClusterName,
@@ -12,8 +13,8 @@ import {
   scopeOfView,
 } from '../common/index.ts';
 import { ingressProtocol } from '../listener-plans/index.ts';
-import type { MeshReader } from '../reads/index.ts';
-import type { InboundView, Unit, UnitOutput } from '../types.ts';
+import type { MeshReader, ScopeReader } from '../reads/index.ts';
+import type { InboundPort, InboundView, Unit, UnitOutput } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { closedCluster } from './service-clusters.ts';
 import {
@@ -41,14 +42,18 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
   const add = (cluster: NamedCluster | undefined) => {
     if (cluster !== undefined && !clusters.has(cluster.name)) clusters.set(cluster.name, cluster);
   };
+  const served = Map.groupBy(view.ports, ({ targetPort }) => targetPort);
   if (scope.ingress !== undefined) {
     for (const ingress of scope.ingress) {
-      add(ingressCluster(snapshot, view, ingress, ingress.connectionPool ?? scope.inboundConnectionPool));
+      const { number = 0 } = ingress.port;
+      const pool = ingress.connectionPool ?? scope.inboundConnectionPool;
+      add(ingressCluster(snapshot, view, ingress, pool ?? poolOfRules(scope, served.get(number), number)));
     }
   } else {
-    for (const { targetPort, protocol } of view.ports) {
+    for (const [targetPort, ports] of served) {
+      const protocol = ports[0]?.protocol ?? 'Unsupported';
       const endpoint = endpointAt(loopbackBinds(view), targetPort);
-      const pool = scope.inboundConnectionPool;
+      const pool = scope.inboundConnectionPool ?? poolOfRules(scope, ports);
       add(applicationCluster(snapshot, inboundClusterName(targetPort), protocol, endpoint, pool));
     }
   }
@@ -56,6 +61,19 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
     for (const family of familiesOf(view)) add(inboundPassthroughCluster(family, snapshot.mesh.connectTimeout));
   }
   return { resources: [...clusters.values()].map(closedCluster), findings: [] };
+}
+
+/**
+ * The pool that a destination rule has for clients of a port: the application there gets no more than one of them may
+ * send. Of several services at the port, the first with a pool decides.
+ * @param at the port whose settings apply, where it is not that of the service
+ */
+function poolOfRules(scope: ScopeReader, ports: readonly InboundPort[] = [], at?: number): ConnectionPool | undefined {
+  for (const { hostname, servicePort } of ports) {
+    const { connectionPool } = effectivePolicy(scope.rules.of(hostname), undefined, at ?? servicePort);
+    if (connectionPool !== undefined) return connectionPool;
+  }
+  return undefined;
 }
 
 type ApplicationEndpoint = envoy.config.endpoint.v3.Endpoint.Input;

@@ -148,12 +148,14 @@ function peerAuthentication(
 
 function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: EnvoyFilters): InboundView {
   const ports = inboundPorts(mesh, node);
+  const ruleLabels = mesh.ruleLabels(mesh.scopeById(scope), node.labels);
   return {
     part: 'inbound',
     scope,
     namespace: node.namespace,
     interception: node.interception,
     families: familiesOfNode(node.addresses),
+    ...(ruleLabels && { ruleLabels }),
     ports,
     peerAuthentication: peerAuthentication(mesh, node, scope, ports),
     policies: mesh.policiesOf(node.namespace, node.labels),
