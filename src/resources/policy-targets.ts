@@ -1,4 +1,5 @@
 /** What policies can be attached to by `targetRefs`: Gateways, and what only waypoint proxies serve. */
+import type { Kind } from './kinds/types.ts';
 import type { ValidationError } from './parsing/issues.ts';
 import type { TargetRef } from './schema/common.ts';
 
@@ -10,6 +11,18 @@ export const TARGETS: readonly { readonly kind: string; readonly groups: readonl
   { kind: 'Service', groups: ['', 'core'] },
   { kind: 'ServiceEntry', groups: ['networking.istio.io', 'networking.mesh.io'] },
 ];
+
+/** In Istio's ambient mode: requests to a service, or to those of a namespace, pass this waypoint; `none`: none. */
+const USE_WAYPOINT = 'istio.io/use-waypoint';
+const PASSED_ON: ReadonlySet<Kind> = new Set<Kind>(['Namespace', 'Service', 'ServiceEntry']);
+
+/** The label that sends requests to a waypoint, where a document has it. */
+export function waypointLabel(kind: Kind, labels: Readonly<Record<string, string>>): ValidationError[] {
+  const { [USE_WAYPOINT]: waypoint = 'none' } = labels;
+  if (waypoint === 'none' || !PASSED_ON.has(kind)) return [];
+  const message = 'waypoint proxies are not supported: requests do not pass one, and its policies do not apply';
+  return [{ path: ['metadata', 'labels', USE_WAYPOINT], message }];
+}
 
 /** Targets that only waypoints have: no proxy of this mesh applies the policy for them. */
 export function waypointTargets(content: {

@@ -19,7 +19,7 @@ const waypoint = (gatewayClassName: string): Document =>
     listeners: [{ name: 'mesh', port: 15008, protocol: 'HBONE' }],
   });
 
-test('a policy for a waypoint has a warning while its Gateway is of another control plane', async () => {
+test('a policy for a waypoint has a warning while its Gateway is of another control plane, and so has a label', async () => {
   const dir = await tempDir(owner);
   const config = configDir(dir);
   await config.apply(
@@ -33,6 +33,13 @@ test('a policy for a waypoint has a warning while its Gateway is of another cont
     'policy',
     resource('AuthorizationPolicy', 'deny', { action: 'DENY', targetRefs: [targetRef], rules: [{}] }),
   );
+  const service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'behind', namespace: NAMESPACE, labels: { 'istio.io/use-waypoint': 'waypoint' } },
+    spec: { ports: [{ name: 'http', port: 80 }] },
+  };
+  await config.apply('service', service);
   const discovery = await startDiscovery(owner, { configDir: dir, env: { CTL_ENABLED_SERVICE_APIS: 'true' } });
   const warnings = async (): Promise<string> => {
     const { items } = JSON.parse((await discovery.http('/debug/configz?kind=AuthorizationPolicy')).body) as {
@@ -47,6 +54,7 @@ test('a policy for a waypoint has a warning while its Gateway is of another cont
     discovery.output(),
     /policy\.yaml:.*AuthorizationPolicy\/default\/deny: spec\.targetRefs\[0\]: Gateway /,
   );
+  assert.match(discovery.output(), /service\.yaml:.*Service\/default\/behind: .*use-waypoint.*waypoint proxies/);
   await config.apply('waypoint', waypoint('mesh'));
   await eventually(async () => assert.equal(await warnings(), '[]'));
 });

@@ -194,3 +194,15 @@ test('documents with more ports than a proxy can have are refused', () => {
   const servers = list(4097, (port) => `{port: {number: ${port}, name: h${port}, protocol: HTTP}, hosts: ["*"]}`);
   assert.equal(problemOf(mesh('Gateway', `{selector: {a: b}, servers: [${servers}]}`)).field, 'spec.servers');
 });
+
+test('the label that sends requests to a waypoint has a warning', () => {
+  const labelled = (kind: string, name: string) =>
+    read(`apiVersion: v1\nkind: ${kind}\nmetadata: {name: a, labels: {istio.io/use-waypoint: ${name}}}\nspec: {}`)
+      .warnings;
+  const field = 'metadata.labels["istio.io/use-waypoint"]';
+  const message = 'waypoint proxies are not supported: requests do not pass one, and its policies do not apply';
+  assert.deepEqual(labelled('Service', 'edge'), [{ field, message }]);
+  assert.deepEqual(labelled('Namespace', 'edge'), [{ field, message }]);
+  assert.equal(labelled('Service', 'none'), undefined);
+  assert.equal(labelled('Pod', 'edge'), undefined);
+});

@@ -23,6 +23,7 @@ import {
   SERVICE_API_KINDS,
 } from '../kinds/types.ts';
 import { DEFAULT_LIMITS, type DocumentLimits } from '../limits.ts';
+import { waypointLabel } from '../policy-targets.ts';
 import { isSecretPath } from '../schema/secret.ts';
 import { MOST_WRONG, trimmed } from '../trimmed.ts';
 import { semanticErrors } from '../validate/index.ts';
@@ -203,7 +204,7 @@ function parseEnvelope(
 ): Envelope | { readonly errors: readonly ValidationError[] } {
   const parsed = readBy(metadata, document.metadata);
   const fields = isObject(document.metadata) ? document.metadata : {};
-  const warnings = CORE.has(kind) ? [] : unknownMetadata(fields);
+  const warnings = CORE.has(kind) ? [] : [...unknownMetadata(fields)];
   // In another namespace a document means something else.
   const misplaced = warnings.find(({ path }) => isMisspeltNamespace(String(path[1]), fields));
   if (misplaced !== undefined) return { errors: [misplaced] };
@@ -213,6 +214,7 @@ function parseEnvelope(
     };
   }
   const { name, namespace, labels, annotations, creationTimestamp, deletionTimestamp, generation } = parsed.data;
+  warnings.push(...waypointLabel(kind, labels ?? {}));
   const read = Object.entries(annotations ?? {}).filter(([key]) => isReadAnnotation(key));
   const meta: ResourceMeta = {
     name,
