@@ -67,6 +67,7 @@ export function changedFacts(previous: MeshSnapshot, next: MeshSnapshot, change:
 export function factsAbout(mesh: MeshSnapshot, key: ResourceKey, scopeIds: Iterable<string>): ChangedFacts {
   const scopes = new Map<string, FactChanges>();
   const meshWide: Collected = new Map([[fact.resource(key), undefined]]);
+  if (key.startsWith('Telemetry/')) meshWide.set(fact.metrics(key), undefined);
   const roots = new Set(mesh.rootsOf(key));
   for (const id of scopeIds) {
     const scope = mesh.scopeById(id);
@@ -278,8 +279,13 @@ function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet
       for (const each of changed) facts.set(each, undefined);
     }
     authorizerFacts(facts, key, [previous, next], before, after);
+    if (key.startsWith('Telemetry/') && metricsOf(before) !== metricsOf(after)) facts.set(fact.metrics(key), undefined);
   }
   return facts;
+}
+
+function metricsOf(resource: AnyResource | undefined): string | undefined {
+  return resource?.kind === 'Telemetry' ? JSON.stringify(resource.content.metrics) : undefined;
 }
 
 /** A virtual service to which others delegate: the gateways that these are bound to. */

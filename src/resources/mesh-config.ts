@@ -113,11 +113,9 @@ export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
   const [problem] = meshConfigErrors(parsed.value);
   if (problem !== undefined) return { problem };
   const idle = withoutEffect(parsed.value, defaultMeshConfig(), WITHOUT_EFFECT);
-  const metrics = parsed.value.defaultProviders.metrics?.length ?? 0;
   const warnings = [
     parsed.warning,
     idle,
-    metrics > 0 ? 'defaultProviders.metrics is not supported by this version' : undefined,
     ...unsupportedByEnvoy(parsed.value),
     ...replacedSettings(parsed.value),
   ].filter((warning) => warning !== undefined);

@@ -187,10 +187,33 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     ['{rules: [{when: [{key: a.b, values: [c]}]}]}', 'spec.rules[0].when[0].key'],
     ['{rules: [{from: [{source: {ipBlocks: [a]}}]}]}', 'spec.rules[0].from[0].source.ipBlocks[0]'],
   ],
+  [
+    'Telemetry',
+    `{metrics: [{overrides: [{match: {metric: ALL_METRICS}, tagOverrides: {a: {value: "request.host == '('"}, b: {operation: REMOVE}}}]}]}`,
+    [metricTags('{a: {}}'), 'spec.metrics[0].overrides[0].tagOverrides.a.value'],
+    [metricTags('{a: {value: a +}}'), 'spec.metrics[0].overrides[0].tagOverrides.a.value'],
+    [metricTags('{a: {value: "string(x)"}}'), 'spec.metrics[0].overrides[0].tagOverrides.a.value'],
+    [metricTags('{a: {value: "a)%, %REQ(x)% (b"}}'), 'spec.metrics[0].overrides[0].tagOverrides.a.value'],
+    [metricTags('{a: {value: "a\\n"}}'), 'spec.metrics[0].overrides[0].tagOverrides.a.value'],
+    [metricTags('{a-b: {value: a}}'), 'spec.metrics[0].overrides[0].tagOverrides.a-b'],
+    ['{metrics: [{overrides: [{match: {metric: REQUESTS}}]}]}', 'spec.metrics[0].overrides[0].match.metric'],
+    [
+      '{metrics: [{overrides: [{match: {metric: REQUEST_SIZE, customMetric: a}}]}]}',
+      'spec.metrics[0].overrides[0].match.customMetric',
+    ],
+  ],
 ];
 
+function securityApi(kind: string): string | undefined {
+  return /Authentication|Authorization/.test(kind) ? 'security.mesh.io/v1beta1' : undefined;
+}
+
+function metricTags(tags: string): string {
+  return `{metrics: [{overrides: [{tagOverrides: ${tags}}]}]}`;
+}
+
 for (const [kind, good, ...bad] of SEMANTICS) {
-  const api = /Authentication|Authorization/.test(kind) ? 'security.mesh.io/v1beta1' : undefined;
+  const api = kind === 'Telemetry' ? 'telemetry.mesh.io/v1' : securityApi(kind);
   test(`${kind}: which specs validation accepts and refuses`, () => {
     read(mesh(kind, good, api));
     for (const [spec, field] of bad) {

@@ -1,6 +1,6 @@
 /**
- * Requests at the inbound ports of a sidecar, whatever policies say: which versions of HTTP are accepted, and what is
- * tried again. Through agents, real Envoys and redirection.
+ * Requests at the inbound ports of a sidecar, whatever policies say: which versions of HTTP are accepted, what is tried
+ * again, and how both ends count. Through agents, real Envoys and redirection.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
 import { eventually, netnsUnavailable, tempDir } from '../harness/index.ts';
 import { sharedService, startIdentityWorld, UNBOUND_PORT, type Workload } from './support/identity-world.ts';
-import { httpOutcome } from './support/peer-calls.ts';
+import { httpOutcome, outcomeOf } from './support/peer-calls.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
@@ -20,6 +20,7 @@ const GONE = { 'http-gone': 8990, gone: 8991, 'grpc-gone': 8992 } as const;
 interface Shared {
   readonly web: Workload;
   readonly plain: Workload;
+  readonly caller: Workload;
 }
 
 const owner = suiteOwner();
@@ -29,17 +30,22 @@ before(async () => {
   if (skip !== false) return;
   const meshConfig = join(await tempDir(owner), 'mesh.yaml');
   const accessLogFormat = 'LOG %REQ(:PATH)% %RESPONSE_CODE% attempts %UPSTREAM_REQUEST_ATTEMPT_COUNT%\n';
-  await writeFile(meshConfig, stringify({ accessLogFile: '/dev/stderr', accessLogFormat }));
+  await writeFile(
+    meshConfig,
+    stringify({ accessLogFile: '/dev/stderr', accessLogFormat, defaultProviders: { metrics: ['prometheus'] } }),
+  );
   const world = await startIdentityWorld(owner, { flags: ['--meshConfig', meshConfig] });
-  const [web, plain] = await Promise.all([
-    world.addWorkload({ name: 'web', namespace: 'foo', proxied: true }),
+  const env = (name: string) => ({ MESH_META_WORKLOAD_NAME: `${name}-v1` });
+  const [web, caller, plain] = await Promise.all([
+    world.addWorkload({ name: 'web', namespace: 'foo', proxied: true, env: env('web') }),
+    world.addWorkload({ name: 'caller', namespace: 'bar', proxied: true, env: env('caller') }),
     world.addWorkload({ name: 'plain', namespace: 'legacy', proxied: false }),
   ]);
   const gone = Object.entries(GONE).map(([name, port]) => ({ name, port, targetPort: port }));
   const detected = { name: 'detected', port: UNBOUND_PORT, targetPort: UNBOUND_PORT };
   await world.config.apply('more', ...sharedService('more', '10.96.2.1', [web], [...gone, detected]));
-  await eventually(async () => assert.match((await web.agent?.admin('/config_dump')) ?? '', /"inbound\|8992\|\|"/));
-  shared.set({ web, plain });
+  await eventually(async () => assert.match((await web.agent?.admin('/clusters')) ?? '', /^inbound\|8992\|\|::/m));
+  shared.set({ web, caller, plain });
 });
 
 /** The outcome of a request by curl with these arguments, to a path that occurs once. */
@@ -56,6 +62,32 @@ function logged(path: string): Promise<string> {
       .web.agent?.output()
       .match(new RegExp(`LOG ${path} (.*)`));
     return line?.[1] ?? assert.fail(`nothing about ${path}`);
+  });
+}
+
+/** The series of a metric in Envoy's own scrape: labels → value. */
+async function series({ agent }: Workload, name: string): Promise<{ labels: Labels; value: number }[]> {
+  const scrape = (await agent?.admin('/stats/prometheus?usedonly')) ?? '';
+  const lines = scrape.split('\n').filter((line) => line.startsWith(`envoy_${name}{`));
+  return lines.map((line) => ({
+    labels: Object.fromEntries(
+      [...line.matchAll(/([a-z_]+)="([^"]*)"/g)].map(([, key = '', value = '']) => [key, value]),
+    ),
+    value: Number(line.slice(line.lastIndexOf(' '))),
+  }));
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Waits for one series with these labels and a value above 0. */
+async function counted(of: Workload, name: string, expected: Labels): Promise<Labels> {
+  return await eventually(async () => {
+    const all = await series(of, name);
+    const found = all.filter(({ labels, value }) => {
+      return value > 0 && Object.entries(expected).every(([key, each]) => labels[key] === each);
+    });
+    assert.equal(found.length, 1, `${name}: ${JSON.stringify(all, undefined, 1)}`);
+    return found[0]?.labels ?? {};
   });
 }
 
@@ -76,5 +108,51 @@ describe('inbound requests', { skip }, () => {
     for (const [name, port] of calls) assert.equal(await call(port, `/${name}`), '503', name);
     // Envoy writes its access log every ten seconds (--file-flush-interval-msec).
     for (const [name, , attempts] of calls) assert.equal(await logged(`/${name}`), `503 attempts ${attempts}`, name);
+  });
+
+  test('requests and connections are counted at both ends, with workloads, identities and the service', async () => {
+    const { web, caller } = shared.get();
+    assert.equal(await outcomeOf({ from: caller, to: web, port: 'http' }), '200 mtls');
+    assert.equal(await outcomeOf({ from: caller, to: web, port: 'bytes' }), 'ok');
+    const both = {
+      source_principal: 'spiffe://cluster.local/ns/bar/sa/caller',
+      destination_principal: 'spiffe://cluster.local/ns/foo/sa/web',
+      destination_service: 'web.foo.svc.cluster.local',
+      destination_service_name: 'web',
+      destination_service_namespace: 'foo',
+    };
+    const source = { ...both, reporter: 'source', connection_security_policy: 'unknown' };
+    const sourceSide = {
+      ...source,
+      source_workload: 'caller-v1',
+      source_workload_namespace: 'bar',
+      source_app: 'caller',
+    };
+    const destination = { ...both, reporter: 'destination', connection_security_policy: 'mutual_tls' };
+    const destinationSide = {
+      ...destination,
+      destination_workload: 'web-v1',
+      destination_workload_namespace: 'foo',
+      destination_app: 'web',
+    };
+    for (const [at, labels] of [[caller, sourceSide] as const, [web, destinationSide] as const]) {
+      const ofRequests = { ...labels, request_protocol: 'http', response_code: '200', response_flags: '-' };
+      for (const name of [
+        'istio_requests_total',
+        'istio_request_duration_milliseconds_count',
+        'istio_request_bytes_sum',
+      ])
+        await counted(at, name, ofRequests);
+      const { source_canonical_service, destination_canonical_service, grpc_response_status } = await counted(
+        at,
+        'istio_response_bytes_sum',
+        ofRequests,
+      );
+      assert.equal(source_canonical_service ?? destination_canonical_service, at.name);
+      assert.equal(grpc_response_status, '');
+      const ofConnections = { ...labels, request_protocol: 'tcp' };
+      for (const name of ['connections_closed_total', 'sent_bytes_total', 'received_bytes_total'])
+        await counted(at, `istio_tcp_${name}`, ofConnections);
+    }
   });
 });

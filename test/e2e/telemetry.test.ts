@@ -1,7 +1,7 @@
 /**
- * What proxies send about requests: spans by Zipkin's API, access logs (over TLS) and metrics by Envoy's gRPC services,
- * and spans and logs to the receiver of the OpenTelemetry Collector. Gateways with agents and real Envoys; the other
- * receivers read only as much of the messages as the tests need.
+ * What proxies say about requests: spans by Zipkin's API, access logs (over TLS) and metrics by Envoy's gRPC services,
+ * spans and logs to the receiver of the OpenTelemetry Collector, and metrics of requests in scrapes. Gateways with
+ * agents and real Envoys; the other receivers read only as much of the messages as the tests need.
  */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -11,6 +11,7 @@ import { before, test } from 'node:test';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { stringify } from 'yaml';
 import {
+  type Agent,
   type Child,
   type EchoReply,
   eventually,
@@ -50,6 +51,7 @@ interface ZipkinSpan {
 const owner = suiteOwner();
 const address = planMesh();
 const receiver = lazy<Child | undefined>();
+const front = lazy<Agent>();
 const withoutReceiver = (await receiverUnavailable()) ?? false;
 const spans: ZipkinSpan[] = [];
 /** Encoded messages that the gRPC services received, by the path of the method. */
@@ -150,6 +152,7 @@ const DOCUMENTS = [
 
 const COLLECTED = { service: 'collector.default.svc.cluster.local', port: OTLP };
 const MESH = {
+  defaultProviders: { metrics: ['prometheus'] },
   enableEnvoyAccessLogService: true,
   extensionProviders: [
     { name: 'spans', opentelemetry: COLLECTED },
@@ -176,7 +179,7 @@ before(async () => {
   const envoyMetricsService = { address: `${address(31)}:${SERVICES}` };
   const common = { role: 'router', discoveryAddress: `127.0.0.1:${mesh.discovery().ports.grpc}` } as const;
   const proxyConfig = { controlPlaneAuthPolicy: 'NONE', serviceCluster: 'front' };
-  await Promise.all([
+  const [agent] = await Promise.all([
     startAgent(owner, {
       ...common,
       name: 'zipkin',
@@ -187,6 +190,7 @@ before(async () => {
       ? []
       : [startAgent(owner, { ...common, name: 'otel', address: address(2), proxyConfig })]),
   ]);
+  front.set(agent);
 });
 
 async function call(last: number, path: string, headers: Readonly<Record<string, string>>): Promise<EchoReply> {
@@ -228,6 +232,20 @@ test('requests and connections are logged by gRPC over TLS, and metrics are sent
   assert.match(names, /http_envoy_accesslog/);
   assert.match(names, /tcp_envoy_accesslog/);
   await receivedWith(METRICS, 'cluster_manager');
+});
+
+test('a scrape of the agent has the metrics of requests under the names of dashboards', async () => {
+  await call(1, '/shop/counted', {});
+  const service = 'destination_service="backend.default.svc.cluster.local",destination_service_name="backend"';
+  await eventually(async () => {
+    const { body: scrape } = await front.get().http('status', '/stats/prometheus');
+    assert.match(
+      scrape,
+      new RegExp(`^istio_requests_total\\{reporter="source",.*${service}.*response_code="200".* \\d+$`, 'm'),
+    );
+    assert.match(scrape, /^# TYPE istio_request_duration_milliseconds histogram$/m);
+    assert.doesNotMatch(scrape, /envoy_istio_/);
+  });
 });
 
 test('a Telemetry document sends spans and chosen log records of its workload to the receiver of an OpenTelemetry Collector', {

@@ -17,11 +17,14 @@ export const TELEMETRY_SLOTS: readonly (readonly string[])[] = [
     telemetry('mesh-system', 'mesh', '{tracing: [{providers: [{name: spans}], randomSamplingPercentage: 5}]}'),
     telemetry('mesh-system', 'mesh', '{accessLogging: [{providers: [{name: log}, {name: lines}]}]}'),
     telemetry('mesh-system', 'mesh', '{selector: {matchLabels: {app: web}}, accessLogging: [{disabled: true}]}'),
+    telemetry('mesh-system', 'mesh', '{metrics: [{providers: [{name: prometheus}]}]}'),
   ],
   [
     telemetry('a', 'namespace', '{tracing: [{match: {mode: CLIENT}, providers: [{name: records}]}]}'),
     telemetry('a', 'namespace', '{accessLogging: [{filter: {expression: "response.code > 399"}}]}'),
     telemetry('a', 'namespace', '{tracing: [{disableSpanReporting: true}]}'),
+    telemetry('a', 'namespace', '{metrics: [{overrides: [{disabled: true}]}]}'),
+    telemetry('a', 'namespace', '{metrics: [{overrides: [{match: {mode: SERVER}, tagOverrides: {a: {value: "1"}}}]}]}'),
   ],
   [
     telemetry('a', 'workload', '{selector: {matchLabels: {app: web}}, tracing: [{randomSamplingPercentage: 7}]}'),

@@ -64,7 +64,10 @@ export const MESHES: readonly MeshConfig[] = [
   { outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } },
   { protocolDetectionTimeout: '3s', connectTimeout: '4s', enableAutoMtls: false },
   { trustedConfigNamespaces: ['d'] },
-  { defaultProviders: { tracing: ['records'], accessLogging: ['log'] }, defaultConfig: { tracing: { sampling: 9 } } },
+  {
+    defaultProviders: { tracing: ['records'], accessLogging: ['log'], metrics: ['prometheus'] },
+    defaultConfig: { tracing: { sampling: 9 } },
+  },
   { defaultConfig: { tracing: { zipkin: { address: 'web.a.svc.cluster.local:81' } } } },
   {
     defaultConfig: {
@@ -99,6 +102,14 @@ export const NODES: readonly ProxyNode[] = [
     namespace: 'c',
     locality: 'r1/z1',
     tracing: { sampling: 3 },
+  }),
+  // Its Envoy counts requests.
+  proxyNode('counting', {
+    address: '10.0.0.1',
+    namespace: 'a',
+    labels: { app: 'web' },
+    locality: 'r1/z1',
+    extensions: ['envoy.access_loggers.stats', 'envoy.filters.listener.original_dst'],
   }),
   proxyNode('discovering', {
     address: '10.0.9.7',

@@ -12,6 +12,7 @@ import {
   loopbackBinds,
   scopeOfView,
 } from '../common/index.ts';
+import { metricsSource, type NamedService, serviceMetadata } from '../filters/index.ts';
 import { ingressProtocol } from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { InboundPort, InboundView, Unit, UnitOutput } from '../types.ts';
@@ -50,11 +51,14 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
       add(ingressCluster(snapshot, view, ingress, pool ?? poolOfRules(scope, served.get(number), number)));
     }
   } else {
+    const metrics = metricsSource(snapshot, view);
     for (const [targetPort, ports] of served) {
-      const protocol = ports[0]?.protocol ?? 'Unsupported';
+      const [first] = ports;
+      if (first === undefined) continue;
       const endpoint = endpointAt(loopbackBinds(view), targetPort);
       const pool = scope.inboundConnectionPool ?? poolOfRules(scope, ports);
-      add(applicationCluster(snapshot, inboundClusterName(targetPort), protocol, endpoint, pool));
+      const cluster = applicationCluster(snapshot, inboundClusterName(targetPort), first.protocol, endpoint, pool);
+      add({ ...cluster, ...serviceMetadata(metrics, namedService(snapshot, first)) });
     }
   }
   if (view.interception !== 'NONE') {
@@ -74,6 +78,11 @@ function poolOfRules(scope: ScopeReader, ports: readonly InboundPort[] = [], at?
     if (connectionPool !== undefined) return connectionPool;
   }
   return undefined;
+}
+
+function namedService({ settings }: MeshReader, { hostname: host, namespace }: InboundPort): NamedService {
+  const suffix = `.${namespace}.svc.${settings.domain}`;
+  return { host, name: host.endsWith(suffix) ? host.slice(0, -suffix.length) : host, namespace };
 }
 
 type ApplicationEndpoint = envoy.config.endpoint.v3.Endpoint.Input;

@@ -1,6 +1,7 @@
 /** Clusters of a sidecar's outbound part: a unit per host, and one for the clusters that belong to no service. */
 
 import { STATIC_CLUSTERS_UNIT, scopeOfView } from '../common/index.ts';
+import { metricsSource, serviceMetadata } from '../filters/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { OutboundView, Placement, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clustersOfHost } from './service-clusters.ts';
@@ -23,6 +24,10 @@ export function outboundClusters(
   if (scope === undefined) return NOTHING;
   if (unit !== STATIC_CLUSTERS_UNIT) return clustersOfHost(snapshot, view, scope, unit, placements);
   const { connectTimeout } = snapshot.mesh;
-  const clusters = [blackHoleCluster(connectTimeout), passthroughCluster(connectTimeout)];
+  const metrics = metricsSource(snapshot, view);
+  const clusters = [blackHoleCluster(connectTimeout), passthroughCluster(connectTimeout)].map((cluster) => {
+    // As in Istio: connections that no service takes count under the name of the cluster.
+    return { ...cluster, ...serviceMetadata(metrics, { host: '', name: cluster.name, namespace: '' }) };
+  });
   return { resources: clusters.map(closedCluster), findings: [] };
 }

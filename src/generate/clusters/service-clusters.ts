@@ -36,6 +36,9 @@ import {
   hasExtension,
   isHttp,
   KEEPS_ALPN,
+  type MetricsSource,
+  metricsSource,
+  serviceMetadata,
   sharedCapabilities,
   tellsServers,
 } from '../filters/index.ts';
@@ -94,6 +97,8 @@ interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly dynamicDns: boolean;
   /** Whether the view's proxies have a filter that would replace the protocol names of TLS to servers of others. */
   readonly keepsAlpn: boolean;
+  /** What reads from the clusters which service they lead to. */
+  readonly metrics: MetricsSource | undefined;
 }
 
 /** Endpoints for clusters that resolve names, which contain them. */
@@ -147,6 +152,7 @@ export function clustersOfHost(
   const tells = tellsServers(settings, view);
   const keepsAlpn = view.part === 'outbound' && announcesByFilter(settings, view);
   const dynamicDns = service.resolution === 'dynamic' && hasExtension(view, DYNAMIC_FORWARD_PROXY_CLUSTER);
+  const metrics = metricsSource(snapshot, view);
   const output = (carried: CarriedEndpoints): UnitOutput =>
     clusters.get(memos, service, {
       memos,
@@ -167,6 +173,7 @@ export function clustersOfHost(
       dynamicDns,
       tellsServers: tells,
       keepsAlpn,
+      metrics,
       ...carried,
     });
   if (dynamicDns) return output({ ...NOTHING_CARRIED, families: view.families });
@@ -282,6 +289,7 @@ function serviceCluster(
         : meshTransport(inputs, target, discovery, speaks);
   const cluster: Cluster = {
     name,
+    ...serviceMetadata(inputs.metrics, namedService(service)),
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
     ...circuitBreakers(pool, policy.retryBudget),
     ...protocolOptions(speaks, pool, names),
@@ -290,6 +298,10 @@ function serviceCluster(
     ...endpointsOf(inputs, name, target, discovery, 'transportSocket' in transport),
   };
   return encodeCluster(cluster, name, discovery);
+}
+
+function namedService({ hostname: host, shortName, namespace }: Service) {
+  return { host, name: shortName ?? host, namespace };
 }
 
 /** How the cluster finds its endpoints and chooses among them. */
@@ -324,6 +336,7 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
     throw new CtlError('internal', `${name}: gateways have no original destination`);
   const cluster: Cluster = {
     name,
+    ...serviceMetadata(inputs.metrics, namedService(service)),
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
     ...circuitBreakers(pool, policy.retryBudget),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),

@@ -39,6 +39,10 @@ export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
 export const HTTP_GRPC_ACCESS_LOG = 'envoy.access_loggers.http_grpc';
 export const TCP_GRPC_ACCESS_LOG = 'envoy.access_loggers.tcp_grpc';
 export const OPENTELEMETRY_ACCESS_LOG = 'envoy.access_loggers.open_telemetry';
+/** It has bounds for its series since Envoy 1.40. */
+export const STATS_ACCESS_LOG = 'envoy.access_loggers.stats';
+/** The filter of Istio's proxies that counts requests and connections, for both. */
+export const ISTIO_STATS_FILTER = 'istio.stats';
 export const CEL_LOG_FILTER = 'envoy.access_loggers.extension_filters.cel';
 export const ZIPKIN_TRACER = 'envoy.tracers.zipkin';
 export const OPENTELEMETRY_TRACER = 'envoy.tracers.opentelemetry';
@@ -80,6 +84,8 @@ export const ASKED_EXTENSIONS = [
   HTTP_GRPC_ACCESS_LOG,
   TCP_GRPC_ACCESS_LOG,
   OPENTELEMETRY_ACCESS_LOG,
+  STATS_ACCESS_LOG,
+  ISTIO_STATS_FILTER,
   CEL_LOG_FILTER,
   ZIPKIN_TRACER,
   OPENTELEMETRY_TRACER,

@@ -37,6 +37,7 @@ export {
 } from './peer-exchange.ts';
 export { isHttp, isTls, type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
 export {
+  counting,
   type FilterChain,
   type FilterChainMatch,
   forwardingFilters,
@@ -45,6 +46,8 @@ export {
   tcpProxyChain,
   type WeightedTcpCluster,
 } from './tcp-proxy.ts';
+export { metricsSource } from './telemetry/metrics/plan.ts';
+export { type MetricsSource, type NamedService, serviceMetadata } from './telemetry/metrics/service-metadata.ts';
 export { collectorHosts } from './telemetry/providers.ts';
 export { isTraced, type Telemetry, telemetryOf, telemetryProblems } from './telemetry/telemetry.ts';
 export { thriftLimitProblems, thriftRateLimit } from './thrift-rate-limit.ts';

@@ -43,6 +43,11 @@ export function tcpProxy({ connectionLogs }: Telemetry, options: TcpProxyOptions
   });
 }
 
+/** The filters that count the connection, before those that forward it. */
+export function counting({ statsFilter }: Telemetry): TypedConfig[] {
+  return statsFilter === undefined ? [] : [statsFilter];
+}
+
 type TcpProxyInput = envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.Input;
 
 function connectionOptions({ tunnel, idleTimeout, maxDuration }: ConnectionSettings): Partial<TcpProxyInput> {
@@ -78,6 +83,7 @@ export function tcpFilters(
   const proxy = tcpProxy(telemetry, { ...options, hashSourceIp, settings });
   return [
     ...bytesInside(port.settings, view, inside),
+    ...counting(telemetry),
     ...forwarded(view, port, { statPrefix, cluster, original }, proxy),
   ];
 }
@@ -90,7 +96,7 @@ export function forwardingFilters(
   port: ForwardedPort,
 ): NetworkFilter[] {
   const proxy = tcpProxy(telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] });
-  return forwarded(view, port, { statPrefix: cluster, cluster, original: false }, proxy);
+  return [...counting(telemetry), ...forwarded(view, port, { statPrefix: cluster, cluster, original: false }, proxy)];
 }
 
 /**
@@ -126,6 +132,9 @@ export function tcpProxyChain(
   cluster: string,
   chain: Omit<FilterChain, 'filters'> = {},
 ): FilterChain {
-  const filters = [tcpProxy(telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] })];
+  const filters = [
+    ...counting(telemetry),
+    tcpProxy(telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] }),
+  ];
   return { ...chain, filters };
 }

@@ -7,7 +7,7 @@
  */
 
 import { MESH_TLS, meshServerName } from '../common/index.ts';
-import { destinationTraits, type FilterChain, tcpProxy, telemetryOf } from '../filters/index.ts';
+import { counting, destinationTraits, type FilterChain, tcpProxy, telemetryOf } from '../filters/index.ts';
 import { covers, type ListenerPlan } from '../listener-plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
@@ -44,9 +44,10 @@ export function passingChains(snapshot: MeshReader, view: GatewayView, plan: Lis
           sds: view.capabilities.sds,
         });
         const clusters = [{ cluster: name, weight: 1 }];
-        const proxy = tcpProxy(telemetryOf(snapshot, view), { statPrefix: name, clusters, hashSourceIp });
+        const telemetry = telemetryOf(snapshot, view);
+        const filters = [...counting(telemetry), tcpProxy(telemetry, { statPrefix: name, clusters, hashSourceIp })];
         const filterChainMatch = { serverNames: [name], applicationProtocols: [...MESH_TLS] };
-        chains.push({ name, label: server.label, chain: { filterChainMatch, filters: guarded([proxy]) } });
+        chains.push({ name, label: server.label, chain: { filterChainMatch, filters: guarded(filters) } });
       }
     }
   }

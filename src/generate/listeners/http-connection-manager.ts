@@ -89,7 +89,7 @@ function buildManager(
     ...('rds' in routes
       ? { rds: { configSource: adsConfigSource(settings.initialFetchTimeoutMs), routeConfigName: routes.rds } }
       : { routeConfig: routes.inline }),
-    httpFilters: [...(options.guards ?? []), ...httpFilters(sources, options.grpcWeb ?? false, alpn)],
+    httpFilters: [...(options.guards ?? []), ...httpFilters(sources, telemetry, options.grpcWeb ?? false, alpn)],
     accessLog: telemetry.requestLogs,
     ...(telemetry.tracing !== undefined && { tracing: telemetry.tracing }),
     useRemoteAddress: { value: options.useRemoteAddress },
@@ -109,7 +109,12 @@ function buildManager(
 }
 
 /** The router comes last; everything else acts only where routes or content types require it. */
-function httpFilters(view: ProxyCapabilities, grpcWeb: boolean, alpn: readonly HttpFilter[]): HttpFilter[] {
+function httpFilters(
+  view: ProxyCapabilities,
+  { statsFilter }: Telemetry,
+  grpcWeb: boolean,
+  alpn: readonly HttpFilter[],
+): HttpFilter[] {
   const http = envoy.extensions.filters.http;
   const filters: HttpFilter[] = [];
   if (grpcWeb && hasExtension(view, GRPC_WEB_FILTER)) {
@@ -123,6 +128,8 @@ function httpFilters(view: ProxyCapabilities, grpcWeb: boolean, alpn: readonly H
   filters.push(...alpn);
   if (hasExtension(view, CORS_FILTER)) filters.push(typedConfig(CORS_FILTER, http.cors.v3.Cors, {}));
   if (hasExtension(view, FAULT_FILTER)) filters.push(typedConfig(FAULT_FILTER, http.fault.v3.HTTPFault, {}));
+  // Requests count as the filters before left them.
+  if (statsFilter !== undefined) filters.push(statsFilter);
   filters.push(typedConfig(ROUTER_FILTER, http.router.v3.Router, {}));
   return filters;
 }

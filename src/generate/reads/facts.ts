@@ -61,6 +61,8 @@ const OF_SERVICES = /^(?:hosts|ports|HTTP ports|any host|any service|(?:host|por
 
 /** A configuration resource: its fact is its key. */
 export const resource = (key: ResourceKey): Fact => key;
+/** What a Telemetry document says about metrics. */
+export const metrics = (telemetry: ResourceKey): Fact => `metrics of ${telemetry}`;
 /** Whether a Gateway passes mutual TLS through by server name. */
 export const passing = (gateway: string): Fact => `passing ${gateway}`;
 /** The virtual services of a gateway; those of them that route connections. */

@@ -16,7 +16,7 @@ import {
   type ServicePeers,
   servicesFor,
 } from '../../model/index.ts';
-import type { MeshConfig, MeshNetworks, Resource, ResourceKey } from '../../resources/index.ts';
+import type { MeshConfig, MeshNetworks, MetricsEntry, Resource, ResourceKey } from '../../resources/index.ts';
 import * as fact from './facts.ts';
 import { note } from './recorder.ts';
 import { Rules, Services } from './services.ts';
@@ -97,6 +97,8 @@ export class MeshReader {
   readonly settings: ModelSettings;
   readonly memos: Memos;
   readonly peers: Lookup<ServicePeers>;
+  /** What Telemetry documents say about metrics. */
+  readonly metrics: Lookup<readonly MetricsEntry[]>;
   /** Endpoints that are part of clusters or listeners. */
   readonly carriedEndpoints: Lookup<readonly Endpoint[]>;
 
@@ -108,6 +110,12 @@ export class MeshReader {
       get(service: ServiceKey) {
         note(fact.peers(service));
         return mesh.peers.get(service);
+      },
+    };
+    this.metrics = {
+      get(key: ResourceKey) {
+        note(fact.metrics(key));
+        return mesh.resources('Telemetry').get(key)?.content.metrics;
       },
     };
     this.carriedEndpoints = {

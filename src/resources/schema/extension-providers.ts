@@ -74,6 +74,8 @@ export const extensionProvider = z.strictObject({
   opentelemetry: openTelemetryProvider.optional(),
   datadog: z.strictObject({ ...service, maxTagLength: uint32.optional() }).optional(),
   skywalking: z.strictObject({ ...service, accessToken: z.string().optional() }).optional(),
+  /** Metrics of requests and connections, in Envoy's own statistics. */
+  prometheus: z.strictObject({}).optional(),
   envoyFileAccessLog: z
     .strictObject({
       path: z.string().default('/dev/stdout'),

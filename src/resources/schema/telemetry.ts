@@ -1,11 +1,15 @@
 /** Telemetry: spans, access logs and metrics of workloads. */
 import { z } from 'zod';
-import { targetRef, workloadSelector } from './common.ts';
+import { duration, targetRef, workloadSelector } from './common.ts';
 import { customTags, percentage } from './tracing.ts';
 
 /** One document is read for every listener of its workloads: at most so many entries, and providers of an entry. */
 export const MAX_ENTRIES = 16;
 export const MAX_EXPRESSION_CHARACTERS = 2048;
+/** Envoys evaluate each tag for each request: at most so many in one override. */
+export const MAX_METRIC_TAGS = 16;
+const MAX_TAG_NAME_CHARACTERS = 128;
+const MAX_TAG_EXPRESSION_CHARACTERS = 256;
 
 const mode = z.enum(['CLIENT_AND_SERVER', 'CLIENT', 'SERVER']).optional();
 const match = z.strictObject({ mode }).optional();
@@ -32,13 +36,64 @@ const accessLoggingEntry = z.strictObject({
   filter: z.strictObject({ expression: z.string().max(MAX_EXPRESSION_CHARACTERS).optional() }).optional(),
 });
 
+/** Metrics of requests and of connections, by the names of the Telemetry API. */
+export const TRAFFIC_METRICS = [
+  'REQUEST_COUNT',
+  'REQUEST_DURATION',
+  'REQUEST_SIZE',
+  'RESPONSE_SIZE',
+  'TCP_OPENED_CONNECTIONS',
+  'TCP_CLOSED_CONNECTIONS',
+  'TCP_SENT_BYTES',
+  'TCP_RECEIVED_BYTES',
+  'GRPC_REQUEST_MESSAGES',
+  'GRPC_RESPONSE_MESSAGES',
+] as const;
+export type TrafficMetric = (typeof TRAFFIC_METRICS)[number];
+
+/** The name of a label of Prometheus (https://prometheus.io/docs/concepts/data_model). */
+const labelName = z
+  .string()
+  .max(MAX_TAG_NAME_CHARACTERS)
+  .regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'expected the name of a label: letters, digits and _');
+
+const tagOverride = z.strictObject({
+  /** Absent: UPSERT. */
+  operation: z.enum(['UPSERT', 'REMOVE']).optional(),
+  /** An expression of CEL. */
+  value: z.string().max(MAX_TAG_EXPRESSION_CHARACTERS).optional(),
+});
+
+const metricsOverride = z.strictObject({
+  match: z
+    .strictObject({
+      metric: z.enum(['ALL_METRICS', ...TRAFFIC_METRICS]).optional(),
+      customMetric: z.string().min(1).max(MAX_TAG_NAME_CHARACTERS).optional(),
+      mode,
+    })
+    .optional(),
+  disabled: z.boolean().optional(),
+  tagOverrides: z
+    .record(labelName, tagOverride)
+    .refine((tags) => Object.keys(tags).length <= MAX_METRIC_TAGS, {
+      error: `expected at most ${MAX_METRIC_TAGS} tags`,
+    })
+    .optional(),
+});
+
+const metricsEntry = z.strictObject({
+  providers,
+  overrides: z.array(metricsOverride).max(MAX_ENTRIES).optional(),
+  reportingInterval: duration.optional(),
+});
+export type MetricsEntry = z.output<typeof metricsEntry>;
+
 export const telemetry = z.strictObject({
   selector: workloadSelector.optional(),
   targetRef: targetRef.optional(),
   targetRefs: z.array(targetRef).optional(),
   tracing: z.array(tracingEntry).max(MAX_ENTRIES).optional(),
   accessLogging: z.array(accessLoggingEntry).max(MAX_ENTRIES).optional(),
-  /** Reported and not acted on. */
-  metrics: z.array(z.record(z.string(), z.json())).max(MAX_ENTRIES).optional(),
+  metrics: z.array(metricsEntry).max(MAX_ENTRIES).optional(),
 });
 export type TelemetrySpec = z.output<typeof telemetry>;

@@ -12,4 +12,21 @@ export function validateTelemetry(spec: TelemetrySpec, errors: ValidationErrors)
     const problem = expression === '' ? undefined : expressionProblem(expression);
     if (problem !== undefined) at.add(['filter', 'expression'], problem);
   });
+  each(errors.at('metrics'), spec.metrics, ({ overrides }, at) => {
+    each(at.at('overrides'), overrides, ({ match, tagOverrides = {} }, override) => {
+      if (match?.metric !== undefined && match.customMetric !== undefined)
+        override.add(['match', 'customMetric'], 'expected one of metric and customMetric');
+      for (const [name, { operation, value = '' }] of Object.entries(tagOverrides)) {
+        const problem = operation === 'REMOVE' ? undefined : tagProblem(value);
+        if (problem !== undefined) override.add(['tagOverrides', name, 'value'], problem);
+      }
+    });
+  });
+}
+
+/** Envoy reads the expression inside a command operator, which ends with `%`. */
+function tagProblem(expression: string): string | undefined {
+  if (expression === '') return 'expected an expression of CEL, because the operation is UPSERT';
+  if (/[%\p{Cc}]/u.test(expression)) return 'expected an expression without % and control characters';
+  return expressionProblem(expression);
 }

@@ -67,7 +67,14 @@ function unservedTelemetry({ tracing = [], metrics = [] }: ContentOf<'Telemetry'
         .filter((field) => entry[field] !== undefined)
         .map((field) => ({ path: ['tracing', index, field], message })),
     ),
-    ...(metrics.length > 0 ? [{ path: ['metrics'], message }] : []),
+    ...metrics.flatMap(({ reportingInterval, overrides = [] }, index) => [
+      ...(reportingInterval === undefined ? [] : [{ path: ['metrics', index, 'reportingInterval'], message }]),
+      ...overrides.flatMap(({ match }, override) =>
+        match?.customMetric === undefined
+          ? []
+          : [{ path: ['metrics', index, 'overrides', override, 'match', 'customMetric'], message }],
+      ),
+    ]),
   ];
 }
 

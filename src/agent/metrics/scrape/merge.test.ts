@@ -103,6 +103,20 @@ describe('a scrape', () => {
     assert.match(warnings[1] ?? '', /^metrics of the application are missing in scrapes: returned HTTP 500$/);
   });
 
+  test('has the metrics of requests under the names of dashboards', async (t) => {
+    const { text } = await scraped(
+      t,
+      answering(
+        '# TYPE envoy_istio_requests_total counter\nenvoy_istio_requests_total{a="envoy_istio_"} 1\nenvoy_a 2\n',
+      ),
+      answering('# TYPE istio_requests_total counter\nistio_requests_total 5\n'),
+    );
+    assert.ok(
+      text.startsWith('# TYPE istio_requests_total counter\nistio_requests_total{a="envoy_istio_"} 1\nenvoy_a 2\n#'),
+      text.slice(0, 200),
+    );
+  });
+
   test('a large body is complete', async (t) => {
     const line = `app_metric{label="${'x'.repeat(90)}"} 1\n`;
     const { text } = await scraped(t, answering(''), answering(line.repeat(100_000)));

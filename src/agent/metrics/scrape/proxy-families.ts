@@ -10,6 +10,11 @@ export interface AgentFamilies {
   readonly constant: readonly Family[];
 }
 
+/**
+ * Metrics of requests that Envoy's own access logger counts. Envoy prefixes the names of its statistics; dashboards
+ * read those of Istio's filter, which have no prefix.
+ */
+const PREFIXED = /^(# TYPE )?envoy_(?=istio_)/gm;
 const TYPE_LINE = /^# TYPE ([^\s]+) ([a-z]+)$/gm;
 
 export class ProxyFamilies {
@@ -36,7 +41,8 @@ export class ProxyFamilies {
   }
 
   /** Complete lines of Envoy, which writes the text format without comments and times, in a format. */
-  passOn(text: string, format: Format): string {
+  passOn(lines: string, format: Format): string {
+    const text = lines.replace(PREFIXED, (_prefix, comment = '') => comment);
     for (const [, name = '', type = ''] of text.matchAll(TYPE_LINE)) this.#take({ name, type });
     if (format === 'text') return text;
     // OpenMetrics has no empty lines.

@@ -4,6 +4,7 @@
  */
 import type { OwnTracing } from '../../../core/tracing.ts';
 import type { MeshConfig, TelemetrySpec } from '../../../resources/index.ts';
+import type { EnvoyView } from '../../types.ts';
 
 /** On which side of a request the proxy is. */
 export type Direction = 'CLIENT' | 'SERVER';
@@ -12,7 +13,12 @@ interface Matching {
   readonly match?: { readonly mode?: Direction | 'CLIENT_AND_SERVER' | undefined } | undefined;
 }
 
-function concerns(direction: Direction, { match }: Matching): boolean {
+/** Gateways are clients of the services behind them. */
+export function directionOf({ part }: EnvoyView): Direction {
+  return part === 'inbound' ? 'SERVER' : 'CLIENT';
+}
+
+export function concerns(direction: Direction, { match }: Matching): boolean {
   const { mode = 'CLIENT_AND_SERVER' } = match ?? {};
   return mode === 'CLIENT_AND_SERVER' || mode === direction;
 }

@@ -1,6 +1,6 @@
 /**
- * Access logs and spans of a view's listeners: what the mesh configuration, Telemetry documents and the proxy's own
- * configuration say. One object for equal results, so that other results can be cached by it.
+ * Access logs, spans and metrics of a view's listeners: what the mesh configuration, Telemetry documents and the
+ * proxy's own configuration say. One object for equal results, so that other results can be cached by it.
  */
 import type { Memos } from '../../../core/memo.ts';
 import type { OwnTracing } from '../../../core/tracing.ts';
@@ -9,10 +9,13 @@ import type { TelemetrySpec } from '../../../resources/index.ts';
 import { scopeOfView } from '../../common/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../../reads/index.ts';
 import type { Capabilities, EnvoyView } from '../../types.ts';
-import { CEL_LOG_FILTER, hasExtension, sharedCapabilities } from '../extensions.ts';
+import { CEL_LOG_FILTER, hasExtension, sharedCapabilities, type TypedConfig } from '../extensions.ts';
 import { accessLog, type LogPlan } from './access-log.ts';
-import { type Direction, loggersOf, spansOf } from './documents.ts';
+import { directionOf, loggersOf, spansOf } from './documents.ts';
 import { logOf, meshLogs } from './log-providers.ts';
+import { type MetricsPlan, metricsPlan } from './metrics/plan.ts';
+import { statsFilter } from './metrics/stats-filter.ts';
+import { statsLoggers } from './metrics/stats-logger.ts';
 import { providerNamed } from './providers.ts';
 import { type TracingPlan, tracerOf, tracingMessage } from './tracing.ts';
 
@@ -23,12 +26,15 @@ export interface Telemetry {
   readonly tracing?: envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.Input;
   readonly requestLogs: AccessLogs;
   readonly connectionLogs: AccessLogs;
+  /** The filter that counts, for requests and for connections; absent: none. */
+  readonly statsFilter?: TypedConfig;
 }
 
 /** Plain data, from which alone the messages are built. */
 interface TelemetryPlan {
   readonly logs: readonly LogPlan[];
   readonly tracing?: TracingPlan;
+  readonly metrics?: MetricsPlan;
 }
 
 /** A mesh has a few results; proxies can ask for anything, though. The one that is unused for longest is evicted. */
@@ -50,11 +56,16 @@ function shared(memos: Memos, plan: TelemetryPlan, view: EnvoyView): Telemetry {
   return telemetry;
 }
 
-function built({ logs, tracing }: TelemetryPlan, capabilities: Capabilities): Telemetry {
+function built({ logs, tracing, metrics }: TelemetryPlan, capabilities: Capabilities): Telemetry {
+  const loggers = (of: 'requests' | 'connections') => [
+    ...logs.flatMap((log) => accessLog(log, of, { capabilities }) ?? []),
+    ...(metrics?.source === 'logger' ? statsLoggers(metrics, of) : []),
+  ];
   return {
     ...(tracing !== undefined && { tracing: tracingMessage(tracing) }),
-    requestLogs: logs.flatMap((log) => accessLog(log, 'requests', { capabilities }) ?? []),
-    connectionLogs: logs.flatMap((log) => accessLog(log, 'connections', { capabilities }) ?? []),
+    requestLogs: loggers('requests'),
+    connectionLogs: loggers('connections'),
+    ...(metrics?.source === 'filter' && { statsFilter: statsFilter(metrics) }),
   };
 }
 
@@ -87,7 +98,12 @@ function plannedNow(snapshot: MeshReader, view: EnvoyView): Planned {
   const problems: string[] = [];
   const logs = logPlans(snapshot, view, problems);
   const tracing = tracingPlan(snapshot, view, problems);
-  const plan = { logs, ...(tracing !== undefined && { tracing }) };
+  const metrics = metricsPlan(snapshot, view, problems);
+  const plan = {
+    logs,
+    ...(tracing !== undefined && { tracing }),
+    ...(metrics !== undefined && { metrics }),
+  };
   return { plan, telemetry: shared(snapshot.memos, plan, view), problems };
 }
 
@@ -106,11 +122,6 @@ function logPlans(snapshot: MeshReader, view: EnvoyView, problems: string[]): Lo
     problems.push(`no access log: ${log.problem}`);
     return [];
   });
-}
-
-/** Gateways are clients of the services behind them. */
-function directionOf({ part }: EnvoyView): Direction {
-  return part === 'inbound' ? 'SERVER' : 'CLIENT';
 }
 
 function documentsOf(snapshot: MeshReader, { telemetry = [] }: EnvoyView): TelemetrySpec[] {

@@ -1,0 +1,77 @@
+/**
+ * Which metrics of requests and connections are asked for: by Telemetry documents, from the widest scope to the
+ * narrowest, or by the mesh configuration. Each override changes what earlier ones left.
+ */
+import {
+  type MeshConfig,
+  type MetricsEntry,
+  TRAFFIC_METRICS,
+  type TrafficMetric,
+} from '../../../../resources/index.ts';
+import { concerns, type Direction } from '../documents.ts';
+
+/** Envoy evaluates each tag of each metric for each request: so many are added by all documents together. */
+export const MAX_ADDED_TAGS = 16;
+
+export interface MetricChanges {
+  readonly disabled: boolean;
+  /** Name → expression of CEL; null: without the tag. Sorted. */
+  readonly tags: readonly (readonly [name: string, expression: string | null])[];
+}
+
+/** The names of the providers: those of the last entry that names some, or those of the mesh configuration. */
+export function metricProviders({ defaultProviders }: MeshConfig, entries: readonly MetricsEntry[]): readonly string[] {
+  const last = entries.findLast(({ providers = [] }) => providers.length > 0);
+  return last?.providers?.map(({ name }) => name) ?? defaultProviders.metrics ?? [];
+}
+
+/** What the entries change about each metric of a provider; metrics without changes are absent. */
+export function changesFor(
+  mesh: MeshConfig,
+  entries: readonly MetricsEntry[],
+  provider: string,
+  direction: Direction,
+): ReadonlyMap<TrafficMetric, MetricChanges> {
+  const disabled = new Map<TrafficMetric, boolean>();
+  const tags = new Map<TrafficMetric, Map<string, string | null>>();
+  for (const override of overridesOf(mesh, entries, provider).filter((each) => concerns(direction, each))) {
+    for (const metric of metricsOf(override)) {
+      if (override.disabled !== undefined) disabled.set(metric, override.disabled);
+      const known = tags.get(metric) ?? new Map<string, string | null>();
+      for (const [name, { operation, value = '' }] of Object.entries(override.tagOverrides ?? {}))
+        known.set(name, operation === 'REMOVE' ? null : value);
+      tags.set(metric, known);
+    }
+  }
+  const changes = new Map<TrafficMetric, MetricChanges>();
+  for (const metric of TRAFFIC_METRICS) {
+    const [off, changed] = [disabled.get(metric) === true, tags.get(metric) ?? new Map<string, string | null>()];
+    if (off || changed.size > 0)
+      changes.set(metric, { disabled: off, tags: [...changed].sort(([a], [b]) => (a < b ? -1 : 1)) });
+  }
+  return changes;
+}
+
+type Override = NonNullable<MetricsEntry['overrides']>[number];
+
+/** An entry without providers is about those of the entry before it. */
+function overridesOf({ defaultProviders }: MeshConfig, entries: readonly MetricsEntry[], provider: string): Override[] {
+  let inherited = defaultProviders.metrics ?? [];
+  return entries.flatMap(({ providers = [], overrides = [] }) => {
+    if (providers.length > 0) inherited = providers.map(({ name }) => name);
+    return inherited.includes(provider) ? overrides : [];
+  });
+}
+
+/** Whether the documents add more tags to some metric than Envoys evaluate. */
+export function addsTooMany(changes: ReadonlyMap<TrafficMetric, MetricChanges>): boolean {
+  return [...changes.values()].some(
+    ({ tags }) => tags.filter(([, expression]) => expression !== null).length > MAX_ADDED_TAGS,
+  );
+}
+
+function metricsOf({ match = {} }: Override): readonly TrafficMetric[] {
+  const { metric = 'ALL_METRICS', customMetric } = match;
+  if (customMetric !== undefined) return [];
+  return metric === 'ALL_METRICS' ? TRAFFIC_METRICS : [metric];
+}

@@ -1,0 +1,98 @@
+/**
+ * The labels of the metrics that Envoy's own access logger counts. They have the names that dashboards for Istio read.
+ * Envoy knows its own workload by its node metadata, the other side by the certificate, and the service by metadata of
+ * the cluster: it does not know the workload, the version or the cluster of the other side.
+ *
+ * A value that a caller chooses freely would be a series for each request: no label has one. Callers decide among the
+ * few protocols, status codes and response flags, and by their own verified identity.
+ */
+import type { Direction } from '../documents.ts';
+import { SERVICE_METADATA } from './service-metadata.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+const UNKNOWN = 'unknown';
+/** Node metadata as agents send them. Without the value the label is empty, which Prometheus does not tell from none. */
+const NODE = 'xds.node.metadata';
+const LABELS = `${NODE}.LABELS`;
+
+type Side = 'source' | 'destination';
+
+function ownLabels(side: Side): Labels {
+  return {
+    [`${side}_workload`]: cel(`${NODE}.WORKLOAD_NAME`),
+    [`${side}_workload_namespace`]: cel(`${NODE}.NAMESPACE`),
+    [`${side}_app`]: cel(`${LABELS}.app`),
+  };
+}
+
+/** Further ones of requests only: each service with connections has a listener, which repeats all labels. */
+function moreOwnLabels(side: Side): Labels {
+  return {
+    [`${side}_version`]: cel(`${LABELS}.version`),
+    [`${side}_canonical_service`]: labelOr('service.istio.io/canonical-name', 'app'),
+    [`${side}_canonical_revision`]: labelOr('service.istio.io/canonical-revision', 'version'),
+    [`${side}_cluster`]: cel(`${NODE}.CLUSTER_ID`),
+  };
+}
+
+function labelOr(label: string, other: string): string {
+  return cel(`'${label}' in ${LABELS} ? ${LABELS}['${label}'] : ${LABELS}.${other}`);
+}
+
+export function cel(expression: string): string {
+  return `%CEL(${expression})%`;
+}
+
+const SERVICE: Labels = {
+  destination_service: clusterMetadata(SERVICE_METADATA.host),
+  destination_service_name: clusterMetadata(SERVICE_METADATA.name),
+  destination_service_namespace: clusterMetadata(SERVICE_METADATA.namespace),
+};
+
+function clusterMetadata(key: string): string {
+  return `%CLUSTER_METADATA(${SERVICE_METADATA.namespaceOfKeys}:${key})%`;
+}
+
+const BY_DIRECTION: Readonly<Record<Direction, Labels>> = {
+  CLIENT: {
+    reporter: 'source',
+    ...ownLabels('source'),
+    source_principal: '%UPSTREAM_LOCAL_URI_SAN%',
+    destination_workload: UNKNOWN,
+    destination_workload_namespace: UNKNOWN,
+    destination_principal: '%UPSTREAM_PEER_URI_SAN%',
+    ...SERVICE,
+    // As in Istio, whose clients leave it to the servers.
+    connection_security_policy: UNKNOWN,
+  },
+  SERVER: {
+    reporter: 'destination',
+    source_workload: UNKNOWN,
+    source_workload_namespace: UNKNOWN,
+    source_principal: '%DOWNSTREAM_PEER_URI_SAN%',
+    ...ownLabels('destination'),
+    destination_principal: '%DOWNSTREAM_LOCAL_URI_SAN%',
+    ...SERVICE,
+    connection_security_policy: cel("connection.mtls ? 'mutual_tls' : 'none'"),
+  },
+};
+
+const IS_GRPC = "'content-type' in request.headers && request.headers['content-type'].startsWith('application/grpc')";
+
+const OF_REQUESTS: Labels = {
+  request_protocol: cel(`${IS_GRPC} ? 'grpc' : 'http'`),
+  response_code: '%RESPONSE_CODE%',
+  // Envoy evaluates a status outside of the specification as -1; GRPC_STATUS_NUMBER would be any number.
+  grpc_response_status: cel(`${IS_GRPC} ? response.grpc_status : ''`),
+  response_flags: '%RESPONSE_FLAGS%',
+};
+
+const OF_CONNECTIONS: Labels = { request_protocol: 'tcp', response_flags: '%RESPONSE_FLAGS%' };
+
+/** Label → command operators of Envoy's access logs. */
+export function labelsOf(direction: Direction, of: 'requests' | 'connections'): Labels {
+  const labels = BY_DIRECTION[direction];
+  if (of === 'connections') return { ...labels, ...OF_CONNECTIONS };
+  return { ...labels, ...moreOwnLabels(direction === 'CLIENT' ? 'source' : 'destination'), ...OF_REQUESTS };
+}
