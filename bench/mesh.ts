@@ -1,4 +1,5 @@
 /** A generated mesh with a server and proxies, from which most benches start, and the measurement of one change. */
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { tempDir } from '../test/harness/files.ts';
@@ -64,12 +65,14 @@ export interface MeshOptions {
   readonly proxyNamespaces?: readonly string[];
   /** The server answers webhooks. */
   readonly webhooks?: boolean;
+  /** The mesh configuration; default: none. */
+  readonly meshConfig?: object;
 }
 
 /** Runs `work` with a mesh whose server is ready and whose proxies are not connected; everything ends with `work`. */
 export async function withMesh<T>(
   context: BenchContext,
-  { size: part = {}, world: worldPart = {}, webhooks = false }: MeshOptions,
+  { size: part = {}, world: worldPart = {}, webhooks = false, meshConfig }: MeshOptions,
   work: (mesh: Mesh, owner: Owner) => Promise<T>,
 ): Promise<T> {
   const scope = createScope();
@@ -87,11 +90,19 @@ export async function withMesh<T>(
     const server = await startServer(scope, {
       ...serverOptions(context, folder, identities ?? (webhooks ? await createIdentities(scope) : undefined)),
       webhooks,
+      ...(meshConfig !== undefined && { meshConfig: await written(scope, meshConfig) }),
     });
     return await work({ size, world, identities, client, server, started }, scope);
   } finally {
     await scope.close();
   }
+}
+
+/** JSON is YAML. */
+async function written(owner: Owner, meshConfig: object): Promise<string> {
+  const file = join(await tempDir(owner), 'mesh.yaml');
+  await writeFile(file, JSON.stringify(meshConfig));
+  return file;
 }
 
 function serverOptions(context: BenchContext, configDir: string, identities: Identities | undefined): ServerOptions {

@@ -48,6 +48,8 @@ export interface ServerOptions {
   /** One of these two. */
   readonly configDir?: string;
   readonly kubeconfig?: string;
+  /** The file of the mesh configuration; default: none. */
+  readonly meshConfig?: string;
   /** Added to the environment of the server. */
   readonly env?: Readonly<Record<string, string>>;
   /** Ports of an earlier process, for a restart on the same addresses. */
@@ -91,6 +93,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
   const flags = [
     options.configDir === undefined ? [] : ['--configDir', options.configDir],
     options.kubeconfig === undefined ? [] : ['--kubeconfig', options.kubeconfig],
+    options.meshConfig === undefined ? [] : ['--meshConfig', options.meshConfig],
     ['--grpcAddr', `127.0.0.1:${ports.grpc}`],
     ['--httpAddr', `127.0.0.1:${ports.http}`],
     ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],

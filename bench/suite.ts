@@ -20,6 +20,7 @@ import { reconnect } from './benches/reconnect.ts';
 import { scope } from './benches/scope.ts';
 import { sign } from './benches/sign.ts';
 import { slow } from './benches/slow.ts';
+import { telemetry } from './benches/telemetry.ts';
 import { webhooks } from './benches/webhooks.ts';
 import type { Bench } from './mesh.ts';
 import { type BenchOptions, modeText } from './options.ts';
@@ -41,6 +42,7 @@ export const BENCHES: readonly Bench[] = [
   fanOut,
   scope,
   envoyFilter,
+  telemetry,
   memoryPerProxy,
   growth,
   agent,
