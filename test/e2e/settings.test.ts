@@ -94,14 +94,14 @@ test('edits are followed without worker threads, and with endpoints that skip th
 test('the mesh configuration is followed while discovery runs', async (t) => {
   const folder = await tempDir(t);
   const meshConfig = join(folder, 'mesh');
-  const timeout = (connectTimeout: string) => writeFile(meshConfig, stringify({ connectTimeout }));
-  await timeout('3s');
+  const write = (connectTimeout: string, more = {}) => writeFile(meshConfig, stringify({ connectTimeout, ...more }));
+  await write('3s');
   const files = (address: (last: number) => string) => ({ web: [WEB, endpoints('web', [address(21)], HTTP)] });
   const mesh = await start(t, files, { flags: ['--meshConfig', meshConfig] });
   const has = async (text: string) =>
     assert.match(JSON.stringify(await mesh.client.configDump()), new RegExp(`"connect_timeout":"${text}"`));
   await eventuallyAll([mesh], () => has('3s'));
-  await timeout('8s');
+  await write('8s', { outboundClusterStatName: '%SERVICE%_%SERVICE_PORT_NAME%' });
   await eventuallyAll([mesh], () => has('8s'));
   await writeFile(meshConfig, 'connectTimeout: soon\n');
   await mesh.config.apply(
@@ -111,6 +111,9 @@ test('the mesh configuration is followed while discovery runs', async (t) => {
   );
   await answers(mesh, 'more', ['two']);
   await has('8s');
+  const name = 'cluster.more.default_http.upstream_rq_total';
+  const { [name]: requests = 0 } = await mesh.client.stats(`^${name}$`);
+  assert.ok(requests > 0, 'the cluster counts under the name of outboundClusterStatName');
 });
 
 test('with --appNamespace other namespaces are ignored', async (t) => {

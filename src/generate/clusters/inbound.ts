@@ -12,12 +12,13 @@ import {
   loopbackBinds,
   scopeOfView,
 } from '../common/index.ts';
-import { metricsSource, type NamedService, serviceMetadata } from '../filters/index.ts';
+import { type MetricsSource, metricsSource, serviceMetadata } from '../filters/index.ts';
 import { ingressProtocol } from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { InboundPort, InboundView, Unit, UnitOutput } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { closedCluster } from './service-clusters.ts';
+import { statName } from './stat-names.ts';
 import {
   CLUSTER_PROVIDED,
   inboundPassthroughCluster,
@@ -58,7 +59,7 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
       const endpoint = endpointAt(loopbackBinds(view), targetPort);
       const pool = scope.inboundConnectionPool ?? poolOfRules(scope, ports);
       const cluster = applicationCluster(snapshot, inboundClusterName(targetPort), first.protocol, endpoint, pool);
-      add({ ...cluster, ...serviceMetadata(metrics, namedService(snapshot, first)) });
+      add({ ...cluster, ...labelled(snapshot, metrics, first) });
     }
   }
   if (view.interception !== 'NONE') {
@@ -80,9 +81,19 @@ function poolOfRules(scope: ScopeReader, ports: readonly InboundPort[] = [], at?
   return undefined;
 }
 
-function namedService({ settings }: MeshReader, { hostname: host, namespace }: InboundPort): NamedService {
+/** The names of the cluster and its service in statistics. */
+function labelled(
+  { settings, mesh }: MeshReader,
+  metrics: MetricsSource | undefined,
+  { targetPort, servicePort, portName, hostname: host, namespace }: InboundPort,
+): ReturnType<typeof statName> & ReturnType<typeof serviceMetadata> {
   const suffix = `.${namespace}.svc.${settings.domain}`;
-  return { host, name: host.endsWith(suffix) ? host.slice(0, -suffix.length) : host, namespace };
+  const shortName = host.endsWith(suffix) ? host.slice(0, -suffix.length) : undefined;
+  const named = { host, shortName, namespace, subset: '', port: servicePort, portName, targetPort };
+  return {
+    ...statName(mesh.inboundClusterStatName, named),
+    ...serviceMetadata(metrics, { host, name: shortName ?? host, namespace }),
+  };
 }
 
 type ApplicationEndpoint = envoy.config.endpoint.v3.Endpoint.Input;

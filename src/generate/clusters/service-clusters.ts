@@ -67,6 +67,7 @@ import { loadBalancing, sharding } from './load-balancer.ts';
 import { type MeshPeering, meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { announced } from './proxy-protocol.ts';
+import { statName } from './stat-names.ts';
 import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STATIC } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
@@ -289,7 +290,7 @@ function serviceCluster(
         : meshTransport(inputs, target, discovery, speaks);
   const cluster: Cluster = {
     name,
-    ...serviceMetadata(inputs.metrics, namedService(service)),
+    ...labelled(inputs, target),
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
     ...circuitBreakers(pool, policy.retryBudget),
     ...protocolOptions(speaks, pool, names),
@@ -300,8 +301,14 @@ function serviceCluster(
   return encodeCluster(cluster, name, discovery);
 }
 
-function namedService({ hostname: host, shortName, namespace }: Service) {
-  return { host, name: shortName ?? host, namespace };
+/** The names of the cluster and its service in statistics. */
+function labelled({ metrics, mesh }: ClusterInputs, { service, port, subset }: ClusterTarget): Partial<Cluster> {
+  const { hostname: host, shortName, namespace } = service;
+  const named = { host, shortName, namespace, subset, port: port.port, portName: port.name, targetPort: 0 };
+  return {
+    ...statName(mesh.outboundClusterStatName, named),
+    ...serviceMetadata(metrics, { host, name: shortName ?? host, namespace }),
+  };
 }
 
 /** How the cluster finds its endpoints and chooses among them. */
@@ -336,7 +343,7 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
     throw new CtlError('internal', `${name}: gateways have no original destination`);
   const cluster: Cluster = {
     name,
-    ...serviceMetadata(inputs.metrics, namedService(service)),
+    ...labelled(inputs, target),
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
     ...circuitBreakers(pool, policy.retryBudget),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),

@@ -47,7 +47,7 @@ export {
   type WeightedTcpCluster,
 } from './tcp-proxy.ts';
 export { metricsSource } from './telemetry/metrics/plan.ts';
-export { type MetricsSource, type NamedService, serviceMetadata } from './telemetry/metrics/service-metadata.ts';
+export { type MetricsSource, serviceMetadata } from './telemetry/metrics/service-metadata.ts';
 export { collectorHosts } from './telemetry/providers.ts';
 export { isTraced, type Telemetry, telemetryOf, telemetryProblems } from './telemetry/telemetry.ts';
 export { thriftLimitProblems, thriftRateLimit } from './thrift-rate-limit.ts';

@@ -64,6 +64,9 @@ export const meshConfig = z.strictObject({
   protocolDetectionTimeout: duration.default(5_000),
   tcpKeepalive: tcpKeepalive.optional(),
   dnsRefreshRate: duration.default(5_000),
+  /** Patterns for the names of clusters in Envoy's statistics; empty: the names of the clusters. */
+  inboundClusterStatName: z.string().default(''),
+  outboundClusterStatName: z.string().default(''),
   outboundTrafficPolicy: z
     .strictObject({ mode: z.enum(['ALLOW_ANY', 'REGISTRY_ONLY']).default('ALLOW_ANY') })
     .default({ mode: 'ALLOW_ANY' }),
