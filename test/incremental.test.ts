@@ -32,8 +32,8 @@ import type { Snapshot } from '../src/model/types/types.ts';
 import { viewsOf } from '../src/push/proxies/proxy-views.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
-import type { MeshUpdate } from '../src/resources/mesh-update.ts';
-import { FIRST, MESHES, merged, NETWORKS, NODES, STEP, stepOf } from './golden-harness/random-mesh.ts';
+import type { MeshUpdate, ResolvedHosts } from '../src/resources/mesh-update.ts';
+import { FIRST, HOSTS, MESHES, merged, NETWORKS, NODES, STEP, stepOf } from './golden-harness/random-mesh.ts';
 
 const EVERYTHING: UnitSelection = {
   cds: 'all',
@@ -79,6 +79,7 @@ const stepsOf = (step: typeof STEP) =>
       edits: fc.array(step, { minLength: 2, maxLength: 4 }),
       mesh: seldom(MESHES),
       networks: seldom(NETWORKS),
+      hosts: fc.option(fc.constantFrom(...HOSTS), { nil: undefined, freq: 1 }),
       compared: fc.nat(COMPARED - 1),
     }),
     { minLength: 9, maxLength: 14 },
@@ -144,6 +145,7 @@ function check(report: (changed: ChangedFacts) => ChangedFacts, numRuns: number,
       const kept = new Map<string, Kept>();
       let mesh = FIRST_MESH;
       let networks = defaultMeshNetworks();
+      let resolvedHosts: ResolvedHosts = new Map();
       let snapshot = replay(
         createModel(settings, mesh, networks),
         merged(base, resources).flatMap(({ after }) => after ?? []),
@@ -165,12 +167,16 @@ function check(report: (changed: ChangedFacts) => ChangedFacts, numRuns: number,
           ({ mesh = mesh, networks = networks } = become);
           change({ changes: [], mesh, networks });
         }
+        if (become.hosts !== undefined) {
+          resolvedHosts = become.hosts;
+          change({ changes: [], resolvedHosts });
+        }
         const nodes = NODES.filter((_, index) => index % COMPARED === compared);
         compare(kept, snapshot, nodes);
       }
       // A new control plane produces the same bytes, and so does one with this proxy alone.
-      for (const node of NODES)
-        compare(kept, replay(createModel(settings, mesh, networks), resources.values()), [node]);
+      const empty = () => applyChanges(createModel(settings, mesh, networks), { changes: [], resolvedHosts }).snapshot;
+      for (const node of NODES) compare(kept, replay(empty(), resources.values()), [node]);
     }),
     { numRuns, endOnFailure: true },
   );

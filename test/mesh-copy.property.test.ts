@@ -14,7 +14,7 @@ import type { GenerateTask } from '../src/push/protocol.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
 import { jobsOf, made } from './golden-harness/jobs.ts';
-import { FIRST, MESHES, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
+import { FIRST, HOSTS, MESHES, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
 
 const WORKERS = 3;
 
@@ -31,6 +31,7 @@ const STEPS = fc.array(
     edits: STEP,
     mesh: seldom(MESHES),
     networks: seldom(NETWORKS),
+    hosts: seldom(HOSTS),
     /** The workers that get a task after the change, and whether they were restarted before. */
     asked: fc.subarray(Array.from({ length: WORKERS }, (_, index) => index)),
     died: fc.subarray(
@@ -51,12 +52,24 @@ test('workers that lag, skip updates or restart generate the same bytes as the m
       const log = new MeshCopyLog(snapshot);
       const resources = new Map<ResourceKey, AnyResource>();
       const workers = Array.from({ length: WORKERS }, (): Worker => ({ copy: new MeshCopy(), version: 0 }));
-      const none = { mesh: undefined, networks: undefined, asked: [], died: [], released: undefined, trim: false };
-      for (const { edits, mesh, networks, asked, died, released, trim } of [{ ...none, edits: base }, ...steps]) {
+      const none = {
+        mesh: undefined,
+        networks: undefined,
+        hosts: undefined,
+        asked: [],
+        died: [],
+        released: undefined,
+        trim: false,
+      };
+      for (const { edits, mesh, networks, hosts, asked, died, released, trim } of [
+        { ...none, edits: base },
+        ...steps,
+      ]) {
         const step = applyChanges(snapshot, {
           changes: merged(edits, resources),
           ...(mesh && { mesh }),
           ...(networks && { networks }),
+          ...(hosts && { resolvedHosts: hosts }),
         });
         snapshot = step.snapshot;
         log.append(snapshot, step.delta);

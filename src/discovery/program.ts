@@ -29,11 +29,13 @@ import { type MeshIdentity, openIdentity } from './identity/identity.ts';
 import { followKeySets } from './identity/key-sets.ts';
 import { DistributionHistory } from './pipeline/distribution.ts';
 import { startDebouncer, startEngine } from './pipeline/engine.ts';
+import { GatewayHosts } from './pipeline/gateway-hosts.ts';
 import { sampleGauges } from './pipeline/gauges.ts';
 import { type Intake, openIntake } from './pipeline/intake.ts';
 import { publishProblems } from './pipeline/observers.ts';
 import { publicationLog } from './pipeline/publications.ts';
 import { Publisher } from './pipeline/publisher.ts';
+import { resolveHost } from './pipeline/resolve-host.ts';
 import { callerRanks } from './process/caller-ranks.ts';
 import { type BeginGeneration, startGeneration } from './process/generation-pool.ts';
 import { WorkloadRegistration } from './registration/registration.ts';
@@ -67,6 +69,7 @@ interface Mesh {
   readonly publisher: Publisher;
   readonly intake: Intake;
   readonly registration: WorkloadRegistration;
+  readonly gatewayHosts: GatewayHosts;
   readonly identity: MeshIdentity;
 }
 
@@ -129,6 +132,10 @@ async function readMesh({ settings, metrics, cluster, status, closers }: Program
   const registration = closers.use(new WorkloadRegistration(registering));
   publisher.onPublication((publication) => registration.published(publication));
 
+  const [resolve, log] = [(host: string) => resolveHost(host), getScope('model')];
+  const gatewayHosts = closers.use(new GatewayHosts({ resolve, clock: systemClock, random: Math.random, log }));
+  publisher.onPublication((publication) => gatewayHosts.published(publication.snapshot));
+
   const authenticate = async (): Promise<MeshIdentity> => {
     const { remotes } = intake;
     const opened = closers.use(await openIdentity({ settings, mesh, metrics, cluster, remotes }));
@@ -138,17 +145,17 @@ async function readMesh({ settings, metrics, cluster, status, closers }: Program
   };
   // At the same time: making a root's key takes about as long as reading a mesh.
   const [identity] = await Promise.all([authenticate(), intake.start()]);
-  const read = { files, mesh, model, publisher, intake, registration, identity };
+  const read = { files, mesh, model, publisher, intake, registration, gatewayHosts, identity };
   await publishFirst(read, settings, metrics, closers);
   return read;
 }
 
 /**
- * Publishes the documents that the sources listed, then the key sets that their policies refer to, and the workloads of
- * the last run that their groups admit. The engine starts from there.
+ * Publishes the documents that the sources listed, then the key sets that their policies refer to, the addresses of
+ * gateways of networks, and the workloads of the last run that their groups admit. The engine starts from there.
  */
 async function publishFirst(
-  { intake, publisher, registration }: Mesh,
+  { intake, publisher, registration, gatewayHosts }: Mesh,
   settings: DiscoverySettings,
   metrics: Metrics,
   closers: Closers,
@@ -157,8 +164,8 @@ async function publishFirst(
   const keySets = closers.use(followKeySets({ refreshMs, metrics, onEvent: intake.applyKeySet }));
   publisher.onPublication(keySets.published);
   publisher.publish(intake.take());
-  await Promise.all([keySets.first(), registration.restored()]);
-  publisher.publish(intake.take());
+  await Promise.all([keySets.first(), registration.restored(), gatewayHosts.first()]);
+  publisher.publish(intake.take(), gatewayHosts.take());
 }
 
 /** Snapshot → engine → proxies. Nothing is published meanwhile. */
@@ -210,7 +217,10 @@ function show({ settings, metrics, status }: Program, { intake, publisher, ident
 }
 
 /** From here on changes go through all stations, first those that came while the last of them were started. */
-function followChanges({ files, intake, publisher }: Mesh, { debouncer, controllers, webhooks }: Serving): void {
+function followChanges(
+  { files, intake, publisher, gatewayHosts }: Mesh,
+  { debouncer, controllers, webhooks }: Serving,
+): void {
   // A changed mesh file is published at once, with whatever else is pending.
   files.follow((update) => {
     if (update.mesh !== undefined) {
@@ -218,6 +228,7 @@ function followChanges({ files, intake, publisher }: Mesh, { debouncer, controll
     }
     publisher.publish(intake.take(), update);
   });
+  gatewayHosts.follow((update) => publisher.publish(intake.take(), update));
   intake.follow(debouncer);
   debouncer.flush();
 }

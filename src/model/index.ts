@@ -31,6 +31,8 @@ export {
   type ModelSettings,
   type MutualTlsMode,
   type NameConflict,
+  type NetworkGateway,
+  type NetworkGateways,
   type PeerAuthentication,
   type Protocol,
   type ProxyNetwork,

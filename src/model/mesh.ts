@@ -41,6 +41,7 @@ interface MeshStep {
  */
 export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: MeshDelta): MeshStep {
   const { version, mesh = before.mesh, networks = before.networks, workloadRanges = before.workloadRanges } = delta;
+  const { networkGateways = before.networkGateways } = delta;
   const everything = mesh !== before.mesh || networks !== before.networks;
   const { tables, changed } = storeResources(before.configs, delta.configs);
   const services = changedServices(before, delta.services);
@@ -50,6 +51,7 @@ export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: Mes
     mesh,
     networks,
     workloadRanges,
+    networkGateways,
     configs: tables,
     services: before.services.with([...services].map(([key, { after }]) => [key, after])),
     peers: before.peers.with(delta.peers),

@@ -168,11 +168,9 @@ export class Model extends ScopedModel<Snapshot> {
     { memos = new Memos() }: ModelOptions = {},
   ): Model {
     const registry = emptyRegistry(settings, mesh, networks, memos);
-    return new Model(
-      { registry, mesh: emptyMesh(settings, mesh, networks, memos) },
-      EMPTY_SCOPE_INDEX,
-      new ReferenceCounts(),
-    );
+    const networkGateways = registry.networkGateways.gateways;
+    const states = { registry, mesh: { ...emptyMesh(settings, mesh, networks, memos), networkGateways } };
+    return new Model(states, EMPTY_SCOPE_INDEX, new ReferenceCounts());
   }
 
   /** A copy of this model, to try changes on. Cheap: the two share all data. */

@@ -131,6 +131,7 @@ export {
   defaultMeshNetworks,
   type ExtensionProvider,
   type MeshConfig,
+  type MeshNetwork,
   type MeshNetworks,
   type ParsedConfig,
   type ProxyConfig,
@@ -138,7 +139,7 @@ export {
   parseMeshNetworks,
   parseProxyConfig,
 } from './mesh-config.ts';
-export { type MeshUpdate, mergedUpdate, NO_EVENT } from './mesh-update.ts';
+export { type MeshUpdate, mergedUpdate, NO_EVENT, type ResolvedHosts } from './mesh-update.ts';
 export { fingerprintOf, inCluster } from './parsing/fingerprint.ts';
 export { type IgnoredDocument, ignoredDocument } from './parsing/ignored.ts';
 export { usableInlineKeys } from './parsing/inline-keys.ts';

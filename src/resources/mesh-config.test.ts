@@ -96,16 +96,17 @@ test('certificates for DNS names are reported with the reason', () => {
   assert.match('warning' in parsed ? String(parsed.warning) : '', /^certificates has no effect: .* cert-manager$/);
 });
 
-test('gateways of networks without an IP address are named in a warning', () => {
+test('gateways of networks without an address or a Service are named in a warning', () => {
   const gateways = [
     { registryServiceName: 'gateway.mesh-system.svc.cluster.local', port: 443 },
     { address: 'gateway.example.com', port: 443 },
     { address: '192.0.2.1', port: 443 },
+    { port: 443 },
   ];
   const parsed = parseMeshNetworks({ networks: { far: { gateways } } });
   assert.ok('value' in parsed);
   assert.match(
     parsed.warning ?? '',
-    /^expected the IP address of a gateway .*: networks\.far\.gateways\[0\], networks\.far\.gateways\[1\]\.address;/,
+    /^expected the address of a gateway or its registryServiceName: networks\.far\.gateways\[3\];/,
   );
 });

@@ -21,14 +21,7 @@ import {
 } from './schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './validate/destination-rule.ts';
 import { each, errorList, type ValidationErrors } from './validate/validation-errors.ts';
-import {
-  checkDuration,
-  checkNotNegative,
-  checkPort,
-  checkWholeLabels,
-  checkWildcardHost,
-  isIpAddress,
-} from './validate/values.ts';
+import { checkDuration, checkNotNegative, checkPort, checkWholeLabels, checkWildcardHost } from './validate/values.ts';
 
 export type { ExtensionProvider } from './schema/extension-providers.ts';
 export type { MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
@@ -132,21 +125,17 @@ export function parseMeshNetworks(raw: unknown): ParsedConfig<MeshNetworks> {
 /** A warning names so many gateways. */
 const MAX_LISTED = 10;
 
-/**
- * EDS takes addresses only. Endpoints that only such a gateway reaches are left out: see
- * `generate/endpoints/networks.ts`.
- */
+/** Endpoints that only such a gateway reaches are left out: see `model/addresses/network-gateways.ts`. */
 function unknownGateways({ networks }: MeshNetworks): string | undefined {
   const fields = Object.entries(networks).flatMap(([name, { gateways }]) =>
-    gateways.flatMap(({ address }, index) => {
-      if (address !== undefined && isIpAddress(address)) return [];
-      return [`networks.${name}.gateways[${index}]${address === undefined ? '' : '.address'}`];
-    }),
+    gateways.flatMap(({ address, registryServiceName }, index) =>
+      address === undefined && registryServiceName === undefined ? [`networks.${name}.gateways[${index}]`] : [],
+    ),
   );
   if (fields.length === 0) return undefined;
   const more = fields.length > MAX_LISTED ? ` and ${fields.length - MAX_LISTED} more` : '';
   const listed = fields.slice(0, MAX_LISTED).join(', ') + more;
-  const expected = 'expected the IP address of a gateway (registryServiceName and host names are not resolved)';
+  const expected = 'expected the address of a gateway or its registryServiceName';
   return `${expected}: ${listed}; other networks do not reach endpoints of a network without another gateway`;
 }
 

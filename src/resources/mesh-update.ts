@@ -2,11 +2,15 @@
 import type { ResourceChange } from './kinds/types.ts';
 import type { MeshConfig, MeshNetworks } from './mesh-config.ts';
 
+/** Host names of gateways of networks → their IP addresses, sorted; none: the name has no address. */
+export type ResolvedHosts = ReadonlyMap<string, readonly string[]>;
+
 export interface MeshUpdate {
   /** Several changes of one key apply in order. */
   readonly changes: readonly ResourceChange[];
   readonly mesh?: MeshConfig;
   readonly networks?: MeshNetworks;
+  readonly resolvedHosts?: ResolvedHosts;
   /** Event time of the earliest event behind it, monotonic ms; {@link NO_EVENT} where there is none. */
   readonly eventTime: number;
 }

@@ -8,7 +8,15 @@ import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { stringify } from 'yaml';
-import { type Agent, eventually, netnsUnavailable, startAgent, tempDir } from '../harness/index.ts';
+import {
+  type Agent,
+  eventually,
+  netnsUnavailable,
+  startAgent,
+  startDnsIn,
+  tempDir,
+  writeResolvConf,
+} from '../harness/index.ts';
 import { type Document, resource } from './support/config.ts';
 import { type IdentityWorld, startIdentityWorld, type Workload } from './support/identity-world.ts';
 import { httpOutcome } from './support/peer-calls.ts';
@@ -19,6 +27,9 @@ const skip = (await netnsUnavailable()) ?? false;
 const PASSING = 15443;
 const HTTPS = 8443;
 const FILES = 8444;
+const GATEWAY_NAME = 'gateway.far.example';
+/** The default of `--clusterID`. */
+const CLUSTER = 'Orchestrator';
 
 interface Shared {
   readonly world: IdentityWorld;
@@ -32,6 +43,8 @@ interface Shared {
   readonly plain: Workload;
   readonly edge: Workload;
   readonly gateway: Agent;
+  /** Replaces the networks configuration: the gateways of network `far`, and its cluster. */
+  readonly setNetworks: (gateways: readonly Document[], fromRegistry?: string) => Promise<void>;
   /** Key and certificate of the client's identity. */
   readonly certificates: string;
 }
@@ -50,6 +63,7 @@ before(async () => {
   await chmod(certificates, 0o777);
   await writeFile(networksFile, 'networks: {}\n');
   await world.stopDiscovery();
+  await writeResolvConf(owner, world.control, `nameserver ${world.control.address}\n`);
   await world.startDiscovery({}, ['--networksConfig', networksFile]);
   const near = { MESH_META_NETWORK: 'near', OUTPUT_CERTS: certificates };
   const far = { MESH_META_NETWORK: 'far' };
@@ -73,19 +87,23 @@ before(async () => {
       CA_ROOT_CA: join(world.caDir, 'root-cert.pem'),
     },
   });
-  const networks = {
-    far: {
-      endpoints: [server, hidden].map(({ netns }) => ({ fromCidr: `${netns.address}/32` })),
-      gateways: [{ address: edge.netns.address, port: PASSING }],
-    },
-    near: { endpoints: [{ fromCidr: `${client.netns.address}/32` }] },
+  const { address } = world.control;
+  const names = { [GATEWAY_NAME]: [edge.netns.address] };
+  await startDnsIn(owner, world.control, { label: 'control', addresses: [address], names });
+  const setNetworks: Shared['setNetworks'] = async (gateways, fromRegistry) => {
+    const ranges = [server, hidden].map(({ netns }) => ({ fromCidr: `${netns.address}/32` }));
+    const networks = {
+      far: { endpoints: fromRegistry === undefined ? ranges : [{ fromRegistry }], gateways },
+      near: { endpoints: [{ fromCidr: `${client.netns.address}/32` }] },
+    };
+    await writeFile(`${networksFile}.new`, stringify({ networks }));
+    await rename(`${networksFile}.new`, networksFile);
   };
-  await writeFile(`${networksFile}.new`, stringify({ networks }));
-  await rename(`${networksFile}.new`, networksFile);
+  await setNetworks([{ address: edge.netns.address, port: PASSING }]);
   for (const { netns } of [server, hidden]) {
     await client.netns.run('ip', 'route', 'add', 'blackhole', `${netns.address}/32`);
   }
-  shared.set({ world, client, server, hidden, plain, edge, gateway, certificates });
+  shared.set({ world, client, server, hidden, plain, edge, gateway, setNetworks, certificates });
 });
 
 function gateway(name: string, port: number, protocol: string, hosts: readonly string[], tls: Document): Document {
@@ -150,6 +168,34 @@ test('AUTO_PASSTHROUGH: only names of services that it covers, and only mutual T
   const before = await passedOn(plain);
   assert.equal(await shownIdentity(`outbound_.80_._.${hostOf(plain)}`, mesh), undefined);
   assert.equal(await passedOn(plain), before);
+});
+
+test('the gateway of a network may be a host name or a Service', { skip }, async () => {
+  const { world, client, server, edge, setNetworks } = shared.get();
+  const call = () => httpOutcome(client, server, ['-m', '5', `http://${server.serviceAddress}/`]);
+  const isReached = () => eventually(async () => assert.equal(await call(), '200 mtls'), { timeoutMs: 30_000 });
+  const isLeftOut = () => eventually(async () => assert.match(await call(), /^503/), { timeoutMs: 30_000 });
+  const service = (ingress: readonly Document[]): Document => ({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'passing', namespace: 'edge' },
+    spec: { type: 'LoadBalancer', ports: [{ name: 'tls', port: PASSING }] },
+    status: { loadBalancer: { ingress } },
+  });
+  // Nothing is there: so that the next address is known to be in use.
+  await setNetworks([{ address: 'unknown.example', port: PASSING }]);
+  await isLeftOut();
+  await setNetworks([{ address: GATEWAY_NAME, port: PASSING }]);
+  await isReached();
+  await setNetworks([{ registryServiceName: 'passing.edge.svc.cluster.local', port: PASSING }], CLUSTER);
+  await isLeftOut();
+  await world.config.apply('service', service([{ ip: edge.netns.address }]));
+  await isReached();
+  await world.config.apply('service', service([]));
+  await isLeftOut();
+  await world.config.apply('service', service([{ hostname: GATEWAY_NAME }]));
+  await isReached();
+  await setNetworks([{ address: edge.netns.address, port: PASSING }]);
 });
 
 test('MESH_MUTUAL: only workloads of the mesh are accepted', { skip }, async () => {

@@ -9,6 +9,7 @@
  *     settings: {sniffOutbound: false}  # optional: ModelSettings
  *     mesh: {…}                  # optional: mesh configuration, as in its file
  *     networks: {…}              # optional: mesh networks, as in their file
+ *     hosts: {…}                 # optional: host names of their gateways, with addresses
  *     proxies:
  *       web: {address: 10.0.0.1, namespace: default}        # fields of ProxyNode, with defaults
  *       edge: {type: router, address: 10.0.0.2, namespace: mesh-system, labels: {app: gateway}}
@@ -21,7 +22,7 @@ import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { metadataText, type ProxyNode, type ProxyOptions } from '../../src/core/proxy.ts';
 import { DEFAULT_SETTINGS } from '../../src/model/testing/settings.ts';
-import { createModel, replay } from '../../src/model/testing/steps.ts';
+import { applyChanges, createModel, replay } from '../../src/model/testing/steps.ts';
 import type { Snapshot } from '../../src/model/types/types.ts';
 import { type AnyResource, keyOf } from '../../src/resources/kinds/types.ts';
 import { type MeshConfig, parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
@@ -99,6 +100,7 @@ const header = z.strictObject({
     settings: z.record(z.string(), z.unknown()).default({}),
     mesh: z.unknown().optional(),
     networks: z.unknown().optional(),
+    hosts: z.record(z.string(), z.array(z.string())).optional(),
     proxies: z.record(z.string(), proxy),
   }),
 });
@@ -198,7 +200,9 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
   }
   const settings = { ...DEFAULT_SETTINGS, ...golden.settings };
   const all = [...resources, ...derivedFrom(resources, settings.domain, mesh.value)];
-  return replay(createModel(settings, mesh.value, networks.value), all);
+  const snapshot = replay(createModel(settings, mesh.value, networks.value), all);
+  if (golden.hosts === undefined) return snapshot;
+  return applyChanges(snapshot, { changes: [], resolvedHosts: new Map(Object.entries(golden.hosts)) }).snapshot;
 }
 
 /** The documents that are derived from those of other APIs. */

@@ -1,7 +1,7 @@
 /**
  * Services of another cluster in the random mesh: the same and others, at addresses that the local cluster's have, too.
  */
-import { endpoints, inCluster, service } from './random-mesh-texts.ts';
+import { balanced, endpoints, inCluster, service } from './random-mesh-texts.ts';
 
 const far = (namespace: string, name: string, ip: string, port: number, protocol?: string): string =>
   inCluster('far', service(namespace, name, ip, [port], protocol));
@@ -25,6 +25,12 @@ export const CLUSTER_SLOTS: readonly (readonly string[])[] = [
     far('d', 'away', '10.96.0.2', 80, 'tcp'),
     far('d', 'away', '10.96.0.3', 90),
     far('d', 'away', '10.97.0.1', 3306, 'any'),
+  ],
+  // The gateway of a network: see `NETWORKS`.
+  [
+    inCluster('far', balanced('b', 'east', '{ip: 192.0.2.97}')),
+    inCluster('far', balanced('b', 'east', '{ip: 192.0.2.96}, {hostname: lb.test}')),
+    inCluster('far', balanced('b', 'east', '')),
   ],
   // Another cluster, in which no proxy is.
   [

@@ -11,6 +11,13 @@ export function service(
   return `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: ${namespace}}, spec: {clusterIP: ${ip}, ports: [${list}]}}`;
 }
 
+/** A Service with a load balancer at these addresses. */
+export function balanced(namespace: string, name: string, ingress: string): string {
+  const spec = '{type: LoadBalancer, clusterIP: 10.97.0.8, ports: [{name: tls, port: 15443}]}';
+  const status = `{loadBalancer: {ingress: [${ingress}]}}`;
+  return `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: ${namespace}}, spec: ${spec}, status: ${status}}`;
+}
+
 /** A resource of another cluster. */
 export function inCluster(cluster: string, made: string): string {
   return made.replace('{', `{cluster: ${cluster}, `);

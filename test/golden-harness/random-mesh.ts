@@ -21,6 +21,7 @@ import {
   parseMeshConfig,
   parseMeshNetworks,
 } from '../../src/resources/mesh-config.ts';
+import type { ResolvedHosts } from '../../src/resources/mesh-update.ts';
 import { proxyNode, readResources } from './input.ts';
 import { CLUSTER_SLOTS } from './random-mesh-clusters.ts';
 import { OWNER_SLOTS } from './random-mesh-owners.ts';
@@ -158,11 +159,24 @@ export const NETWORKS: readonly MeshNetworks[] = [
   undefined,
   { n2: { endpoints: [{ fromCidr: '10.0.1.0/24' }], gateways: [{ address: '192.0.2.98', port: 15443 }] } },
   { n2: { endpoints: [{ fromCidr: '10.0.2.0/24' }], gateways: [{ address: '192.0.2.99', port: 15443 }] } },
+  {
+    n2: {
+      endpoints: [{ fromRegistry: 'far' }],
+      gateways: [{ registryServiceName: 'east.b.svc.cluster.local', port: 15443 }],
+    },
+  },
 ].map((networks) => {
   const parsed = parseMeshNetworks(networks && { networks });
   if ('problem' in parsed) throw new Error(parsed.problem.message);
   return parsed.value;
 });
+
+/** Possible addresses of the host names of their gateways; at first they are not known. */
+export const HOSTS: readonly ResolvedHosts[] = [
+  new Map([['lb.test', ['192.0.2.95']]]),
+  new Map([['lb.test', ['192.0.2.94', '2001:db8::94']]]),
+  new Map([['lb.test', []]]),
+];
 
 /** The new state of a resource; undefined: removed. */
 export interface Edit {

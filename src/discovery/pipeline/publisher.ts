@@ -47,8 +47,8 @@ function isEmpty({ changes, ...files }: MeshUpdate): boolean {
   return changes.length === 0 && !hasFiles(files);
 }
 
-function hasFiles({ mesh, networks }: Pick<MeshUpdate, 'mesh' | 'networks'>): boolean {
-  return mesh !== undefined || networks !== undefined;
+function hasFiles({ mesh, networks, resolvedHosts }: Omit<MeshUpdate, 'changes' | 'eventTime'>): boolean {
+  return mesh !== undefined || networks !== undefined || resolvedHosts !== undefined;
 }
 
 /** Applies changes to the model and publishes its snapshots. */
@@ -120,7 +120,7 @@ export class Publisher {
     failing: ReadonlyMap<ResourceKey, string>,
     ofFiles: Error | undefined,
   ): void {
-    const { changes: known, mesh, networks } = this.#aside;
+    const { changes: known, mesh, networks, resolvedHosts } = this.#aside;
     const left = changes.filter(({ key }) => failing.has(key));
     this.#aside = { ...(ofFiles && files), changes: left, eventTime: NO_EVENT };
     this.#asideTimes = new Map(left.map(({ key }) => [key, this.#asideTimes.get(key) ?? eventTime]));
@@ -129,7 +129,7 @@ export class Publisher {
       const { key } = change;
       if (!reported.has(change)) this.#options.onProblem({ key, message: failing.get(key) ?? '' });
     }
-    const isKnown = files.mesh === mesh && files.networks === networks;
+    const isKnown = files.mesh === mesh && files.networks === networks && files.resolvedHosts === resolvedHosts;
     if (ofFiles !== undefined && hasFiles(files) && !isKnown)
       this.#options.onProblem({ key: 'mesh configuration', message: ofFiles.message });
   }

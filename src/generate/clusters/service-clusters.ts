@@ -106,7 +106,7 @@ interface ClusterInputs extends CarriedEndpoints, MeshPeering {
 interface CarriedEndpoints {
   readonly families: NodeFamilies;
   readonly typedDns: boolean;
-  readonly networks: EndpointSources['networks'] | undefined;
+  readonly gateways: EndpointSources['gateways'] | undefined;
   readonly endpoints: EndpointSources['endpoints'] | undefined;
   readonly network: string;
   readonly locality: string;
@@ -117,7 +117,7 @@ interface CarriedEndpoints {
 const NOTHING_CARRIED: CarriedEndpoints = {
   families: 'ipv4',
   typedDns: false,
-  networks: undefined,
+  gateways: undefined,
   endpoints: undefined,
   network: '',
   locality: '',
@@ -199,13 +199,13 @@ function carriedEndpoints(
   service: Service,
   rule: MergedDestinationRule | undefined,
 ): CarriedEndpoints & Pick<EndpointSources, 'endpoints'> {
-  const { networks, endpoints, network, locality, labels, placed } = endpointSources(snapshot, view, placement, {
+  const { gateways, endpoints, network, locality, labels, placed } = endpointSources(snapshot, view, placement, {
     service,
     rule,
     endpoints: snapshot.carriedEndpoints.get(service.key),
   });
   const typedDns = view.capabilities.replacements === true;
-  return { families: view.families, typedDns, networks, endpoints, network, locality, labels, placed };
+  return { families: view.families, typedDns, gateways, endpoints, network, locality, labels, placed };
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -378,14 +378,14 @@ function discovered(
   discovery: 'eds' | 'dns',
   passedOn: boolean,
 ): Cluster {
-  const { mesh, settings, networks, endpoints, network, locality, labels, placed } = inputs;
-  if (discovery === 'eds' || networks === undefined || endpoints === undefined) {
+  const { mesh, settings, gateways, endpoints, network, locality, labels, placed } = inputs;
+  if (discovery === 'eds' || gateways === undefined || endpoints === undefined) {
     // Envoy uses the cluster's name when `service_name` is absent.
     const asked = endpointName(inputs.endpointNames, name);
     const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
     return { type: EDS, edsClusterConfig: asked === name ? { edsConfig } : { edsConfig, serviceName: asked } };
   }
-  const sources = { mesh, networks, endpoints, network, locality, labels, placed };
+  const sources = { mesh, gateways, endpoints, network, locality, labels, placed };
   return {
     ...dnsDiscovery({ families: inputs.families, refreshRateMs: mesh.dnsRefreshRate, typed: inputs.typedDns }),
     loadAssignment: assignmentMessage(

@@ -8,6 +8,7 @@ export {
   familiesOfNode,
   hasFamilyOf,
   loopbackBinds,
+  type OnFamilies,
   reachableEndpoints,
   wildcardBinds,
 } from './ip-families.ts';

@@ -3,11 +3,10 @@
  * replaced by their gateways, grouped by locality. The result is small plain data with two writers: bytes for EDS
  * (`encode.ts`) and a message for clusters that contain their endpoints (`message.ts`).
  */
-import type { Endpoint, Health } from '../../model/index.ts';
+import type { Endpoint, Health, NetworkGateway } from '../../model/index.ts';
 import { isIpAddress, isSocketPath } from '../common/index.ts';
 import { rankOf } from './failover-priority.ts';
 import { shareLocalities } from './locality.ts';
-import type { NetworkGateway } from './networks.ts';
 import type { EndpointsInput } from './resolve.ts';
 
 export interface AssignedEndpoint {

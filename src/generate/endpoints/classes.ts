@@ -16,28 +16,14 @@ import type { Placement } from '../types.ts';
 import { readsCluster } from './cluster-local.ts';
 import { comparedLabels } from './failover-priority.ts';
 import { localityMatches } from './locality.ts';
-import { networkGateways } from './networks.ts';
+import { networksOf, separateNetworks } from './networks.ts';
 
 /** Replaces a region, zone or subzone that no rule and no endpoint names. */
 const ELSEWHERE = '*';
 
 /** The class of a proxy's network: '' for all networks without gateways. */
 export function networkClass(memos: Memos, networks: MeshNetworks, network: string): string {
-  return networkGateways(memos, networks).byNetwork.has(network) ? network : '';
-}
-
-const NO_NETWORKS: ReadonlySet<string> = new Set();
-
-/** The networks with gateways that these endpoints are in. */
-function networksOf(memos: Memos, networks: MeshNetworks, endpoints: readonly Endpoint[]): ReadonlySet<string> {
-  const { byNetwork } = networkGateways(memos, networks);
-  if (byNetwork.size === 0) return NO_NETWORKS;
-  const memo = memos.pairs<MeshNetworks, readonly Endpoint[], ReadonlySet<string>>('networks of endpoints');
-  return memo.get(networks, endpoints, () => {
-    const found = new Set<string>();
-    for (const { network } of endpoints) if (byNetwork.has(network)) found.add(network);
-    return found;
-  });
+  return separateNetworks(memos, networks).has(network) ? network : '';
 }
 
 /** The network that represents all networks from which these endpoints are reached in the same way. */

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Endpoint, Health } from '../../model/types/types.ts';
+import type { Endpoint, Health, NetworkGateway } from '../../model/types/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { assignEndpoints } from './assign.ts';
 import { encodeEndpoints } from './encode.ts';
 import { assignmentMessage } from './message.ts';
-import type { NetworkGateway } from './networks.ts';
 import type { EndpointsInput } from './resolve.ts';
 
 const { ClusterLoadAssignment } = envoy.config.endpoint.v3;

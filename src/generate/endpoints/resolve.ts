@@ -7,12 +7,13 @@ import type {
   Endpoint,
   MergedDestinationRule,
   ModelSettings,
+  NetworkGateways,
   Service,
   ServiceKey,
   ServicePort,
   Snapshot,
 } from '../../model/index.ts';
-import type { LocalityLbSetting, MeshConfig, MeshNetworks } from '../../resources/index.ts';
+import type { LocalityLbSetting, MeshConfig } from '../../resources/index.ts';
 import {
   clusterName,
   type EffectivePolicy,
@@ -39,7 +40,7 @@ import { endpointsInCluster } from './cluster-local.ts';
 import { discoveryOf } from './discovery.ts';
 import { priorityLabels } from './failover-priority.ts';
 import type { LocalityRules } from './locality.ts';
-import { type NetworkGateway, networkGateways } from './networks.ts';
+import { digestOf, gatewaysFor, networksOf } from './networks.ts';
 
 export type EnvoyClientView = OutboundView | GatewayView;
 export type ClientView = EnvoyClientView | GrpcClientView;
@@ -69,7 +70,8 @@ export interface EndpointsInput {
   readonly resolvesNames: boolean;
   /** The proxy's network. */
   readonly network: string;
-  readonly gateways: ReadonlyMap<string, readonly NetworkGateway[]>;
+  /** Of the networks that the endpoints are in. */
+  readonly gateways: NetworkGateways;
   /**
    * Whether the proxy passes through other proxies' mutual TLS (AUTO_PASSTHROUGH): only to endpoints that accept it,
    * and not to another network's gateway, which might send it back.
@@ -101,7 +103,8 @@ export interface ClusterTarget {
 
 export interface EndpointSources {
   readonly mesh: MeshConfig;
-  readonly networks: MeshNetworks;
+  /** Of the networks that the endpoints are in. */
+  readonly gateways: NetworkGateways;
   /**
    * All endpoints of the service that the node's address families can reach: one list object for all nodes of the same
    * families.
@@ -204,7 +207,7 @@ export function endpointSources(
   return {
     placed: readsPlacement(snapshot, service, endpoints, rule),
     mesh,
-    networks,
+    gateways: gatewaysFor(memos, snapshot.networkGateways, networksOf(memos, networks, reachable), view),
     endpoints: reachable,
     network: networkOfEndpoints(memos, networks, reachable, placement.network),
     locality: placement.locality !== '' && isRead ? placement.locality : '',
@@ -261,8 +264,7 @@ export function endpointsInput(
   { service, port, labels, policy }: ClusterTarget,
   { passedOn, isGrpc }: Pick<EndpointsInput, 'passedOn' | 'isGrpc'>,
 ): EndpointsInput {
-  const { endpoints, network } = sources;
-  const gateways = networkGateways(memos, sources.networks);
+  const { endpoints, gateways, network } = sources;
   const locality = localityRules(memos, sources, policy);
   const resolvesNames = service.resolution === 'dns';
   const sortedLabels = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
@@ -276,7 +278,7 @@ export function endpointsInput(
       resolvesNames,
       sortedLabels,
       network,
-      gateways.digest,
+      digestOf(memos, gateways),
       passedOn,
       isGrpc,
       locality ?? null,
@@ -286,7 +288,7 @@ export function endpointsInput(
     labels,
     resolvesNames,
     network,
-    gateways: gateways.byNetwork,
+    gateways,
     passedOn,
     isGrpc,
     locality,

@@ -47,7 +47,7 @@ interface ClusterInputs extends Pick<MeshPeering, 'service' | 'mesh' | 'settings
   readonly memos: Memos;
   readonly rule: MergedDestinationRule | undefined;
   /** Endpoints for names that the application resolves; undefined: they are sent apart. */
-  readonly networks: EndpointSources['networks'] | undefined;
+  readonly gateways: EndpointSources['gateways'] | undefined;
   readonly endpoints: EndpointSources['endpoints'] | undefined;
 }
 
@@ -60,11 +60,11 @@ export function clientClusters(snapshot: MeshReader, view: GrpcClientView, host:
   const { memos, mesh, settings } = snapshot;
   const rule = scope.rules.of(host);
   const peers = snapshot.peers.get(service.key);
-  const { networks, endpoints } =
+  const { gateways, endpoints } =
     service.resolution === 'dns'
       ? carried(snapshot, view, service, rule)
-      : { networks: undefined, endpoints: undefined };
-  return clusters.get(memos, service, { memos, service, rule, mesh, settings, peers, networks, endpoints });
+      : { gateways: undefined, endpoints: undefined };
+  return clusters.get(memos, service, { memos, service, rule, mesh, settings, peers, gateways, endpoints });
 }
 
 function carried(
@@ -115,18 +115,18 @@ function unsupportedTls({ tls }: EffectivePolicy): string | undefined {
 
 /** How the application learns the cluster's endpoints; a text where it cannot. */
 function discoveryFor(
-  { service, mesh, memos, settings, networks, endpoints }: ClusterInputs,
+  { service, mesh, memos, settings, gateways, endpoints }: ClusterInputs,
   name: string,
   target: ClusterTarget,
 ): Cluster | string {
   if (service.resolution === 'dynamic') return 'they do not resolve names that match a wildcard';
-  if (networks === undefined || endpoints === undefined) {
+  if (gateways === undefined || endpoints === undefined) {
     return {
       type: DiscoveryType.EDS,
       edsClusterConfig: { edsConfig: adsConfigSource(settings.initialFetchTimeoutMs), serviceName: name },
     };
   }
-  const sources = { mesh, networks, endpoints, network: '', locality: '', labels: '', placed: false };
+  const sources = { mesh, gateways, endpoints, network: '', locality: '', labels: '', placed: false };
   const assignment = assignEndpoints(endpointsInput(memos, sources, name, target, { passedOn: false, isGrpc: true }));
   const [locality, ...others] = assignment.localities;
   if (locality?.endpoints.length !== 1 || others.length > 0)

@@ -11,6 +11,7 @@ import {
   type Endpoint,
   type MeshSnapshot,
   type ModelSettings,
+  type NetworkGateways,
   type Scope,
   type ServiceKey,
   type ServicePeers,
@@ -138,6 +139,14 @@ export class MeshReader {
   get networks(): MeshNetworks {
     note(fact.MESH);
     return this.#mesh.networks;
+  }
+
+  /**
+   * No fact of its own: whoever reads it has read the endpoints of a service, and those change when the gateways of
+   * their networks do.
+   */
+  get networkGateways(): NetworkGateways {
+    return this.#mesh.networkGateways;
   }
 
   /** Address ranges that contain the addresses of all Pods, nodes and API servers. */

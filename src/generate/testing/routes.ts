@@ -148,6 +148,7 @@ export function snapshotOf(world: TestWorld): MeshSnapshot {
     mesh: defaultMeshConfig(),
     networks: defaultMeshNetworks(),
     workloadRanges: [],
+    networkGateways: new Map(),
     services: PMap.from((world.services ?? []).map((service) => [service.key, service] as const)),
     memos: new Memos(),
     carriedEndpoints: PMap.empty(),

@@ -4,6 +4,7 @@
  * of the mesh stage (`mesh.ts`).
  */
 import type { AnyResource, MeshUpdate, Resource, ResourceChange, ResourceKey } from '../../resources/index.ts';
+import { networksWithOtherGateways, nextNetworkGateways } from '../addresses/network-gateways.ts';
 import { deepEqual } from '../common/equal.ts';
 import { membersOf } from '../common/groups.ts';
 import { addressId, networkFinder } from '../common/networks.ts';
@@ -26,14 +27,14 @@ type DerivedChanges = Omit<MeshDelta, 'version' | 'configs'>;
 
 type RegistryChanges = Pick<
   ChangeSet,
-  'endpoints' | 'addresses' | 'peerAuthentication' | 'workloads' | 'configs' | 'nameConflicts'
+  'endpoints' | 'networkGateways' | 'addresses' | 'peerAuthentication' | 'workloads' | 'configs' | 'nameConflicts'
 >;
 
 /** @param resources the new ones by key; undefined: gone. Without the kinds that generation reads directly */
 export function updateRegistry(
   before: State,
   resources: ReadonlyMap<ResourceKey, AnyResource | undefined>,
-  configuration: Pick<MeshUpdate, 'mesh' | 'networks'>,
+  configuration: Pick<MeshUpdate, 'mesh' | 'networks' | 'resolvedHosts'>,
 ): { readonly state: State; readonly derived: DerivedChanges; readonly changes: RegistryChanges } {
   const { state: configured, changed: config } = configure(before, configuration);
   const everything = config.mesh !== undefined || config.networks !== undefined;
@@ -51,17 +52,26 @@ export function updateRegistry(
     dirty.set(key, joinedParts(dirty.get(key), affected));
   }
   const { state: served, changes: services } = updateServices(indexed, dirty);
-  const state = { ...served, unservedPods: updateUnserved(before, served, changed, services.addresses) };
+  const networkGateways = nextNetworkGateways(
+    before.networkGateways,
+    { ...served, resolvedHosts: configuration.resolvedHosts ?? before.networkGateways.resolvedHosts },
+    changed.map(({ key }) => key),
+  );
+  const unservedPods = updateUnserved(before, served, changed, services.addresses);
+  const state = { ...served, networkGateways, unservedPods };
+  const otherGateways = networksWithOtherGateways(before.networkGateways.gateways, networkGateways.gateways);
   const workloadRanges = state.workloadRanges.ranges;
   return {
     state,
     derived: {
       ...config,
       ...(workloadRanges !== before.workloadRanges.ranges && { workloadRanges }),
+      ...(otherGateways.length > 0 && { networkGateways: networkGateways.gateways }),
       ...derivedOf(state, services),
     },
     changes: {
-      endpoints: services.endpoints,
+      endpoints: services.endpoints.union(servicesInNetworks(state, otherGateways)),
+      networkGateways: otherGateways,
       addresses: services.addresses,
       peerAuthentication: peerPolicies.selections,
       workloads,
@@ -80,6 +90,15 @@ function derivedOf(state: State, { services, endpoints, peers }: ServiceChanges)
     else if (before !== undefined && carriesEndpoints(before)) carried.set(key, undefined);
   }
   return { services: new Map([...services].map(([key, { after }]) => [key, after])), peers, endpoints: carried };
+}
+
+/** The services with endpoints in some of the networks. */
+function servicesInNetworks({ records }: State, networks: readonly string[]): Set<ServiceKey> {
+  const found = new Set<ServiceKey>();
+  if (networks.length === 0) return found;
+  for (const [key, record] of records.entries())
+    if (networks.some((network) => record.networks.has(network))) found.add(key);
+  return found;
 }
 
 function joinedParts(a: AffectedParts | undefined, b: AffectedParts): AffectedParts {

@@ -7,6 +7,7 @@ import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import { ALL_KINDS, type MeshConfig, type MeshNetworks } from '../../resources/index.ts';
 import { type AllocatedAddresses, NO_ALLOCATED_ADDRESSES } from '../addresses/allocated-addresses.ts';
+import { type GatewayState, noDocuments } from '../addresses/network-gateways.ts';
 import { type CountedNames, NO_NAMES } from '../common/counts.ts';
 import type { Groups } from '../common/groups.ts';
 import { type NetworkFinder, networkFinder } from '../common/networks.ts';
@@ -83,6 +84,7 @@ export interface State {
   /** Address in its network (`networkAddress`) → the instances there. */
   readonly instances: PMap<readonly BoundInstance[]>;
   readonly networkNames: NetworkNames;
+  readonly networkGateways: GatewayState;
   /** Keys of running pods without a service at their addresses. */
   readonly unservedPods: PMap<true>;
   readonly totals: Totals;
@@ -96,13 +98,14 @@ export interface State {
 
 export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, networks: MeshNetworks, memos: Memos): State {
   const groups: Groups = PMap.empty();
+  const resources = emptyTables(REGISTRY_KINDS);
   return {
     memos,
     settings,
     mesh,
     networks,
     networkOf: networkFinder(networks, settings.clusterId),
-    resources: emptyTables(REGISTRY_KINDS),
+    resources,
     podsByIp: groups,
     podsByNamespace: groups,
     entriesByNamespace: groups,
@@ -124,6 +127,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     readers: groups,
     instances: PMap.empty(),
     networkNames: configuredNetworks(networks),
+    networkGateways: noDocuments(settings, networks, resources),
     unservedPods: PMap.empty(),
     totals: {
       duplicateClusters: 0,

@@ -14,6 +14,7 @@ import {
   type Endpoint,
   type ModelSettings,
   type NameConflict,
+  type NetworkGateways,
   type Service,
   type ServicePeers,
 } from '../types/types.ts';
@@ -27,6 +28,7 @@ export interface MeshState {
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
   readonly workloadRanges: readonly string[];
+  readonly networkGateways: NetworkGateways;
   readonly configs: ResourceTables<ConfigKind>;
 
   readonly services: PMap<Service>;
@@ -77,6 +79,7 @@ export function emptyMesh(settings: ModelSettings, mesh: MeshConfig, networks: M
     mesh,
     networks,
     workloadRanges: [],
+    networkGateways: new Map(),
     configs: emptyTables(CONFIG_KINDS),
     services: PMap.empty(),
     peers: PMap.empty(),

@@ -1,7 +1,7 @@
 /** Types of a change set: the difference between two snapshots. */
 import type { AnyResource, MeshConfig, MeshNetworks, ResourceKey } from '../../resources/index.ts';
 import type { ResolvedVirtualService } from './scope-types.ts';
-import type { Endpoint, Service, ServiceKey, ServicePeers } from './service-types.ts';
+import type { Endpoint, NetworkGateways, Service, ServiceKey, ServicePeers } from './service-types.ts';
 
 /** Workloads selected by namespace and labels. */
 export interface WorkloadSelection {
@@ -32,6 +32,10 @@ export interface ChangeSet {
   readonly workloads: ReadonlySet<string>;
   readonly workloadRanges: boolean;
   /**
+   * Networks whose gateways changed. Services with endpoints there are among {@link endpoints}.
+   */
+  readonly networkGateways: readonly string[];
+  /**
    * Addresses, each in its network (`network/address`), whose bound instances changed: proxies there need new inbound
    * configuration.
    */
@@ -56,6 +60,7 @@ export interface MeshDelta {
   readonly mesh?: MeshConfig;
   readonly networks?: MeshNetworks;
   readonly workloadRanges?: readonly string[];
+  readonly networkGateways?: NetworkGateways;
   readonly services: ReadonlyMap<ServiceKey, Service | undefined>;
   readonly peers: ReadonlyMap<ServiceKey, ServicePeers | undefined>;
   /** Endpoints that generation reads: see `carriesEndpoints`. */

@@ -160,3 +160,16 @@ export interface BoundInstance {
   readonly port: ServicePort;
   readonly endpoint: Endpoint;
 }
+
+/** A gateway through which endpoints of other networks are reached. */
+export interface NetworkGateway {
+  /** An IP address. */
+  readonly address: string;
+  readonly port: number;
+}
+
+/**
+ * Network → its gateways, none where no address is known: then nothing in the network is reached from others. Networks
+ * for which no gateway is written are absent, and reached directly.
+ */
+export type NetworkGateways = ReadonlyMap<string, readonly NetworkGateway[]>;

@@ -16,6 +16,7 @@ import type { Gateway, ResolvedVirtualService, Scope } from './scope-types.ts';
 import type {
   BoundInstance,
   Endpoint,
+  NetworkGateways,
   PeerAuthentication,
   Service,
   ServicePeers,
@@ -80,6 +81,8 @@ export interface MeshSnapshot {
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
+  /** See `network-gateways.ts`. The same object until it changes, and so are its members. */
+  readonly networkGateways: NetworkGateways;
   /** The memos of the model: they keep results of generation for as long as the values that these depend on. */
   readonly memos: Memos;
   readonly services: PMap<Service>;
@@ -135,6 +138,10 @@ export interface Snapshot extends MeshSnapshot {
   networkOfProxy(proxy: ProxyNetwork, address: string): string;
   /** Networks that the configuration names or that endpoints are in; the same object until they change. */
   readonly networkNames: ReadonlySet<string>;
+  /** Host names of gateways of networks that have to be resolved; the same object until they change. */
+  readonly gatewayHosts: readonly string[];
+  /** One line for each gateway of a network without an address; the same object until they change. */
+  readonly gatewayProblems: readonly string[];
   /** The other clusters whose proxies use other addresses for some service; the same object until they change. */
   readonly addressClusters: ReadonlySet<string>;
   /** The other clusters that endpoints are in; the same object until they change. */

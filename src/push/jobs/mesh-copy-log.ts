@@ -41,7 +41,8 @@ function configsOf(snapshot: MeshSnapshot, kind: ConfigKind): Iterable<readonly 
 
 /** Everything that generation may read of a snapshot, as an update from nothing. */
 function everything(snapshot: MeshSnapshot): MeshCopyUpdate {
-  const { version, mesh, networks, workloadRanges, settings, services, peers, carriedEndpoints } = snapshot;
+  const { version, mesh, networks, workloadRanges, networkGateways, settings, services, peers, carriedEndpoints } =
+    snapshot;
   return {
     fromVersion: 0,
     toVersion: version,
@@ -52,6 +53,7 @@ function everything(snapshot: MeshSnapshot): MeshCopyUpdate {
     mesh,
     networks,
     workloadRanges,
+    networkGateways,
     settings,
   };
 }
@@ -65,6 +67,8 @@ export class MeshCopyLog {
   #meshVersion: number;
   /** Version of the last change of the workloads' address ranges. */
   #rangesVersion: number;
+  /** Version of the last change of the gateways of networks. */
+  #gatewaysVersion: number;
   #snapshot: MeshSnapshot;
 
   constructor(snapshot: MeshSnapshot) {
@@ -72,6 +76,7 @@ export class MeshCopyLog {
     this.#oldest = snapshot.version;
     this.#meshVersion = snapshot.version;
     this.#rangesVersion = snapshot.version;
+    this.#gatewaysVersion = snapshot.version;
   }
 
   /** Number of changed values kept. */
@@ -87,9 +92,11 @@ export class MeshCopyLog {
       this.#oldest = version;
       this.#meshVersion = version;
       this.#rangesVersion = version;
+      this.#gatewaysVersion = version;
     }
     if (delta.mesh !== undefined || delta.networks !== undefined) this.#meshVersion = version;
     if (delta.workloadRanges !== undefined) this.#rangesVersion = version;
+    if (delta.networkGateways !== undefined) this.#gatewaysVersion = version;
     for (const part of PARTS) {
       for (const [key, value] of delta[part]) {
         const id = `${part} ${key}`;
@@ -118,7 +125,7 @@ export class MeshCopyLog {
 
   /** The merged update for a worker at `version`; everything when that is 0 or too old. */
   since(version: number): MeshCopyUpdate {
-    const { version: current, mesh, networks, workloadRanges } = this.#snapshot;
+    const { version: current, mesh, networks, workloadRanges, networkGateways } = this.#snapshot;
     if (version === 0 || version < this.#oldest || version > current) return everything(this.#snapshot);
     const changed = version === current ? [] : [...this.#changed.values()].filter((each) => each.version > version);
     return {
@@ -127,6 +134,7 @@ export class MeshCopyLog {
       ...valuesOf(changed),
       ...(this.#meshVersion > version && { mesh, networks }),
       ...(this.#rangesVersion > version && { workloadRanges }),
+      ...(this.#gatewaysVersion > version && { networkGateways }),
     };
   }
 }

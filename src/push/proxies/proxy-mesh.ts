@@ -88,6 +88,14 @@ export class ProxyMesh {
     return this.#snapshot.networks;
   }
 
+  /** The network that a proxy states, if it is one of the mesh. */
+  statedNetwork(proxy: ProxyNetwork): string | undefined {
+    return statedNetworks(proxy).find((name) => {
+      note(networkNamed(name));
+      return this.#snapshot.networkNames.has(name);
+    });
+  }
+
   /** The class of this locality: the mesh's rules treat all localities of a class alike. */
   localityOf(locality: string): string {
     note(LOCALITIES);

@@ -77,6 +77,11 @@ describe('views', () => {
     assert.equal(at(clusters, { clusterId: 'east' }), at(clusters, { network: 'far', clusterId: 'here' }));
     assert.notEqual(at(clusters, { clusterId: 'east' }), at(clusters, { clusterId: 'here' }));
     assert.equal(at(clusters, { clusterId: 'x' }), at(clusters, { clusterId: 'y' }));
+    // What a proxy states counts more than its cluster, also where its network has no gateways.
+    const bare = { networks: { ...registries, bare: { endpoints: [], gateways: [] } } };
+    const stated = replay(emptyModel(bare as never), WEB);
+    assert.equal(at(stated, { network: 'bare', clusterId: 'east' }), at(stated, { clusterId: 'unknown' }));
+    assert.notEqual(at(stated, { network: 'x', clusterId: 'east' }), at(stated, { clusterId: 'unknown' }));
     assert.notEqual(at(wide, { network: 'near' }), at(wide, { network: 'x' }));
     assert.equal(at(wide, { network: 'bare' }), at(wide, { network: 'y' }));
     assert.equal(at(mesh(), { locality: 'a/b' }), at(mesh(), { locality: 'c/d' }));

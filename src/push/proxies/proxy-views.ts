@@ -31,7 +31,6 @@ import {
   networkOfRegistry,
   type PeerAuthentication,
   type Snapshot,
-  statedNetworks,
 } from '../../model/index.ts';
 import { patchesFor } from './envoy-filters.ts';
 import { ProxyMesh, pick } from './proxy-mesh.ts';
@@ -281,9 +280,9 @@ export function placementOf(snapshot: Snapshot, node: ProxyNode): Placement {
 
 function networkClassOf(mesh: ProxyMesh, node: ProxyNode): string {
   const { memos, networks } = mesh;
-  const candidates = [...statedNetworks(node), networkOfRegistry(networks, node.clusterId) ?? ''];
-  const classes = candidates.map((network) => networkClass(memos, networks, network));
-  return classes.find((network) => network !== '') ?? '';
+  // A network without gateways, too: others are not reached from it as from the network of the cluster.
+  const network = mesh.statedNetwork(node) ?? networkOfRegistry(networks, node.clusterId) ?? '';
+  return networkClass(memos, networks, network);
 }
 
 /** Key of a placement: equal placements, equal keys. */
