@@ -181,7 +181,9 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const controllers = closers.use(runControllers({ settings, cluster, translation, mesh, version, documents }));
   // They answer until the streams have ended.
   const [rankOf, stopping] = [callerRanks(engine), closers.closing];
-  const webhooks = closers.use(await startWebhooks({ settings, mesh, identity, cluster, metrics, rankOf, stopping }));
+  const snapshot = () => publisher.snapshot;
+  const webhookInputs = { settings, mesh, snapshot, identity, cluster, metrics, rankOf, stopping };
+  const webhooks = closers.use(await startWebhooks(webhookInputs));
   status.reads(webhooks);
   const server = await startXdsServer(settings, engine, identity, metrics, [
     (node) => registration.connected(node),

@@ -20,4 +20,6 @@ export type {
   Injector,
   JsonPatchOperation,
   PodObject,
+  ProxyConfigDocument,
+  ProxyConfigs,
 } from './types.ts';

@@ -2,7 +2,7 @@
  * Messages between the HTTPS server on the main thread and the worker that reads reviews: plain data, closed unions.
  */
 import type { DocumentSettings } from '../resources/index.ts';
-import type { AdmissionAnswer, InjectionParameters, InjectionSettings } from './types.ts';
+import type { AdmissionAnswer, InjectionParameters, InjectionSettings, ProxyConfigs } from './types.ts';
 
 /** The webhook that a review is for: the path of the request. */
 export type Webhook =
@@ -26,6 +26,8 @@ export type AdmissionTask =
        * usable settings, and refuses Pods.
        */
       readonly injection: NumberedSettings | number | undefined;
+      /** For injection into Pods of a namespace that was found in the body; absent: the mesh has none. */
+      readonly proxyConfigs?: ProxyConfigs;
       /** How validation judges documents. */
       readonly documents?: DocumentSettings;
     }
@@ -55,5 +57,7 @@ export type AdmissionReply =
   | { readonly kind: 'loaded' }
   /** The worker was restarted, and has no settings of this number. */
   | { readonly kind: 'settings needed' }
+  /** The review is for a Pod of another namespace than its ProxyConfigs. */
+  | { readonly kind: 'namespace needed'; readonly namespace: string }
   /** The result of a check: one line, or undefined when the settings are usable. */
   | { readonly kind: 'checked'; readonly problem: string | undefined };

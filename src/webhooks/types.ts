@@ -86,6 +86,27 @@ export interface InjectionParameters {
   readonly network?: string;
 }
 
+/** A ProxyConfig. */
+export interface ProxyConfigDocument {
+  /** `ProxyConfig namespace/name`, for messages. */
+  readonly title: string;
+  /** Of the Pods that it selects; none: all Pods. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** As in the annotation `proxy.mesh.io/config`. */
+  readonly config: Readonly<Record<string, unknown>>;
+}
+
+/** The ProxyConfigs that Pods of a namespace can have. */
+export interface ProxyConfigs {
+  readonly namespace: string;
+  /** For all Pods: first that of the root namespace, then that of the namespace. */
+  readonly general: readonly ProxyConfigDocument[];
+  /** For Pods with certain labels: the oldest first. */
+  readonly selecting: readonly ProxyConfigDocument[];
+  /** What of the namespace is not in force, one line each. */
+  readonly warnings: readonly string[];
+}
+
 /** A Pod as the API has it; nothing of it has been checked. */
 export type PodObject = Readonly<Record<string, unknown>>;
 
@@ -100,8 +121,14 @@ export interface Injector {
   /**
    * The Pod with its sidecar; the argument is not changed.
    * @param namespace the Pod's, which its own metadata need not have
+   * @param proxyConfigs of that namespace
    * @throws CtlError `invalid_argument` with the field, such as `metadata.annotations[proxy.mesh.io/config]`
    * for a mistake in the Pod; `failed_precondition` with the template for a mistake in a template
    */
-  inject(pod: PodObject, namespace: string, parameters?: InjectionParameters): Injected;
+  inject(
+    pod: PodObject,
+    namespace: string,
+    parameters?: InjectionParameters,
+    proxyConfigs?: Pick<ProxyConfigs, 'general' | 'selecting' | 'warnings'>,
+  ): Injected;
 }

@@ -25,6 +25,19 @@ test('webhooks are answered under the certificate of the mesh, and counted', asy
   assert.deepEqual([ready.status, ready.text], [200, 'ready\n']);
   const injected = JSON.parse((await ask('/inject', podReview(POD))).text).response;
   assert.equal(injected.patchType, 'JSONPatch');
+  const proxyConfig = {
+    apiVersion: 'networking.istio.io/v1beta1',
+    kind: 'ProxyConfig',
+    metadata: { name: 'all', namespace: 'shop' },
+    spec: { concurrency: 7 },
+  };
+  await writeFile(join(configDir, 'proxy-config.yaml'), JSON.stringify(proxyConfig));
+  let injections = 1;
+  await eventually(async () => {
+    injections++;
+    const { patch } = JSON.parse((await ask('/inject', podReview(POD))).text).response;
+    assert.match(Buffer.from(patch, 'base64').toString(), /\\"concurrency\\":7/);
+  });
   const host = { ...POD, spec: { ...POD.spec, hostNetwork: true } };
   assert.equal(JSON.parse((await ask('/inject', podReview(host))).text).response.patch, undefined);
   assert.equal(JSON.parse((await ask('/inject', podReview({ ...POD, spec: 7 }))).text).response.allowed, false);
@@ -40,8 +53,8 @@ test('webhooks are answered under the certificate of the mesh, and counted', asy
 
   const ofMesh = 'group="networking.mesh.io",resource="VirtualService"';
   for (const [sample, value] of [
-    ['sidecar_injection_requests_total', 3],
-    ['sidecar_injection_success_total', 1],
+    ['sidecar_injection_requests_total', injections + 2],
+    ['sidecar_injection_success_total', injections],
     ['sidecar_injection_skip_total', 1],
     ['sidecar_injection_failure_total', 1],
     [`cfg_validation_passed{${ofMesh}}`, 1],

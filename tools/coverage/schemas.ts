@@ -12,12 +12,17 @@ const KINDS = (Object.keys(SCHEMAS) as Kind[]).filter((kind) => !DERIVED.has(kin
 export const MESH_CONFIG = 'MeshConfig';
 export const MESH_NETWORKS = 'MeshNetworks';
 export const PROXY_CONFIG = 'ProxyConfig';
+/** The kind of that name: the field `defaultConfig` has more fields than its documents. */
+const PROXY_CONFIG_DOCUMENT = 'ProxyConfigDocument';
 
 const proxy = new FieldTable(PROXY_CONFIG, proxyConfig);
 
 /** By kind, and by the names of the configuration files. */
 export const FIELDS: ReadonlyMap<string, FieldTable> = new Map([
-  ...KINDS.map((kind) => [kind, new FieldTable(kind, SCHEMAS[kind])] as const),
+  ...KINDS.map((kind) => {
+    const name = kind === PROXY_CONFIG ? PROXY_CONFIG_DOCUMENT : kind;
+    return [name, new FieldTable(name, SCHEMAS[kind])] as const;
+  }),
   [MESH_CONFIG, new FieldTable(MESH_CONFIG, meshConfig, [proxy])],
   [MESH_NETWORKS, new FieldTable(MESH_NETWORKS, meshNetworks)],
   [PROXY_CONFIG, proxy],

@@ -47,6 +47,7 @@ const PRESENTATION: Readonly<Record<MeshKind, { readonly description: string; re
       description: 'Whether workloads accept mutual TLS, plain text, or both.',
       columns: [column('Mode', 'mtls.mode', 'The mode of ports without a mode of their own')],
     },
+    ProxyConfig: { description: 'How the proxies of injected Pods run.', columns: [] },
     RequestAuthentication: { description: 'Which issuers of tokens (JWT) a workload believes.', columns: [] },
     ServiceEntry: {
       description: 'A service that the orchestrator does not know.',

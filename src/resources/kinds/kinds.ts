@@ -7,6 +7,7 @@ export const MESH_KINDS = [
   'EnvoyFilter',
   'Gateway',
   'PeerAuthentication',
+  'ProxyConfig',
   'RequestAuthentication',
   'ServiceEntry',
   'Sidecar',

@@ -9,6 +9,7 @@ import { envoyFilter } from '../schema/envoy-filter.ts';
 import { gateway } from '../schema/gateway.ts';
 import * as serviceApi from '../schema/gateway-api.ts';
 import { ingress, ingressClass } from '../schema/ingress.ts';
+import { proxyConfigDocument } from '../schema/proxy-config.ts';
 import { authorizationPolicy, jsonWebKeySet, peerAuthentication, requestAuthentication } from '../schema/security.ts';
 import { serviceEntry, workloadEntry } from '../schema/service-entry.ts';
 import { sidecar } from '../schema/sidecar.ts';
@@ -23,6 +24,7 @@ export const SCHEMAS = {
   EnvoyFilter: envoyFilter,
   Gateway: gateway,
   PeerAuthentication: peerAuthentication,
+  ProxyConfig: proxyConfigDocument,
   RequestAuthentication: requestAuthentication,
   ServiceEntry: serviceEntry,
   Sidecar: sidecar,

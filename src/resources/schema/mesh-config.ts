@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { duration, int32, portNumber, stringMap, strings, uint32 } from './common.ts';
 import { localityLbSetting, tcpKeepalive } from './destination-rule.ts';
 import { extensionProvider } from './extension-providers.ts';
+import { proxyImage } from './proxy-config.ts';
 import { clientTlsSettings } from './tls-settings.ts';
 import { tracing } from './tracing.ts';
 import { readinessProbe } from './workload-group.ts';
@@ -37,6 +38,8 @@ export const proxyConfig = z.strictObject({
   proxyMetadata: stringMap.optional(),
   extraStatTags: strings.optional(),
   holdApplicationUntilProxyStarts: z.boolean().optional(),
+  /** Of injected Pods. */
+  image: proxyImage.optional(),
   readinessProbe: readinessProbe.optional(),
   /** The proxies in front of a gateway: of all, or of the one that states it in its node metadata. */
   gatewayTopology: z

@@ -11,6 +11,7 @@ import { validateDestinationRule } from './destination-rule.ts';
 import { validateEnvoyFilter } from './envoy-filter.ts';
 import { validateGateway } from './gateway.ts';
 import { validateBackendTlsPolicy, validateKubernetesGateway, validateRoute } from './gateway-api.ts';
+import { validateProxyConfig } from './proxy-config.ts';
 import { validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
 import { validateSidecar } from './sidecar.ts';
@@ -27,6 +28,7 @@ const VALIDATORS: Validators = {
   EnvoyFilter: validateEnvoyFilter,
   Gateway: validateGateway,
   PeerAuthentication: validatePeerAuthentication,
+  ProxyConfig: validateProxyConfig,
   RequestAuthentication: validateRequestAuthentication,
   ServiceEntry: validateServiceEntry,
   Sidecar: validateSidecar,

@@ -1,10 +1,18 @@
 /** Answers `/inject`: the Pods that are created get their sidecar by a patch. */
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
-import type { AdmissionAnswer, AdmissionRequest, InjectionParameters, Injector, JsonPatchOperation } from '../types.ts';
+import type {
+  AdmissionAnswer,
+  AdmissionRequest,
+  InjectionParameters,
+  Injector,
+  JsonPatchOperation,
+  ProxyConfigs,
+} from '../types.ts';
 
 export interface Injecting {
   readonly injector: Injector;
+  readonly proxyConfigs: ProxyConfigs | undefined;
   readonly diff: (from: unknown, to: unknown) => readonly JsonPatchOperation[];
 }
 
@@ -25,7 +33,7 @@ function refused(error: unknown): AdmissionAnswer {
 export function answerInjection(
   { kind, operation, subResource, namespace, object }: AdmissionRequest,
   parameters: InjectionParameters,
-  { injector, diff }: Injecting,
+  { injector, proxyConfigs, diff }: Injecting,
 ): AdmissionAnswer {
   if (kind.group !== '' || kind.kind !== 'Pod') return skipped('only Pods are injected');
   if (operation !== 'CREATE' || subResource !== '') return skipped('only Pods that are created are injected');
@@ -33,7 +41,7 @@ export function answerInjection(
     return refused(new CtlError('invalid_argument', 'expected an object', { field: 'request.object' }));
   try {
     const pod = { ...object };
-    const injected = injector.inject(pod, namespace, parameters);
+    const injected = injector.inject(pod, namespace, parameters, proxyConfigs);
     if (injected.kind === 'skipped') return skipped(injected.reason);
     const { pod: changed, warnings } = injected;
     return { allowed: true, patch: diff(object, changed), warnings, outcome: 'injected' };

@@ -66,14 +66,14 @@ export class Reviewer {
   }
 
   #decide(
-    { webhook, body, documents }: Pick<ReviewTask, 'webhook' | 'body' | 'documents'>,
+    { webhook, body, proxyConfigs, documents }: Pick<ReviewTask, 'webhook' | 'body' | 'proxyConfigs' | 'documents'>,
     injector: Injector,
   ): AdmissionReply {
     const { diff, validate, isKnownKind } = this.#handlers;
     const decide = (request: AdmissionRequest): AdmissionAnswer =>
       webhook.kind === 'validate'
         ? validate(request, documents)
-        : answerInjection(request, webhook.parameters, { injector, diff });
+        : answerInjection(request, webhook.parameters, { injector, proxyConfigs, diff });
     let review: Review;
     try {
       review = readReview(body, webhook.kind === 'validate' ? MAX_VALUES : MAX_POD_VALUES);
@@ -82,6 +82,9 @@ export class Reviewer {
       throw error;
     }
     const { request } = review;
+    const { namespace } = request;
+    if (proxyConfigs !== undefined && proxyConfigs.namespace !== namespace)
+      return { kind: 'namespace needed', namespace };
     const answer = refusedKey(request, webhook) ?? decide(request);
     const { group, kind } = request.kind;
     const known = isKnownKind(group, kind);

@@ -16,6 +16,7 @@ import { gatewayContainer } from './gateway-pod.ts';
 import { mergePods } from './merge.ts';
 import { checkOverlay, checkPod } from './pod-check.ts';
 import { type PodRecord, recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
+import { allOf, documentsFor, NO_PROXY_CONFIGS, type PodDocuments } from './proxy-configs.ts';
 import { isInjected, statusOf, withStatus } from './status.ts';
 import { warnOfLikelyMistakes } from './steps/likely-wrong.ts';
 import { orderContainers } from './steps/order.ts';
@@ -35,7 +36,12 @@ export function createInjector(settings: InjectionSettings): Injector {
   const config = injectionConfig(settings.config);
   const values = injectionValues(settings.values);
   return {
-    inject(written: PodObject, namespace: string, parameters: InjectionParameters = {}): Injected {
+    inject(
+      written: PodObject,
+      namespace: string,
+      parameters: InjectionParameters = {},
+      proxyConfigs: Parameters<Injector['inject']>[3] = NO_PROXY_CONFIGS,
+    ): Injected {
       checkPod(written);
       const { controlPlaneNamespace } = settings;
       const labels = workloadLabels(textsOf(recordOf(written.metadata).labels));
@@ -48,12 +54,21 @@ export function createInjector(settings: InjectionSettings): Injector {
       }
       const templates = chosenTemplates(options.templates ?? config.defaultTemplates, config);
       const { pod, restore } = withMeshNames(written);
-      const { data, warnings: more } = templateData({ pod, namespace, parameters, options, values, settings });
+      const documents = documentsFor(labels, proxyConfigs);
+      const { data, warnings: more } = templateData({
+        pod,
+        namespace,
+        parameters,
+        options,
+        documents,
+        values,
+        settings,
+      });
       const context = {
         data: fittedTo(pod, data),
         original: pod,
         isRepeated: isInjected(pod),
-        warnings: [...warnings, ...more, ...reservedVariables(options)],
+        warnings: [...warnings, ...more, ...reservedVariables(options, documents)],
       };
       const injected = restore(withTemplates(pod, templates, config, context));
       return { kind: 'injected', pod: injected, warnings: [...new Set(context.warnings)] };
@@ -68,12 +83,19 @@ function fittedTo(pod: PodObject, data: TemplateData): TemplateData {
   return { ...data, proxy: { ...proxy, native: isNative(pod, proxy.native), env } };
 }
 
-/** Variables of the Pod's proxy configuration that the templates set themselves. */
-function reservedVariables({ proxyConfig }: PodOptions): readonly string[] {
-  const all = Object.keys(recordOf(proxyConfig?.config.proxyMetadata));
-  const names = all.filter((name) => TEMPLATE_VARIABLES.has(meshVariable(name)));
-  const field = `metadata.annotations[${ANNOTATIONS.proxyConfig.name}]`;
-  return names.map((name) => `${field}: proxyMetadata.${name}: no effect, because injection sets this variable`);
+/** Variables of the Pod's proxy configuration and its documents that the templates set themselves. */
+function reservedVariables({ proxyConfig }: PodOptions, documents: PodDocuments): readonly string[] {
+  const annotation = `metadata.annotations[${ANNOTATIONS.proxyConfig.name}]: proxyMetadata`;
+  const sources = [
+    [annotation, proxyConfig?.config] as const,
+    ...allOf(documents).map(({ title, config }) => [`${title}: environmentVariables`, config] as const),
+  ];
+  return sources.flatMap(([field, config]) => {
+    const names = Object.keys(recordOf(config?.proxyMetadata)).filter((name) =>
+      TEMPLATE_VARIABLES.has(meshVariable(name)),
+    );
+    return names.map((name) => `${field}.${name}: no effect, because injection sets this variable`);
+  });
 }
 
 /**

@@ -9,7 +9,7 @@
 import { CtlError } from '../../core/errors.ts';
 import type { DocumentSettings } from '../../resources/index.ts';
 import type { AdmissionTask, NumberedSettings, ReviewAnswer, Webhook } from '../tasks.ts';
-import type { InjectionSettings } from '../types.ts';
+import type { InjectionSettings, ProxyConfigs } from '../types.ts';
 import { type Caller, namespaceIn, RANK_SHARES, rankNumber } from './callers.ts';
 import { AdmissionReviewQueue, type Taken } from './review-queue.ts';
 import { closedError, ReviewThread } from './review-thread.ts';
@@ -63,6 +63,8 @@ export interface AdmissionPoolOptions {
   readonly idleMs?: number;
   /** How validation judges documents. */
   readonly documents?: DocumentSettings;
+  /** The ProxyConfigs for Pods of a namespace; undefined: the mesh has none. */
+  readonly proxyConfigs?: (namespace: string) => ProxyConfigs | undefined;
 }
 
 interface Waiting {
@@ -86,6 +88,7 @@ class Line {
 class Pool implements AdmissionPool {
   readonly #lines: Readonly<Record<Webhook['kind'], Line>>;
   readonly #documents: DocumentSettings | undefined;
+  readonly #proxyConfigs: NonNullable<AdmissionPoolOptions['proxyConfigs']>;
   #settings: NumberedSettings | undefined;
   /** The settings that were checked last. */
   #checked: NumberedSettings | undefined;
@@ -95,8 +98,15 @@ class Pool implements AdmissionPool {
   #isReviving = false;
   #closed = false;
 
-  constructor({ maxWaiting = MAX_WAITING, idleMs = IDLE_MS, documents, ...options }: AdmissionPoolOptions) {
+  constructor({
+    maxWaiting = MAX_WAITING,
+    idleMs = IDLE_MS,
+    documents,
+    proxyConfigs,
+    ...options
+  }: AdmissionPoolOptions) {
     this.#documents = documents;
+    this.#proxyConfigs = proxyConfigs ?? (() => undefined);
     const onEnded = (): void => void this.#revive();
     const injection = new ReviewThread({ ...options, idleMs: Number.POSITIVE_INFINITY, onEnded });
     const validation = new ReviewThread({ ...options, idleMs });
@@ -165,12 +175,24 @@ class Pool implements AdmissionPool {
     const began = performance.now();
     try {
       const documents = this.#documents;
+      let namespace = namespaceIn(body);
       const task = (): AdmissionTask => {
-        return { kind: 'review', webhook, body, injection: this.#numbered(webhook), ...(documents && { documents }) };
+        const injection = this.#numbered(webhook);
+        const proxyConfigs = webhook.kind === 'inject' ? this.#proxyConfigs(namespace) : undefined;
+        return {
+          ...{ kind: 'review', webhook, body, injection },
+          ...(proxyConfigs && { proxyConfigs }),
+          ...(documents && { documents }),
+        };
       };
       let reply = await thread.run(task);
       if (reply.kind === 'settings needed') {
         this.#sent = undefined;
+        reply = await thread.run(task);
+      }
+      // Others than API servers may write something else first.
+      if (reply.kind === 'namespace needed') {
+        ({ namespace } = reply);
         reply = await thread.run(task);
       }
       if (reply.kind === 'answered') resolve(reply);

@@ -4,6 +4,7 @@ import { workloadLabels } from '../../../resources/index.ts';
 import type { InjectionParameters, InjectionSettings, PodObject } from '../../types.ts';
 import type { PodOptions } from '../annotations/annotations.ts';
 import { recordOf, textOf, textsOf } from '../pod-shape.ts';
+import type { PodDocuments } from '../proxy-configs.ts';
 import { AGENT_STATUS_PORT } from '../redirection.ts';
 import type { Values } from '../values.ts';
 import { effectiveProxyConfig, forAgent } from './effective-proxy-config.ts';
@@ -20,6 +21,8 @@ export interface DataInput {
   readonly parameters: InjectionParameters;
   /** The Pod's annotations and labels. */
   readonly options: PodOptions;
+  /** The Pod's ProxyConfigs. */
+  readonly documents: PodDocuments;
   readonly values: Values;
   readonly settings: InjectionSettings;
 }
@@ -70,13 +73,11 @@ function simpleGrpcBootstrap(input: GrpcBootstrapInput): string {
  * @returns the data, and warnings for the user of `kubectl apply`
  * @throws CtlError with the field that has a wrong value, such as `metadata.annotations[proxy.mesh.io/config]`
  */
-export function templateData({ pod, namespace, parameters, options, values, settings }: DataInput): {
-  readonly data: TemplateData;
-  readonly warnings: readonly string[];
-} {
+export function templateData(input: DataInput): { readonly data: TemplateData; readonly warnings: readonly string[] } {
+  const { pod, namespace, parameters, options, documents, values, settings } = input;
   const metadata = recordOf(pod.metadata);
   const podSpec = recordOf(pod.spec);
-  const config = effectiveProxyConfig(settings, options);
+  const config = effectiveProxyConfig(settings, options, documents);
   const { proxy, warnings } = proxyData({ options, values, config, settings, podSpec, namespace });
   const concurrency = config.value.concurrency ?? concurrencyOf(proxy.resources);
   const { trustDomain, domain, rootConfigMap, controlPlaneNamespace, jwtPolicy, revision } = settings;
@@ -124,6 +125,7 @@ export function templateData({ pod, namespace, parameters, options, values, sett
     data,
     warnings: [
       ...(ofConfig === undefined ? [] : [`metadata.annotations[proxy.mesh.io/config]: ${ofConfig}`]),
+      ...documents.warnings,
       ...warnings,
     ],
   };

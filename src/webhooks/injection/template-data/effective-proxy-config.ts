@@ -1,10 +1,11 @@
-/** The proxy configuration of a Pod: the configuration of the mesh, overridden by the Pod's annotations. */
+/** The proxy configuration of a Pod: that of the mesh, overridden by ProxyConfigs and by the Pod's annotations. */
 import { CtlError } from '../../../core/errors.ts';
 import { isObject } from '../../../core/objects.ts';
 import { meshVariables, type ParsedConfig, type ProxyConfig, parseProxyConfig } from '../../../resources/index.ts';
 import type { InjectionSettings } from '../../types.ts';
 import { ANNOTATIONS, type PodOptions } from '../annotations/annotations.ts';
 import { type PodRecord, textsOf } from '../pod-shape.ts';
+import type { PodDocuments } from '../proxy-configs.ts';
 
 export interface EffectiveProxyConfig {
   /** For PROXY_CONFIG: as the authors wrote it. */
@@ -14,7 +15,7 @@ export interface EffectiveProxyConfig {
 }
 
 /** Read by injection, and without effect on the agent. */
-const NOT_OF_THE_AGENT = ['holdApplicationUntilProxyStarts'];
+const NOT_OF_THE_AGENT = ['holdApplicationUntilProxyStarts', 'image'];
 /** The agent states it to the control plane, which knows that of the mesh configuration itself. */
 const STATED = 'gatewayTopology';
 
@@ -22,12 +23,18 @@ const STATED = 'gatewayTopology';
 const VARIABLE = /^[-._a-zA-Z][-._a-zA-Z0-9]{0,255}$/;
 
 /** @throws CtlError with the field */
-export function effectiveProxyConfig(settings: InjectionSettings, options: PodOptions): EffectiveProxyConfig {
+export function effectiveProxyConfig(
+  settings: InjectionSettings,
+  options: PodOptions,
+  { general, selecting }: PodDocuments,
+): EffectiveProxyConfig {
   const { discoveryAddress, controlPlaneAuthPolicy, extraStatTags, interceptionMode, statusPort } = options;
   const field = `metadata.annotations[${ANNOTATIONS.proxyConfig.name}]`;
   const written = [
     settings.proxyConfig,
+    ...general.map(({ config }) => config),
     options.proxyConfig?.config ?? {},
+    selecting?.config ?? {},
     {
       ...(discoveryAddress === undefined ? {} : { discoveryAddress }),
       ...(controlPlaneAuthPolicy === undefined ? {} : { controlPlaneAuthPolicy }),

@@ -107,10 +107,10 @@ function inHub(name: string, { global: { hub, tag } }: Values): string {
   return tag === '' ? `${hub}/${name}` : `${hub}/${name}:${tag}`;
 }
 
-function proxyImage({ options, values, settings }: ProxyDataInput): string {
+function proxyImage({ options, values, config, settings }: ProxyDataInput): string {
   const { hub, proxy } = values.global;
-  const type =
-    options.proxyImageType === undefined || options.proxyImageType === 'default' ? '' : options.proxyImageType;
+  const given = options.proxyImageType ?? config.value.image?.imageType ?? '';
+  const type = given === 'default' ? '' : given;
   const annotated = options.proxyImage === 'auto' ? undefined : options.proxyImage;
   const name = annotated ?? proxy.image;
   if (name === '') return withType(hub === '' ? settings.image : inHub(AGENT, values), type);

@@ -1,0 +1,31 @@
+/** Validates ProxyConfig. */
+import type { ProxyConfigSpec } from '../schema/proxy-config.ts';
+import { checkSelector } from './policy-values.ts';
+import type { ValidationErrors } from './validation-errors.ts';
+
+/** Names that API servers accept for variables of containers. */
+const VARIABLE = /^[-._a-zA-Z][-._a-zA-Z0-9]{0,255}$/;
+/** Suffix of the tag of an image: what the annotation `sidecar.mesh.io/proxyImageType` takes. */
+const IMAGE_TYPE = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/;
+/** Of all variables of a document: they are part of every Pod that it is for. */
+const MAX_VARIABLE_CHARACTERS = 16_384;
+
+export function validateProxyConfig(spec: ProxyConfigSpec, errors: ValidationErrors): void {
+  checkSelector(errors.at('selector'), spec.selector);
+  const { concurrency = 0, environmentVariables = {}, image } = spec;
+  if (concurrency < 0) errors.add(['concurrency'], `expected a number of at least 0, got ${concurrency}`);
+  let characters = 0;
+  for (const [name, value] of Object.entries(environmentVariables)) {
+    characters += name.length + value.length;
+    if (!VARIABLE.test(name))
+      errors.add(['environmentVariables', name.slice(0, 80)], 'expected the name of a variable');
+  }
+  if (characters > MAX_VARIABLE_CHARACTERS)
+    errors.add(['environmentVariables'], `expected at most ${MAX_VARIABLE_CHARACTERS} characters, got ${characters}`);
+  const { imageType = '' } = image ?? {};
+  if (imageType !== '' && !IMAGE_TYPE.test(imageType))
+    errors.add(
+      ['image', 'imageType'],
+      `expected letters, digits, _, . and -, got ${JSON.stringify(imageType.slice(0, 80))}`,
+    );
+}

@@ -1,0 +1,33 @@
+/**
+ * The ProxyConfigs of a Pod. As in Istio, of each of these the oldest counts: documents for all Pods of the mesh, for
+ * all Pods of the namespace, and those that select the Pod. One that selects the Pod overrides the Pod's annotation;
+ * the others are overridden by it.
+ */
+import type { ProxyConfigDocument, ProxyConfigs } from '../types.ts';
+
+export const NO_PROXY_CONFIGS: Omit<ProxyConfigs, 'namespace'> = { general: [], selecting: [], warnings: [] };
+
+export interface PodDocuments {
+  /** Below the annotation: those of the mesh and of the namespace. */
+  readonly general: readonly ProxyConfigDocument[];
+  /** Above the annotation. */
+  readonly selecting: ProxyConfigDocument | undefined;
+  readonly warnings: readonly string[];
+}
+
+export function documentsFor(
+  labels: Readonly<Record<string, string>>,
+  { general, selecting, warnings }: Omit<ProxyConfigs, 'namespace'>,
+): PodDocuments {
+  const [first, ...others] = selecting.filter((each) =>
+    Object.entries(each.labels).every(([name, value]) => labels[name] === value),
+  );
+  const ignored = others.map(
+    ({ title }) => `${title}: no effect, because ${first?.title} is older and selects the Pod`,
+  );
+  return { general, selecting: first, warnings: [...warnings, ...ignored] };
+}
+
+export function allOf({ general, selecting }: PodDocuments): readonly ProxyConfigDocument[] {
+  return selecting === undefined ? general : [...general, selecting];
+}
