@@ -157,6 +157,30 @@ test('variables of the proxy configuration that injection sets cause a warning',
   ]);
 });
 
+interface Variable {
+  readonly name: string;
+  readonly value?: string;
+}
+
+test('the agent states the topology of the annotation, and not that of the mesh, which the control plane knows', () => {
+  const ofMesh = { gatewayTopology: { numTrustedProxies: 1 }, holdApplicationUntilProxyStarts: true };
+  const injectorOfMesh = createInjector({ ...SETTINGS, proxyConfig: ofMesh });
+  const topologyWith = (annotations: Record<string, string>): unknown => {
+    const result = injectorOfMesh.inject(webPod({ metadata: { name: 'web', annotations } }), 'shop');
+    assert.ok(result.kind === 'injected');
+    const { initContainers } = result.pod.spec as { initContainers: readonly { env?: readonly Variable[] }[] };
+    const config = initContainers.flatMap(({ env = [] }) => env).find(({ name }) => name === 'PROXY_CONFIG');
+    const parsed: unknown = JSON.parse(config?.value ?? 'null');
+    return (parsed as { gatewayTopology?: unknown }).gatewayTopology;
+  };
+  assert.equal(topologyWith({}), undefined);
+  const own = JSON.stringify({ gatewayTopology: { forwardClientCertDetails: 'SANITIZE' } });
+  assert.deepEqual(topologyWith({ 'proxy.mesh.io/config': own }), {
+    numTrustedProxies: 1,
+    forwardClientCertDetails: 'SANITIZE',
+  });
+});
+
 test('selectors with names of istio.io select labels of mesh.io, and the reverse', () => {
   for (const [key, label] of [
     ['istio.io/rev', 'mesh.io/rev'],

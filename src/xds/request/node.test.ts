@@ -195,6 +195,18 @@ describe('parseNode', () => {
     assert.deepEqual(certified({ PROXY_CONFIG: 'text', ISTIO_PROXY_SHA: '' }), [false, undefined]);
     assert.deepEqual(certified({ PROXY_CONFIG: config, MESH_SDS_CLUSTER: 'none' }), [false, undefined]);
     assert.deepEqual(certified({ PROXY_CONFIG: config, MESH_VERSION: '1' }), [false, undefined]);
+    // An Envoy without an agent that has a proxy configuration of its own: docs/bring-your-own-envoy.md.
+    const PROXY_CONFIG = { gatewayTopology: { numTrustedProxies: 1 }, tracing: { sampling: 7 } };
+    const router = (metadata: Parameters<typeof sidecar>[0]) =>
+      parseNode(encodeNode('router~10.0.0.1~gw.edge~edge.svc.cluster.local', { PROXY_CONFIG, ...metadata }));
+    for (const [metadata, isAgent] of [
+      [{ MESH_VERSION: '1' }, false],
+      [{ MESH_SDS_CLUSTER: 'none' }, false],
+      [{}, true],
+    ] as const) {
+      const { sds, tracing, options } = router(metadata);
+      assert.deepEqual([sds, tracing?.sampling, options], [isAgent, 7, { gatewayTopology: { numTrustedProxies: 1 } }]);
+    }
     const own = { PROXY_CONFIG: config, MESH_VERSION: '1', MESH_SDS_CLUSTER: 'sds-grpc' };
     assert.deepEqual(certified(own), [true, undefined]);
   });
