@@ -41,7 +41,7 @@ export function defaultMeshNetworks(): MeshNetworks {
  * Fields of the mesh configuration that are checked and have no effect in this version. Remove an entry when its
  * feature exists.
  */
-const WITHOUT_EFFECT = ['disableEnvoyListenerLog', 'proxyHttpPort'] as const;
+const WITHOUT_EFFECT = ['disableEnvoyListenerLog'] as const;
 
 /** Settings of Istio 1.7 for which there is another way, with it. */
 function replacedSettings({ certificates }: MeshConfig): string[] {
@@ -84,6 +84,11 @@ function meshConfigErrors(mesh: MeshConfig): readonly ValidationError[] {
   checkPort(errors.at('proxyInboundListenPort'), mesh.proxyInboundListenPort);
   if (mesh.proxyListenPort === mesh.proxyInboundListenPort) {
     errors.add(['proxyInboundListenPort'], `expected a port other than proxyListenPort, got ${mesh.proxyListenPort}`);
+  }
+  if (mesh.proxyHttpPort !== 0) {
+    checkPort(errors.at('proxyHttpPort'), mesh.proxyHttpPort);
+    if ([mesh.proxyListenPort, mesh.proxyInboundListenPort].includes(mesh.proxyHttpPort))
+      errors.add(['proxyHttpPort'], `expected a port that the proxy does not use, got ${mesh.proxyHttpPort}`);
   }
   for (const [index, name] of mesh.trustedConfigNamespaces.entries()) {
     if (name === '*' || isDnsLabel(name)) continue;

@@ -1,6 +1,7 @@
 /**
  * Requests at the inbound ports of a sidecar, whatever policies say: which versions of HTTP are accepted, what is tried
- * again, and how both ends count. Through agents, real Envoys and redirection.
+ * again, and how both ends count; and requests of its application to its port as an HTTP proxy. Through agents, real
+ * Envoys and redirection.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -17,6 +18,9 @@ const skip = (await netnsUnavailable()) ?? false;
 /** Ports at which no application listens, with their names in the Service. */
 const GONE = { 'http-gone': 8990, gone: 8991, 'grpc-gone': 8992 } as const;
 
+/** `proxyHttpPort` of the mesh configuration. */
+const PROXY_PORT = 15002;
+
 interface Shared {
   readonly web: Workload;
   readonly plain: Workload;
@@ -30,10 +34,9 @@ before(async () => {
   if (skip !== false) return;
   const meshConfig = join(await tempDir(owner), 'mesh.yaml');
   const accessLogFormat = 'LOG %REQ(:PATH)% %RESPONSE_CODE% attempts %UPSTREAM_REQUEST_ATTEMPT_COUNT%\n';
-  await writeFile(
-    meshConfig,
-    stringify({ accessLogFile: '/dev/stderr', accessLogFormat, defaultProviders: { metrics: ['prometheus'] } }),
-  );
+  const defaultProviders = { metrics: ['prometheus'] };
+  const settings = { accessLogFile: '/dev/stderr', accessLogFormat, defaultProviders, proxyHttpPort: PROXY_PORT };
+  await writeFile(meshConfig, stringify(settings));
   const world = await startIdentityWorld(owner, { flags: ['--meshConfig', meshConfig] });
   const env = (name: string) => ({ MESH_META_WORKLOAD_NAME: `${name}-v1` });
   const [web, caller, plain] = await Promise.all([
@@ -155,4 +158,12 @@ describe('inbound requests', { skip }, () => {
         await counted(at, `istio_tcp_${name}`, ofConnections);
     }
   });
+});
+
+test('an application reaches services by the HTTP proxy of the mesh configuration', { skip }, async () => {
+  const { web, plain } = shared.get();
+  const through = (url: string) => httpOutcome(web, plain, ['-m', '10', '-x', `http://127.0.0.1:${PROXY_PORT}`, url]);
+  await eventually(async () => assert.equal(await through('http://plain.legacy.svc.cluster.local/'), '200 plain'));
+  assert.equal(await through('http://plain.legacy:80/'), '200 plain');
+  assert.notEqual(await through('http://nobody.legacy/'), '200 plain');
 });

@@ -65,6 +65,7 @@ export const MESHES: readonly MeshConfig[] = [
   { outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } },
   { protocolDetectionTimeout: '3s', connectTimeout: '4s', enableAutoMtls: false },
   { trustedConfigNamespaces: ['d'] },
+  { proxyHttpPort: 15_002 },
   {
     defaultProviders: { tracing: ['records'], accessLogging: ['log'], metrics: ['prometheus'] },
     defaultConfig: { tracing: { sampling: 9 } },

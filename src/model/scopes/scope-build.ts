@@ -10,7 +10,15 @@ import type { MeshState } from '../rules/mesh-state.ts';
 import { ruleFinder } from '../rules/rule-finder.ts';
 import { destinationHosts, meshVirtualServices } from '../rules/virtual-services.ts';
 import type { EgressListener, ResolvedVirtualService, Scope, Service } from '../types/types.ts';
-import { importsHost, type ListenerPlan, planScope, planWatches, type ScopePlan, sidecarKey } from './scope-plan.ts';
+import {
+  importsHost,
+  type ListenerPlan,
+  planScope,
+  planSettings,
+  planWatches,
+  type ScopePlan,
+  sidecarKey,
+} from './scope-plan.ts';
 
 export interface BuiltScope {
   readonly scope: Scope;
@@ -22,15 +30,16 @@ export interface BuiltScope {
 }
 
 /** The plan of the scope with this id; undefined for a Sidecar that does not exist, and for invalid ids. */
-export function planOf({ settings, sidecars }: MeshState, id: string): ScopePlan | undefined {
+export function planOf(state: MeshState, id: string): ScopePlan | undefined {
+  const { settings, sidecars } = state;
   const [namespace, ...path] = id.split('/');
   const name = path.pop();
   if (namespace === undefined || name === undefined || path.length > 1) return undefined;
-  if (name === '') return path.length === 0 ? planScope(namespace, undefined, settings.domain) : undefined;
+  if (name === '') return path.length === 0 ? planScope(namespace, undefined, planSettings(state)) : undefined;
   const owner = path[0] ?? namespace;
   if (owner !== namespace && owner !== settings.rootNamespace) return undefined;
   const sidecar = sidecars.get(owner)?.find(({ meta }) => meta.name === name);
-  return sidecar === undefined ? undefined : planScope(namespace, sidecar, settings.domain);
+  return sidecar === undefined ? undefined : planScope(namespace, sidecar, planSettings(state));
 }
 
 /** The service of `hostname` among those that `accept` allows: the namespace's own, else the oldest. */

@@ -2,11 +2,11 @@
  * The plan of a scope, parsed once from its Sidecar: which host names of which namespaces each of its egress listeners
  * imports. Without a Sidecar, one listener imports everything.
  */
-import { type ConnectionPool, type Destination, keyOf, type Resource } from '../../resources/index.ts';
+import { type ConnectionPool, type Destination, keyOf, type MeshConfig, type Resource } from '../../resources/index.ts';
 import { addTo } from '../common/groups.ts';
 import { canonicalHost, fullHostname, hostMatches, hostsOverlap, isWildcardHost } from '../common/hosts.ts';
 import { parseProtocol } from '../common/protocol.ts';
-import type { EgressListener, Scope } from '../types/types.ts';
+import type { EgressListener, ModelSettings, Scope } from '../types/types.ts';
 
 type Sidecar = Resource<'Sidecar'>;
 
@@ -58,8 +58,29 @@ export function sidecarScopeId(namespace: string, sidecar: Sidecar): string {
   return owner === namespace ? `${namespace}/${name}` : `${namespace}/${owner}/${name}`;
 }
 
-/** @param domain of the mesh's own services, for short host names */
-export function planScope(namespace: string, sidecar: Sidecar | undefined, domain: string): ScopePlan {
+/** What plans read of the program and of the mesh configuration. */
+export interface PlanSettings {
+  /** Of the mesh's own services, for short host names. */
+  readonly domain: string;
+  /** Of the listener at which clients find an HTTP proxy; 0: none. */
+  readonly proxyHttpPort: number;
+}
+
+export function planSettings({
+  settings,
+  mesh,
+}: {
+  readonly settings: Pick<ModelSettings, 'domain'>;
+  readonly mesh: Pick<MeshConfig, 'proxyHttpPort'>;
+}): PlanSettings {
+  return { domain: settings.domain, proxyHttpPort: mesh.proxyHttpPort };
+}
+
+export function planScope(
+  namespace: string,
+  sidecar: Sidecar | undefined,
+  { domain, proxyHttpPort }: PlanSettings,
+): ScopePlan {
   const content = sidecar?.content;
   const egress = content?.egress === undefined || content.egress.length === 0 ? undefined : content.egress;
   const policy = content?.outboundTrafficPolicy;
@@ -67,7 +88,7 @@ export function planScope(namespace: string, sidecar: Sidecar | undefined, domai
     id: sidecar === undefined ? defaultScopeId(namespace) : sidecarScopeId(namespace, sidecar),
     namespace,
     sidecar,
-    listeners: (egress ?? [{ hosts: ALL }]).map((listener) => planListener(listener, namespace)),
+    listeners: withHttpProxy(egress ?? [{ hosts: ALL }], proxyHttpPort).map((each) => planListener(each, namespace)),
     ingress: content?.ingress === undefined || content.ingress.length === 0 ? undefined : content.ingress,
     // REGISTRY_ONLY is the first value of the enumeration, so `outboundTrafficPolicy: {}` means it.
     outboundTrafficPolicy: policy === undefined ? undefined : (policy.mode ?? 'REGISTRY_ONLY'),
@@ -80,6 +101,22 @@ function egressProxyOf({ meta, content }: Sidecar, domain: string): Destination 
   const { mode, egressProxy } = content.outboundTrafficPolicy ?? {};
   if (mode !== 'ALLOW_ANY' || egressProxy === undefined) return undefined;
   return { ...egressProxy, host: fullHostname(egressProxy.host, meta.namespace, domain) };
+}
+
+/**
+ * Adds the listener of `proxyHttpPort` at the loopback address, with what the listeners without a port import: a
+ * Sidecar all of whose listeners have ports has no other ones.
+ */
+function withHttpProxy(listeners: readonly WrittenListener[], port: number): readonly WrittenListener[] {
+  if (port === 0 || listeners.some((each) => each.port?.number === port)) return listeners;
+  const hosts = listeners.flatMap((each) => (each.port === undefined ? each.hosts : []));
+  if (hosts.length === 0) return listeners;
+  const proxy = {
+    port: { number: port, protocol: 'HTTP_PROXY', name: 'http_proxy' },
+    captureMode: 'NONE',
+    hosts,
+  } as const;
+  return [...listeners, proxy];
 }
 
 interface WrittenListener {

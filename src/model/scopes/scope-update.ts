@@ -30,7 +30,7 @@ import {
   watchesOf,
 } from './scope-build.ts';
 import { editIndex, type ScopeIndex, scopesWatching } from './scope-index.ts';
-import { type ListenerPlan, planScope, type ScopePlan } from './scope-plan.ts';
+import { type ListenerPlan, planScope, planSettings, type ScopePlan } from './scope-plan.ts';
 import { compareRulesOf, type RuleComparer } from './scope-rules.ts';
 
 export interface ScopeInputs {
@@ -115,7 +115,7 @@ function replaceScopesOfSidecars(
     for (const id of membersOf(scopeIndex.bySidecar, key)) {
       const before = scopeIndex.built.get(id);
       if (before === undefined) continue;
-      const plan = sidecar === undefined ? undefined : planScope(before.plan.namespace, sidecar, state.settings.domain);
+      const plan = sidecar === undefined ? undefined : planScope(before.plan.namespace, sidecar, planSettings(state));
       if (plan !== undefined && samePlan(before.plan, plan)) continue;
       replace(id, plan === undefined ? undefined : buildScope(state, plan));
     }

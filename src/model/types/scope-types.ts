@@ -49,7 +49,7 @@ export interface ResolvedVirtualService {
   readonly created: number | undefined;
 }
 
-/** One egress listener of a scope. The default scope has exactly one, for all ports. */
+/** One egress listener of a scope. The default scope has one for all ports, and that of `proxyHttpPort`. */
 export interface EgressListener {
   /** Sidecar egress `port`; absent: every port of the imported services. */
   readonly port:
