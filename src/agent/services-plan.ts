@@ -1,4 +1,5 @@
 /** Where the Envoy of this agent sends spans, access logs and metrics, according to the proxy configuration. */
+import { isObject } from '../core/objects.ts';
 import type { RemoteServices } from './bootstrap/services.ts';
 import type { AgentProxyConfig } from './settings/proxy-config.ts';
 import { remoteService, tlsOf } from './settings/remote-service.ts';
@@ -31,9 +32,21 @@ export function planServices(proxyConfig: AgentProxyConfig, certified: boolean):
     },
     warnings: [
       ...missing.map((name) => `tracing.${name} has no effect: no supported Envoy has this tracer`),
+      ...idleTls('tracing', tracing),
+      ...idleTls('envoyAccessLogService', envoyAccessLogService),
+      ...idleTls('envoyMetricsService', envoyMetricsService),
       ...(both ? ['tracing.datadog has no effect: tracing.zipkin is used'] : []),
     ],
   };
+}
+
+/** Settings of its TLS that an agent has no use for. */
+function idleTls(field: string, service: unknown): readonly string[] {
+  const tls = isObject(service) && isObject(service.tlsSettings) ? service.tlsSettings : {};
+  return [
+    ...(tls.credentialName === undefined ? [] : ['credentialName has no effect: the agent reads files, not Secrets']),
+    ...(tls.insecureSkipVerify === true ? ['insecureSkipVerify has no effect: the server is always verified'] : []),
+  ].map((warning) => `${field}.tlsSettings.${warning}`);
 }
 
 /**

@@ -111,3 +111,11 @@ test('gateways of networks without an address or a Service are named in a warnin
     /^expected the address of a gateway or its registryServiceName: networks\.far\.gateways\[3\];/,
   );
 });
+
+test('localities of gateways are named in a warning', () => {
+  const near = { gateways: [{ address: '192.0.2.1', port: 443, locality: 'eu/a' }] };
+  const far = { gateways: [{ address: '192.0.2.2', port: 443 }] };
+  const parsed = parseMeshNetworks({ networks: { near, far } });
+  assert.ok('value' in parsed);
+  assert.match(parsed.warning ?? '', /^locality of a gateway has no effect, .*: networks near$/);
+});

@@ -123,7 +123,9 @@ export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
 export function parseMeshNetworks(raw: unknown): ParsedConfig<MeshNetworks> {
   const parsed = parseTolerantly(meshNetworks, raw);
   if ('problem' in parsed) return parsed;
-  const warnings = [parsed.warning, unknownGateways(parsed.value)].filter((warning) => warning !== undefined);
+  const warnings = [parsed.warning, unknownGateways(parsed.value), localGateways(parsed.value)].filter(
+    (warning) => warning !== undefined,
+  );
   return { value: parsed.value, ...(warnings.length === 0 ? {} : { warning: warnings.join('; ') }) };
 }
 
@@ -142,6 +144,17 @@ function unknownGateways({ networks }: MeshNetworks): string | undefined {
   const listed = fields.slice(0, MAX_LISTED).join(', ') + more;
   const expected = 'expected the address of a gateway or its registryServiceName';
   return `${expected}: ${listed}; other networks do not reach endpoints of a network without another gateway`;
+}
+
+/** As in Istio, where a gateway is as near as the endpoints behind it. */
+function localGateways({ networks }: MeshNetworks): string | undefined {
+  const named = Object.keys(networks).filter((name) =>
+    networks[name]?.gateways.some(({ locality }) => locality !== undefined),
+  );
+  if (named.length === 0) return undefined;
+  const more = named.length > MAX_LISTED ? ` and ${named.length - MAX_LISTED} more` : '';
+  const listed = named.slice(0, MAX_LISTED).join(', ') + more;
+  return `locality of a gateway has no effect, endpoints have their own: networks ${listed}`;
 }
 
 /** Reads the configuration of one proxy, for example from the annotation `proxy.mesh.io/config`. */

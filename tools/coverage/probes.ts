@@ -6,7 +6,7 @@ import { planAgent } from '../../src/agent/plan.ts';
 import { isObject } from '../../src/core/objects.ts';
 import { kindOf } from '../../src/resources/kinds/aliases.ts';
 import { CORE_KINDS } from '../../src/resources/kinds/kinds.ts';
-import { parseMeshConfig, parseProxyConfig } from '../../src/resources/mesh-config.ts';
+import { parseMeshConfig, parseMeshNetworks, parseProxyConfig } from '../../src/resources/mesh-config.ts';
 import { parseResource } from '../../src/resources/parsing/parse.ts';
 import { defaultAgentSettings } from '../../src/settings/index.ts';
 import { type GoldenParts, inputOf, readParts } from '../../test/golden-harness/input.ts';
@@ -57,13 +57,13 @@ function outcomeOfGolden(parts: GoldenParts): Outcome {
 
 /** Messages to the authors of valid documents. */
 function reportsOf({ documents, golden }: GoldenParts): readonly unknown[] {
-  const mesh = parseMeshConfig(golden.mesh);
+  const configs = [parseMeshConfig(golden.mesh), parseMeshNetworks(golden.networks)];
   const warnings = documents.map((document) => {
     const { derived: _, cluster: __, ...written } = isObject(document) ? document : {};
     const parsed = parseResource(written, { source: 'golden' }, () => undefined);
     return 'resource' in parsed ? parsed.resource.warnings : undefined;
   });
-  return ['warning' in mesh ? mesh.warning : undefined, ...warnings];
+  return [...configs.map((config) => ('warning' in config ? config.warning : undefined)), ...warnings];
 }
 
 function agentProbe(): Probe {

@@ -66,12 +66,15 @@ function certificates({ mesh, certificate, key }: TlsFiles): JsonObject {
   return { tls_certificates: [{ certificate_chain: { filename: certificate }, private_key: { filename: key } }] };
 }
 
-function validation({ mesh, roots, names }: TlsFiles): JsonObject {
+function validation({ mesh, roots, crl, names }: TlsFiles): JsonObject {
   // Envoy refuses an empty context, and one with names needs roots, which `remote-service.ts` requires.
   const matchers = names.flatMap((exact) =>
     ['DNS', 'URI'].map((type): JsonObject => ({ san_type: type, matcher: { exact } })),
   );
-  const context = matchers.length === 0 ? {} : { match_typed_subject_alt_names: matchers };
+  const context = {
+    ...(matchers.length > 0 && { match_typed_subject_alt_names: matchers }),
+    ...(crl !== undefined && { crl: { filename: crl } }),
+  };
   if (mesh) {
     return {
       combined_validation_context: {

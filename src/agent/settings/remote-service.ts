@@ -12,6 +12,8 @@ export interface TlsFiles {
   readonly certificate?: string;
   readonly key?: string;
   readonly roots?: string;
+  /** Certificates that are revoked. */
+  readonly crl?: string;
   readonly sni?: string;
   /** Names of which the server's certificate has one; empty: any name that the roots verify. */
   readonly names: readonly string[];
@@ -63,7 +65,8 @@ export function tlsOf(data: unknown, field: string, certified: boolean): TlsFile
   if (mode === 'DISABLE') return undefined;
   const names = Array.isArray(data.subjectAltNames) ? data.subjectAltNames.map(String) : [];
   const sni = text('sni');
-  const common = { names, ...(sni !== undefined && { sni }) };
+  const crl = text('caCrl');
+  const common = { names, ...(sni !== undefined && { sni }), ...(crl !== undefined && { crl }) };
   if (mode === 'MESH_MUTUAL' || mode === 'ISTIO_MUTUAL') {
     if (certified) return { mesh: true, ...common };
     throw new CtlError('invalid_argument', `${mode} needs certificates: set CA_ADDR`, { field });

@@ -78,6 +78,24 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     /^spec\.servers\[0\]\.tls\.httpsRedirect: no effect/,
   ],
   [
+    'an endpoint of a Gateway',
+    'Gateway',
+    "{servers: [{hosts: ['*'], port: {number: 80, name: a, protocol: HTTP}, defaultEndpoint: '127.0.0.1:80'}]}",
+    /^spec\.servers\[0\]\.defaultEndpoint: no effect/,
+  ],
+  [
+    'another port behind a port of a Sidecar',
+    'Sidecar',
+    "{egress: [{hosts: ['*/*'], port: {number: 80, name: a, protocol: HTTP, targetPort: 81}}]}",
+    /^spec\.egress\[0\]\.port\.targetPort: no effect/,
+  ],
+  [
+    'CA certificates of one of several certificates',
+    'Gateway',
+    "{servers: [{hosts: ['*'], port: {number: 443, name: a, protocol: HTTPS}, tls: {mode: SIMPLE, tlsCertificates: [{serverCertificate: /c, privateKey: /k, caCertificates: /a}]}}]}",
+    /^spec\.servers\[0\]\.tls\.tlsCertificates\[0\]\.caCertificates: no effect/,
+  ],
+  [
     'a patch for waypoints',
     'EnvoyFilter',
     '{configPatches: [{applyTo: CLUSTER, match: {context: WAYPOINT, waypoint: {}}, patch: {operation: REMOVE}}]}',

@@ -26,11 +26,20 @@ const FINDERS: Finders = {
     }),
   ],
   Gateway: ({ servers = [] }) =>
-    servers.flatMap(({ port, tls }, index) =>
-      tls?.httpsRedirect === true && isTls(port.protocol)
+    servers.flatMap(({ port, tls, defaultEndpoint }, index) => [
+      ...(tls?.httpsRedirect === true && isTls(port.protocol)
         ? [{ path: ['servers', index, 'tls', 'httpsRedirect'], message: 'no effect: requests already arrive over TLS' }]
-        : [],
-    ),
+        : []),
+      ...(defaultEndpoint === undefined
+        ? []
+        : [{ path: ['servers', index, 'defaultEndpoint'], message: 'no effect: VirtualServices decide where to' }]),
+      ...targetPort(['servers', index], port),
+      ...(tls?.tlsCertificates ?? []).flatMap(({ caCertificates }, pair) => {
+        if (caCertificates === undefined) return [];
+        const message = 'no effect: caCertificates of the server verifies clients';
+        return [{ path: ['servers', index, 'tls', 'tlsCertificates', pair, 'caCertificates'], message }];
+      }),
+    ]),
   ServiceEntry: ({ resolution, ports = [] }) =>
     ports.flatMap(({ number, targetPort = number }, index) => {
       // Envoy's own defaults: HTTPS where the proxy originates TLS for requests.
@@ -38,11 +47,13 @@ const FINDERS: Finders = {
       const message = `no effect with resolution DYNAMIC_DNS: proxies connect to port ${number}`;
       return [{ path: ['ports', index, 'targetPort'], message }];
     }),
-  Sidecar: ({ inboundConnectionPool, ingress = [] }) => [
+  Sidecar: ({ inboundConnectionPool, ingress = [], egress = [] }) => [
     ...inboundPool(['inboundConnectionPool'], inboundConnectionPool),
-    ...ingress.flatMap(({ connectionPool }, index) =>
-      inboundPool(['ingress', index, 'connectionPool'], connectionPool),
-    ),
+    ...ingress.flatMap(({ port, connectionPool }, index) => [
+      ...inboundPool(['ingress', index, 'connectionPool'], connectionPool),
+      ...targetPort(['ingress', index], port),
+    ]),
+    ...egress.flatMap(({ port }, index) => targetPort(['egress', index], port)),
   ],
   Telemetry: (content) => [...waypointTargets(content), ...unservedTelemetry(content)],
   VirtualService: (content, { servesDelegates }) => {
@@ -76,6 +87,15 @@ function unservedTelemetry({ tracing = [], metrics = [] }: ContentOf<'Telemetry'
       ),
     ]),
   ];
+}
+
+/** The same type is the port of a ServiceEntry, which alone has endpoints. */
+function targetPort(
+  path: ValidationError['path'],
+  port: { readonly targetPort?: number | undefined } | undefined,
+): ValidationError[] {
+  if (port?.targetPort === undefined) return [];
+  return [{ path: [...path, 'port', 'targetPort'], message: 'no effect: expected in a ServiceEntry only' }];
 }
 
 /** The settings of a pool that have no effect for connections to the application. */
