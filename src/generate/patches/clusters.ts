@@ -11,7 +11,7 @@ import { labelsOf, misfit, type Patch } from './types.ts';
 const { Cluster } = envoy.config.cluster.v3;
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
-/** The clusters after the patches, the same objects where these change nothing. */
+/** The clusters after the patches. Unchanged clusters are the same objects. */
 export function patchClusters(clusters: readonly GeneratedResource[], patches: Patches): readonly GeneratedResource[] {
   const index = patches.indexOf('CLUSTER', CLUSTER_KEYS);
   return clusters.flatMap((resource): readonly GeneratedResource[] => {
@@ -54,13 +54,13 @@ function merge(cluster: Cluster, from: Patch): Cluster {
   const { label, value } = from;
   const patch: Cluster = Cluster.decode(value);
   if (patch.name && patch.name !== cluster.name) {
-    throw misfit(label, `it renames the cluster ${cluster.name}, to which others refer`);
+    throw misfit(label, `a patch cannot rename the cluster ${cluster.name}, because other resources refer to it`);
   }
   const sockets = cluster.transportSocketMatches ?? [];
   const socket = patch.transportSocket;
   const index = sockets.findIndex(({ transportSocket }) => transportSocket?.name === socket?.name);
   if (!socket || index < 0) return mergeValue(PATCHED_MESSAGES.CLUSTER, cluster, patch, from);
-  // The TLS settings of a cluster that speaks TLS to some of its endpoints alone are in its matches.
+  // If a cluster uses TLS for only some of its endpoints, its TLS settings are in its transport socket matches.
   const base = sockets[index] ?? {};
   const patched = mergeValue(
     'envoy.config.cluster.v3.Cluster.TransportSocketMatch',

@@ -91,7 +91,7 @@ describe('virtual hosts that are discovered', () => {
       `${start} the route configuration 80 would have the domain WEB.example.com twice`,
     ]);
     assert.deepEqual(adding({ ...added, name: 'web.example.com:80' }), [
-      `${start} the route configuration 80 would have two virtual hosts web.example.com:80`,
+      `${start} the route configuration 80 would have two virtual hosts named web.example.com:80`,
     ]);
     assert.deepEqual(adding({ ...added, name: 'a/b' }), [
       `${start} the virtual host a/b would have a name with "/", which Envoy cannot discover`,

@@ -109,7 +109,7 @@ function checkUnique(
       );
     }
     if (names.has(name))
-      throw misfit(labelsOf(patches), `the route configuration ${routes} would have two virtual hosts ${own}`);
+      throw misfit(labelsOf(patches), `the route configuration ${routes} would have two virtual hosts named ${own}`);
     names.add(name);
   }
   const memo = memos.weak<GeneratedResource, readonly string[]>('domains of virtual hosts');

@@ -100,7 +100,7 @@ function mergeFilter<F extends ListenerFilter | NetworkFilter | ManagerFilter>(
   const [before, change] = [filter.typedConfig?.typeUrl, patch.typedConfig?.typeUrl];
   if (before && change && before !== change) {
     if (WANTED[target](from) === undefined) return filter;
-    throw misfit(from.label, `it merges ${change} into the filter ${filter.name}, which is ${before}`);
+    throw misfit(from.label, `cannot merge ${change} into the filter ${filter.name}, whose type is ${before}`);
   }
   return mergeValue(PATCHED_MESSAGES[target], filter, patch, from);
 }

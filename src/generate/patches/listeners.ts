@@ -61,7 +61,7 @@ export function addedListener(patch: Patch, routes: RouteNames, reserved: readon
   const listener: Listener = Listener.decode(patch.value);
   const port = listener.address?.socketAddress?.portValue ?? 0;
   if (reserved.includes(port)) {
-    throw misfit(patch.label, `the listener ${patch.name} would take port ${port}, which redirection needs`);
+    throw misfit(patch.label, `the listener ${patch.name} would take port ${port}, which is reserved for redirection`);
   }
   return listenerResource(listener, [], [patch], routes);
 }
@@ -77,7 +77,7 @@ function patchListener(
     if (operation === 'REMOVE') return undefined;
     const patch: Listener = Listener.decode(value);
     if (patch.name && patch.name !== listener.name) {
-      throw misfit(label, `it renames the listener ${listener.name}`);
+      throw misfit(label, `a patch cannot rename the listener ${listener.name}`);
     }
     return mergeValue(PATCHED_MESSAGES.LISTENER, patched, patch, { operation });
   });

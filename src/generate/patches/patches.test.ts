@@ -89,7 +89,7 @@ test('EnvoyFilters that do not fit are left out, and the others apply', () => {
   ] as const) {
     const { name, failures: lines } = cluster(bad);
     assert.equal(name, last);
-    assert.match(lines.join(), new RegExp(`^cds web.*/f${bad[0]}: .* renames`));
+    assert.match(lines.join(), new RegExp(`^cds web.*/f${bad[0]}: .* cannot rename`));
   }
 });
 
@@ -102,7 +102,7 @@ test('a filter of another type than the patch names is a failure; a patch that n
   });
   assert.match(
     failures(generated(merge({ name: MANAGER, subFilter })))[0] ?? '',
-    /^lds 80: .*: it merges type.*Lua into/,
+    /^lds 80: .*: cannot merge type.*Lua into/,
   );
   assert.deepEqual(failures(generated(merge({ name: MANAGER }))), []);
 });
@@ -123,7 +123,7 @@ test('a resource that others refer to by name cannot be renamed', () => {
     ['ROUTE_CONFIGURATION', 'rds'],
   ] as const) {
     assert.ok(
-      failures(rename(target)).every((line) => line.startsWith(type) && line.includes(' renames ')),
+      failures(rename(target)).every((line) => line.startsWith(type) && line.includes(' cannot rename ')),
       target,
     );
     assert.ok(failures(rename(target)).length > 1, target);
@@ -144,7 +144,7 @@ test('an added listener with a route configuration that nothing provides is a fa
 test('a listener on a port of the redirection cannot be added', () => {
   const address = { socket_address: { address: '0.0.0.0', port_value: 15006 } };
   const patch = { applyTo: 'LISTENER', patch: { operation: 'ADD', value: { name: 'added', address } } };
-  const message = 'the listener added would take port 15006, which redirection needs';
+  const message = 'the listener added would take port 15006, which is reserved for redirection';
   assert.deepEqual(failures(generated(patch)), [`lds |added|added: ${LABEL}: ${message}`]);
 });
 
@@ -286,7 +286,7 @@ describe('EnvoyFilters that do not fit, with their former versions', () => {
     patch: { operation: 'MERGE', value },
   });
   const named = (name: string) => [merging({ alt_stat_name: name })];
-  /** It does not fit: it renames the cluster. */
+  /** It does not fit, because it renames the cluster. */
   const bad = [merging({ name: 'bad' })];
 
   interface Version {

@@ -155,7 +155,7 @@ function mergeConfiguration(routes: RouteConfiguration, from: Patch): RouteConfi
   const { label, value } = from;
   const patch: RouteConfiguration = RouteConfiguration.decode(value);
   if (patch.name && patch.name !== routes.name) {
-    throw misfit(label, `it renames the route configuration ${routes.name}, to which listeners refer`);
+    throw misfit(label, `a patch cannot rename the route configuration ${routes.name}, because listeners refer to it`);
   }
   return mergeValue(PATCHED_MESSAGES.ROUTE_CONFIGURATION, routes, patch, from);
 }

@@ -199,7 +199,7 @@ describe('a changed EnvoyFilter', () => {
     mesh.change([filter('shop', [renaming])]);
     await mesh.settled();
     assert.equal(statName(web), 'good');
-    assert.match(mesh.failures.join(), /EnvoyFilter\/shop\/patches: spec.configPatches\[0\]: it renames the cluster/);
+    assert.match(mesh.failures.join(), /patches: spec.configPatches\[0\]: a patch cannot rename the cluster/);
     mesh.change([filter('shop', [merging('mended')])]);
     await mesh.settled();
     assert.equal(statName(web), 'mended');
@@ -217,7 +217,7 @@ describe('a new EnvoyFilter that does not fit', () => {
     await mesh.settled();
     assert.ok(web !== undefined);
     assert.deepEqual([statName(web), statName(later)], ['root', 'root']);
-    assert.match(mesh.failures.join(), /EnvoyFilter\/shop\/patches: spec.configPatches\[0\]: it renames the cluster/);
+    assert.match(mesh.failures.join(), /patches: spec.configPatches\[0\]: a patch cannot rename the cluster/);
   });
 });
 

@@ -90,7 +90,7 @@ export const agentEnv = {
     setting: 'customHost',
     type: 'string',
     default: '',
-    meaning: 'Custom host name of the control plane for which it signs the server certificate.',
+    meaning: 'Custom host name of the control plane, which its server certificate must contain.',
   },
   XDS_UPSTREAM: {
     setting: 'xdsUpstream',

@@ -32,7 +32,9 @@ export const discoveryCaEnv = {
     default: 20,
     min: 0,
     unit: 'percent',
-    meaning: 'Grace period percentile of the self-signed root certificate.',
+    meaning:
+      "Percentage of the self-signed root certificate's lifetime, before its expiry, in which the certificate is " +
+      'rotated.',
   },
   CA_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: {
     setting: 'rootCheckJitter',
@@ -46,17 +48,17 @@ export const discoveryCaEnv = {
     type: 'string',
     default: './var/lib/mesh/ca',
     meaning:
-      'Directory that keeps the self-signed CA: its keys (ca-state.json) and the trust bundle (root-cert.pem). One ' +
-      'instance of the program per directory.',
+      'Directory that keeps the self-signed CA: its keys (ca-state.json) and the trust bundle (root-cert.pem). Only ' +
+      'one instance may use the directory.',
   },
   CTL_STATE_DIR: {
     setting: 'stateDir',
     type: 'string',
     default: './var/lib/mesh/state',
     meaning:
-      'Directory that keeps the last good version of each policy, so that after a restart it still applies where the ' +
-      'current version is invalid, and, without a cluster, the machines that have registered themselves. One ' +
-      'instance of the program per directory.',
+      'Directory for the last good version of each policy, which stays in force after a restart while the current ' +
+      'version is invalid. Without a cluster, it also stores the machines that registered themselves. Only one ' +
+      'instance may use the directory.',
   },
   ROOT_CA_DIR: {
     setting: 'rootCaDir',

@@ -28,7 +28,7 @@ export const discoveryIdentityEnv = {
     setting: 'debugTokenFile',
     type: 'string',
     default: '',
-    meaning: 'File with the bearer token that the commands request and get send; they send none when unset.',
+    meaning: 'File with the bearer token that the `request` and `get` commands send. When unset, they send no token.',
   },
   TOKEN_ISSUER: {
     setting: 'tokenIssuer',
@@ -47,7 +47,7 @@ export const discoveryIdentityEnv = {
     type: 'boolean',
     default: false,
     meaning:
-      'When true one control-plane instance controls remote clusters including the CA: tokens of other clusters ' +
+      'When true one control-plane instance also controls remote clusters and is their CA: tokens of other clusters ' +
       '(--clusterRegistriesNamespace) are reviewed by the API servers of these clusters.',
   },
   JWT_POLICY: {
@@ -56,7 +56,8 @@ export const discoveryIdentityEnv = {
     default: 'third-party-jwt',
     meaning:
       'The JWT validation policy: third-party-jwt (the audience must match) or first-party-jwt (tokens without any ' +
-      'audience, and those for the API server of the cluster that is read, are accepted as well).',
+      'audience, and tokens whose audience is the API server of the cluster that ctl-discovery watches, are also ' +
+      'accepted).',
   },
   LOCAL_TOKEN_ISSUER_DIR: {
     setting: 'localTokenIssuerDir',
@@ -81,17 +82,16 @@ export const discoveryIdentityEnv = {
     setting: 'meshdCustomHost',
     type: 'string',
     default: '',
-    meaning:
-      'Custom host name of the control plane for which it signs the server certificate; several, separated by commas.',
+    meaning: 'Comma-separated custom host names of the control plane, to include in its server certificate.',
   },
   CTL_CERT_PROVIDER: {
     setting: 'certProvider',
     type: 'string',
     default: 'meshd',
     meaning:
-      "Provider of the discovery component's DNS certificate: meshd, its own CA; orchestrator/<signer name>, a " +
-      'signer of the cluster (CertificateSigningRequest API); or none: only the files of --tlsCertFile and ' +
-      '--tlsKeyFile are used.',
+      "Provider of the discovery component's DNS certificate: meshd (its own CA), orchestrator/<signer name> (a " +
+      'signer of the cluster, CertificateSigningRequest API), or none (only the files of --tlsCertFile and ' +
+      '--tlsKeyFile are used).',
   },
   CTL_JWT_PUB_KEY_REFRESH_INTERVAL: {
     setting: 'jwtPubKeyRefreshIntervalMs',
@@ -99,7 +99,7 @@ export const discoveryIdentityEnv = {
     default: '20m0s',
     min: 1000,
     meaning:
-      'How often the key sets that RequestAuthentications name are fetched; a new key of a key server is known after ' +
-      'that time at the latest.',
+      'How often the key sets that RequestAuthentications name are fetched; a new key of a key server is picked ' +
+      'up within that time.',
   },
 } as const satisfies EnvTable;
