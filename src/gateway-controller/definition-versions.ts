@@ -39,7 +39,7 @@ function supportedVersion({ generation }: DesiredStatus, versions: DefinitionVer
     type: 'SupportedVersion',
     status: isSupported ? 'True' : 'False',
     reason,
-    message: `versions of the definitions: ${shown}; supported: ${SUPPORTED_TEXT}`,
+    message: `versions of the CRDs: ${shown}; supported: ${SUPPORTED_TEXT}`,
     ...(generation === undefined ? {} : { observedGeneration: generation }),
   };
 }

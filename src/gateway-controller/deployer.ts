@@ -78,7 +78,7 @@ export class Deployer {
       budget: WRITES,
       onFailure: (key, error) => this.#failed(key, error),
     });
-    this.#failures = createFailureLog(log, 'gateways cannot be deployed now', 'gateways can be deployed again');
+    this.#failures = createFailureLog(log, 'gateways currently cannot be deployed', 'gateways can be deployed again');
     this.#managed = new ManagedObjects({
       client,
       types: managedTypes(options.infrastructure()),
@@ -130,7 +130,7 @@ export class Deployer {
     let wait = 0;
     if (this.#isAccepted(key, gateway)) wait = await this.#apply(key, gateway);
     else if (this.#isOfOthers(gateway)) {
-      await this.#remove(gateway, () => true, 'its Gateway has another class');
+      await this.#remove(gateway, () => true, 'its Gateway now has a different class');
     }
     if (wait > 0) return wait;
     this.#succeeded(key);
@@ -229,8 +229,8 @@ export class Deployer {
       if (error instanceof ApiError && error.status === 404) return undefined;
       throw error;
     }
-    const reason = `${type.kind} ${name} exists and was not created by this program: expected an unused name`;
-    throw new CtlError('already_exists', reason);
+    const remedy = 'rename the Gateway or delete the object';
+    throw new CtlError('already_exists', `${type.kind} ${name} exists and was not created by this program: ${remedy}`);
   }
 
   async #remove(
@@ -243,7 +243,7 @@ export class Deployer {
       const owners = recordsOf((object?.metadata as Record<string, unknown> | undefined)?.ownerReferences);
       if (object === undefined || !owners.some((owner) => owner.uid === uid)) continue;
       await this.#managed.delete(type, object, this.#controller.signal);
-      this.#options.log.info(`${type.kind} ${namespace}/${object.metadata.name} is deleted: ${why}`);
+      this.#options.log.info(`${type.kind} ${namespace}/${object.metadata.name} was deleted: ${why}`);
     }
   }
 

@@ -191,7 +191,7 @@ test('a server that takes no writes is one log line for all Gateways, and no rea
   await until('several attempts', () => attempts >= 12);
   assert.ok(attempts < 40, `${attempts} attempts`);
   assert.deepEqual(lines, [
-    'gateways cannot be deployed now: HTTP 503 ServiceUnavailable: scripted ServiceUnavailable',
+    'gateways currently cannot be deployed: HTTP 503 ServiceUnavailable: scripted ServiceUnavailable',
   ]);
   control.refuse = () => undefined;
   await until('all Services', () => names.every((name) => server.find(SERVICES, `${name}-meshd`, NS) !== undefined));
@@ -224,9 +224,9 @@ test('a Gateway is programmed while a Pod of its own is ready, and says else wha
   const loop = 'container proxy keeps restarting; its last exit code is 3';
   const waiting = (reason: string) => ({ ...running, name: 'proxy', state: { waiting: { reason, message: 'x' } } });
   const rows: readonly (readonly [status: object, reason: string, message: string])[] = [
-    [{}, 'Pending', 'it has not acknowledged its listeners yet'],
-    [{ conditions: [scheduled] }, 'NoResources', 'it cannot be scheduled'],
-    [{ containerStatuses: [waiting('ContainerCreating')] }, 'Pending', 'it has not acknowledged its listeners yet'],
+    [{}, 'Pending', 'a Pod has not acknowledged its listeners yet'],
+    [{ conditions: [scheduled] }, 'NoResources', 'a Pod cannot be scheduled'],
+    [{ containerStatuses: [waiting('ContainerCreating')] }, 'Pending', 'a Pod has not acknowledged its listeners yet'],
     [
       { containerStatuses: [waiting('ImagePullBackOff')] },
       'ImagePullBackOff',

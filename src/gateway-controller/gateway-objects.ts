@@ -30,9 +30,9 @@ export class GatewayObjects {
     this.#options = options;
     const { client, log } = options;
     const { connection } = client;
-    const kinds = `the kinds of ${GATEWAY_GROUP}`;
+    const kinds = `resources in ${GATEWAY_GROUP}`;
     const kindFailures = createSharedFailureLog(log, `${kinds} cannot be read`, `${kinds} can be read again`);
-    const definitions = `the definitions of ${GATEWAY_GROUP}`;
+    const definitions = `CRDs of ${GATEWAY_GROUP}`;
     this.#definitions = new Definitions({
       connection,
       resyncMs: DISCOVERY_MS,

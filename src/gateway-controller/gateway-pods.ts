@@ -32,7 +32,7 @@ const PODS = v1Type('', 'Pod', 'pods', { wholeObjects: true });
 
 /** Of a condition, as its definition has it; reasons of containers are such words. */
 const REASON = /^[A-Za-z]\w{0,99}$/;
-const STARTING: Complaint = { reason: 'Pending', message: 'it has not acknowledged its listeners yet' };
+const STARTING: Complaint = { reason: 'Pending', message: 'a Pod has not acknowledged its listeners yet' };
 
 export class GatewayPods {
   readonly #pods: Informer<LabelledPod>;
@@ -97,12 +97,12 @@ function labelledPod(object: KubernetesObject): LabelledPod | undefined {
 
 /** The text names no Pod, count or time: the status is written again whenever it changes. */
 function podProblem({ metadata, status }: KubernetesObject): Complaint | undefined {
-  if (metadata.deletionTimestamp !== undefined) return { reason: STARTING.reason, message: 'it is terminating' };
+  if (metadata.deletionTimestamp !== undefined) return { reason: STARTING.reason, message: 'a Pod is terminating' };
   if (!isObject(status)) return STARTING;
   const conditions = recordsOf(status.conditions);
   if (conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')) return undefined;
   const scheduled = conditions.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False');
-  if (scheduled !== undefined) return { reason: 'NoResources', message: 'it cannot be scheduled' };
+  if (scheduled !== undefined) return { reason: 'NoResources', message: 'a Pod cannot be scheduled' };
   const containers = [...recordsOf(status.initContainerStatuses), ...recordsOf(status.containerStatuses)];
   return containers.map(containerProblem).find((problem) => problem !== undefined) ?? STARTING;
 }

@@ -13,15 +13,15 @@ import { GATEWAY_GROUP, recordsOf, type StatusFields } from './types.ts';
 export interface InfrastructureSettings {
   /** An image with `ctl-agent` as its entry point. */
   readonly image: string;
-  /** `host:port` of the secured address of the control plane. */
+  /** `host:port` of the secure gRPC address of the control plane. */
   readonly discoveryAddress: string;
   readonly controlPlaneNamespace: string;
   readonly clusterId: string;
   /** Name of the ConfigMap with the roots of the mesh, in each namespace. */
   readonly rootConfigMap: string;
   /**
-   * Name of the ClusterRole by which gateways read the Secrets of their namespace; '': they read none, and get them
-   * from the control plane.
+   * Name of the ClusterRole by which gateways read the Secrets of their namespace; '': they do not
+   * read Secrets; the control plane sends them.
    */
   readonly secretsRole: string;
 }
@@ -62,7 +62,7 @@ export const GATEWAY_NAME_LABEL = `${GATEWAY_GROUP}/gateway-name`;
 export const MANAGED_LABEL = 'gateway.mesh.io/managed';
 /** The annotation with the hash of what was applied. */
 export const APPLIED_ANNOTATION = 'gateway.mesh.io/applied';
-/** The type of the Service, on a Gateway; the second is the name in Istio. */
+/** Gateway annotations that set the Service's type; the second is Istio's. */
 const SERVICE_TYPE_ANNOTATIONS = ['networking.mesh.io/service-type', 'networking.istio.io/service-type'];
 const SERVICE_TYPES = ['LoadBalancer', 'NodePort', 'ClusterIP'];
 
@@ -74,7 +74,7 @@ const NO_SIDECAR = { 'sidecar.mesh.io/inject': 'false', 'sidecar.istio.io/inject
 
 /** Protocols whose names become the names of Service ports. */
 const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP'];
-/** Keys that say whose an object is and for which Gateway: those of `spec.infrastructure` must not. */
+/** Prefixes of keys that identify an object's owner and Gateway; `spec.infrastructure` must not set such keys. */
 const RESERVED = [`${GATEWAY_GROUP}/`, 'gateway.mesh.io/'];
 
 const PROXY_USER = 1337;
@@ -91,7 +91,7 @@ export function managedValue(controllerName: string): string {
   return controllerName.replace('/', '-');
 }
 
-/** @throws CtlError where no Service can have the name that belongs to the Gateway (RFC 1123 label) */
+/** @throws CtlError where no Service can have the name derived from the Gateway's (RFC 1123 label) */
 export function checkName(gateway: string): void {
   if (isDnsLabel(gateway) && managedName(gateway).length <= MAX_DNS_LABEL) return;
   const expected = `expected at most ${MAX_DNS_LABEL - managedName('').length} characters of a-z, 0-9 and -`;
@@ -192,7 +192,7 @@ function readsSecrets({ namespace, spec }: GatewayInput): boolean {
   return references.some((reference) => (reference.namespace ?? namespace) === namespace);
 }
 
-/** The Secrets of the namespace for the account of this Gateway alone. */
+/** Grants only this Gateway's ServiceAccount access to the Secrets of its namespace. */
 function secretsBinding({ namespace, name }: GatewayInput, role: string): Record<string, unknown> {
   return {
     roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name: role },
@@ -200,7 +200,7 @@ function secretsBinding({ namespace, name }: GatewayInput, role: string): Record
   };
 }
 
-/** Whether an object has another `roleRef`, which the API server does not allow to change. */
+/** Whether an object has another `roleRef`, which the API server does not allow to be changed. */
 export function refersToOtherRole(wanted: ManagedObject['object'], present: KubernetesObject): boolean {
   const { roleRef } = present as KubernetesObject & { readonly roleRef?: unknown };
   return wanted.roleRef !== undefined && !isContained(wanted.roleRef, roleRef);
@@ -220,7 +220,7 @@ function deploymentSpec(gateway: GatewayInput, settings: InfrastructureSettings)
       },
       spec: {
         serviceAccountName: managedName(name),
-        // With it the agent reads Secrets. Without a RoleBinding the account has no rights.
+        // With it the agent reads Secrets. Without a RoleBinding the account has no permissions.
         automountServiceAccountToken: settings.secretsRole !== '',
         securityContext: {
           runAsNonRoot: true,
@@ -291,7 +291,7 @@ function volumes({ rootConfigMap }: InfrastructureSettings): Record<string, unkn
   ];
 }
 
-/** Whether an object has every field of another: others may add to it. Entries of lists may be in any order. */
+/** Whether `present` has every field of `wanted`; other writers may add fields. List entries may be in any order. */
 export function isContained(wanted: unknown, present: unknown): boolean {
   if (Array.isArray(wanted)) {
     return Array.isArray(present) && wanted.every((entry) => present.some((each) => isContained(entry, each)));

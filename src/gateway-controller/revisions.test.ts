@@ -107,7 +107,7 @@ test('a class says whether the versions of the definitions are supported', async
     const found = conditions.find(({ type }) => type === 'SupportedVersion');
     return found && [found.status, found.reason, found.message, found.observedGeneration];
   };
-  const prefix = 'versions of the definitions:';
+  const prefix = 'versions of the CRDs:';
   const rows = [
     ['gateways', 'v1.2.0', ['False', 'UnsupportedVersion', `${prefix} none, v1.2.0; supported: v1.6`, 4]],
     ['gateways', 'v1.6.3', ['False', 'UnsupportedVersion', `${prefix} none, v1.6.3; supported: v1.6`, 4]],

@@ -160,7 +160,8 @@ describe('the controller of the Gateway API', { skip }, () => {
       );
     await eventually(async () => {
       const { status, reason, message } = (await programmed()) ?? {};
-      const problem = 'Service taken-meshd exists and was not created by this program: expected an unused name';
+      const problem =
+        'Service taken-meshd exists and was not created by this program: rename the Gateway or delete the object';
       assert.deepEqual([status, reason, message], ['False', 'Invalid', `not deployed: ${problem}`]);
     });
     await cluster.api.delete(service);

@@ -59,7 +59,7 @@ describe('the rights of Gateways', { skip }, () => {
     await eventually(async () => assert.equal((await secrets(NS)).status, 403));
     // The API server may still prepare kinds of routes, which is reported, too.
     const about = running.log.filter((line) => !line.includes('storage is (re)initializing'));
-    assert.deepEqual(about, ['RoleBinding edge/reader-meshd is deleted: its Gateway no longer needs it {}']);
+    assert.deepEqual(about, ['RoleBinding edge/reader-meshd was deleted: its Gateway no longer needs it {}']);
   });
 
   test('a Gateway is bound to the role of another revision, and to no role that is not for gateways', async (t) => {

@@ -45,7 +45,7 @@ export class AcknowledgedListeners implements Acknowledgements {
         if (this.#leading !== undefined) return undefined;
         const report = this.#proxies.report();
         const { text, left } = encodeReport(report);
-        if (left > 0) tooLarge.failed(`${left} Gateways are left out; their new listeners do not become Programmed`);
+        if (left > 0) tooLarge.failed(`${left} Gateways are left out; their new listeners will not become Programmed`);
         else tooLarge.succeeded();
         return report.size === 0 ? undefined : text;
       },

@@ -103,5 +103,5 @@ test('the message names a few of many listeners', () => {
   const { status } = withAcknowledged(many, { listeners, proxies: [], current: {} });
   const [{ message } = { message: '' }] = (status as { conditions: { message: string }[] }).conditions;
   const names = 'l8000, l8001, l8002, l8003, l8004 and 59 more';
-  assert.equal(message, `no ready proxy has acknowledged listener ${names} yet`);
+  assert.equal(message, `no ready proxy has acknowledged listeners ${names} yet`);
 });

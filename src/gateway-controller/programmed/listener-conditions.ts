@@ -64,5 +64,6 @@ function summary(complaints: ReadonlyMap<unknown, Complaint>): Complaint {
   const names = [...complaints.keys()];
   const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : '';
   const shown = `${names.slice(0, MAX_NAMES).join(', ')}${more}`;
-  return { reason: 'Pending', message: `no ready proxy has acknowledged listener ${shown} yet` };
+  const what = names.length === 1 ? 'listener' : 'listeners';
+  return { reason: 'Pending', message: `no ready proxy has acknowledged ${what} ${shown} yet` };
 }

@@ -71,8 +71,8 @@ export class ReportLease {
     this.#name = `meshd-gateways-${options.id}`;
     this.#failures = createFailureLog(
       options.log,
-      'the report about gateway proxies cannot be written for the leader',
-      'the report about gateway proxies can be written again',
+      'cannot write the Lease that tells the leader which listeners gateway proxies have acknowledged',
+      'can write the Lease with the acknowledged listeners again',
     );
   }
 
