@@ -29,7 +29,7 @@ export function planGatewaySecrets(
   if (!sds) return without('ENABLE_INGRESS_GATEWAY_SDS has no effect without certificates of the mesh');
   const namespace = gatewaySecretsNamespace || own;
   if (isDnsLabel(namespace)) return { namespace, warnings: [] };
-  throw new CtlError('invalid_argument', `${JSON.stringify(namespace)} is not a namespace`, {
+  throw new CtlError('invalid_argument', `${JSON.stringify(namespace)} is not a valid namespace name`, {
     field: gatewaySecretsNamespace === '' ? 'POD_NAMESPACE' : 'INGRESS_GATEWAY_NAMESPACE',
   });
 }

@@ -33,7 +33,10 @@ test('the agent of a gateway announces the Secrets that it serves; a sidecar war
     'ENABLE_INGRESS_GATEWAY_SDS has no effect on a sidecar: it is for gateways',
   ]);
   assert.match(String(await plan({ gatewaySecretsNamespace: 'keys' })), /INGRESS_GATEWAY_NAMESPACE has no effect/);
-  await assert.rejects(plan({ gatewaySecrets, gatewaySecretsNamespace: 'a/b' }), /"a\/b" is not a namespace/);
+  await assert.rejects(
+    plan({ gatewaySecrets, gatewaySecretsNamespace: 'a/b' }),
+    /"a\/b" is not a valid namespace name/,
+  );
 });
 
 test('the proxies in front of a gateway are told to the control plane, and a sidecar warns', async () => {

@@ -58,7 +58,7 @@ function readBody({ status, text }: HttpAnswer, url: URL): Json {
   const body = parseJsonObject(text);
   if (body !== undefined && 'error' in body) throw refusal(body, at);
   if (status !== 200) throw new CtlError('failed_precondition', `${at} returned HTTP ${status} without an OAuth error`);
-  if (body === undefined) throw lie(url, 'no JSON object');
+  if (body === undefined) throw lie(url, 'a body that is not a JSON object');
   return body;
 }
 

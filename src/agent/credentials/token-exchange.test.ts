@@ -164,7 +164,7 @@ const FAILURES: Readonly<
   'a text that is not JSON': [
     json(200, `<html>${SUBJECT}`),
     5,
-    { code: 'unavailable', message: /returned no JSON object$/ },
+    { code: 'unavailable', message: /returned a body that is not a JSON object$/ },
   ],
   'no token': [
     json(200, { ...ISSUED, access_token: undefined }),

@@ -38,7 +38,7 @@ describe('the DNS server of the agent', () => {
 
   test('answers in place of Envoy', async () => {
     const both = await plan({ ...ON, dnsCapture: 'true' });
-    assert.match(both?.warnings[0] ?? '', /^DNS_AGENT and MESH_META_DNS_CAPTURE are both set: the agent answers/);
+    assert.match(both?.warnings[0] ?? '', /^DNS_AGENT and MESH_META_DNS_CAPTURE are both set: the agent, not Envoy, answers/);
   });
 
   test('knows a control plane by its address, whose certificate has another name', async () => {
@@ -58,7 +58,7 @@ describe('the DNS server of the agent', () => {
   const refused = [
     [{ dnsAddress: '15053' }, 'DNS_ADDR', 'not an address like :8080 or 127.0.0.1:8080'],
     [{ dnsAddress: 'localhost:' }, 'DNS_ADDR', 'not an address like'],
-    [{ dnsAddress: ':0' }, 'DNS_ADDR', 'port 0 is not a port'],
+    [{ dnsAddress: ':0' }, 'DNS_ADDR', 'port 0 is not allowed'],
     [{ dnsAddress: 'host:53' }, 'DNS_ADDR', 'host is not an IP address'],
     [{ dnsServer: 'udp:192.0.2.1:53' }, 'DNS_SERVER', 'expected tcp-tls:HOST:PORT'],
     [{ dnsServer: 'tcp-tls:' }, 'DNS_SERVER', 'expected tcp-tls:HOST:PORT'],

@@ -28,7 +28,10 @@ export interface DnsAddress {
 export interface TlsServer {
   readonly host: string;
   readonly port: number;
-  /** The control plane: the name in its certificate. It gets the workload's certificate. Undefined: another server. */
+  /**
+   * If this server is the control plane, the name in its certificate; it is then sent the workload's certificate.
+   * Undefined for other servers.
+   */
   readonly controlPlaneName: string | undefined;
 }
 
@@ -49,7 +52,7 @@ export async function dnsPlan({ settings, env, workload, controlPlane }: DnsPlan
   if (!isEnabled(dnsAgent) && (env.DNS_ADDR ?? '') === '') return undefined;
   const warnings: string[] = [];
   if (isEnabled(dnsAgent) && isEnabled(dnsCapture))
-    warnings.push('DNS_AGENT and MESH_META_DNS_CAPTURE are both set: the agent answers DNS queries, not Envoy');
+    warnings.push('DNS_AGENT and MESH_META_DNS_CAPTURE are both set: the agent, not Envoy, answers DNS queries');
   if (!isLoopback(address.host))
     warnings.push(`DNS_ADDR ${dnsAddress}: every client that reaches this address can resolve names`);
   const { namespace, domain } = workload;
@@ -74,7 +77,7 @@ async function checked<T>(variable: string, text: string, read: (text: string) =
 
 function parseAddress(text: string): DnsAddress {
   const { host, port } = parseListenAddress(text);
-  if (port === 0) throw new CtlError('invalid_argument', 'port 0 is not a port');
+  if (port === 0) throw new CtlError('invalid_argument', 'port 0 is not allowed');
   if (host === undefined) return { host: text.startsWith('*') ? 'all' : 'loopback', port };
   if (host === 'localhost') return { host: 'loopback', port };
   if (isIP(host) === 0) throw new CtlError('invalid_argument', `${host} is not an IP address`);

@@ -1,6 +1,6 @@
 /**
  * Records which listeners this Envoy has refused, and why, from its log: its admin interface forgets a refusal as soon
- * as the control plane sends the rest without the refused ones.
+ * as the control plane sends an update without the rejected listeners.
  */
 import type { EnvoyLogLine } from './log-line.ts';
 

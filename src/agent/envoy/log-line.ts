@@ -29,8 +29,7 @@ export function parseLogLine(line: string): EnvoyLogLine | undefined {
 }
 
 /**
- * Undoes Envoy's C-style escaping, by which a message of several lines is one line; the agent's log has its own
- * escaping.
+ * Undoes Envoy's C-style escaping, which puts a multi-line message on one line; the agent's log has its own escaping.
  */
 function plainText(text: string): string {
   const named: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };

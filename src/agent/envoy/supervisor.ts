@@ -30,7 +30,7 @@ export interface Supervisor {
   readonly ended: Promise<EnvoyEnd>;
   /** Process id of the running Envoy. */
   pid(): number | undefined;
-  /** Stops restarts; the running Envoy continues. `ended` settles when there is none. */
+  /** Stops restarts; the running Envoy continues. `ended` settles when no Envoy is running. */
   retire(): void;
   /** Sends a signal to the running Envoy, if there is one. */
   signal(signal: 'SIGTERM' | 'SIGKILL'): void;
@@ -41,7 +41,7 @@ export interface SupervisorDeps {
   readonly start: (onLine: (line: string) => void) => Promise<EnvoyProcess>;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
-  /** Resolves after the time or, early, when the signal aborts. */
+  /** Resolves after the given time, or earlier if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
   /** 0 to 1. */
   readonly random: () => number;

@@ -31,7 +31,7 @@ export interface GrpcServerOptions {
   readonly address: { readonly path: string } | { readonly host: string; readonly port: number };
   /** Mode of the socket at a path; 0600 by default. */
   readonly socketMode?: number;
-  /** What serves each method, by `/package.Service/Method`. Other methods end with UNIMPLEMENTED. */
+  /** Handlers keyed by `/package.Service/Method`. Other methods end with UNIMPLEMENTED. */
   readonly methods: Readonly<Record<string, (stream: ServerStream) => void>>;
   readonly limits: GrpcServerLimits;
   /** How often connections are checked by a PING; undefined for never. */
@@ -54,7 +54,7 @@ export interface GrpcServer {
 const MAX_PING_TIMEOUT_MS = 5_000;
 /** Memory of a connection for headers and for data that is not read yet, MB. */
 const SESSION_MEMORY_MB = 16;
-/** Streams of a connection above the limit: those that end with RESOURCE_EXHAUSTED, and ended ones half open. */
+/** Streams of a connection above the limit, for streams about to end with RESOURCE_EXHAUSTED, and half-closed ones. */
 const SPARE_STREAMS = 16;
 
 /** Resolves when the server listens. Rejects with CtlError when the address is in use or unusable. */
@@ -70,7 +70,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     socket.on('error', (error) => log.debug(`a gRPC connection ended: ${oneLineOf(error)}`));
     socket.on('close', () => {
       sockets.delete(socket);
-      // Neither its peer, nor an error of the protocol, nor this server has ended it: its PING was not answered.
+      // Neither its peer, nor a protocol error, nor this server has ended it: its PING was not answered.
       const byServer = closed || socket.readableEnded || socket.errored != null;
       if (inUse && !byServer) keepalive?.onStale();
     });
@@ -133,7 +133,7 @@ async function loadInjector({ methods, limits, keepalive }: GrpcServerOptions): 
         return;
       }
       open.add(stream);
-      // Tells the client that its stream is served, which may wait long for its first message.
+      // Tells the client that its stream is accepted; the first message may take a long time.
       stream.sendMetadata(new Metadata());
       stream.on('close', () => open.delete(stream));
       serve(stream);
@@ -148,6 +148,6 @@ async function loadInjector({ methods, limits, keepalive }: GrpcServerOptions): 
 export function endWithError(stream: ServerStream, error: CtlError): void {
   if (stream.writableEnded || stream.destroyed) return;
   const { code, details } = statusOf(error);
-  // grpc-js encodes it as a URI, which fails for half of a surrogate pair.
+  // grpc-js encodes it as a URI, which fails for a lone surrogate.
   stream.emit('error', { code, details: details.toWellFormed() });
 }

@@ -28,7 +28,7 @@ export function parseAppProbes(text: string, host: string): AppProbes {
   } catch {
     throw refused('not JSON');
   }
-  if (!isObject(data)) throw refused('expected probes by path');
+  if (!isObject(data)) throw refused('expected an object that maps paths to probes');
   return new Map(
     Object.entries(data).map(([path, spec]) => {
       if (!/^\/app-health\/[^/]+\/(livez|readyz|startupz)$/.test(path))

@@ -103,7 +103,7 @@ export function probeTimeoutMs({ timeoutSeconds: seconds = DEFAULT_TIMEOUT_SECON
 
 function target(spec: Fields, host: string): { host: string; port: number } {
   const port = typeof spec.port === 'string' ? Number(spec.port) : spec.port;
-  // The kubelet resolves names of ports; injection has done that.
+  // The kubelet resolves names of ports; injection has already replaced them with numbers.
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535)
     throw refused('port must be a number from 1 to 65535');
   const own = typeof spec.host === 'string' && spec.host !== '' ? spec.host : host;
@@ -199,7 +199,8 @@ async function answers(probed: HttpProbe, incoming: IncomingHttpHeaders): Promis
     response.destroy();
     const status = response.statusCode ?? 500;
     const next = status >= 300 && status < 400 ? redirectTarget(probed, to.path, response.headers.location) : undefined;
-    // The health of another host is not the application's; the redirect itself is a response.
+    // A redirect to another host is not followed, because that host's health is not the application's; the redirect
+    // counts as the response.
     if (next === undefined || redirects >= MAX_REDIRECTS) return status;
     to = { ...to, path: next };
   }

@@ -137,7 +137,7 @@ function missingListener(
 function refusal(refused: ReadonlyMap<string, string>): string {
   const [first] = refused;
   if (first === undefined)
-    return 'Envoy has rejected its listeners; its log, from --proxyLogLevel warning on, says why';
+    return 'Envoy has rejected its listeners; its log has the reason if --proxyLogLevel is warning or more verbose';
   return `Envoy has rejected its listeners: ${first[0]}: ${first[1]}`;
 }
 

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { messageOf } from '../../core/errors.ts';
 
-/** Of the output, for the reason of a failure. The rest is read and dropped. */
+/** Maximum length of the output that is kept to explain a failure. The rest is read and dropped. */
 const MAX_OUTPUT = 1024;
 
 /**
@@ -37,7 +37,7 @@ export function runCommand(
       child.stderr?.destroy();
       resolve(reason);
     };
-    const aborted = (): void => end('the agent ends');
+    const aborted = (): void => end('the agent is shutting down');
     const timer = setTimeout(() => end(`${program} did not finish within ${timeoutMs / 1000} s`), timeoutMs);
     signal.addEventListener('abort', aborted, { once: true });
     child.once('error', (error) => end(`${program} cannot be run: ${error.message}`));

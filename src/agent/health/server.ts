@@ -69,7 +69,7 @@ function statusHandler(deps: StatusDeps): Handler {
     if (refusal !== undefined) return answer(response, 403, `${refusal}\n`);
     if (request.method !== 'POST') return answer(response, 405, 'POST only\n', { allow: 'POST' });
     const now = /\?(?:.*&)?now(?:[=&]|$)/.test(request.url ?? '');
-    answer(response, 200, now ? 'ending\n' : 'draining\n');
+    answer(response, 200, now ? 'stopping\n' : 'draining\n');
     deps.quit(now);
   };
 }

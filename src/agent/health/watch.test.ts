@@ -38,7 +38,8 @@ test('a proxy that does not become ready logs each reason once', async () => {
 });
 
 test('an unreachable control plane is named, and an agent that ends logs nothing more', async () => {
-  const words = 'the proxy is not ready yet: Envoy waits, it has no connection to the control plane at meshd:15012';
+  const words =
+    'the proxy is not ready yet: Envoy waits; the proxy has no connection to the control plane at meshd:15012';
   assert.deepEqual(await watched(['Envoy waits'], '0'), [`10: ${words}`]);
   const ended = new AbortController();
   ended.abort();

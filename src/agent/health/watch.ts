@@ -53,5 +53,5 @@ async function connection({ admin, controlPlane }: WatchDeps): Promise<string> {
     (answer) => answer.text,
     () => '',
   );
-  return /: 0\s*$/.test(text) ? `, it has no connection to the control plane at ${controlPlane}` : '';
+  return /: 0\s*$/.test(text) ? `; the proxy has no connection to the control plane at ${controlPlane}` : '';
 }

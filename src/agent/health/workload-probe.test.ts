@@ -121,7 +121,7 @@ test('when the agent ends, a command is killed with everything that it started',
   const pids = () => (existsSync(file) ? readFileSync(file, 'utf8').trim().split(' ') : []);
   await waitUntil(() => pids().length === 2);
   ending.abort();
-  assert.equal(await ended, 'the agent ends');
+  assert.equal(await ended, 'the agent is shutting down');
   // A killed process that nobody has waited for is a zombie.
   const stateOf = (pid: string) =>
     existsSync(`/proc/${pid}/status`) ? readFileSync(`/proc/${pid}/status`, 'utf8') : 'State: Z';

@@ -37,7 +37,7 @@ export function rootsText(texts: readonly string[], what: string): string {
 }
 
 /**
- * Combines key, chain and roots to secrets. A self-signed certificate at the chain's end is the root: it is not
+ * Combines key, chain and roots into secrets. A self-signed certificate at the chain's end is the root: it is not
  * presented to peers, and it is trusted when no `roots` are given. Throws CtlError invalid_argument when they do not
  * belong together or have expired.
  */
@@ -84,7 +84,7 @@ export function checkKey(leaf: X509Certificate, key: string): void {
   } catch (error) {
     throw new CtlError('invalid_argument', 'the private key cannot be read', {}, error);
   }
-  if (!matches) throw new CtlError('invalid_argument', 'the key is not that of the certificate');
+  if (!matches) throw new CtlError('invalid_argument', 'the key does not match the certificate');
 }
 
 function isSelfSigned(certificate: X509Certificate): boolean {

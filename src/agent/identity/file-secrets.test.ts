@@ -74,7 +74,7 @@ test('a key pair is served as soon as its files exist, and again when they are r
   assert.deepEqual(served(), { [name]: [first.leaf, first.key] });
   // A partial replacement leaves the last good version in force.
   await writeFile(at('c.pem'), second.leaf);
-  await until(clock, () => log.lines.some((line) => line.includes('the key is not that of the certificate')));
+  await until(clock, () => log.lines.some((line) => line.includes('the key does not match the certificate')));
   assert.deepEqual(served(), { [name]: [first.leaf, first.key] });
   await writeFile(at('k.pem'), second.key);
   await until(clock, () => changes() === 2);

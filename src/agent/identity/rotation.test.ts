@@ -203,7 +203,7 @@ test('a certificate for another key is refused', async () => {
   await clock.advance(SECOND);
   assert.equal(source.current(), undefined);
   assert.ok(keys.length > 1, 'each attempt has a key of its own');
-  assert.ok(log.lines.includes('warn no new certificate: the key is not that of the certificate'));
+  assert.ok(log.lines.includes('warn no new certificate: the key does not match the certificate'));
   await source.close();
 });
 

@@ -40,7 +40,7 @@ export function controlPlane(options: ControlPlaneOptions): ControlPlane {
   const host = match?.[1] ?? match?.[2] ?? '';
   const port = Number(match?.[3]);
   if (host === '' || !(port >= 1 && port <= 65_535))
-    throw new CtlError('invalid_argument', `${JSON.stringify(address)} is not an address like meshd:15012`, {
+    throw new CtlError('invalid_argument', `expected host:port, such as meshd:15012, got ${JSON.stringify(address)}`, {
       file: source,
     });
   const tls = authPolicy === 'MUTUAL_TLS' || (authPolicy !== 'NONE' && port !== PLAIN_PORT);

@@ -71,20 +71,24 @@ export function tlsOf(data: unknown, field: string, certified: boolean): TlsFile
     if (certified) return { mesh: true, ...common };
     throw new CtlError('invalid_argument', `${mode} needs certificates: set CA_ADDR`, { field });
   }
-  const roots = needed(text('caCertificates'), `${field}.caCertificates`, `mode ${mode} verifies the server`);
+  const roots = needed(
+    text('caCertificates'),
+    `${field}.caCertificates`,
+    `mode ${mode} needs this file to verify the server`,
+  );
   if (mode === 'SIMPLE') return { mesh: false, roots, ...common };
   if (mode !== 'MUTUAL')
     throw new CtlError('invalid_argument', 'expected one of DISABLE, SIMPLE, MUTUAL, MESH_MUTUAL, ISTIO_MUTUAL', {
       field: `${field}.mode`,
     });
-  const certificate = needed(text('clientCertificate'), `${field}.clientCertificate`, 'mode MUTUAL');
-  const key = needed(text('privateKey'), `${field}.privateKey`, 'mode MUTUAL');
+  const certificate = needed(text('clientCertificate'), `${field}.clientCertificate`, 'mode MUTUAL needs this file');
+  const key = needed(text('privateKey'), `${field}.privateKey`, 'mode MUTUAL needs this file');
   return { mesh: false, roots, certificate, key, ...common };
 }
 
 function needed(value: string | undefined, field: string, why: string): string {
   if (value !== undefined) return value;
-  throw new CtlError('invalid_argument', `expected a file: ${why}`, { field });
+  throw new CtlError('invalid_argument', `required: ${why}`, { field });
 }
 
 function keepaliveOf(data: unknown): RemoteService['keepalive'] {

@@ -75,7 +75,10 @@ export function workloadAddress(settings: AgentSettings, machine: Machine, metad
     ['POD_NAME', workload],
   ] as const)
     if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value))
-      throw new CtlError('invalid_argument', `invalid value ${JSON.stringify(value)} of variable ${name}: not a name`);
+      throw new CtlError(
+        'invalid_argument',
+        `invalid value ${JSON.stringify(value)} of variable ${name}: not a valid name`,
+      );
   const byDefault = defaultNames(settings.serviceregistry, ip, workload, namespace);
   const id = settings.id === '' ? byDefault.id : settings.id;
   return {
