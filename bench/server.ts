@@ -54,7 +54,7 @@ export interface ServerOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Ports of an earlier process, for a restart on the same addresses. */
   readonly ports?: ServerPorts;
-  /** Files for the secured address; without them there is none. */
+  /** Files for the secure gRPC address; without them there is none. */
   readonly tls?: ServerTls;
   /** Serves webhooks, with the files of `tls`. */
   readonly webhooks?: boolean;

@@ -280,7 +280,7 @@ describe('the certificate service', () => {
   });
 });
 
-describe('the TLS of the secured address', () => {
+describe('the TLS of the secure gRPC address', () => {
   const shownBy = async (shown?: Shown, port = securePort): Promise<{ list?: string[]; bearer?: string }> =>
     JSON.parse(String(await call('/test/Shown', new Uint8Array(), shown, 'abc', port)));
 

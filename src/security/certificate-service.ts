@@ -48,7 +48,7 @@ function unary({ authentication, observer }: CertificateServiceOptions, answer: 
   let running = 0;
   const serve = async (call: UnaryCall): Promise<Buffer> => {
     const credentials = credentialsOfCall(call);
-    if (credentials === undefined) throw new CtlError('unimplemented', 'served only on the secured address');
+    if (credentials === undefined) throw new CtlError('unimplemented', 'served only on the secure gRPC address');
     if (running >= MAX_CALLS) throw new CtlError('resource_exhausted', 'too many requests, try again later');
     running++;
     try {

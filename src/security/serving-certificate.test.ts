@@ -38,7 +38,7 @@ async function serving({ clock, advance }: Pick<FakeClock, 'clock' | 'advance'> 
   return { advance, given, problems, follow, change: () => changed(), fail: (error?: Error) => (failure = error) };
 }
 
-describe('the certificate of the secured address', () => {
+describe('the certificate of the secure gRPC address', () => {
   it('is renewed before it expires, and when the authority’s root changes', async () => {
     const { advance, given, follow, change } = await serving();
     const { first, close } = await follow();

@@ -1,7 +1,7 @@
 /**
- * The certificate of the control plane's own secured address, issued by the mesh CA. It is made at startup, and renewed
- * before it expires and when the authority's root changes. A failed renewal is retried until it succeeds; the current
- * certificate stays in use meanwhile.
+ * The certificate of the control plane's own secure gRPC address, issued by the mesh CA. It is made at startup, and
+ * renewed before it expires and when the authority's root changes. A failed renewal is retried until it succeeds; the
+ * current certificate stays in use meanwhile.
  */
 import type { CtlError } from '../core/errors.ts';
 import { type Loaded, Refresh, retryUpTo } from '../core/refresh.ts';

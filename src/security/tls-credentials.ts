@@ -1,7 +1,7 @@
 /**
- * TLS of the secured address, and the credentials of a call on it. Clients are asked for a certificate but may connect
- * without one (with a token). The authenticators decide whether a certificate is valid, because that depends on its
- * trust domain.
+ * TLS of the secure gRPC address, and the credentials of a call on it. Clients are asked for a certificate but may
+ * connect without one (with a token). The authenticators decide whether a certificate is valid, because that depends on
+ * its trust domain.
  */
 import { constants, createHash } from 'node:crypto';
 import { DEFAULT_CIPHERS, type SecureContextOptions, type TLSSocket } from 'node:tls';

@@ -85,7 +85,7 @@ export interface Authority {
   /** PEM certificates of the roots that workloads must trust, the signing one first. */
   trustBundle(): readonly string[];
   /**
-   * A serving certificate for these DNS names, signed by the mesh CA, for the control plane's own secured addresses.
+   * A serving certificate for these DNS names, signed by the mesh CA, for secure gRPC addresses of the control plane.
    */
   serverCertificate(dnsNames: readonly string[], lifetimeSeconds: number): Promise<ServerCertificate>;
   /**

@@ -126,7 +126,7 @@ test('callers without a valid credential are refused by the certificate service 
   await assert.rejects(certificate(plain, keys, token, MESH, 10 ** 9), /INVALID_ARGUMENT.*MAX_WORKLOAD_CERT_TTL/);
 
   const open = client(t, world.discovery.ports.grpc, credentials.createInsecure());
-  await assert.rejects(certificate(open, keys, token), /UNIMPLEMENTED.*only on the secured address/);
+  await assert.rejects(certificate(open, keys, token), /UNIMPLEMENTED.*only on the secure gRPC address/);
   assert.equal(await stream(open).first, 'served');
 });
 
@@ -163,7 +163,7 @@ test('the authority keeps its root over a restart, and can be disabled', async (
   await assert.rejects(certificate(anybody, keys), /UNAUTHENTICATED/);
 
   const without = await open.restart({ ENABLE_CA_SERVER: 'false' });
-  // The secured address still serves xDS to authenticated callers.
+  // The secure gRPC address still serves xDS to authenticated callers.
   await assert.rejects(certificate(client(t, without.port, channel(without)), keys, token), /UNIMPLEMENTED/);
   assert.equal(await stream(client(t, without.port, channel(without, { chain, keys }))).first, 'served');
   assert.match(await stream(client(t, without.port, channel(without))).first, /^UNAUTHENTICATED/);
@@ -171,7 +171,7 @@ test('the authority keeps its root over a restart, and can be disabled', async (
   const bare = await without.restart({ ENABLE_CA_SERVER: 'false', CTL_CERT_PROVIDER: 'none' });
   assert.match(
     bare.discovery.output(),
-    /the secured address \S+ and the webhooks are not served: without a CA server .*--tlsCertFile/,
+    /the secure gRPC address \S+ and the webhooks are not served: without a CA server .*--tlsCertFile/,
   );
   assert.equal(await stream(client(t, bare.discovery.ports.grpc, credentials.createInsecure())).first, 'served');
 });

@@ -141,7 +141,7 @@ test('a key server that is down at startup: its tokens are refused until it is u
   await eventuallyStatus(200, token);
   await nothingElseSuffers();
   const [down, again, ...more] = logged(`${server.url}/keys`);
-  assert.match(String(down), /ECONNREFUSED.*; tokens of its issuer are refused until they are known$/);
+  assert.match(String(down), /ECONNREFUSED.*; the issuer's tokens are refused until its keys are known$/);
   assert.match(String(again), /can be fetched again$/);
   assert.deepEqual(more, []);
 });
@@ -172,7 +172,7 @@ test('a key server that goes down later: its keys stay in force, and are followe
   await server.down();
   await moreFailures(2);
   await eventuallyStatus(200, token);
-  assert.match(logged(`${server.url}/keys`).join(), /the last good ones stay in force$/);
+  assert.match(logged(`${server.url}/keys`).join(), /the last good keys remain in use$/);
   server.answer(always(other.jwks));
   await server.up();
   await eventuallyStatus(200, replacing);

@@ -12,7 +12,7 @@ export interface DiscoveryPorts {
   readonly http: number;
   readonly monitoring: number;
   readonly introspection: number;
-  /** Port of the secured address. Absent: any free port, which the test does not learn. */
+  /** Port of the secure gRPC address. Absent: any free port, which the test does not learn. */
   readonly secure?: number;
   /** Port of the webhooks. Absent: as of `secure`. */
   readonly https?: number;

@@ -1,6 +1,7 @@
 /**
- * The certificate of the secured address from a signer of a real API server (CTL_CERT_PROVIDER=orchestrator/<signer>).
- * `ctl-discovery` has the permissions of `deploy/rbac.yaml`, and those that docs/certificates.md adds for a signer.
+ * The certificate of the secure gRPC address from a signer of a real API server
+ * (CTL_CERT_PROVIDER=orchestrator/<signer>). `ctl-discovery` has the permissions of `deploy/rbac.yaml`, and those that
+ * docs/certificates.md adds for a signer.
  */
 import assert from 'node:assert/strict';
 import { createPublicKey } from 'node:crypto';
@@ -32,7 +33,7 @@ interface Request extends ApiObject {
 const hasCondition = ({ status }: Request, type: string) =>
   status?.conditions?.some((condition) => condition.type === type) === true;
 
-describe('the certificate of the secured address from a signer of the cluster', { skip }, () => {
+describe('the certificate of the secure gRPC address from a signer of the cluster', { skip }, () => {
   const owner = createScope();
   let cluster: Kubernetes;
   /** Lifetimes of the next certificates, ms; then a day. */
@@ -119,7 +120,7 @@ describe('the certificate of the secured address from a signer of the cluster', 
     lifetimes = [8000];
     const discovery = await start();
     assert.match(await reached(discovery.ports.secure), /^UNAUTHENTICATED/);
-    const line = /new connections to the secured address use the new certificate/;
+    const line = /new connections to the secure gRPC address use the new certificate/;
     await eventually(() => assert.match(discovery.output(), line), { timeoutMs: 30_000 });
     assert.equal(requests.size, 2);
     assert.match(await reached(discovery.ports.secure), /^UNAUTHENTICATED/);
@@ -130,7 +131,7 @@ describe('the certificate of the secured address from a signer of the cluster', 
     await allow([CREATE]);
     const discovery = await start({ waitReady: false });
     const line =
-      /certificate of the secured address: CertificateSigningRequest meshd-mesh-system-\S+.* is waiting for approval/;
+      /certificate of the secure gRPC address: CertificateSigningRequest meshd-mesh-system-\S+.* is waiting for appr/;
     await eventually(() => assert.match(discovery.output(), line), { timeoutMs: 30_000 });
     assert.equal((await discovery.http('/ready')).status, 503);
     await eventually(() => assert.ok(pending()));

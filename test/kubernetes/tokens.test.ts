@@ -233,7 +233,7 @@ describe('callers with tokens of service accounts', { skip }, () => {
         /^UNAVAILABLE: token: the API server cannot/,
       );
     await eventually(refused, { timeoutMs: 30_000 });
-    await logged(/\terror\tauthn\tHTTP 403 Forbidden: .*may create tokenreviews/);
+    await logged(/\terror\tauthn\tHTTP 403 Forbidden: .*is allowed to create TokenReviews/);
     await cluster.api.patch(reference, { rules });
     await eventually(async () => assert.equal(await opened(await token()), 'served'), { timeoutMs: 30_000 });
   });

@@ -1,4 +1,4 @@
-/** CTL_CERT_PROVIDER, and the certificate of the secured address from a signer of the cluster. */
+/** CTL_CERT_PROVIDER, and the certificate of the secure gRPC address from a signer of the cluster. */
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { getScope } from '../../logging/index.ts';
@@ -40,6 +40,6 @@ export function openClusterSigner({ client }: Cluster, signerName: string, names
     clock: systemClock,
     random: Math.random,
     now: Date.now,
-    onWaiting: (reason) => getScope('pkica').info(`certificate of the secured address: ${reason}`),
+    onWaiting: (reason) => getScope('pkica').info(`certificate of the secure gRPC address: ${reason}`),
   });
 }

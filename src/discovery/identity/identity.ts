@@ -1,9 +1,9 @@
 /**
  * Authentication in both directions: the certificate authority, the authenticators of callers and the certificate of
- * the secured address, connected as the settings say.
+ * the secure gRPC address, connected as the settings say.
  *
  *   authority ──roots──▶ trust bundles ──▶ authenticators ──▶ xDS streams, certificate service
- *       └──server certificate──▶ credentials of the secured address ◀── files
+ *       └──server certificate──▶ credentials of the secure gRPC address ◀── files
  */
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
@@ -45,7 +45,7 @@ import { type OwnCertificate, openCertificate } from './own-certificate.ts';
 import { openTlsFiles, type TlsFiles } from './tls-files.ts';
 import { openTokenReviewer } from './token-reviews.ts';
 
-/** The parts of the secured address. */
+/** The parts of the secure gRPC address. */
 export interface SecuredAddress {
   readonly tls: ListenerTls;
   readonly services: readonly GrpcService[];
@@ -58,7 +58,7 @@ export interface MeshIdentity {
   readonly secured: SecuredAddress | undefined;
   /** The same certificate, for the other addresses with TLS. */
   readonly certificate: OwnCertificate | undefined;
-  /** Authenticates callers like the secured address does, even without one. */
+  /** Authenticates callers like the secure gRPC address does, even without one. */
   readonly callers: Authentication;
   /** Sets the gauges. */
   sample(): void;
@@ -128,7 +128,7 @@ export function openIdentity({ mesh, ...options }: IdentityOptions): Promise<Mes
 }
 
 /**
- * Without a CA server the authority still signs the certificate of the secured address, unless files have it.
+ * Without a CA server the authority still signs the certificate of the secure gRPC address, unless files have it.
  */
 function needsAuthority({ enableCaServer, certProvider }: DiscoverySettings, files: TlsFiles | undefined): boolean {
   return enableCaServer || (files === undefined && certProvider === 'meshd');
@@ -211,7 +211,7 @@ function followTrust(
     fetch: countedFetch(fetch, metrics, systemClock.now),
     clock: wallClock,
     random: Math.random,
-    onProblem: (error) => getScope('spiffe').error(`${error.oneLine()}; the last good one stays in force`),
+    onProblem: (error) => getScope('spiffe').error(`${error.oneLine()}; the last good trust bundle remains in use`),
   });
   closers.use(bundles);
 }

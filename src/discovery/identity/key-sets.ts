@@ -61,8 +61,8 @@ export function followKeySets({ refreshMs, metrics, onEvent }: KeySetOptions): K
     },
     onProblem: (error, known) => {
       const meanwhile = known
-        ? 'the last good ones stay in force'
-        : 'tokens of its issuer are refused until they are known';
+        ? 'the last good keys remain in use'
+        : "the issuer's tokens are refused until its keys are known";
       log.error(`keys of a token issuer: ${error.oneLine()}; ${meanwhile}`);
     },
     onRecovered: (shown) => log.info(`keys of a token issuer: ${shown} can be fetched again`),

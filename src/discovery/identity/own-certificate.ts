@@ -27,7 +27,7 @@ export interface CertificatePair {
   readonly key: string;
 }
 
-/** The certificate, for servers beside the secured address, and the CAs by which their clients verify it. */
+/** The certificate, for servers beside the secure gRPC address, and the CAs by which their clients verify it. */
 export interface OwnCertificate {
   pair(): CertificatePair;
   /** PEM certificates, both roots while one replaces the other; undefined: they are not known. */
@@ -115,17 +115,17 @@ export interface CertificateInputs {
 }
 
 export interface OpenedCertificate {
-  /** The credentials of the secured address. */
+  /** The credentials of the secure gRPC address. */
   readonly credentials: MeshServerCredentials;
   readonly own: OwnCertificate;
 }
 
 function logRenewed(): void {
-  getScope('ads').info('new connections to the secured address use the new certificate');
+  getScope('ads').info('new connections to the secure gRPC address use the new certificate');
 }
 
 function logFailed(error: CtlError): void {
-  getScope('ads').error(`${error.oneLine()}; the last good certificate stays in force`);
+  getScope('ads').error(`${error.oneLine()}; the last good certificate remains in use`);
 }
 
 /** The certificate from files, from the mesh CA or from a signer of the cluster; undefined without any of them. */
@@ -204,11 +204,13 @@ async function issuerOf({ settings, cluster, authority, closers }: CertificateIn
     const missing =
       'without a CA server (ENABLE_CA_SERVER=false) they need --tlsCertFile and --tlsKeyFile, or ' +
       'CTL_CERT_PROVIDER=meshd';
-    getScope('ads').warn(`the secured address ${settings.secureGRPCAddr} and the webhooks are not served: ${missing}`);
+    getScope('ads').warn(
+      `the secure gRPC address ${settings.secureGRPCAddr} and the webhooks are not served: ${missing}`,
+    );
     return undefined;
   }
   if (settings.certProvider === 'none') {
-    const message = 'without it the certificate authority needs --tlsCertFile and --tlsKeyFile';
+    const message = 'requires --tlsCertFile and --tlsKeyFile, which the certificate authority needs';
     throw new CtlError('invalid_argument', message, { field: 'CTL_CERT_PROVIDER=none' });
   }
   const dnsNames = [...dnsNamesOf(settings), ...LOOPBACK_NAMES];

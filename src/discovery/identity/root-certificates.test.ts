@@ -205,7 +205,7 @@ describe('the ConfigMap with root certificates', () => {
     await it.have('ONE', 'shop');
     await waitUntil(() => it.writes().length > 12);
     assert.equal(it.lines.length, 1, it.lines.join('\n'));
-    assert.match(it.lines[0] ?? '', /not written in all namespaces: HTTP 403 Forbidden/);
+    assert.match(it.lines[0] ?? '', /cannot be written in some namespaces: HTTP 403 Forbidden/);
     it.control.refuse = () => undefined;
     await it.have('ONE', 'a', 'b', 'c');
     await waitUntil(() => it.lines.length === 2);

@@ -69,12 +69,16 @@ export class RootCertificates {
       onFailure: (namespace, error) => this.#failed(namespace, error),
     });
     const what = `ConfigMap ${ROOT_CONFIG_MAP} with the root certificates`;
-    this.#failures = createFailureLog(log, `${what}: not written in all namespaces`, `${what}: can be written again`);
+    this.#failures = createFailureLog(
+      log,
+      `${what}: cannot be written in some namespaces`,
+      `${what}: can be written again`,
+    );
     const failuresOf = ({ plural }: ResourceType): FailureLog =>
       createFailureLog(
         log,
         `${plural} cannot be read, so ConfigMap ${ROOT_CONFIG_MAP} is not kept current`,
-        `${plural} can be read again for ConfigMap ${ROOT_CONFIG_MAP}`,
+        `${plural} can be read again, so ConfigMap ${ROOT_CONFIG_MAP} is kept current again`,
       );
     this.#namespaces = new Informer<string>({
       connection,

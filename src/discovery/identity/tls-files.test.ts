@@ -33,7 +33,7 @@ async function refusal(tlsCertFile: string, tlsKeyFile: string, caCertFile = '')
   return 'taken';
 }
 
-describe('files of the secured address', () => {
+describe('files of the secure gRPC address', () => {
   it('are undefined when no flag names one', async () => {
     assert.equal(await openTlsFiles({ tlsCertFile: '', tlsKeyFile: '', caCertFile: '' }), undefined);
   });

@@ -29,8 +29,8 @@ class ReviewLog {
     else if (problem.code === 'permission_denied') {
       this.#error(
         '',
-        `${problem.oneLine()}; tokens of service accounts are refused until this program may create tokenreviews ` +
-          '(deploy/rbac.yaml)',
+        `${problem.oneLine()}; tokens of service accounts are refused until this program is allowed to create ` +
+          'TokenReviews (deploy/rbac.yaml)',
       );
     } else {
       const line = `the API server cannot review tokens: ${problem.oneLine()}; callers with tokens are refused`;

@@ -1,6 +1,6 @@
 /**
- * DNS over TLS for agents (DNS_ADDR, DNS_AGENT): the names of the mesh that the caller's namespace sees, all others
- * from the name servers of this machine or from DNS_SERVER. Callers present a certificate of the mesh.
+ * DNS over TLS for agents (DNS_ADDR, DNS_AGENT). Resolves mesh names that the caller's namespace sees itself, and all
+ * others through the name servers of this machine or DNS_SERVER. Callers present a certificate of the mesh.
  */
 import { constants } from 'node:crypto';
 import { systemClock } from '../../core/clock.ts';
@@ -39,7 +39,7 @@ export interface DnsServing {
   readonly callers: MeshIdentity['callers'];
 }
 
-/** One address may have half of them. */
+/** A client address may use at most half. */
 const MAX_CONNECTIONS = 4096;
 
 /** Rejects with CtlError when an address cannot be bound. */
@@ -58,7 +58,7 @@ async function serve(serving: DnsServing, closers: Closers): Promise<{ readonly 
   const table = createTableResolver({
     scope({ identity: uri }) {
       const namespace = uri === undefined ? undefined : parseSpiffeUri(uri)?.namespace;
-      // Not reached, because the server closes connections of other clients.
+      // Unreachable: the server closes connections from clients without an identity.
       if (namespace === undefined) return undefined;
       return { table: names.of(namespace), namespace, domain: `svc.${domain}` };
     },
@@ -73,9 +73,9 @@ async function serve(serving: DnsServing, closers: Closers): Promise<{ readonly 
     const caller = await callers.authenticate(credentials);
     const { trustDomain } = caller.identity;
     const { settings: home, mesh } = engine.snapshot;
-    // Namespaces of other trust domains are other namespaces, even with equal names.
+    // Namespaces of other trust domains are different namespaces, even if their names match.
     if (![home.trustDomain, ...mesh.trustDomainAliases].includes(trustDomain))
-      throw new CtlError('permission_denied', `${spiffeUri(caller.identity)} is not of the trust domain of this mesh`);
+      throw new CtlError('permission_denied', `${spiffeUri(caller.identity)} is not in the trust domain of this mesh`);
     return spiffeUri(caller.identity);
   });
   const { close, addresses } = await startDnsServer({
@@ -110,7 +110,7 @@ function tlsOf(certificate: OwnCertificate, identify: Identify): DnsServerTls {
   return {
     context() {
       const { chain, key } = certificate.pair();
-      // No names of accepted authorities are sent: some clients would then present no certificate.
+      // The server does not list accepted CAs: if it did, some clients would present no certificate.
       return { cert: chain, key, ca: [], minVersion: 'TLSv1.2', secureOptions: SECURE_OPTIONS };
     },
     onRenew: (listener) => certificate.onChange(listener),

@@ -1,6 +1,5 @@
 /**
- * Reads the fields of a CA certificate that the authority needs to sign with its key, and to check a chain of
- * plugged-in ones.
+ * Reads the fields of a CA certificate that the authority needs to sign with its key and to check a plugged-in chain.
  */
 import { X509Certificate } from 'node:crypto';
 import { childrenOf, isContext, readAsn1, readBits, sliceDer } from '../../asn1/index.ts';
@@ -20,7 +19,7 @@ export interface CertificateFacts {
   readonly notAfter: number;
 }
 
-/** Reads a PEM certificate. Throws an error of one line when it cannot. */
+/** Reads a PEM certificate. Throws an error with a one-line message when it cannot. */
 export function certificateFacts(pem: string): CertificateFacts {
   const x509 = new X509Certificate(pem);
   const { ca, keyUsage, keyIdentifier, pathLength, notBefore, notAfter } = readCertificate(x509);

@@ -1,9 +1,9 @@
 /**
  * Follows a plugged-in root. The files are checked periodically, because renewal may swap links, rename files, or write
- * in place. Files that do not fit together leave the last good root in force. They are reported when the next check
+ * in place. Files that do not match leave the last good root in force. They are reported when the next check
  * finds them unchanged: until then a write may be in progress. Replaced roots stay trusted until they expire, for the
- * certificates that they have signed, but only while the program runs: an operator who wants more leaves them in
- * `root-cert.pem`.
+ * certificates that they have signed, but only while the program runs; to keep them trusted after a restart, leave them
+ * in `root-cert.pem`.
  */
 import { X509Certificate } from 'node:crypto';
 import { Refresh } from '../../core/refresh.ts';
@@ -16,8 +16,7 @@ import type { OpenedSource, RootEvents, RootSet, RootSource } from './root-sourc
 const CHECK_MS = 10_000;
 
 /**
- * The maximum number of former roots that stay trusted; an operator who replaces more of them within their lifetimes
- * lists them in `root-cert.pem`.
+ * The maximum number of former roots that stay trusted; to keep more of them trusted, list them in `root-cert.pem`.
  */
 const MAX_FORMER = 8;
 
@@ -28,7 +27,7 @@ export interface PluggedOptions {
   readonly log: (message: string) => void;
 }
 
-/** Opens the root. Rejects with CtlError that names the file when it cannot be used. */
+/** Opens the root. Rejects with a CtlError that names the file when it cannot be used. */
 export async function openPlugged(options: PluggedOptions): Promise<OpenedSource> {
   const text = await readPlugged(options.directory);
   const first = checkPlugged(text, options.clock.now());

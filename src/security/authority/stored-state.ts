@@ -11,7 +11,7 @@ export function checkCertificate(location: ErrorLocation, pem: string): X509Cert
   }
 }
 
-/** @throws CtlError that names the location when the key is not that of the certificate */
+/** @throws CtlError that names the location when the key does not match the certificate */
 export function checkPair(location: ErrorLocation, keyPem: string, certificatePem: string): void {
   const certificate = checkCertificate(location, certificatePem);
   let fits: boolean;
