@@ -156,7 +156,7 @@ class Http2GrpcServer implements GrpcServer {
     const leave = this.#limiter.enter(address);
     if (leave === undefined || this.#draining) {
       leave?.();
-      const message = 'too many connections from this address, or in total (see the limit of open files)';
+      const message = 'too many connections from this address, or in total (see the open-file limit)';
       if (!this.#draining) this.#options.observer.refused(peerOf(socket), new CtlError('resource_exhausted', message));
       this.#endedEarly('limit');
       socket.destroy();

@@ -30,7 +30,7 @@ export class UnaryCalls {
     const { connection } = call;
     const before = this.#incomplete.get(connection) ?? 0;
     if (before >= this.#limits.maxIncomplete) {
-      this.#refuse(call, new CtlError('resource_exhausted', 'too many incomplete requests of one connection'));
+      this.#refuse(call, new CtlError('resource_exhausted', 'too many incomplete requests on one connection'));
       return;
     }
     this.#incomplete.set(connection, before + 1);

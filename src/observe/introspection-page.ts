@@ -11,7 +11,7 @@ export function introspectionPage(program: ProgramName): string {
 <body><h1>${program}</h1>
 <p>${links.join('\n')}<a href="/metrics">metrics</a></p>
 <h2>Log scopes</h2>
-<table><thead><tr><th>Scope</th><th>Output level</th><th>Stack traces from</th><th>Caller</th></tr></thead>
+<table><thead><tr><th>Scope</th><th>Output level</th><th>Stack trace level</th><th>Caller</th></tr></thead>
 <tbody id="scopes"></tbody></table>
 <script>
 const levels = ${JSON.stringify(LOG_LEVELS)};

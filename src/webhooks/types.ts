@@ -62,7 +62,7 @@ export interface InjectionSettings {
   readonly proxyConfig: Readonly<Record<string, unknown>>;
   /** `enablePrometheusMerge` of the mesh configuration. */
   readonly enablePrometheusMerge: boolean;
-  /** `host:port` of the secured address of the control plane, unless `proxyConfig` names one. */
+  /** `host:port` of the secure gRPC address of the control plane, unless `proxyConfig` names one. */
   readonly discoveryAddress: string;
   /** Namespace of the control plane. */
   readonly controlPlaneNamespace: string;

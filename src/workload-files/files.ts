@@ -123,7 +123,7 @@ systemctl enable --now ctl-agent
 - The token is a secret. It authenticates the request for the first certificate, until
   ${new Date(tokenEnds).toISOString()}. After that, restarts use the certificate in
   \`${STATE_FOLDER}/certs\`. A machine that was off for more than a day needs a new token.
-- The application runs as any user but mesh-proxy. Its traffic goes through Envoy.
+- Run the application as any user except mesh-proxy. Its traffic goes through Envoy.
 - \`systemctl stop ctl-agent\` drains the proxy. Traffic is still redirected, so that nothing
   bypasses the proxy; \`ctl-agent mesh-clean-iptables\` removes the redirection.
 `;

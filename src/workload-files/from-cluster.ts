@@ -84,7 +84,7 @@ async function tokenOf(
   const { token = '', expirationTimestamp = '' } = answer.status ?? {};
   const tokenEnds = Date.parse(expirationTimestamp);
   if (typeof token !== 'string' || token === '' || Number.isNaN(tokenEnds))
-    throw new CtlError('unavailable', 'the API server did not issue a token that expires');
+    throw new CtlError('unavailable', 'the API server issued no token, or a token without an expiry time');
   return { token, tokenEnds };
 }
 

@@ -21,7 +21,7 @@ const DEFAULT_RING_SIZE = 1024;
 /** Envoy's limit of `minimum_ring_size`. */
 const MAX_RING_SIZE = 8_388_608;
 
-/** Round robin unless the settings differ. Not for clusters of original destinations, which have no choice. */
+/** Round robin unless the settings differ. Not for original-destination clusters, which choose no endpoint. */
 export function loadBalancing(settings: LoadBalancerSettings | undefined): Balancing {
   if (settings?.consistentHash !== undefined) return consistentHashing(settings.consistentHash);
   const warmup = settings?.warmup?.duration ?? settings?.warmupDurationSecs;
@@ -36,7 +36,7 @@ export function loadBalancing(settings: LoadBalancerSettings | undefined): Balan
   }
 }
 
-/** The same for commands of Redis: equal keys go to one server, unless the settings say otherwise. */
+/** For Redis: commands with the same key go to the same server, unless the settings say otherwise. */
 export function sharding(settings: LoadBalancerSettings | undefined): Balancing {
   const isChosen = settings?.consistentHash !== undefined || (settings?.simple ?? 'UNSPECIFIED') !== 'UNSPECIFIED';
   return isChosen ? loadBalancing(settings) : { lbPolicy: MAGLEV };

@@ -1,4 +1,4 @@
-/** Address ranges by their prefix: finds those around another range without comparing it with each. */
+/** Address ranges by their prefix: finds the ranges that contain another range without comparing it with each. */
 import { maskedRange, parseRange } from './cidr.ts';
 
 export class RangeIndex {

@@ -27,12 +27,12 @@ export function isSocketPath(address: string): boolean {
 
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
-/** Whether Envoy accepts it as an IP address where it does not resolve names. */
+/** Whether Envoy accepts the string as an IP address in fields where Envoy does not resolve names. */
 export function isIpAddress(address: string): boolean {
   return IPV4.test(address) || (address.includes(':') && /^[0-9a-fA-F:.]+$/.test(address));
 }
 
-/** Requests the resource over the stream of this configuration. */
+/** Makes Envoy request the resource over the ADS stream. */
 export function adsConfigSource(initialFetchTimeoutMs: number): envoy.config.core.v3.ConfigSource.Input {
   return {
     ads: {},

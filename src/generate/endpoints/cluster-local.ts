@@ -1,7 +1,8 @@
 /**
- * Which endpoints of a service the proxies of a cluster may use. A cluster-local service has those of their own cluster
- * only: the Services of `kube-system`, the API server and the control plane, and what `serviceSettings` of the mesh
- * configuration name. Documents of tenants cannot change this.
+ * Which endpoints of a service the proxies of a cluster may use. For a cluster-local service, proxies use only the
+ * endpoints in their own cluster. Cluster-local services are those in `kube-system`, the API server, the control plane,
+ * and the services that `serviceSettings` of the mesh configuration declare as such; `serviceSettings` can also exempt
+ * services. Documents of tenants cannot change this.
  */
 import type { Memos } from '../../core/memo.ts';
 import { canonicalHost, type Endpoint, type MeshSnapshot, matchingPatterns, type Service } from '../../model/index.ts';
@@ -13,7 +14,7 @@ type Sources = Pick<MeshSnapshot, 'mesh' | 'settings' | 'memos'>;
 /** Host name, or a pattern with a wildcard → whether its services are cluster-local. */
 type Patterns = ReadonlyMap<string, boolean>;
 
-/** The most specific pattern decides; of equal ones the last. */
+/** The most specific pattern decides; among equally specific ones, the last. */
 export function isClusterLocal({ mesh, settings, memos }: Sources, host: string): boolean {
   const patterns = memos
     .weak<MeshConfig, Patterns>('cluster-local hosts')
@@ -49,14 +50,14 @@ const NONE: readonly Endpoint[] = [];
 interface Split {
   /** Whether some of the endpoints are in other clusters. */
   readonly hasOthers: boolean;
-  /** All of them, each address and port once: clusters may have the same. */
+  /** All endpoints, each address and port once: clusters may share addresses. */
   readonly all: readonly Endpoint[];
   /** '' is the program's own cluster. */
   readonly byCluster: ReadonlyMap<string, readonly Endpoint[]>;
 }
 
 /**
- * The endpoints of a service for the proxies of a cluster; one list object for all for which they are the same.
+ * The endpoints of a service for the proxies of a cluster. Clusters with the same endpoints share one list object.
  * @param cluster as in `Placement`
  */
 export function endpointsInCluster(

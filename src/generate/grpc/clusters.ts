@@ -97,7 +97,8 @@ function clustersOf(inputs: ClusterInputs): UnitOutput {
       if (typeof discovery !== 'string') resources.set(name, buildCluster(inputs, name, target, discovery));
       const unsupported = UNSUPPORTED.filter((setting) => policy[setting] !== undefined);
       if (unsupported.length === 0) continue;
-      const message = `${name}: its DestinationRule has ${unsupported.join(', ')}: no effect for gRPC applications`;
+      const settings = unsupported.join(', ');
+      const message = `${name}: its DestinationRule sets ${settings}, without effect for gRPC applications`;
       findings.push({ metric: 'ctl_unsupported_by_grpc', type: 'cds', unit: service.hostname, message });
     }
   }
@@ -130,7 +131,7 @@ function discoveryFor(
   const assignment = assignEndpoints(endpointsInput(memos, sources, name, target, { passedOn: false, isGrpc: true }));
   const [locality, ...others] = assignment.localities;
   if (locality?.endpoints.length !== 1 || others.length > 0)
-    return 'they need exactly one endpoint to resolve, and it has none or several';
+    return 'they can resolve only one endpoint, but the cluster has none or several';
   return { type: DiscoveryType.LOGICAL_DNS, loadAssignment: assignmentMessage(assignment) };
 }
 

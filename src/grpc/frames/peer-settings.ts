@@ -36,11 +36,11 @@ export class PeerSettings {
         if (value < DEFAULT_TABLE_BYTES) this.#tableUpdateDue = true;
         break;
       case SETTING.enablePush:
-        if (value > 1) throw new Http2Error(ERROR.protocol, 'ENABLE_PUSH is 0 or 1');
+        if (value > 1) throw new Http2Error(ERROR.protocol, 'ENABLE_PUSH must be 0 or 1');
         break;
       case SETTING.maxFrameSize:
         if (value < FRAME_PAYLOAD_BYTES || value > LARGEST_FRAME_PAYLOAD_BYTES)
-          throw new Http2Error(ERROR.protocol, 'MAX_FRAME_SIZE is from 2^14 to 2^24-1');
+          throw new Http2Error(ERROR.protocol, 'MAX_FRAME_SIZE must be from 2^14 to 2^24-1');
         break;
       default:
     }

@@ -2,9 +2,9 @@
  * Waits until a client has sent its first TLS record, before a TLS handshake begins: a client that sends nothing, or a
  * part, takes no slot, and one that gives up while it waits is noticed.
  *
- * It also saves memory. OpenSSL's input of a connection is a buffer whose size Node chooses at its first bytes and
- * keeps: 64 KiB when they come from the socket (the size of any read), 1 KiB and later 16 KiB when they were read
- * before (`NodeBIO` in src/crypto/crypto_bio.cc of Node.js).
+ * It also saves memory. Node sizes OpenSSL's input buffer when the first bytes arrive, and keeps that size: 64 KiB if
+ * Node reads them from the socket itself (the size of any read), or 1 KiB (later 16 KiB) if they were already read
+ * (`NodeBIO` in src/crypto/crypto_bio.cc of Node.js).
  */
 import type { Socket } from 'node:net';
 import { ByteAccumulator } from '../buffers/byte-accumulator.ts';
@@ -43,7 +43,7 @@ export class FirstBytes {
   }
 
   readonly #read = (): void => {
-    // At the end of the client's side, reading ends the socket.
+    // Once the client has closed its side, this read ends the socket.
     for (let piece = this.#socket.read(); piece !== null; piece = this.#socket.read()) this.#bytes.add(piece);
     const recordBytes = firstRecordBytes(this.#bytes.view());
     if (recordBytes === undefined || this.#bytes.length > MAX_BYTES) {

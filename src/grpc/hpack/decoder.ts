@@ -119,7 +119,7 @@ export class HpackDecoder {
       value += (byte & 0x7f) << shift;
       if ((byte & 0x80) === 0) return value;
     }
-    throw new HpackError('an integer of a header block is too large');
+    throw new HpackError('an integer in a header block is too large');
   }
 
   #peek(): number {

@@ -102,7 +102,7 @@ const ENDS = buildEnds(TREE);
 const SCRATCH = Buffer.allocUnsafeSlow(4096);
 
 /**
- * Decodes `block` from `start` to `end`, a character per byte. Throws HpackError for EOS and for wrong padding.
+ * Decodes `block` from `start` to `end`, a character per byte. Throws HpackError for EOS and for invalid padding.
  */
 export function decodeHuffman(block: Buffer, start: number, end: number): string {
   const maxBytes = Math.ceil(((end - start) * 8) / MIN_CODE_BITS);
@@ -120,6 +120,6 @@ export function decodeHuffman(block: Buffer, start: number, end: number): string
     seen |= high | low;
   }
   if ((seen & FAILS) !== 0) throw new HpackError('EOS within a Huffman-coded string');
-  if (ENDS[state] !== 1) throw new HpackError('wrong padding of a Huffman-coded string');
+  if (ENDS[state] !== 1) throw new HpackError('invalid padding in a Huffman-coded string');
   return out.toString('latin1', 0, length);
 }

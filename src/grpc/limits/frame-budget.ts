@@ -7,7 +7,7 @@
 /** Length of a window. */
 const WINDOW_MS = 10_000;
 
-/** Most frames in a window: those of a thousand calls that are all cancelled, or of a ping every 10 ms. */
+/** Maximum number of frames in a window: a thousand calls that are all cancelled, or a ping every 10 ms. */
 const MAX_IN_WINDOW = 1000;
 
 export class FrameBudget {

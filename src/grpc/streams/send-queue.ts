@@ -58,8 +58,8 @@ export class SendQueue {
   }
 
   /**
-   * Takes up to `maxBytes` bytes. With `slices`, whose buffers must be large enough for them and their frame headers,
-   * they are copied into one of those unless they are few.
+   * Takes up to `maxBytes` bytes. If `slices` is given, more than MAX_COPIED_BYTES bytes are copied into one of its
+   * buffers, which must have room for the bytes and their frame headers.
    */
   cut(maxBytes: number, slices: SlicePool | undefined): Batch {
     const slice =

@@ -13,7 +13,7 @@ import { ADDRESS_READ, hasAddress } from '../workloads/workloads.ts';
 export interface AddressIndexes {
   /** Address (`addressId`) → keys of the Pods that have it. */
   readonly podsByIp: Groups;
-  /** The same for Services, nodes, Pods on the network of their node, and documents of endpoints. */
+  /** The same for Services, nodes, Pods with `hostNetwork`, and documents of endpoints. */
   readonly addressOwners: Groups;
 }
 
@@ -24,8 +24,8 @@ interface Owned {
 }
 
 /**
- * A ServiceEntry's service without the addresses of other namespaces' Services and Pods, and of nodes: a listener there
- * would take connections to them. Adds the keys that it looks up to `reads`.
+ * A ServiceEntry's service without the addresses of other namespaces' Services and Pods, and of nodes: a listener on
+ * such an address would intercept its connections. Adds the keys that it looks up to `reads`.
  */
 export function withoutTakenAddresses(service: Service, indexes: AddressIndexes, reads: Set<string>): Owned {
   const conflicts: NameConflict[] = [];
@@ -40,8 +40,8 @@ export function withoutTakenAddresses(service: Service, indexes: AddressIndexes,
 }
 
 /**
- * A ServiceEntry's service whose host may be an address of others: requests to that address name it as their host. It
- * then applies to its own callers only. Adds the keys that it looks up to `reads`.
+ * A ServiceEntry's service whose host may be another namespace's IP address: requests to the address carry it as their
+ * host. The entry then applies to its own callers only. Adds the keys that it looks up to `reads`.
  */
 export function withoutTakenHost(
   service: Service,
@@ -59,7 +59,7 @@ export function withoutTakenHost(
 }
 
 /**
- * Whether connections to the address of an endpoint belong to another namespace than that of the service.
+ * Whether connections to the address of an endpoint belong to a namespace other than that of the service.
  * @param pod the workload at the address, if that is known
  */
 export function isAddressOfOthers(
@@ -69,7 +69,7 @@ export function isAddressOfOthers(
   indexes: AddressIndexes,
   reads: Set<string>,
 ): boolean {
-  // Clusters may use the same addresses: this Pod has it here, whatever has it elsewhere.
+  // Clusters may use the same addresses: this Pod has the address here, even if another cluster has it as well.
   if (pod?.meta.namespace === namespace && hasAddress(pod, address)) return false;
   return ownerOutside(address, namespace, indexes, reads) !== undefined;
 }
@@ -112,7 +112,7 @@ function* ownersAt(
   for (const key of membersOf(podsByIp, id)) yield { key, namespace: namespaceOfKey(key) };
   for (const key of membersOf(addressOwners, id)) {
     if (isEndpointsKey(key) && !isApiServerKey(key)) continue;
-    // A Pod here is on the network of its node.
+    // A Pod here has `hostNetwork`.
     const ofNode = key.startsWith('Pod/') || key.startsWith('Node/');
     yield { key, namespace: ofNode ? undefined : namespaceOfKey(key) };
   }

@@ -1,6 +1,6 @@
 /**
  * Validates kinds of the Gateway API as an API server does (their custom resource definitions, version 1.6), so that
- * files cannot have names and hosts that derived documents or Envoy cannot have.
+ * files cannot contain names and hosts that are invalid in derived documents or in Envoy.
  */
 import { DNS_SUBDOMAIN_PATTERN, isDnsSubdomain, MAX_DNS_NAME } from '../../core/dns-names.ts';
 import { shown } from '../parsing/issues.ts';

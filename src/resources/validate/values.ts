@@ -68,7 +68,7 @@ export function checkWildcardHost(errors: ValidationErrors, host: string): void 
     errors.add([], `expected a host name or a wildcard such as "*.example.com", got ${shown(host)}`);
 }
 
-/** A host that is compared by whole labels: a server name of TLS, which Envoy compares, and an import of a Sidecar. */
+/** A host that is matched by whole labels: a TLS server name (matched by Envoy) or a host that a Sidecar imports. */
 export function checkWholeLabels(errors: ValidationErrors, host: string): void {
   if (/^\*[^.]/.test(host)) {
     errors.addForAuthor([], `expected a wildcard for whole labels, such as "*.example.com", got ${shown(host)}`);
@@ -95,7 +95,7 @@ export function checkDnsLabel(errors: ValidationErrors, name: string | undefined
   }
 }
 
-/** Durations in milliseconds: at least 1 where something waits for them. */
+/** Durations in milliseconds: at least 1, because a timer uses them. */
 export function checkDuration(errors: ValidationErrors, millis: number | undefined): void {
   if (millis !== undefined && millis < 1) errors.add([], `expected a duration of at least 1ms, got ${millis}ms`);
 }

@@ -6,7 +6,7 @@ import { isDnsSubdomain } from '../../core/dns-names.ts';
 import { AUTHORITIES_SUFFIX } from '../../core/tls/tls-secrets.ts';
 import type { AnyResource, Kind, Resource, ResourceEvent, ResourceKey, ResourceList } from '../../resources/index.ts';
 
-/** The names in the resources of each kind that has any. */
+/** For each kind that can name credentials, how to find the names. */
 type NamesIn = ReadonlyMap<Kind, (resource: AnyResource) => readonly string[]>;
 
 /** Fields that name one or several credentials, wherever they are in these kinds. */
@@ -38,15 +38,15 @@ interface Names {
 }
 
 /**
- * Which resources with a class are of the mesh: the others are served by other controllers, so that nothing that they
- * name is needed. The answer for a resource may change with its class. Absent: all are.
+ * Tells which resources with a class the mesh serves. Other controllers serve the other resources, whose credentials
+ * are not needed. The answer for a resource may change with its class. If a function is absent, the mesh serves all.
  */
 export interface ServedByMesh {
   readonly servesIngress?: (ingress: Resource<'Ingress'>) => boolean;
   readonly servesGateway?: (gateway: Resource<'KubernetesGateway'>) => boolean;
 }
 
-/** The kinds of classes, and of the resources that they decide about. */
+/** The kinds of classes, and of the resources that use them. */
 const CLASSES: ReadonlyMap<Kind, Kind> = new Map([
   ['GatewayClass', 'KubernetesGateway'],
   ['IngressClass', 'Ingress'],
@@ -62,7 +62,7 @@ export class CredentialNames {
     this.#served = served;
   }
 
-  /** @returns whether anything that decides which credentials are named was among the events */
+  /** @returns whether any event may change which credentials are named */
   apply(events: readonly ResourceEvent[]): boolean {
     let noted = false;
     for (const event of events) noted = this.#note(event) || noted;
@@ -90,7 +90,8 @@ export class CredentialNames {
 
   /**
    * At most `limit` names, in order. Namespaces take turns: one that names many Secrets takes none from those that name
-   * few. Within a namespace, Secrets that are followed already come first, so that a new name ends none of them.
+   * few. Within a namespace, Secrets that are followed already come first, so that a new name does not
+   * displace them.
    */
   choose(limit: number, isFollowed: (name: string) => boolean): readonly string[] {
     const queues = [...this.#byNamespace().values()].map((names) =>

@@ -26,7 +26,7 @@ const list = (read: Reader<readonly string[]>) =>
     }
   });
 
-/** The Pod's namespace in a search domain: as here, and as Istio's charts write it. */
+/** The Pod's namespace in a search domain, in this project's syntax and in Istio's. */
 const NAMESPACE_OUTPUT = /\{\{ *(?:namespace|valueOrDefault \.DeploymentMeta\.Namespace "default") *\}\}/g;
 
 const searchDomain = z

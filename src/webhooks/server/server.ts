@@ -3,7 +3,8 @@
  *
  *   TLS ──▶ path, method, content type ──▶ body (bounded) ──▶ admission pool ──▶ response
  *
- * Callers are not authenticated: API servers usually show no certificate to webhooks, and an answer changes nothing.
+ * Callers are not authenticated: API servers usually show no certificate to webhooks, and answering a request has no
+ * side effects.
  * HTTP/1.1 only, which is what API servers use for webhooks.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -18,12 +19,12 @@ import type { Caller, CallerRank } from './callers.ts';
 import { webhookAt } from './paths.ts';
 import type { AdmissionPool } from './pool.ts';
 
-/** The time that requests in progress have when the server is closed, ms: the API server's default timeout. */
+/** How long in-flight requests may take after shutdown begins, in ms: the API server's default timeout. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
 /**
- * Time between requests of a connection, ms. API servers keep idle connections for 90 s. A request that they send on a
- * connection while this server closes it fails, because it is not repeated.
+ * Time between requests of a connection, ms. API servers keep idle connections for 90 s. If an API server
+ * sends a request while this server closes the connection, the request fails, because it is not retried.
  */
 const KEEP_ALIVE_TIMEOUT_MS = 120_000;
 
@@ -57,7 +58,7 @@ export interface WebhookServerOptions {
   readonly notReady: () => string | undefined;
   readonly warn: (line: string) => void;
   readonly maxConnections?: number;
-  /** Time from the accept of a connection to the end of a request's headers, and of the TLS handshake, ms. */
+  /** Time from accepting a connection to the end of a request's headers, and of the TLS handshake, ms. */
   readonly headersTimeoutMs?: number;
 }
 
@@ -67,7 +68,7 @@ export interface WebhookServer {
   close(): Promise<void>;
 }
 
-/** A request that is answered with another status than 200, and one line of text. */
+/** A request that is answered with a status other than 200, and one line of text. */
 class Refusal extends CtlError {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -79,7 +80,7 @@ class Refusal extends CtlError {
   }
 }
 
-/** Resolves when the server listens. Rejects with CtlError `unavailable` that names the flag and the address. */
+/** Resolves when the server listens. Rejects with a CtlError `unavailable` that names the flag and the address. */
 export async function startWebhookServer(options: WebhookServerOptions): Promise<WebhookServer> {
   const { flag, address, certificate, warn, maxConnections, headersTimeoutMs } = options;
   const limits = {
@@ -177,7 +178,7 @@ async function reviewed(
 
 function refusalOf(error: unknown): Pick<Refusal, 'status' | 'message' | 'headers'> {
   if (error instanceof Refusal) return error;
-  // What else the client sends is not read.
+  // The rest of the request is not read.
   if (error instanceof TooLarge) return { status: 413, message: error.message, headers: { connection: 'close' } };
   const { code, message } = toCtlError(error);
   switch (code) {

@@ -1,8 +1,8 @@
 /**
  * The state of the world variant: each request names all resources of a type that the proxy subscribes to. A response
- * of clusters or listeners has all of them, one of another type those that changed. Source:
- * https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol (sections "ACK/NACK and resource type instance
- * version", "Resource updates", "How the client specifies what resources to return")
+ * for clusters or listeners contains all of them; a response for any other type contains only the changed resources.
+ * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol (sections "ACK/NACK and resource type
+ * instance version", "Resource updates", "How the client specifies what resources to return")
  */
 import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { Bundle, EncodedResource } from '../../push/index.ts';
@@ -19,7 +19,8 @@ import type { Subscription } from './subscription.ts';
 import type { EncodedPlan, ResponseContext, Variant } from './variant.ts';
 
 /**
- * A full set removes what it does not contain, and so resources that the proxy has in a version that cannot be sent.
+ * A full set removes everything it does not contain, including resources that the proxy holds in a version that cannot
+ * be sent.
  */
 function withKnownBytes(state: ClientState): ClientState {
   if (state.overlay.size === 0) return state;
@@ -59,14 +60,15 @@ export class SotwProtocol implements Variant<SotwRequest> {
   }
 
   resubscribe(subscription: Subscription, before: Interest, request: SotwRequest, answer: Answer): void {
-    // A stale request was written before the last response was read; the proxy repeats all of it after that one.
+    // A stale request was written before the last response was read; after reading that response, the proxy sends the
+    // whole request again.
     if (answer.kind === 'stale') return;
     const interest = this.#interestOf(subscription, request.names);
     if (interest === before) return;
     subscription.subscribe(interest);
     if (!before.wildcard) subscription.force(this.shared.names.outside(interest.names, before.names).names, before);
     // The version is a hash of the set that the proxy has: it has to change when the set shrinks, or the proxy could
-    // reconnect with the version of a set of which it has dropped a part. Names without a resource are not part of the
+    // reconnect with the version of a set that it no longer has in full. Names without a resource are not part of the
     // version, unless the resource was removed without a response.
     const { next } = subscription.inflight ?? { next: subscription.state };
     if (!interest.wildcard)
@@ -76,7 +78,7 @@ export class SotwProtocol implements Variant<SotwRequest> {
 
   /**
    * The first request of a type. After a reconnect it has the version of the proxy's resources. That is a hash of their
-   * content, so that another process too recognises a proxy that is up to date, and sends it nothing.
+   * content, so that another process also recognizes a proxy that is up to date, and sends it nothing.
    */
   subscribe(subscription: Subscription, request: SotwRequest, parts: readonly Bundle[]): void {
     const interest = this.#interestOf(subscription, request.names);

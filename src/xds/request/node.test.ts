@@ -278,7 +278,7 @@ describe('parseNode', () => {
     ['labels that are text', () => sidecar({ LABELS: 'app=web' }), /LABELS: must be a struct of strings/],
     ['a label that is a number', () => sidecar({ LABELS: { app: 1 } }), /LABELS\.app: must be a string/],
     ['a label that is a struct', () => sidecar({ LABELS: { app: { a: 'b' } } }), /LABELS\.app: must be a string/],
-    ['a namespace that is none', () => sidecar({ NAMESPACE: 'No/pe' }), /"No\/pe" is not a namespace/],
+    ['a namespace that is none', () => sidecar({ NAMESPACE: 'No/pe' }), /"No\/pe" is not a valid namespace name/],
     [
       'a domain without namespace',
       () => parseNode(encodeNode('router~~gw.edge~.svc')),

@@ -267,7 +267,7 @@ function namespaceOf(metadata: string, domain: string): string {
     throw invalid(
       metadata === ''
         ? 'the domain must begin with the namespace (<namespace>.svc.cluster.local), or metadata must have NAMESPACE'
-        : `${JSON.stringify(name.slice(0, 64))} is not a namespace`,
+        : `${JSON.stringify(name.slice(0, 64))} is not a valid namespace name`,
       metadata === '' ? 'node.id' : 'node.metadata.NAMESPACE',
     );
   return name;

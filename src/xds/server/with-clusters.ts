@@ -1,4 +1,4 @@
-/** Readable names of endpoints: over state of the world, clusters refer to theirs by a hash. */
+/** Readable names of endpoints: in state-of-the-world streams, a cluster refers to its endpoints by a hash. */
 import type { Bundle } from '../../push/index.ts';
 
 /** Each name, followed in parentheses by the cluster that refers to it if that has another name. */

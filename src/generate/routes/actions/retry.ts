@@ -14,7 +14,7 @@ const DEFAULT_ATTEMPTS = 2;
 const DEFAULT_RETRY_ON = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
 const DEFAULT_STATUS_CODES = [503];
 const BY_STATUS = 'retriable-status-codes';
-/** How often an already tried host may be picked again before it is used. */
+/** How many times to repeat host selection when it picks a host that was already tried. */
 const HOST_SELECTION_ATTEMPTS = 5;
 
 const { PreviousHostsPredicate } = envoy.extensions.retry.host.previous_hosts.v3;
