@@ -116,7 +116,7 @@ test('a report that cannot be written is one line in the log, and is written whe
   replica.connect('web-1');
   await waitUntil(() => refused >= 3);
   assert.equal(replica.lines.length, 1);
-  assert.match(replica.lines[0] ?? '', /cannot be written for the leader: HTTP 403/);
+  assert.match(replica.lines[0] ?? '', /cannot write the Lease .*: HTTP 403/);
   control.refuse = () => undefined;
   await waitUntil(() => replica.lease() !== undefined);
   await waitUntil(() => replica.lines.length === 2);
