@@ -16,7 +16,7 @@ const MAX_LENGTH = 40;
 export type DefinitionVersions = ReadonlyMap<string, string | undefined>;
 
 /**
- * The status of a class with the condition; others stay as they are.
+ * The status of a class with the condition; other statuses stay as they are.
  * @param versions undefined while they are not known
  */
 export function withVersions(desired: DesiredStatus | undefined, versions: DefinitionVersions | undefined) {

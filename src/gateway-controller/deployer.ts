@@ -1,6 +1,7 @@
 /**
- * Gives each Gateway its Envoy: applies the objects that run it, repairs what others change, and removes them when the
- * Gateway changes to another class. The Gateway's deletion is left to the garbage collector of the cluster.
+ * Gives each Gateway its Envoy: applies the objects that run it, reverts changes of other writers, and removes the
+ * objects when the Gateway changes to another class. The Gateway's deletion is left to the garbage collector of the
+ * cluster.
  */
 import { CtlError, oneLineOf } from '../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
@@ -47,7 +48,10 @@ export interface DeployerOptions {
 const GATEWAY = 'KubernetesGateway';
 /** Maximum number of Gateways that are reconciled at the same time. */
 const CONCURRENCY = 4;
-/** Writes for all Gateways: a second, and at once. A user who creates many Gateways must not occupy the API server. */
+/**
+ * Limit of the writes for all Gateways: per second, and in a burst. A user who creates many Gateways must not occupy
+ * the API server.
+ */
 const WRITES = { rate: 20, burst: 100 };
 
 interface Problem {
@@ -144,7 +148,7 @@ export class Deployer {
     return conditions.some(({ type, status }) => type === 'Accepted' && status === 'True');
   }
 
-  /** A class that does not exist (any more) is nobody's: then everything stays as it is. */
+  /** A class that does not exist (any more) belongs to no controller, and then all objects stay as they are. */
   #isOfOthers({ spec }: StatusObject): boolean {
     const { objects, controllerName } = this.#options;
     if (typeof spec.gatewayClassName !== 'string') return false;
@@ -196,7 +200,7 @@ export class Deployer {
     const known = this.#managed.get(type, namespace, name);
     const { uid } = (known ?? (await this.#own(type, namespace, name)))?.metadata ?? {};
     const whole = { apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`, kind: type.kind };
-    // The server refuses the identifier of an object that was deleted meanwhile, even if there is another of its name.
+    // The server refuses the identifier of an object that was deleted meanwhile, even if another object has its name.
     const metadata = { ...object.metadata, ...(uid === undefined ? {} : { uid }) };
     await this.#managed.write(type, () =>
       client.patch(
@@ -207,7 +211,7 @@ export class Deployer {
           namespace,
           type: 'application/apply-patch+yaml',
           fieldManager: this.#managedBy,
-          // Not for a new object: somebody may create one of that name at this moment.
+          // Not for a new object, because somebody may create an object of that name at this moment.
           force: uid !== undefined,
           signal: this.#controller.signal,
         },
@@ -217,8 +221,8 @@ export class Deployer {
   }
 
   /**
-   * The object of this name, which the watch has not reported; undefined: there is none.
-   * @throws CtlError where somebody else made it: it is not taken over
+   * The object of this name, which the watch has not reported; undefined when it does not exist.
+   * @throws CtlError where somebody else created the object, which is then not changed
    */
   async #own(type: ResourceType, namespace: string, name: string): Promise<KubernetesObject | undefined> {
     try {

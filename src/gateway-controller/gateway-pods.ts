@@ -30,7 +30,7 @@ interface LabelledPod {
 
 const PODS = v1Type('', 'Pod', 'pods', { wholeObjects: true });
 
-/** Of a condition, as its definition has it; reasons of containers are such words. */
+/** The form of a condition's reason in the CRD; reasons of containers have the same form. */
 const REASON = /^[A-Za-z]\w{0,99}$/;
 const STARTING: Complaint = { reason: 'Pending', message: 'a Pod has not acknowledged its listeners yet' };
 
@@ -64,12 +64,12 @@ export class GatewayPods {
     return this.#pods.close();
   }
 
-  /** Whether Pods are listed: a Gateway without any then has none. */
+  /** Whether Pods are listed. Until then, a Gateway without known Pods may have Pods. */
   get isSynced(): boolean {
     return this.#pods.isSynced;
   }
 
-  /** Why no Pod of a Gateway is ready; undefined where one is. */
+  /** Why no Pod of a Gateway is ready; undefined when at least one Pod is ready. */
   problemOf(namespace: string, gateway: string): Complaint | undefined {
     const problems = this.#pods.withIndex(`${namespace}/${gateway}`).map(({ problem }) => problem);
     if (problems.includes(undefined)) return undefined;
@@ -86,7 +86,9 @@ export class GatewayPods {
   }
 }
 
-/** A Pod of a Gateway runs as the ServiceAccount that was made for it. Undefined: somebody else labelled the Pod. */
+/**
+ * A Pod of a Gateway runs as the ServiceAccount that was made for it. Undefined when somebody else labelled the Pod.
+ */
 function labelledPod(object: KubernetesObject): LabelledPod | undefined {
   const { namespace = '', name, labels } = object.metadata;
   const gateway = labels?.[GATEWAY_NAME_LABEL];
@@ -109,7 +111,7 @@ function podProblem({ metadata, status }: KubernetesObject): Complaint | undefin
 
 function containerProblem({ name, ready, state, lastState, restartCount }: StatusFields): Complaint | undefined {
   if (ready === true || !isObject(state)) return undefined;
-  // Between two runs it is starting for a moment: that is the same problem.
+  // Between two runs the container is starting for a moment, which is the same problem.
   if (typeof restartCount === 'number' && restartCount > 0) {
     const last = [lastState, state].map((each) => (isObject(each) ? each.terminated : undefined)).find(isObject);
     const how = last === undefined ? '' : `; its last exit code is ${last.exitCode}`;

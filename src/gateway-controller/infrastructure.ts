@@ -20,8 +20,8 @@ export interface InfrastructureSettings {
   /** Name of the ConfigMap with the roots of the mesh, in each namespace. */
   readonly rootConfigMap: string;
   /**
-   * Name of the ClusterRole by which gateways read the Secrets of their namespace; '': they do not
-   * read Secrets; the control plane sends them.
+   * Name of the ClusterRole by which gateways read the Secrets of their namespace. When empty, gateways do not read
+   * Secrets; the control plane sends the certificates.
    */
   readonly secretsRole: string;
 }
@@ -67,8 +67,8 @@ const SERVICE_TYPE_ANNOTATIONS = ['networking.mesh.io/service-type', 'networking
 const SERVICE_TYPES = ['LoadBalancer', 'NodePort', 'ClusterIP'];
 
 /**
- * Labels of Pods that are gateways: no mesh gives them a sidecar, not even in a namespace with injection. API servers
- * do not call the webhooks of injection for them, because their selectors exclude these labels.
+ * Labels of Pods that are gateways: no mesh injects a sidecar into these Pods, not even in a namespace with injection.
+ * API servers do not call the webhooks of injection for them, because their selectors exclude these labels.
  */
 const NO_SIDECAR = { 'sidecar.mesh.io/inject': 'false', 'sidecar.istio.io/inject': 'false' };
 

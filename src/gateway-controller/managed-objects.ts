@@ -1,6 +1,6 @@
 /**
- * The objects of this controller as the API server has them: those of the managed types with its label. Those of others
- * are not read.
+ * The objects of this controller as the API server has them: the objects of the managed types that have its label.
+ * Other objects are not read.
  */
 import { createFailureLog, type Log } from '../core/log.ts';
 import {

@@ -30,9 +30,9 @@ export interface CaClientOptions {
   readonly server: CaServer;
   /** Sent with each request, with lower-case names. */
   readonly metadata?: Metadata;
-  /** PEM file with roots of the server's certificate; undefined: the system's authorities. */
+  /** PEM file with roots of the server's certificate. When undefined, the system's authorities are trusted. */
   readonly rootsFile: string | undefined;
-  /** The trust domain that the operator has set; undefined: any trust domain of the authority. */
+  /** The trust domain that the operator has set. When undefined, any trust domain of the authority is accepted. */
   readonly trustDomain: string | undefined;
   readonly token: TokenSource;
   /** True to send no request for a certificate without a token (USE_TOKEN_FOR_CSR). */
@@ -68,7 +68,7 @@ export interface CaClient {
 
 /** Signing takes milliseconds; a call that takes longer than this is repeated. */
 const TIMEOUT_MS = 10_000;
-/** Maximum size of a response; those of authorities are smaller. */
+/** Maximum size of a response; real authorities send smaller responses. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 type Metadata = Readonly<Record<string, string>>;

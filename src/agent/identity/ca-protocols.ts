@@ -9,7 +9,10 @@ export interface CaProtocol {
   signRequest(csr: string, lifetimeSeconds: number): Uint8Array;
   /** The chain of an answer, PEM, leaf first and root last. Throws CtlError. */
   chainOf(answer: Uint8Array): readonly string[];
-  /** Path of the method with all trusted roots; undefined if there is none; then the root of the chain is trusted. */
+  /**
+   * Path of the method with all trusted roots; undefined if the authority has no such method; then the root of the
+   * chain is trusted.
+   */
   readonly rootsPath: string | undefined;
   /**
    * True for an authority outside the mesh: it knows callers by tokens alone, is sent no certificate and no metadata of
@@ -18,7 +21,7 @@ export interface CaProtocol {
   readonly external: boolean;
 }
 
-/** The authority of the control plane, or one of Istio: their messages are equal. */
+/** The authority of the control plane, or Istio's authority, which uses the same messages. */
 export function meshProtocol(service: string): CaProtocol {
   const { MeshCertificateRequest, MeshCertificateResponse } = mesh.v1.auth;
   return {

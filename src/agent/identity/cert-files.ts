@@ -1,5 +1,5 @@
 /**
- * Reads and writes certificates in a directory: `cert-chain.pem`, `key.pem`, `root-cert.pem`. They are read from
+ * Reads and writes certificates in a directory: `cert-chain.pem`, `key.pem`, `root-cert.pem`. The files are read from
  * FILE_MOUNTED_CERTS and PROV_CERT, and written to OUTPUT_CERTS.
  *
  * They are written as a set: the files are in a directory of their own, `..data` is a link to it, and the three names

@@ -172,7 +172,7 @@ class FollowedSecrets implements GatewaySecrets {
     }
   }
 
-  /** The first Secret that exists; '' for none, undefined while that is not known. */
+  /** The first Secret that exists; '' when none of them exists, undefined while that is not known. */
   #find({ secrets }: Followed): string | undefined {
     const { namespace } = this.#options;
     for (const secret of secrets) {

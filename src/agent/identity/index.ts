@@ -53,7 +53,7 @@ export type IdentitySettings = Pick<
   | 'fileMountedCerts'
   | 'staleConnectionIntervalMs'
 > &
-  // Without a service account, or with an empty one, that of the token counts.
+  // Without a service account, or with an empty one, the service account of the token counts.
   Partial<Pick<AgentSettings, 'serviceAccount' | 'disableEnvoy'>>;
 
 /** The mesh's roots in a volume of the pod. */
@@ -62,7 +62,8 @@ const DEFAULT_ROOTS_FILE = './var/run/secrets/mesh/root-cert.pem';
 export interface AgentIdentityOptions {
   readonly identity: Identity;
   /**
-   * Whether the operator has set the identity's trust domain: an authority of another one then refuses the workload.
+   * Whether the operator has set the identity's trust domain: if so, an authority of another trust domain refuses the
+   * workload.
    */
   readonly trustDomainSet: boolean;
   /**
@@ -75,9 +76,12 @@ export interface AgentIdentityOptions {
   /** Path of the socket to create; at most 107 bytes. */
   readonly sdsPath: string;
   readonly settings: IdentitySettings;
-  /** The namespace whose Secrets are served as well, from the API server of this Pod; absent: none. */
+  /**
+   * The namespace whose Secrets are served as well, from the API server of this Pod. When absent, no Secrets are
+   * served.
+   */
   readonly gatewayNamespace?: string | undefined;
-  /** Replaces the token of the file, or exchanges it for another one. */
+  /** Replaces the token of the file, or exchanges it for another token. */
   readonly token?: (ofFile: TokenSource) => TokenSource;
   /** Folder of FILE_MOUNTED_CERTS; default /etc/certs. */
   readonly mountedFolder?: string;
@@ -93,7 +97,7 @@ export interface AgentIdentityOptions {
 export async function startAgentIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
   const { sdsPath, settings, clock = wallClock } = options;
   const counters = newCounters();
-  // This comes first, because it rejects when there is no API server.
+  // The Secrets come first, because opening them fails when there is no API server.
   const open = await gatewaySecrets(options.gatewayNamespace);
   const secrets = settings.fileMountedCerts
     ? createMountedSource(options.mountedFolder ?? MOUNTED_FOLDER, clock, getScope('secretfetcher'))
@@ -158,7 +162,9 @@ const PROVIDERS: Readonly<Record<string, () => Provider>> = {
   SPIFFE: () => undefined,
 };
 
-/** Throws CtlError invalid_argument for an unknown provider, and for one that needs CA_ADDR without it. */
+/**
+ * Throws CtlError invalid_argument for an unknown provider, and for a provider that needs CA_ADDR when it is not set.
+ */
 function providerOf(name: string, caAddress: string): Provider {
   const make = Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined;
   if (make === undefined) {
@@ -269,7 +275,7 @@ interface Output {
 }
 
 /**
- * Mode of the key for applications beside an agent without Envoy: their users differ from that of the agent, and have
+ * Mode of the key for applications beside an agent without Envoy: their users differ from the agent's user, and have
  * its folder's group.
  */
 const GROUP_KEY = 0o640;

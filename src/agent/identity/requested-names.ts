@@ -27,7 +27,7 @@ export interface RequestedNamesOptions<T extends RequestedName> {
   readonly what: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** What is kept of a name; undefined for names of other sources. */
+  /** What is stored for a name; undefined for names of other sources. */
   readonly entryOf: (name: string) => T | undefined;
   readonly added: (name: string, entry: T) => void;
   /** Called periodically, when unused names have been dropped. Resolves with true when a secret has changed. */

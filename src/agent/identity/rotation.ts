@@ -1,7 +1,7 @@
 /**
  * Fetches the workload's secrets from the authority, and renews the certificate and the roots independently: the
- * certificate with a new key each time (the current one stays until the next is complete); the roots because they may
- * change between two certificates, and must reach all workloads before a new root signs.
+ * certificate with a new key each time (the current key stays until the next certificate is complete), the roots
+ * because they may change between two certificates, and must reach all workloads before a new root signs.
  */
 import { backoff } from '../../core/backoff.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
@@ -52,7 +52,10 @@ const GRACE_JITTER = 0.1;
 const MIN_USE = 0.05;
 /** A certificate is used for at least this time, however short its life is, ms. */
 const MIN_USE_MS = 500;
-/** Authorities backdate certificates by about this much, ms: they stay valid when the clock is set back by less. */
+/**
+ * Authorities backdate certificates by about this much, ms, so certificates stay valid when the clock is set back by
+ * less.
+ */
 const CLOCK_TOLERANCE_MS = 60_000;
 
 /**
@@ -129,7 +132,7 @@ class Rotation {
 
   start(): void {
     void this.#certificate.start();
-    // There are no roots to replace yet: fetched after the first interval.
+    // There are no roots to replace yet, so the roots are fetched after the first interval.
     void this.#roots.start();
   }
 
@@ -179,7 +182,7 @@ class Rotation {
     this.#state.failed(oneLineOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
   }
 
-  /** False while there is no certificate, whose authority has the roots. */
+  /** False while there is no certificate, because only its authority has the roots. */
   async #fetchRoots(signal: AbortSignal): Promise<boolean> {
     const before = this.#holder.current();
     if (before === undefined) return false;

@@ -21,7 +21,7 @@ export interface SecretResource {
   readonly bytes: Uint8Array;
 }
 
-/** The secrets by name. Undefined: there are none yet, and streams wait. */
+/** The secrets by name. While undefined, there are no secrets yet, and streams wait. */
 export type SecretTable = ReadonlyMap<string, SecretResource>;
 
 export interface StreamEvents {
@@ -33,7 +33,7 @@ export interface StreamEvents {
 
 /** A stream of one variant of the protocol. */
 export interface SecretStream {
-  /** Processes a request. Throws CtlError for one that ends the stream. */
+  /** Processes a request. Throws CtlError for a request that ends the stream. */
   receive(bytes: Uint8Array): void;
   /** The next response, if there is one; it then counts as sent and unacknowledged. */
   next(table: SecretTable | undefined): Uint8Array | undefined;
@@ -102,7 +102,8 @@ class SubscribedStream implements SecretStream {
     const request = decoded(() => DiscoveryRequest.decode(bytes));
     const { typeUrl, resourceNames: names, responseNonce: nonce, errorDetail } = request;
     checkType(typeUrl);
-    // A request for an older response has an outdated subscription; the one for the latest response follows.
+    // A request that answers an older response has an outdated subscription; the request that answers the latest
+    // response follows.
     const isOutdated = nonce !== '' && this.#started && !this.#acknowledge(nonce, errorDetail);
     if (isOutdated && this.#outstanding !== undefined) return;
     this.#started = true;

@@ -6,7 +6,7 @@ import type { SecretSource, WorkloadSecrets } from '../types.ts';
 
 export interface SecretHolder {
   current(): WorkloadSecrets | undefined;
-  /** The reason when there are none; undefined when there are. */
+  /** Why there are no secrets; undefined when there are secrets. */
   missing(): string | undefined;
   /** Records why there are no new secrets. */
   failed(reason: string): void;

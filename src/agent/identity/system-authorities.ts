@@ -26,7 +26,7 @@ export interface SystemAuthorities {
 
 /**
  * Reads the file that the variable names, else the first known file that exists. Rejects with CtlError not_found when
- * there is none; with the error of `readText` when one is unreadable.
+ * no file exists; with the error of `readText` when the file is unreadable.
  *
  * @param readText rejects with CtlError not_found for a missing file
  */

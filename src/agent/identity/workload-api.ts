@@ -21,7 +21,7 @@ import { createSecretHolder, type SecretHolder, secretSource } from './secret-ho
 const { X509SVIDRequest, X509SVIDResponse } = spiffe.workload;
 
 const METHOD = '/SpiffeWorkloadAPI/FetchX509SVID';
-/** The server refuses requests without it: a web page cannot be made to send it. */
+/** The server refuses requests without this header, because a web page cannot be made to send it. */
 const METADATA = { 'workload.spiffe.io': 'true' };
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** Length of `sun_path` of unix(7), without the terminating zero. */

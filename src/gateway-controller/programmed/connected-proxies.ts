@@ -2,8 +2,8 @@
  * The proxies of Gateways that are connected to this replica, and which listeners each has acknowledged. A proxy counts
  * for the Gateway whose ServiceAccount it has proven to be.
  *
- * A proxy is looked at while something that it should have is outstanding. One that has rejected something is looked at
- * again once it may have something else; one that has acknowledged everything costs nothing.
+ * A proxy is looked at while something that it should have is outstanding. A proxy that has rejected something is
+ * looked at again once it may have something else; a proxy that has acknowledged everything costs nothing.
  */
 import type { Clock } from '../../core/clock.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -147,7 +147,8 @@ export class ConnectedProxies {
 
 /**
  * The Gateway that a node is a proxy of: its credential is that of the ServiceAccount made for the Gateway. Only
- * routers are sent its listeners: others have none to acknowledge, which would count as acknowledged.
+ * routers are sent the Gateway's listeners: other proxies have no listener to acknowledge, which would count as
+ * acknowledged.
  */
 function findGateway({ type, proxyless, labels, namespace, identity }: ProxyNode): string | undefined {
   if (type !== 'router' || proxyless === true) return undefined;

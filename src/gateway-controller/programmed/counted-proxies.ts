@@ -14,7 +14,7 @@ export interface Turn {
 }
 
 export class CountedProxies {
-  /** In the order of their turns: the first ones are counted. */
+  /** In the order of their turns; the first proxies are counted. */
   readonly #proxies = new Set<NotedProxy>();
 
   get size(): number {
@@ -60,8 +60,8 @@ export class CountedProxies {
 }
 
 /**
- * All that have answered nothing. Else one, so that what is known of the Gateway stays: the first that has rejected
- * something, else the first.
+ * All proxies that have answered nothing. If all have answered, one proxy, so that what is known of the Gateway stays:
+ * the first that has rejected something, else the first.
  */
 function endingTurns(counted: readonly NotedProxy[]): readonly NotedProxy[] {
   const silent = counted.filter(({ hasAnswered }) => !hasAnswered);

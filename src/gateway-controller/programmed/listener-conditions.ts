@@ -45,7 +45,7 @@ function complaintOf(
   if (proxies.some(({ acknowledged }) => acknowledged.has(digest))) return undefined;
   const error = proxies.map(({ rejected }) => rejected.get(digest)).find((text) => text !== undefined);
   if (error !== undefined) return { reason: 'Invalid', message: `a proxy rejects the listener: ${error}` };
-  // It was acknowledged: the replica that knew has ended, or its proxies connect again.
+  // It was acknowledged before: the replica that knew this has ended, or its proxies reconnect.
   const listener = recordsOf(current.listeners).find((each) => each.name === name);
   const generation = generationOf(desired);
   if (generation !== undefined && generationOf(recordsOf(listener?.conditions)) === generation) return undefined;

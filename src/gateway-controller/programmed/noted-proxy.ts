@@ -40,7 +40,7 @@ export class NotedProxy implements ProxyListeners {
     return this.acknowledged.size + this.rejected.size > 0;
   }
 
-  /** What it has may differ from what was noted, though its version is the same. */
+  /** What the proxy has may differ from what was noted, though the version is the same. */
   outdated(): void {
     this.#rejectedAt = undefined;
   }

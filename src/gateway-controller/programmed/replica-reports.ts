@@ -1,4 +1,4 @@
-/** The reports of the other replicas, read by the one that leads. Those that are not renewed are deleted. */
+/** The reports of the other replicas, read by the replica that leads. Reports that are not renewed are deleted. */
 
 import type { Timer } from '../../core/clock.ts';
 import { createFailureLog, type FailureLog } from '../../core/log.ts';

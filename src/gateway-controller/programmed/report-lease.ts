@@ -1,6 +1,6 @@
 /**
- * The report of this replica, in a Lease of the program's namespace that is renewed while the replica runs. Replicas
- * that lead write none: they know what their own proxies have.
+ * The report of this replica, in a Lease of the program's namespace that is renewed while the replica runs. A replica
+ * that leads writes no report, because it knows what its own proxies have.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { Clock, Timer } from '../../core/clock.ts';

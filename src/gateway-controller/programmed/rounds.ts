@@ -1,6 +1,7 @@
 /**
  * Items that are visited in rounds. Visits are made in slices, which leave most of the thread's time to other work, and
- * namespaces share the time of the slices: one with many or expensive items delays the others by its share only.
+ * namespaces share the time of the slices: a namespace with many or expensive items delays the others by its share
+ * only.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
@@ -90,7 +91,7 @@ export class Rounds<T extends { readonly namespace: string }> {
       this.#sliceAfter(Math.max(this.#roundAt - end, pause));
   }
 
-  /** What still waits since the round before does not keep others from theirs. */
+  /** Items that still wait since the previous round do not keep other items from being visited. */
   #startRound(now: number): void {
     this.#roundAt = now + this.#options.intervalMs;
     const version = this.#options.version();

@@ -11,7 +11,9 @@ import { type StatusRules, StatusWriter } from './status-writer.ts';
 
 const INGRESSES = v1Type('networking.k8s.io', 'Ingress', 'ingresses');
 
-/** Addresses are written whole. What others wrote to an Ingress that is no longer served stays. */
+/**
+ * The list of addresses is written as a whole. What other writers wrote to an Ingress that is no longer served stays.
+ */
 const RULES: StatusRules = {
   fieldsOf: ({ status }) => apiFields(status),
   patch: ({ status }, { loadBalancer }) =>

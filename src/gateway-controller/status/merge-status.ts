@@ -32,7 +32,8 @@ function mergedConditions(current: unknown, desired: unknown, time: string, keep
       return [condition.type, { ...condition, lastTransitionTime: kept }];
     }),
   );
-  // In the order in which they are: an order of its own would be rewritten each time that another controller writes.
+  // In their current order: an order of this controller's own would be rewritten each time that another controller
+  // writes.
   const first = [...before].flatMap(([type, condition]) => {
     const own = written.get(type);
     if (own !== undefined) return [own];

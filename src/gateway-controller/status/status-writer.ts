@@ -18,7 +18,9 @@ export interface StatusObjects {
   write(object: StatusObject, send: () => Promise<KubernetesObject>): Promise<void>;
 }
 
-/** How the statuses of an API are merged. Patches are merge patches (RFC 7386) of `status`; undefined: no change. */
+/**
+ * How the statuses of an API are merged. Patches are merge patches (RFC 7386) of `status`; undefined means no change.
+ */
 export interface StatusRules {
   /** The desired fields in the form of the API. */
   fieldsOf(desired: DesiredStatus): StatusFields;
@@ -47,8 +49,8 @@ export interface StatusWriterOptions {
 /** Maximum number of concurrent requests. */
 const CONCURRENCY = 4;
 /**
- * Writes of the status of one object: a second, and at once. What it depends on, such as what a proxy accepts, may
- * change all the time; other objects must not wait for it.
+ * Limit of the status writes of one object: per second, and in a burst. What a status depends on, such as what a proxy
+ * accepts, may change all the time; other objects must not wait for it.
  */
 const WRITES_OF_OBJECT = { rate: 0.5, burst: 30 };
 /** Statuses of failed requests that concern one object; all others concern its kind, or the server. */

@@ -15,7 +15,10 @@ export interface KnownResource {
 
 export interface ClientState {
   readonly bases: readonly Bundle[];
-  /** Names of which the proxy has something else than the bases; undefined: it has nothing of that name. */
+  /**
+   * Names for which the proxy has something other than the bases; the value is undefined when it has no resource of
+   * that name.
+   */
   readonly overlay: ReadonlyMap<string, KnownResource | undefined>;
 }
 

@@ -16,7 +16,7 @@ interface Computed {
 export class ContentVersions {
   readonly #selections: Selections;
   readonly #remember: boolean;
-  /** The last result: proxies in the same state follow one another. */
+  /** The last result is kept because proxies in the same state follow one another. */
   #last: Computed | undefined;
 
   /** @param remember false: every version is computed again */

@@ -28,8 +28,8 @@ export function receive<Request extends AnyRequest>(
 }
 
 /**
- * The response that brings the proxy to `parts`, recorded as sent; undefined when it needs none: the proxy then counts
- * as being there. Not to be called while a response is outstanding.
+ * The response that brings the proxy to `parts`, recorded as sent; undefined when no response is needed; the proxy then
+ * counts as having `parts`. Not to be called while a response is outstanding.
  */
 export function respond<Request extends AnyRequest>(
   variant: Variant<Request>,

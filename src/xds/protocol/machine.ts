@@ -290,7 +290,9 @@ export class AdsMachine<Request extends AnyRequest> {
     return XDS_TYPES.some((type) => this.#subscriptions[type].interest !== undefined);
   }
 
-  /** The resources of a type that the proxy should have, by name; undefined: it has not asked for the type. */
+  /**
+   * The resources of a type that the proxy should have, by name; undefined when the proxy has not asked for the type.
+   */
   states(type: XdsType, parts: Parts): ReadonlyMap<string, ResourceState> | undefined {
     return resourceStates(this.#subscriptions[type], parts[type]);
   }

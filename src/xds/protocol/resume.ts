@@ -13,7 +13,7 @@ type Overlay = ReadonlyMap<string, KnownResource | undefined>;
 
 export const NO_DIFFERENCES: Overlay = new Map();
 
-/** The largest part, and the others, which have few resources and are the proxy's own. */
+/** The largest part, and the other parts, which have few resources and belong to the proxy alone. */
 function byLargest(parts: readonly Bundle[]): { largest: Bundle | undefined; others: readonly Bundle[] } {
   let largest: Bundle | undefined;
   for (const part of parts) if (largest === undefined || part.size > largest.size) largest = part;

@@ -179,7 +179,7 @@ export class Selections {
 
   /**
    * The part of the difference between `previous` and `bundle` that `interest` covers.
-   * @param previous an older bundle of the same view; undefined: none
+   * @param previous an older bundle of the same view, if there is one
    */
   select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {
     const make = () => this.#select(bundle, previous, interest);

@@ -40,7 +40,7 @@ export class Subscription implements KnownProxy {
   interest: Interest | undefined;
   /** The first request named no resource, which means all of them. */
   legacyWildcard = false;
-  /** Only names are answered: requests for all resources get none. */
+  /** Only requests for names are answered; requests for all resources get no resources. */
   namesOnly = false;
   state: ClientState = EMPTY_STATE;
   /**
@@ -180,8 +180,8 @@ export class Subscription implements KnownProxy {
   }
 
   /**
-   * All but the rejected resources are sent again: Envoy may have applied the others, but does not record their
-   * versions as received, and so would be sent them when it reconnects.
+   * All but the rejected resources are sent again: Envoy may have applied the other resources, but does not record
+   * their versions as received, and so would be sent them when it reconnects.
    */
   #afterNack(inflight: Inflight, changed: readonly EncodedResource[], { quarantined, everything }: Rejection): void {
     // A rejected removal cannot be quarantined name by name, and would be rejected again.

@@ -18,7 +18,7 @@ export interface ResponseContext {
   readonly nonce: string;
   /** Version of the snapshot that the parts belong to. */
   readonly snapshot: number;
-  /** Which resources that no longer exist may be removed now: those that nothing refers to any more. */
+  /** Which resources that no longer exist may be removed now, because no resource refers to them any more. */
   readonly removes: RemovalPolicy;
 }
 
@@ -47,7 +47,10 @@ export interface Variant<Request extends AnyRequest> {
     answer: Answer,
     parts: readonly Bundle[],
   ): void;
-  /** Which resources a response of the type may remove. `unreferenced`: those that nothing refers to. */
+  /**
+   * Which resources a response of the type may remove. `unreferenced` selects the resources that no other resource
+   * refers to.
+   */
   removalPolicy(type: XdsType, unreferenced: RemovalPolicy): RemovalPolicy;
   /** Whether a response is needed for what the plan removes. */
   removesAny(subscription: Subscription, plan: Plan): boolean;

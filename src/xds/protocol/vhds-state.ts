@@ -60,15 +60,15 @@ export class VhdsState {
   }
 
   /**
-   * The first request for virtual hosts was processed. The proxy may have had those that it reports before it was sent
-   * the routes, and dropped them.
+   * The first request for virtual hosts was processed. The proxy may have had the virtual hosts that it reports before
+   * it was sent the routes, and dropped them.
    */
   subscribed(hosts: readonly Bundle[]): void {
     for (const name of this.#early) this.#vhds.forgetVersions(this.#selections.hostsOf(name, hosts));
     this.#forceHosts(this.#early, hosts);
   }
 
-  /** A request for routes was processed: the proxy may have rejected the last ones, or no longer need them. */
+  /** A request for routes was processed: the proxy may have rejected the last routes, or no longer need them. */
   routesAnswered(rejected: boolean): void {
     if (this.#unsolicited && (rejected || !this.#maySubscribe())) this.#reset();
   }
@@ -94,8 +94,8 @@ export class VhdsState {
   }
 
   /**
-   * Virtual hosts to remove before the routes that are being sent: those that the proxy may have recorded of
-   * configurations that are new to it.
+   * Virtual hosts to remove before the routes that are being sent: the virtual hosts that the proxy may have recorded
+   * for configurations that are new to it.
    * @param before the proxy's routes before them
    */
   toRemove(before: ClientState, hosts: readonly Bundle[]): readonly string[] {
@@ -124,13 +124,15 @@ export class VhdsState {
     this.#forceHosts(routes, hosts);
   }
 
-  /** Has the virtual hosts of sent route configurations sent again: the proxy has dropped those that it had. */
+  /**
+   * Has the virtual hosts of sent route configurations sent again: the proxy has dropped the virtual hosts that it had.
+   */
   #forceHosts(routes: Iterable<string>, hosts: readonly Bundle[]): void {
     const { interest, inflight, state, forced } = this.#vhds;
     for (const name of routes) {
       if (interest === undefined || this.#unsolicited) this.#early.add(name);
       if (interest === undefined) continue;
-      // A proxy that has none and was sent none is sent all of them in any case.
+      // A proxy that has no virtual hosts and was sent none is sent all of them in any case.
       if (state !== EMPTY_STATE || inflight !== undefined)
         for (const host of this.#selections.hostsOf(name, hosts)) forced.add(host);
     }
@@ -138,9 +140,9 @@ export class VhdsState {
   }
 
   /**
-   * A virtual host is removed at once, in one response with those that take over its domains. Virtual hosts of a route
-   * configuration that no longer exists stay as long as the proxy subscribes to it: connections of a draining listener
-   * still use it.
+   * A virtual host is removed at once, in one response with the virtual hosts that take over its domains. Virtual hosts
+   * of a route configuration that no longer exists stay as long as the proxy subscribes to it: connections of a
+   * draining listener still use it.
    */
   removalPolicy(routes: readonly Bundle[]): RemovalPolicy {
     const { interest } = this.#rds;

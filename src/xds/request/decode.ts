@@ -80,7 +80,10 @@ function decodeDelta(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]
   };
 }
 
-/** How one server reads the requests of both variants. Lists are compared with those that it has read before. */
+/**
+ * How one server reads the requests of both variants. Lists are compared with the lists that the server has read
+ * before.
+ */
 export class RequestFormats {
   readonly sotw: RequestFormat<SotwRequest>;
   readonly delta: RequestFormat<DeltaRequest>;

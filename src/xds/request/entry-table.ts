@@ -102,7 +102,7 @@ export class EntryTable {
     for (let index = 0; index < entries.count; index++) this.#insert(index, entries.hashes[index] ?? 0);
   }
 
-  /** An entry that gets no slot is never found: then no list equals this one. */
+  /** An entry that gets no slot is never found, so no list equals this list. */
   #insert(index: number, hash: number): void {
     const mask = this.#slots.length - 1;
     for (let probe = 0; probe < MAX_PROBES; probe++) {

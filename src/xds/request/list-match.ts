@@ -43,7 +43,7 @@ const MAX_RECENT = 4;
 
 /** Lists that were found in the stream's last messages. */
 export class RecentForms {
-  /** The last one first. */
+  /** The last form first. */
   readonly #recent: { readonly field: number; readonly form: ListForm }[] = [];
 
   /** A form that begins with the head at `start`. */

@@ -29,7 +29,7 @@ export interface Assembled {
   /** Valid until the next message begins. */
   readonly bytes: Buffer;
   readonly known: readonly KnownRun[];
-  /** Bytes that were kept for this message: without those of lists that other streams have sent. */
+  /** Bytes that were kept for this message, without the bytes of lists that other streams have sent. */
   readonly kept: number;
 }
 
@@ -118,7 +118,7 @@ export class MessageAssembly {
     }
   }
 
-  /** Bytes that are kept for this message: without those of lists that other streams have sent or are sending. */
+  /** Bytes that are kept for this message, without the bytes of lists that other streams have sent or are sending. */
   get kept(): number {
     return this.#filled + this.#appended;
   }
@@ -215,7 +215,7 @@ export class MessageAssembly {
   /**
    * Looks for the list that begins at `start`.
    * @param left bytes of the message from there on
-   * @returns how many bytes were matched: those of the head, or none
+   * @returns how many bytes were matched: the length of the head, or 0
    */
   #beginList(field: number, index: FormIndex, bytes: Buffer, start: number, left: number): number {
     const form =
@@ -230,7 +230,7 @@ export class MessageAssembly {
   }
 
   /**
-   * Matches the list from `start` to `end` with the one that other streams are adding.
+   * Matches the list from `start` to `end` with the list that other streams are adding.
    * @param left bytes of the message after `end`
    * @returns undefined when they differ
    */

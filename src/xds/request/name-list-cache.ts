@@ -28,7 +28,7 @@ export const HEAD_BYTES = 96;
 export interface FormIndex {
   /** Forms with this head, longest first. */
   beginningWith(head: string): ListForm[];
-  /** The list with this head that is being learned; a new one where there is none. */
+  /** The list with this head that is being learned; a new list if there is none. */
   builderFor(head: string): NameListBuilder;
 }
 
@@ -54,7 +54,7 @@ interface CachedList<V extends Sized> {
   readonly value: V;
   /** Number of entries of the encoded forms. */
   readonly count: number;
-  /** The first encoding, and the last one with another order. */
+  /** The first encoding, and the last encoding with another order. */
   first: Form<V> | undefined;
   latest: Form<V> | undefined;
   /** Entries of the first form; made when another order is met. */

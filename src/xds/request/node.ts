@@ -40,7 +40,10 @@ interface RawNode {
   readonly metadata: Map<string, string>;
   labels: Record<string, string>;
   locality: string;
-  /** Names of extensions, of those that generation checks; undefined: the node sent none at all. */
+  /**
+   * Names of the node's extensions, limited to those that generation checks; undefined when the node sent no
+   * extensions.
+   */
   extensions: Set<string> | undefined;
   /** Number of extensions that the node sent. */
   extensionCount: number;
@@ -208,7 +211,8 @@ function readBuildVersion(reader: WireReader): string {
 }
 
 /**
- * The others are not kept: an Envoy sends the names of 500 extensions, which would be half of the memory of its stream.
+ * Other extensions are not kept, because an Envoy sends the names of 500 extensions, which would take half of the
+ * memory of its stream.
  */
 const ASKED: ReadonlySet<string> = new Set(ASKED_EXTENSIONS);
 

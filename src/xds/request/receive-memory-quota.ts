@@ -47,7 +47,7 @@ export interface Reservation {
   end(): void;
 }
 
-/** The quota as the streams of one client address see it: none of these gets all of it. */
+/** The quota as the streams of one client address see it. No address gets the whole quota. */
 export interface PerClientQuota {
   /** Reserves memory for a request of this size. */
   reserve(bytes: number, events: QuotaEvents): Reservation;

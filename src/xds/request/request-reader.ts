@@ -33,7 +33,10 @@ export interface RequestSink<Request> {
  */
 const MAX_AHEAD = 8;
 
-/** Bytes of these messages that need no reservation: references to lists take none, acknowledgements few. */
+/**
+ * Bytes of these messages that need no reservation; references to lists take no memory, and acknowledgements take
+ * little.
+ */
 const FREE_AHEAD_BYTES = 4 * 1024;
 
 /** Most bytes by which reading exceeds its limit: what a window of the stream lets arrive before the reader is full. */

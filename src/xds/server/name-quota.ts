@@ -1,8 +1,8 @@
 /**
  * Bounds the memory of the names that the streams of a caller subscribe to, and of those that they report to have and
  * that do not exist. Proxies of one view share one set of names, which counts once; a client may make up a set for each
- * of its streams. A caller may not have more names than are free:
- * a single one gets half of the capacity, and another one still finds some (see src/core/fairness/fair-queue.ts).
+ * of its streams. A caller may not have more names than are free: a single caller gets half of the capacity, and
+ * another caller still finds some (see src/core/fairness/fair-queue.ts).
  */
 import { CtlError } from '../../core/errors.ts';
 import type { XdsType } from '../../core/xds-types.ts';

@@ -22,7 +22,7 @@ function namespacesOfId({ workload, dnsDomain }: ProxyNode): string[] {
 
 /** What the registry knows of a Pod. */
 export interface KnownPod {
-  /** Undefined when its document names none, as in a directory. */
+  /** Undefined when its document names no ServiceAccount, as in a directory. */
   readonly serviceAccount: string | undefined;
   /** Undefined when its source does not say. */
   readonly uid: string | undefined;
@@ -32,7 +32,7 @@ export interface KnownPod {
 
 /**
  * Finds a Pod in the registry; undefined for a Pod that is not known, or not yet.
- * @param clusterId CLUSTER_ID of a node; undefined: the program's own cluster
+ * @param clusterId CLUSTER_ID of a node; undefined for the program's own cluster
  */
 export type PodFinder = (namespace: string, name: string, clusterId?: string) => KnownPod | undefined;
 

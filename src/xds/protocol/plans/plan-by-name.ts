@@ -1,6 +1,6 @@
 /**
- * Plans for a proxy about which something particular is known: some names are forced, withheld or in doubt. Its names
- * are compared one by one, those that may differ.
+ * Plans for a proxy about which something particular is known: some names are forced, withheld or in doubt. The names
+ * that may differ are compared one by one.
  */
 import type { Bundle, EncodedResource } from '../../../push/index.ts';
 import { type ClientState, findResource, type KnownResource } from '../client-state.ts';

@@ -23,7 +23,7 @@ export interface Plan {
   readonly next: ClientState;
   /** When set, `changed` is the concatenation of these, so that their joined bodies can be sent. */
   readonly shared: readonly Selection[] | undefined;
-  /** Of the removed names those that the proxy subscribed to and that never had a resource. */
+  /** The removed names that the proxy subscribed to and that never had a resource. */
   readonly missing?: readonly string[];
   /** It has only a part of the resources that are suspected to be rejected. */
   readonly ofSearch?: boolean;

@@ -1,4 +1,7 @@
-/** Which resources that no longer exist are removed from the proxy now, by name; it keeps the others until later. */
+/**
+ * Which resources that no longer exist are removed from the proxy now, by name; the proxy keeps the other resources
+ * until later.
+ */
 export type RemovalPolicy = (name: string) => boolean;
 
 export const REMOVE_ALL: RemovalPolicy = () => true;

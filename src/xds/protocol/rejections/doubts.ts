@@ -1,6 +1,6 @@
 /**
- * What is not known of a proxy that has rejected responses: it may have applied a part of each, so that it has either
- * the version that it had before or the one that was sent.
+ * What is not known of a proxy that has rejected responses: the proxy may have applied a part of each response, so that
+ * of each resource it has either the version before the response or the version that was sent.
  */
 import type { Bundle, EncodedResource } from '../../../push/index.ts';
 import { type ClientState, knownResource, sameViews } from '../client-state.ts';

@@ -174,7 +174,7 @@ export class Rejections {
   }
 }
 
-/** The same list where it is in order already, as those of bundles are. */
+/** The same list if it is already in order, as the lists of bundles are. */
 function sorted(resources: readonly EncodedResource[]): readonly EncodedResource[] {
   const isSorted = resources.every(({ name }, index) => index === 0 || (resources[index - 1]?.name ?? '') <= name);
   return isSorted ? resources : resources.toSorted((a, b) => (a.name < b.name ? -1 : 1));
