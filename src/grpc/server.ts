@@ -41,7 +41,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 type Handler = { readonly unary: UnaryMethod } | { readonly stream: StreamHandler };
 
 interface Listening {
-  /** All of one address. */
+  /** All servers of one address. */
   readonly servers: readonly NetServer[];
   readonly close: () => void;
 }
@@ -61,7 +61,7 @@ class Http2GrpcServer implements GrpcServer {
   readonly #unary: UnaryCalls;
   readonly #limiter: PerAddressLimiter;
   readonly #listening: Listening[] = [];
-  /** Includes those that have not completed their handshake. */
+  /** Includes sockets that have not completed their handshake. */
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<Connection>();
   readonly #scheduler: TurnScheduler;
@@ -113,7 +113,7 @@ class Http2GrpcServer implements GrpcServer {
       const servers = await listenTogether(make, { host, port });
       this.#listening.push({ servers, close: () => secure?.close() });
       if (this.#draining) for (const server of servers) server.close();
-      // A connection could not be accepted, for lack of memory or file descriptors: the others continue.
+      // A connection could not be accepted, for lack of memory or file descriptors; existing connections continue.
       for (const server of servers)
         server.on('error', (error) => this.#options.observer.internalError(error, 'listener'));
     } catch (error) {

@@ -102,9 +102,7 @@ export interface ListenerTls {
   readonly options: Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized'> & { readonly handshakeTimeout: number };
   /** Used for new connections. */
   context(): SecureContextOptions;
-  /**
-   * The TLS session with this identifier, for a client that resumes it; undefined: a full handshake is needed.
-   */
+  /** The TLS session with this identifier, for a client that resumes it; undefined if a full handshake is needed. */
   resume?(id: Buffer): Buffer | undefined;
   /** Called after a handshake. False: the client's certificate cannot be read, and the connection is closed. */
   secured?(socket: TLSSocket): boolean;
@@ -113,7 +111,7 @@ export interface ListenerTls {
 }
 
 export interface GrpcListener {
-  /** Address to bind; undefined: all. */
+  /** Address to bind. When undefined, all addresses are bound. */
   readonly host?: string | undefined;
   /** 0: any free port; see `ports()`. */
   readonly port: number;
@@ -144,7 +142,7 @@ export interface GrpcServerOptions {
   readonly listeners: readonly GrpcListener[];
   readonly services: readonly GrpcService[];
   readonly observer: GrpcObserver;
-  /** Most concurrent calls of one connection. */
+  /** Maximum number of concurrent calls on one connection. */
   readonly maxStreams: number;
   /** Most connections of all listeners; no single address gets all of them. Infinity: no limit. */
   readonly maxConnections: number;
@@ -157,18 +155,21 @@ export interface GrpcServerOptions {
   readonly sendTimeoutMs: number;
   /** A unary request that is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs: number;
-  /** Most incomplete unary requests of one connection. */
+  /** Maximum number of incomplete unary requests on one connection. */
   readonly maxIncomplete: number;
   /** The time that callers have used; left out: by this server alone. */
   readonly shares?: TimeShares | undefined;
 }
 
 export interface GrpcServer {
-  /** Binds all listeners. Rejects with CtlError unavailable when one cannot be bound; then none is left open. */
+  /**
+   * Binds all listeners. Rejects with CtlError unavailable when a listener cannot be bound; then no listener is left
+   * open.
+   */
   start(): Promise<void>;
   /** Bound port of each listener, in order. */
   ports(): number[];
-  /** Takes no new connections, and ends those without calls. */
+  /** Takes no new connections, and ends connections without calls. */
   stopListening(): void;
   /** Takes no new connections and calls (GOAWAY); resolves when all connections have ended. */
   drain(): Promise<void>;

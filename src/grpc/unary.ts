@@ -10,7 +10,7 @@ import type { CallReader, GrpcObserver, StreamCall, UnaryMethod } from './types.
 export interface UnaryLimits {
   /** A request that is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs: number;
-  /** Most incomplete requests of one connection. */
+  /** Maximum number of incomplete requests on one connection. */
   readonly maxIncomplete: number;
 }
 

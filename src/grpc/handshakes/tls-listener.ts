@@ -1,6 +1,6 @@
 /**
- * TLS for the connections of one listener: when their handshakes begin, and what becomes of those that fail. The
- * handshakes themselves are those of `node:tls`.
+ * TLS for the connections of one listener: when their handshakes begin, and what happens to handshakes that fail.
+ * `node:tls` performs the handshakes.
  */
 import type { Socket } from 'node:net';
 import { createServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
@@ -28,7 +28,7 @@ export interface TlsListenerOptions {
 /** A connection without a complete handshake. */
 interface Opening {
   readonly handshake: Handshake;
-  /** Why the server ends it; undefined: it does not. */
+  /** Why the server ends the connection; undefined unless the server ends it. */
   reason: EarlyEnd | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The headers of gRPC calls: checks those of requests, and encodes the few blocks of responses.
- * Source: RFC 9113 section 8.2 and 8.3; https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ * The headers of gRPC calls: checks the headers of requests, and encodes the few blocks of responses. Source: RFC 9113
+ * section 8.2 and 8.3; https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import type { CtlError } from '../../core/errors.ts';
 import { statusOf } from '../../core/grpc-status.ts';

@@ -1,6 +1,6 @@
 /**
- * The fields that a peer refers to by index: those of the static table, and the last ones that it has added.
- * Source: RFC 7541, 2.3 and 4.
+ * The fields that a peer refers to by index: the fields of the static table, and the last fields that the peer has
+ * added. Source: RFC 7541, 2.3 and 4.
  */
 import { HpackError } from './errors.ts';
 import { STATIC_FIELDS } from './static-table.ts';

@@ -58,8 +58,8 @@ function writeField(out: Buffer, at: number, { name, value }: HeaderField): numb
 }
 
 /**
- * Encodes a list as a block that does not depend on earlier ones. Strings have a byte per character: others than latin1
- * have to be encoded before.
+ * Encodes a list as a block that does not depend on earlier ones. Strings have a byte per character; strings that are
+ * not latin1 have to be encoded before.
  */
 export function encodeHeaders(fields: readonly HeaderField[]): Buffer {
   let size = 0;

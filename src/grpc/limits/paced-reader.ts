@@ -24,9 +24,9 @@ export interface PacedReaderOptions {
 
 export class PacedReader implements Task {
   readonly #options: PacedReaderOptions;
-  /** Copies of unread bytes: few, and those of one read with what was decrypted together with it. */
+  /** Copies of unread bytes: few, and only the bytes of one read and what was decrypted together with it. */
   readonly #left: Buffer[] = [];
-  /** Bytes that have begun to wait since none did. */
+  /** Bytes that have begun to wait since the last time that no bytes waited. */
   #waited = 0;
   #paused = false;
 

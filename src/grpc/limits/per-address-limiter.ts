@@ -33,7 +33,7 @@ export class PerAddressLimiter {
 
 /**
  * The address that clients are counted by: an IPv4 address, also as a part of an IPv6 address; of other IPv6 addresses
- * the first 64 bits, because hosts choose the others freely.
+ * the first 64 bits, because hosts choose the remaining bits freely.
  */
 export function networkOf(address: string): string {
   if (address.includes('.')) return address.slice(address.lastIndexOf(':') + 1);

@@ -10,7 +10,10 @@ import { TimeShares } from '../../core/fairness/time-shares.ts';
 /** Time of a turn in which work is done at once, ms: several hundred acknowledgements. */
 const TURN_MS = 20;
 
-/** The same while all of it was work of one caller: nobody else waits for it, and putting work off costs time, too. */
+/**
+ * The same limit while all of the work was for one caller: nobody else waits then, and putting work off costs time,
+ * too.
+ */
 const TURN_ALONE_MS = 40;
 
 /** Time of all waiting work in a turn, ms. */

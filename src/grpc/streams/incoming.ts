@@ -114,7 +114,7 @@ export class Incoming implements FrameSink {
 
   dataEnds(id: number, flags: number): void {
     if (this.over) return;
-    // An empty frame with END_STREAM is normal: many clients end a stream with one.
+    // An empty frame with END_STREAM is normal, because many clients end a stream with such a frame.
     if (this.#frameIsEmpty && (flags & FLAG_END_STREAM) === 0) this.#spend();
     const stream = this.#streams.get(id);
     if (stream === undefined) {

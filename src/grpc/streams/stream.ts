@@ -49,7 +49,7 @@ export class Stream implements StreamCall {
   readonly metadata: Metadata;
   readonly connection: ConnectionInfo;
   readonly #host: StreamHost;
-  /** Bytes that the client allowed beyond the initial window, less those that were sent. */
+  /** Bytes that the client allowed beyond the initial window, less the bytes that were sent. */
   #sendCredit = 0;
   receiveWindow: number;
   /** Bytes that were read and not returned to the peer's window yet. */
