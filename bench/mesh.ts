@@ -67,12 +67,14 @@ export interface MeshOptions {
   readonly webhooks?: boolean;
   /** The mesh configuration; default: none. */
   readonly meshConfig?: object;
+  /** Variables of the server. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Runs `work` with a mesh whose server is ready and whose proxies are not connected; everything ends with `work`. */
 export async function withMesh<T>(
   context: BenchContext,
-  { size: part = {}, world: worldPart = {}, webhooks = false, meshConfig }: MeshOptions,
+  { size: part = {}, world: worldPart = {}, webhooks = false, meshConfig, env }: MeshOptions,
   work: (mesh: Mesh, owner: Owner) => Promise<T>,
 ): Promise<T> {
   const scope = createScope();
@@ -91,6 +93,7 @@ export async function withMesh<T>(
       ...serverOptions(context, folder, identities ?? (webhooks ? await createIdentities(scope) : undefined)),
       webhooks,
       ...(meshConfig !== undefined && { meshConfig: await written(scope, meshConfig) }),
+      ...(env && { env }),
     });
     return await work({ size, world, identities, client, server, started }, scope);
   } finally {

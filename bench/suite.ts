@@ -6,6 +6,7 @@ import { agent } from './benches/agent.ts';
 import { churn } from './benches/churn.ts';
 import { cold } from './benches/cold.ts';
 import { convergence } from './benches/convergence.ts';
+import { delegate } from './benches/delegate.ts';
 import { dns } from './benches/dns.ts';
 import { encode } from './benches/encode.ts';
 import { envoyFilter } from './benches/envoy-filter.ts';
@@ -43,6 +44,7 @@ export const BENCHES: readonly Bench[] = [
   scope,
   envoyFilter,
   telemetry,
+  delegate,
   memoryPerProxy,
   growth,
   agent,

@@ -90,8 +90,10 @@ test('benches', { concurrency: 3 }, async (t) => {
       const [ads, raw] = [row(outcome, 'fan-out', 'route over ADS'), row(outcome, 'fan-out', 'raw TCP')];
       assert.equal(raw.bytes, ads.bytes);
     }),
-    t.test('scope, EnvoyFilters and memory', async () => {
-      const outcome = await run('delta', 'scope', 'envoy-filter', 'memory');
+    t.test('scope, EnvoyFilters, delegates and memory', async () => {
+      const outcome = await run('delta', 'scope', 'envoy-filter', 'delegate', 'memory');
+      const edits = ['route', 'delegate edited'].map((what) => row(outcome, 'delegate', what).messages);
+      assert.deepEqual(edits, [proxies, proxies]);
       const filter = row(outcome, 'envoy-filter', 'edited');
       // One for each view: both parts of the sidecars of each namespace.
       assert.match(filter.note ?? '', new RegExp(`^${2 * SMALL.namespaces} generations a round`));

@@ -93,6 +93,21 @@ export function virtualService(service: ServiceRef, version: number): string {
   ].join('');
 }
 
+/** Routes of a service, in a document of another namespace: an edit changes that one alone. */
+export function delegatedRoutes(service: ServiceRef, delegate: string, version: number): string {
+  const to = `      route:\n        - destination:\n            host: ${service.host}\n            port:\n              number: ${HTTP_PORT}\n`;
+  const name = `${service.name}-part`;
+  return [
+    head(API, 'VirtualService', `${service.name}-root`, service.namespace),
+    `  hosts:\n    - ${service.host}\n  http:\n`,
+    `    - match:\n        - uri:\n            prefix: /part/\n      delegate:\n        name: ${name}\n        namespace: ${delegate}\n`,
+    `    -${to.slice(5)}`,
+    '---\n',
+    head(API, 'VirtualService', name, delegate),
+    `  http:\n    - match:\n        - headers:\n            x-canary:\n              exact: "${version}"\n${to}    -${to.slice(5)}`,
+  ].join('');
+}
+
 export function destinationRule(service: ServiceRef, version: number): string {
   return [
     head(API, 'DestinationRule', service.name, service.namespace),

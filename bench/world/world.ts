@@ -6,6 +6,7 @@ import type { Content, Mode } from '../options.ts';
 import { monotonicMs } from './clock.ts';
 import {
   authorizationPolicy,
+  delegatedRoutes,
   destinationRule,
   envoyFilter,
   HTTP_PORT,
@@ -210,6 +211,13 @@ export class World {
       text: serviceEntry(service, { endpoints, version, content }),
       expect: [{ type: 'eds', state: 'changed', name: clusterName(service) }],
     };
+  }
+
+  /** Another version of the routes that a VirtualService has from another namespace. */
+  delegate(round: number): Change {
+    const service = this.service(1);
+    const text = delegatedRoutes(service, namespaceName(0), round);
+    return { path: 'routes/delegated.yaml', text, expect: [this.#routes(service, 'changed')] };
   }
 
   /** Another version of patches for all proxies: they change a listener, and one virtual host. */
