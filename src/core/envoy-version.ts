@@ -16,7 +16,7 @@ export function isAtLeast(version: string, [major, minor]: EnvoyRelease): boolea
 export const OLDEST_TESTED: EnvoyRelease = [1, 36];
 
 /**
- * Since when Envoy has CustomTag.value, and the fields that replace `common_config` of OpenTelemetry access logs: the
- * oldest release with which they were tested.
+ * Since when Envoy has CustomTag.value, the interval of retry budgets, and the fields that replace `common_config` of
+ * OpenTelemetry access logs: the oldest release with which they were tested.
  */
 export const FIELDS_OF_1_40: EnvoyRelease = [1, 40];

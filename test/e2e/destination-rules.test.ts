@@ -254,7 +254,7 @@ test('a retry budget limits the requests that are sent again at the same time', 
   };
   await eventually(async () => assert.equal((await get('/ready')).status, 200));
   assert.deepEqual(await both(), [200, 200]);
-  await apply('retried', { retryBudget: { percent: { value: 0 }, minRetryConcurrency: 1 } });
+  await apply('retried', { retryBudget: { percent: 0, minRetryConcurrency: 1 } });
   await eventually(async () => assert.deepEqual(await both(), [200, 503]));
 });
 

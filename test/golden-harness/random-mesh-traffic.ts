@@ -18,7 +18,9 @@ export const TRAFFIC_SLOTS: readonly (readonly string[])[] = [
     RULE('{tunnel: {protocol: CONNECT, targetHost: t.test, targetPort: 1}}'),
     RULE('{tunnel: {protocol: POST, targetHost: t.test, targetPort: 2}}', ", exportTo: [a, '.']"),
     RULE('{proxyProtocol: {version: V2}, connectionPool: {tcp: {maxConnectionDuration: 9s}}}'),
-    RULE('{retryBudget: {percent: {value: 30}, minRetryConcurrency: 2}}'),
+    RULE(
+      '{retryBudget: {percent: 30, budgetInterval: 3s}, connectionPool: {http: {http2KeepAlive: {interval: 9s, timeout: 1s}}}}',
+    ),
     RULE('{loadBalancer: {simple: PASSTHROUGH}}'),
     RULE('{loadBalancer: {simple: ROUND_ROBIN, warmup: {duration: 9s}}}'),
     RULE(

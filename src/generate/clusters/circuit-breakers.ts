@@ -37,11 +37,12 @@ export function circuitBreakers(
   };
 }
 
-/** Takes the place of `max_retries`. */
-function toRetryBudget({ percent, minRetryConcurrency }: RetryBudget) {
+/** Replaces `max_retries`. */
+function toRetryBudget({ percent, minRetryConcurrency, budgetInterval = 0 }: RetryBudget) {
   return {
-    budgetPercent: { value: percent?.value ?? DEFAULT_BUDGET_PERCENT },
+    budgetPercent: { value: percent ?? DEFAULT_BUDGET_PERCENT },
     minRetryConcurrency: { value: minRetryConcurrency || DEFAULT_BUDGET_CONCURRENCY },
+    ...(budgetInterval > 0 && { budgetInterval: toDuration(budgetInterval) }),
   };
 }
 

@@ -7,10 +7,11 @@ import type { Memos } from '../../core/memo.ts';
 import type { ClientFiles } from '../../core/proxy.ts';
 import type { MergedDestinationRule, Protocol, Service } from '../../model/index.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
-import type { ClientTlsSettings } from '../../resources/index.ts';
+import type { ClientTlsSettings, RetryBudget } from '../../resources/index.ts';
 import {
   adsConfigSource,
   clusterName,
+  type EffectivePolicy,
   effectivePolicy,
   endpointName,
   gatewayPolicy,
@@ -94,6 +95,8 @@ interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly keyPair: string | undefined;
   /** Whether HTTP of ports without a declared protocol is HTTP/1.1. */
   readonly undeclaredHttp1: boolean;
+  /** Whether Envoy has the intervals of retry budgets; false where the rule has none. */
+  readonly budgetIntervals: boolean;
   /** Whether Envoy can resolve the names that clients request; false where the service needs no such cluster. */
   readonly dynamicDns: boolean;
   /** Whether the view's proxies have a filter that would replace the protocol names of TLS to servers of others. */
@@ -152,6 +155,7 @@ export function clustersOfHost(
   const undeclaredHttp1 = view.part === 'gateway' && view.isolated === true;
   const tells = tellsServers(settings, view);
   const keepsAlpn = view.part === 'outbound' && announcesByFilter(settings, view);
+  const budgetIntervals = view.capabilities.fieldsOf140 === true && rule !== undefined && hasBudgetInterval(rule);
   const dynamicDns = service.resolution === 'dynamic' && hasExtension(view, DYNAMIC_FORWARD_PROXY_CLUSTER);
   const metrics = metricsSource(snapshot, view);
   const output = (carried: CarriedEndpoints): UnitOutput =>
@@ -171,6 +175,7 @@ export function clustersOfHost(
       credentials,
       keyPair,
       undeclaredHttp1,
+      budgetIntervals,
       dynamicDns,
       tellsServers: tells,
       keepsAlpn,
@@ -185,6 +190,17 @@ export function clustersOfHost(
   // Findings are the same in every placement.
   const { findings } = outputs[0] ?? output(byDefault);
   return { resources: [], findings, placed: outputs.map(({ resources }) => resources) };
+}
+
+function hasBudgetInterval(rule: MergedDestinationRule): boolean {
+  return [rule, ...rule.subsets].some((each) => each.trafficPolicy?.retryBudget?.budgetInterval !== undefined);
+}
+
+/** Without what the proxies' Envoy does not have. */
+function retryBudget({ budgetIntervals }: ClusterInputs, policy: EffectivePolicy): RetryBudget | undefined {
+  if (budgetIntervals || policy.retryBudget?.budgetInterval === undefined) return policy.retryBudget;
+  const { budgetInterval: _, ...budget } = policy.retryBudget;
+  return budget;
 }
 
 function fileReader({ capabilities }: EnvoyClientView): FileReader {
@@ -292,7 +308,7 @@ function serviceCluster(
     name,
     ...labelled(inputs, target),
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
-    ...circuitBreakers(pool, policy.retryBudget),
+    ...circuitBreakers(pool, retryBudget(inputs, policy)),
     ...protocolOptions(speaks, pool, names),
     ...(policy.proxyProtocol === undefined ? transport : announced(transport, policy.proxyProtocol)),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
@@ -345,7 +361,7 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
     name,
     ...labelled(inputs, target),
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
-    ...circuitBreakers(pool, policy.retryBudget),
+    ...circuitBreakers(pool, retryBudget(inputs, policy)),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...balanced(inputs, target),
     ...discovered(inputs, name, target, discovery, true),

@@ -62,8 +62,11 @@ export function protocolOptions(
 }
 
 function versions(speaks: UpstreamHttp, pool: ConnectionPool | undefined) {
-  const streams = pool?.http?.maxConcurrentStreams ?? 0;
-  const http2ProtocolOptions = streams > 0 ? { maxConcurrentStreams: { value: streams } } : {};
+  const { maxConcurrentStreams: streams = 0, http2KeepAlive: pings } = pool?.http ?? {};
+  const http2ProtocolOptions = {
+    ...(streams > 0 && { maxConcurrentStreams: { value: streams } }),
+    ...(pings && { connectionKeepalive: { interval: toDuration(pings.interval), timeout: toDuration(pings.timeout) } }),
+  };
   switch (speaks) {
     case 'client':
       return { useDownstreamProtocolConfig: { httpProtocolOptions: {}, http2ProtocolOptions } };

@@ -82,6 +82,7 @@ export const connectionPool = z.strictObject({
       h2UpgradePolicy: z.enum(['DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE']).optional(),
       useClientProtocol: z.boolean().optional(),
       maxConcurrentStreams: int32.optional(),
+      http2KeepAlive: z.strictObject({ interval: duration, timeout: duration }).optional(),
     })
     .optional(),
 });
@@ -100,8 +101,9 @@ const outlierDetection = z.strictObject({
 });
 
 const retryBudget = z.strictObject({
-  percent: z.strictObject({ value: z.number().optional() }).optional(),
+  percent: z.number().optional(),
   minRetryConcurrency: uint32.optional(),
+  budgetInterval: duration.optional(),
 });
 
 const tunnel = z.strictObject({ protocol: z.string().optional(), targetHost: z.string(), targetPort: portNumber });

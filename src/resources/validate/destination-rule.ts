@@ -63,7 +63,8 @@ function checkTrafficPolicy(policy: TrafficPolicy, errors: ValidationErrors): vo
     checkPortPolicy(setting, at);
   });
   if (policy.tunnel !== undefined) checkTunnel(policy.tunnel, errors.at('tunnel'));
-  checkPercent(errors.at('retryBudget', 'percent'), policy.retryBudget?.percent?.value);
+  checkPercent(errors.at('retryBudget', 'percent'), policy.retryBudget?.percent);
+  checkNotNegative(errors.at('retryBudget', 'budgetInterval'), policy.retryBudget?.budgetInterval);
 }
 
 function checkTunnel({ protocol, targetHost, targetPort }: Tunnel, errors: ValidationErrors): void {
@@ -176,6 +177,8 @@ export function checkConnectionPool(pool: ConnectionPool, errors: ValidationErro
     checkNotNegative(errors.at('http', field), http?.[field]);
   }
   checkNotNegative(errors.at('http', 'idleTimeout'), http?.idleTimeout);
+  for (const field of ['interval', 'timeout'] as const)
+    checkDuration(errors.at('http', 'http2KeepAlive', field), http?.http2KeepAlive?.[field]);
   if (http?.useClientProtocol === true && http.h2UpgradePolicy === 'UPGRADE') {
     errors.add(['http', 'useClientProtocol'], 'expected no useClientProtocol with h2UpgradePolicy UPGRADE');
   }
