@@ -206,7 +206,9 @@ const PLAIN = `
   from[].kind from[].namespace
   gatewayClassName gateways[] grpc.service header.defaultValue header.name host hostnames[] hosts[] http.idleTimeout
   httpCookie.name httpCookie.path
-  httpCookie.ttl http[].name http[].timeout httpGet.host httpGet.scheme infrastructure.annotations{}
+  http2KeepAlive.interval http2KeepAlive.timeout httpCookie.ttl http[].name http[].timeout httpGet.host httpGet.scheme
+  image.imageType infrastructure.annotations{} match.customMetric metrics[].reportingInterval retryBudget.budgetInterval
+  tagOverrides{}.value
   infrastructure.labels{} ingressClassName ingress[].bind ingress[].defaultEndpoint ingress[].hostname ingress[].ip
   initContainers[].name jwtRules[].audiences[] jwtRules[].fromCookies[] jwtRules[].fromParams[]
   jwtRules[].outputPayloadToHeader jwtRules[].spaceDelimitedClaims[] jwtRules[].timeout kinds[].group kinds[].kind

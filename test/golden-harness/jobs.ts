@@ -1,4 +1,5 @@
 /** Everything that is generated for the proxies of a random mesh, in a form that can be compared. */
+import { compareText } from '../../src/model/index.ts';
 import type { Snapshot } from '../../src/model/types/types.ts';
 import type { GenerateJob, JobAnswer } from '../../src/push/protocol.ts';
 import { placementKey, placementOf, viewKey, viewsOf } from '../../src/push/proxies/proxy-views.ts';
@@ -27,12 +28,19 @@ export function made({ jobs, bytes }: { readonly jobs: readonly JobAnswer[]; rea
     gone,
     findings,
     failures,
-    units: units.map(({ type, unit, placements, number, resources }) => {
-      const own = resources?.map(({ name, version, refs, offset, length }) => {
-        return { name, version, refs, bytes: Buffer.from(bytes, offset, length).toString('base64') };
-      });
-      if (own !== undefined) told.set(number, own);
-      return { type, unit, placements, resources: told.get(number) };
-    }),
+    // Placements with the same resources are together only where a memo made these once.
+    units: units
+      .flatMap(({ type, unit, placements = [undefined], number, resources }) => {
+        const own = resources?.map(({ name, version, refs, offset, length }) => {
+          return { name, version, refs, bytes: Buffer.from(bytes, offset, length).toString('base64') };
+        });
+        if (own !== undefined) told.set(number, own);
+        return placements.map((placement) => ({ type, unit, placement, resources: told.get(number) }));
+      })
+      .sort((a, b) => compareText(placeOf(a), placeOf(b))),
   }));
+}
+
+function placeOf({ type, unit, placement }: { type: string; unit: string; placement: number | undefined }): string {
+  return JSON.stringify([type, unit, placement ?? -1]);
 }

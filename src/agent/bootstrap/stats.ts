@@ -9,7 +9,17 @@ import { CONNECTIONS_SUFFIX } from '../ending/connections.ts';
 /** Statistics for readiness, and for problems of the connection to the control plane. */
 const NEEDED = ['server.', 'cluster_manager.', 'listener_manager.', 'control_plane.', 'cluster.xds-grpc.'];
 /** Statistics of the workload's own traffic, for meshes and gateways. */
-const USEFUL = ['sds', 'wasm', 'reporter=', 'istio_', 'component.', 'tcp_proxy.', 'http.inbound_', 'runtime.'];
+const USEFUL = [
+  'sds',
+  'wasm',
+  'reporter=',
+  'istio_',
+  'istiocustom.',
+  'component.',
+  'tcp_proxy.',
+  'http.inbound_',
+  'runtime.',
+];
 /** Statistics of AuthorizationPolicies, also those of gateways and connections: enforced ones, and dry runs. */
 const POLICIES = ['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'];
 

@@ -1,5 +1,6 @@
 /** Limits of connections and requests, and connection settings, from a connection pool. */
 
+import type { MergedDestinationRule } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool, RetryBudget, TcpKeepalive } from '../../resources/index.ts';
 import { toDuration } from '../common/index.ts';
@@ -17,6 +18,17 @@ function limit(value: number | undefined): { value: number } {
 /** Envoy's defaults, which apply when a rule has an empty budget: without any field there would be no budget. */
 const DEFAULT_BUDGET_PERCENT = 20;
 const DEFAULT_BUDGET_CONCURRENCY = 3;
+
+export function hasBudgetInterval(rule: MergedDestinationRule): boolean {
+  return [rule, ...rule.subsets].some((each) => each.trafficPolicy?.retryBudget?.budgetInterval !== undefined);
+}
+
+/** A retry budget without what the proxies' Envoy does not have. */
+export function usableBudget(budget: RetryBudget | undefined, intervals: boolean): RetryBudget | undefined {
+  if (intervals || budget?.budgetInterval === undefined) return budget;
+  const { budgetInterval: _, ...usable } = budget;
+  return usable;
+}
 
 export function circuitBreakers(
   pool: ConnectionPool | undefined,

@@ -7,11 +7,10 @@ import type { Memos } from '../../core/memo.ts';
 import type { ClientFiles } from '../../core/proxy.ts';
 import type { MergedDestinationRule, Protocol, Service } from '../../model/index.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
-import type { ClientTlsSettings, RetryBudget } from '../../resources/index.ts';
+import type { ClientTlsSettings } from '../../resources/index.ts';
 import {
   adsConfigSource,
   clusterName,
-  type EffectivePolicy,
   effectivePolicy,
   endpointName,
   gatewayPolicy,
@@ -39,7 +38,6 @@ import {
   KEEPS_ALPN,
   type MetricsSource,
   metricsSource,
-  serviceMetadata,
   sharedCapabilities,
   tellsServers,
 } from '../filters/index.ts';
@@ -61,14 +59,14 @@ import {
   type Placement,
   type UnitOutput,
 } from '../types.ts';
-import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
+import { circuitBreakers, connectionSettings, hasBudgetInterval, usableBudget } from './circuit-breakers.ts';
 import { dnsDiscovery } from './dns-discovery.ts';
 import { dynamicDiscovery } from './dynamic-dns.ts';
 import { loadBalancing, sharding } from './load-balancer.ts';
-import { type MeshPeering, meshTransport } from './mesh-upstream.ts';
+import { bothMetadata, type MeshPeering, meshTransport, type Transport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { announced } from './proxy-protocol.ts';
-import { statName } from './stat-names.ts';
+import { outboundLabels } from './stat-names.ts';
 import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STATIC } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
@@ -192,17 +190,6 @@ export function clustersOfHost(
   return { resources: [], findings, placed: outputs.map(({ resources }) => resources) };
 }
 
-function hasBudgetInterval(rule: MergedDestinationRule): boolean {
-  return [rule, ...rule.subsets].some((each) => each.trafficPolicy?.retryBudget?.budgetInterval !== undefined);
-}
-
-/** Without what the proxies' Envoy does not have. */
-function retryBudget({ budgetIntervals }: ClusterInputs, policy: EffectivePolicy): RetryBudget | undefined {
-  if (budgetIntervals || policy.retryBudget?.budgetInterval === undefined) return policy.retryBudget;
-  const { budgetInterval: _, ...budget } = policy.retryBudget;
-  return budget;
-}
-
 function fileReader({ capabilities }: EnvoyClientView): FileReader {
   if (!capabilities.sds) return 'envoy';
   return capabilities.istioAgent === true ? 'istio-agent' : 'agent';
@@ -288,7 +275,7 @@ function serviceCluster(
   );
   const discovery = discoveryOf(service, policy, settings, inputs);
   const names = tls && serverNames(tls, service, trafficOf(port.protocol, speaks), verifiesServer(tls));
-  const transport =
+  const transport: Transport =
     tls !== undefined && names !== undefined
       ? {
           ...(inputs.keepsAlpn && KEEPS_ALPN),
@@ -304,27 +291,19 @@ function serviceCluster(
       : policy.tls !== undefined && policy.tls.mode !== 'MESH_MUTUAL'
         ? {}
         : meshTransport(inputs, target, discovery, speaks);
+  const labels = outboundLabels(inputs.mesh, inputs.metrics, target);
   const cluster: Cluster = {
     name,
-    ...labelled(inputs, target),
+    ...labels,
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
-    ...circuitBreakers(pool, retryBudget(inputs, policy)),
+    ...circuitBreakers(pool, usableBudget(policy.retryBudget, inputs.budgetIntervals)),
     ...protocolOptions(speaks, pool, names),
     ...(policy.proxyProtocol === undefined ? transport : announced(transport, policy.proxyProtocol)),
+    ...bothMetadata(labels, transport),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...endpointsOf(inputs, name, target, discovery, 'transportSocket' in transport),
   };
   return encodeCluster(cluster, name, discovery);
-}
-
-/** The names of the cluster and its service in statistics. */
-function labelled({ metrics, mesh }: ClusterInputs, { service, port, subset }: ClusterTarget): Partial<Cluster> {
-  const { hostname: host, shortName, namespace } = service;
-  const named = { host, shortName, namespace, subset, port: port.port, portName: port.name, targetPort: 0 };
-  return {
-    ...statName(mesh.outboundClusterStatName, named),
-    ...serviceMetadata(metrics, { host, name: shortName ?? host, namespace }),
-  };
 }
 
 /** How the cluster finds its endpoints and chooses among them. */
@@ -359,9 +338,9 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
     throw new CtlError('internal', `${name}: gateways have no original destination`);
   const cluster: Cluster = {
     name,
-    ...labelled(inputs, target),
+    ...outboundLabels(inputs.mesh, inputs.metrics, target),
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
-    ...circuitBreakers(pool, retryBudget(inputs, policy)),
+    ...circuitBreakers(pool, usableBudget(policy.retryBudget, inputs.budgetIntervals)),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...balanced(inputs, target),
     ...discovered(inputs, name, target, discovery, true),

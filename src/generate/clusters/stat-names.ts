@@ -3,6 +3,9 @@
  * Istio 1.7, and those that newer releases added. Without a pattern a cluster has its own name there.
  */
 import type { envoy } from '../../protobuf/index.ts';
+import type { MeshConfig } from '../../resources/index.ts';
+import type { ClusterTarget } from '../endpoints/index.ts';
+import { type MetricsSource, serviceMetadata } from '../filters/index.ts';
 
 export interface StatNamed {
   readonly host: string;
@@ -33,4 +36,18 @@ export function statName(
     TARGET_PORT: String(targetPort),
   };
   return { altStatName: pattern.replace(PLACEHOLDER, (written, name: string) => values[name] ?? written) };
+}
+
+/** The names of an outbound cluster and its service in statistics. */
+export function outboundLabels(
+  mesh: MeshConfig,
+  metrics: MetricsSource | undefined,
+  { service, port, subset }: Pick<ClusterTarget, 'service' | 'port' | 'subset'>,
+): Pick<envoy.config.cluster.v3.Cluster.Input, 'altStatName' | 'metadata'> {
+  const { hostname: host, shortName, namespace } = service;
+  const named = { host, shortName, namespace, subset, port: port.port, portName: port.name, targetPort: 0 };
+  return {
+    ...statName(mesh.outboundClusterStatName, named),
+    ...serviceMetadata(metrics, { host, name: shortName ?? host, namespace }),
+  };
 }

@@ -18,7 +18,6 @@ import type { MetricsSource } from './service-metadata.ts';
 export interface MetricsPlan {
   readonly source: MetricsSource;
   readonly direction: Direction;
-  readonly isGateway?: true;
   readonly changes: Readonly<Partial<Record<TrafficMetric, MetricChanges>>>;
 }
 
@@ -42,8 +41,7 @@ export function metricsPlan(snapshot: MeshReader, view: EnvoyView, problems: str
     return undefined;
   }
   if (TRAFFIC_METRICS.every((metric) => changes.get(metric)?.disabled === true)) return undefined;
-  const isGateway = view.part === 'gateway' && { isGateway: true as const };
-  return { source, direction, ...isGateway, changes: Object.fromEntries(changes) };
+  return { source, direction, changes: Object.fromEntries(changes) };
 }
 
 /** From where the view's proxies have metrics; undefined: they have none. The same for all units of a view. */

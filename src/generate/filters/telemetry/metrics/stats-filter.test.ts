@@ -22,9 +22,8 @@ function plain({ structValue, listValue, stringValue, boolValue }: google.protob
   return listValue ? (listValue.values ?? []).map(plain) : (stringValue ?? boolValue);
 }
 
-test('requests of sidecars may be for the host that they name, those from elsewhere not', () => {
-  assert.deepEqual(fieldsOf(PLAN), {});
-  assert.deepEqual(fieldsOf({ ...PLAN, isGateway: true }), { disable_host_header_fallback: true });
+test('no label has a value from the Host header', () => {
+  assert.deepEqual(fieldsOf(PLAN), { disable_host_header_fallback: true });
   assert.deepEqual(fieldsOf({ ...PLAN, direction: 'SERVER' }), { disable_host_header_fallback: true });
 });
 
@@ -40,6 +39,7 @@ test('overrides reach the filter under its names of metrics', () => {
     TCP_OPENED_CONNECTIONS: { disabled: true, tags: [] },
   };
   assert.deepEqual(fieldsOf({ ...PLAN, changes }), {
+    disable_host_header_fallback: true,
     metrics: [
       { name: 'requests_total', dimensions: { method: 'request.method' }, tags_to_remove: ['response_flags'] },
       { name: 'tcp_connections_opened_total', drop: true },

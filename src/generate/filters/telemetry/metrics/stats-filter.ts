@@ -23,8 +23,8 @@ const NAMES: Readonly<Record<TrafficMetric, string>> = {
   GRPC_RESPONSE_MESSAGES: 'response_messages_total',
 };
 
-/** @param isGateway with clients of any origin: their `Host` header is not a service then */
-export function statsFilter({ direction, changes, isGateway }: MetricsPlan): TypedConfig {
+/** A label never has a value from the `Host` header, which callers choose. */
+export function statsFilter({ changes }: MetricsPlan): TypedConfig {
   const metrics = Object.entries(changes).map(([metric, { disabled, tags }]) => {
     const set = tags.flatMap(([name, expression]) =>
       expression === null ? [] : [[name, string(expression)] as const],
@@ -37,9 +37,8 @@ export function statsFilter({ direction, changes, isGateway }: MetricsPlan): Typ
       ...(removed.length > 0 && { tags_to_remove: { listValue: { values: removed } } }),
     });
   });
-  const trusted = direction === 'CLIENT' && isGateway !== true;
   const fields = {
-    ...(!trusted && { disable_host_header_fallback: { boolValue: true } }),
+    disable_host_header_fallback: { boolValue: true },
     ...(metrics.length > 0 && { metrics: { listValue: { values: metrics } } }),
   };
   const typeUrl = 'type.googleapis.com/stats.PluginConfig';
