@@ -87,8 +87,6 @@ export {
   type TcpRoute,
   type TelemetrySpec,
   type TlsRoute,
-  TRAFFIC_METRICS,
-  type TrafficMetric,
   type TrafficPolicy,
   type Tunnel,
   type UrlRewrite,
@@ -163,5 +161,6 @@ export type {
   AuthorizationRule,
   AuthorizationSource,
 } from './schema/security.ts';
+export { TRAFFIC_METRICS, type TrafficMetric } from './traffic-metrics.ts';
 export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';
 export { HEALTH_CHECKED, HEALTHY_CONDITION, isProbed } from './workload-health.ts';

@@ -127,7 +127,7 @@ export type {
 } from '../schema/security.ts';
 export type { ServiceEntrySpec, WorkloadEntrySpec } from '../schema/service-entry.ts';
 export type { SidecarEgress, SidecarIngress, SidecarSpec } from '../schema/sidecar.ts';
-export { type MetricsEntry, type TelemetrySpec, TRAFFIC_METRICS, type TrafficMetric } from '../schema/telemetry.ts';
+export type { MetricsEntry, TelemetrySpec } from '../schema/telemetry.ts';
 export type { ClientTlsSettings, ServerTlsSettings } from '../schema/tls-settings.ts';
 export type {
   CorsPolicy,

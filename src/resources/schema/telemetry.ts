@@ -1,5 +1,6 @@
 /** Telemetry: spans, access logs and metrics of workloads. */
 import { z } from 'zod';
+import { TRAFFIC_METRICS } from '../traffic-metrics.ts';
 import { duration, targetRef, workloadSelector } from './common.ts';
 import { customTags, percentage } from './tracing.ts';
 
@@ -35,21 +36,6 @@ const accessLoggingEntry = z.strictObject({
   disabled: z.boolean().optional(),
   filter: z.strictObject({ expression: z.string().max(MAX_EXPRESSION_CHARACTERS).optional() }).optional(),
 });
-
-/** Metrics of requests and of connections, by the names of the Telemetry API. */
-export const TRAFFIC_METRICS = [
-  'REQUEST_COUNT',
-  'REQUEST_DURATION',
-  'REQUEST_SIZE',
-  'RESPONSE_SIZE',
-  'TCP_OPENED_CONNECTIONS',
-  'TCP_CLOSED_CONNECTIONS',
-  'TCP_SENT_BYTES',
-  'TCP_RECEIVED_BYTES',
-  'GRPC_REQUEST_MESSAGES',
-  'GRPC_RESPONSE_MESSAGES',
-] as const;
-export type TrafficMetric = (typeof TRAFFIC_METRICS)[number];
 
 /** The name of a label of Prometheus (https://prometheus.io/docs/concepts/data_model). */
 const labelName = z
