@@ -7,6 +7,14 @@ import type { NameSet } from './name-set.ts';
  */
 export type VersionMap = ReadonlyMap<string, string>;
 
+/** The extensions of a proxy's node. */
+export interface ExtensionList {
+  /** Names of those that generation checks. */
+  readonly checked: ReadonlySet<string>;
+  /** How many the node has, at least one. */
+  readonly count: number;
+}
+
 /** The fields that requests of both variants have. */
 export interface AnyRequest {
   readonly typeUrl: string;
@@ -14,8 +22,10 @@ export interface AnyRequest {
   readonly responseNonce: string;
   /** Message of `error_detail`; undefined unless the request is a NACK. */
   readonly nack: string | undefined;
-  /** The encoded Node, when sent; a copy. */
+  /** The encoded Node, when sent; a copy, without `extensions`. */
   readonly node: Buffer | undefined;
+  /** Extensions of the node that were read before, from another request. */
+  readonly extensions?: ExtensionList;
 }
 
 /** DiscoveryRequest of envoy/service/discovery/v3/discovery.proto. */

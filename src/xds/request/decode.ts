@@ -3,8 +3,9 @@
  * Source: envoy/service/discovery/v3/discovery.proto
  */
 import type { Memos } from '../../core/memo.ts';
-import { WireReader } from '../../protobuf/wire/index.ts';
-import type { DeltaRequest, NameSets, SotwRequest } from '../protocol/index.ts';
+import { type WireField, WireReader } from '../../protobuf/wire/index.ts';
+import type { AnyRequest, DeltaRequest, NameSets, SotwRequest } from '../protocol/index.ts';
+import { KnownExtensions } from './known-extensions.ts';
 import type { KnownRun, ListFields } from './message-assembly.ts';
 import type { FormIndex } from './name-list-cache.ts';
 import { ListField, ListKinds } from './request-lists.ts';
@@ -27,7 +28,25 @@ function statusMessage(reader: WireReader): string {
   return message;
 }
 
-function decodeSotw(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]): SotwRequest {
+/** What this server's requests are compared with. */
+interface Shared {
+  readonly kinds: ListKinds;
+  readonly extensions: KnownExtensions;
+}
+
+type NodeFields = Pick<AnyRequest, 'node' | 'extensions'>;
+
+const NO_NODE: NodeFields = { node: undefined };
+
+/** A copy of the node without its extensions where they are known: many nodes are kept while their streams wait. */
+function nodeFields(bytes: Buffer, { start, end }: WireField, extensions: KnownExtensions): NodeFields {
+  const known = extensions.find(bytes, start, end);
+  if (known === undefined) return { node: Buffer.from(bytes.subarray(start, end)) };
+  const node = Buffer.concat([bytes.subarray(start, known.start), bytes.subarray(known.end, end)]);
+  return { node, extensions: known.list };
+}
+
+function decodeSotw({ kinds, extensions }: Shared, bytes: Buffer, known: readonly KnownRun[]): SotwRequest {
   const reader = new WireReader(bytes);
   const names = new ListField(kinds.names);
   for (const run of known) names.takeKnown(run);
@@ -35,19 +54,19 @@ function decodeSotw(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[])
   let versionInfo = '';
   let responseNonce = '';
   let nack: string | undefined;
-  let node: Buffer | undefined;
+  let node = NO_NODE;
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
     if (field.number === 1) versionInfo = reader.text(field);
-    else if (field.number === 2) node = Buffer.from(bytes.subarray(field.start, field.end));
+    else if (field.number === 2) node = nodeFields(bytes, field, extensions);
     else if (field.number === 3) names.take(reader, field);
     else if (field.number === 4) typeUrl = reader.text(field);
     else if (field.number === 5) responseNonce = reader.text(field);
     else if (field.number === 6) nack = statusMessage(reader.inside(field));
   }
-  return { typeUrl, versionInfo, responseNonce, names: names.value(bytes), nack, node };
+  return { typeUrl, versionInfo, responseNonce, names: names.value(bytes), nack, ...node };
 }
 
-function decodeDelta(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]): DeltaRequest {
+function decodeDelta({ kinds, extensions }: Shared, bytes: Buffer, known: readonly KnownRun[]): DeltaRequest {
   const reader = new WireReader(bytes);
   const subscribe = new ListField(kinds.names);
   const unsubscribe = new ListField(kinds.names);
@@ -59,9 +78,9 @@ function decodeDelta(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]
   let typeUrl = '';
   let responseNonce = '';
   let nack: string | undefined;
-  let node: Buffer | undefined;
+  let node = NO_NODE;
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
-    if (field.number === 1) node = Buffer.from(bytes.subarray(field.start, field.end));
+    if (field.number === 1) node = nodeFields(bytes, field, extensions);
     else if (field.number === 2) typeUrl = reader.text(field);
     else if (field.number === 3) subscribe.take(reader, field);
     else if (field.number === 4) unsubscribe.take(reader, field);
@@ -76,7 +95,7 @@ function decodeDelta(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]
     unsubscribe: unsubscribe.value(bytes),
     initialVersions: versions.value(bytes),
     nack,
-    node,
+    ...node,
   };
 }
 
@@ -87,16 +106,19 @@ function decodeDelta(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]
 export class RequestFormats {
   readonly sotw: RequestFormat<SotwRequest>;
   readonly delta: RequestFormat<DeltaRequest>;
+  readonly extensions: KnownExtensions;
 
   /** With `memos` switched off, every list is decoded. */
   constructor(names: NameSets, memos: Memos) {
     const kinds = new ListKinds(names, memos);
+    this.extensions = new KnownExtensions(memos.enabled);
+    const shared = { kinds, extensions: this.extensions };
     const lists = (fields: readonly (readonly [number, FormIndex])[]): ListFields =>
       new Map(memos.enabled ? fields : []);
     this.sotw = {
       // resource_names
       lists: lists([[3, kinds.names.known]]),
-      decode: (bytes, known = []) => decodeSotw(kinds, bytes, known),
+      decode: (bytes, known = []) => decodeSotw(shared, bytes, known),
     };
     this.delta = {
       // resource_names_subscribe, resource_names_unsubscribe, initial_resource_versions
@@ -105,7 +127,7 @@ export class RequestFormats {
         [4, kinds.names.known],
         [5, kinds.versions.known],
       ]),
-      decode: (bytes, known = []) => decodeDelta(kinds, bytes, known),
+      decode: (bytes, known = []) => decodeDelta(shared, bytes, known),
     };
   }
 }

@@ -18,6 +18,7 @@
  * - `name-list-builder.ts` assembles a list once that many proxies send at the same time, while none has sent all of
  *   it. Measured with 1,000 proxies over Delta: a reconnect takes 0.53 s of CPU instead of 1.0 s, and 245 MiB of
  *   resident memory instead of 360 MiB.
+ * - `known-extensions.ts` leaves the extensions out of nodes that wait, 55 of 60 kB, and saves reading them.
  * - `receive-memory-quota.ts` bounds the memory of incomplete requests, per client address and in all: the port may be
  *   open to anyone, and a request may have 4 MiB.
  *
@@ -27,6 +28,7 @@
  */
 
 export { RequestFormats } from './decode.ts';
+export type { KnownExtensions } from './known-extensions.ts';
 export { parseNode } from './node.ts';
 export { type PerClientQuota, ReceiveMemoryQuota, type Reservation } from './receive-memory-quota.ts';
 export { type RequestFormat, RequestReader, type RequestSink } from './request-reader.ts';

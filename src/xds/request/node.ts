@@ -20,6 +20,8 @@ import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
 import { isEnabled } from '../../settings/index.ts';
+import type { ExtensionList } from '../protocol/index.ts';
+import { EXTENSIONS_FIELD, type KnownExtensions } from './known-extensions.ts';
 import { addressesOf } from './node-addresses.ts';
 import { invalid } from './node-error.ts';
 import { OPTION_KEYS, optionsOf, topologyOf } from './node-options.ts';
@@ -40,13 +42,7 @@ interface RawNode {
   readonly metadata: Map<string, string>;
   labels: Record<string, string>;
   locality: string;
-  /**
-   * Names of the node's extensions, limited to those that generation checks; undefined when the node sent no
-   * extensions.
-   */
-  extensions: Set<string> | undefined;
-  /** Number of extensions that the node sent. */
-  extensionCount: number;
+  extensions: ExtensionList | undefined;
   version: string;
   /** Metadata of `SWITCH_KEYS` that are on. */
   readonly switches: Set<string>;
@@ -223,7 +219,40 @@ function readExtensionName(reader: WireReader): string {
   return name;
 }
 
-function readNode(bytes: Buffer): RawNode {
+/** The extensions of a node while they are read; `left` are those that were left out of its bytes. */
+class ExtensionReader {
+  readonly #checked: Set<string>;
+  #count: number;
+  readonly #learns: boolean;
+  /** Where they begin and end, as long as no other field is between them. */
+  #begin = -1;
+  #end = -1;
+
+  constructor(left: ExtensionList | undefined) {
+    this.#checked = new Set(left?.checked);
+    this.#count = left?.count ?? 0;
+    this.#learns = left === undefined;
+  }
+
+  read(reader: WireReader, field: WireField): void {
+    if (++this.#count > MAX_EXTENSIONS) throw invalid(`more than ${MAX_EXTENSIONS}`, 'node.extensions');
+    const name = readExtensionName(reader.inside(field));
+    if (ASKED.has(name)) this.#checked.add(name);
+    if (this.#begin < 0) this.#begin = field.tag;
+    else if (this.#end !== field.tag) this.#begin = Number.MAX_SAFE_INTEGER;
+    this.#end = field.end;
+  }
+
+  /** Undefined for a node without extensions. */
+  finish(bytes: Buffer, known: KnownExtensions | undefined): ExtensionList | undefined {
+    if (this.#count === 0) return undefined;
+    const list = { checked: this.#checked, count: this.#count };
+    if (this.#learns) known?.learn(bytes.subarray(this.#begin, this.#end), list);
+    return list;
+  }
+}
+
+function readNode(bytes: Buffer, left: ExtensionList | undefined, known: KnownExtensions | undefined): RawNode {
   const node: RawNode = {
     id: '',
     metadata: new Map(),
@@ -232,25 +261,21 @@ function readNode(bytes: Buffer): RawNode {
     labels: {},
     locality: '',
     extensions: undefined,
-    extensionCount: 0,
     version: '',
     proxyConfig: false,
     tracing: undefined,
     gatewayTopology: undefined,
   };
   const reader = new WireReader(bytes);
+  const extensions = new ExtensionReader(left);
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
     if (field.number === 1) node.id = boundedText(reader, field, MAX_ID_BYTES, 'node.id');
     else if (field.number === 3) readMetadata(reader.inside(field), node);
     else if (field.number === 4) node.locality = readLocality(reader.inside(field));
     else if (field.number === 8) node.version = readBuildVersion(reader.inside(field));
-    else if (field.number === 9) {
-      node.extensions ??= new Set();
-      if (++node.extensionCount > MAX_EXTENSIONS) throw invalid(`more than ${MAX_EXTENSIONS}`, 'node.extensions');
-      const name = readExtensionName(reader.inside(field));
-      if (ASKED.has(name)) node.extensions.add(name);
-    }
+    else if (field.number === EXTENSIONS_FIELD) extensions.read(reader, field);
   }
+  node.extensions = extensions.finish(bytes, known);
   return node;
 }
 
@@ -312,11 +337,14 @@ function dnsOf({ metadata, switches }: RawNode, istioAgent: boolean): ProxyNode[
 /**
  * Parses an encoded `envoy.config.core.v3.Node`. Throws CtlError `invalid_argument` that names the field and what was
  * expected. Unknown metadata keys are ignored, null values count as absent.
+ *
+ * @param left extensions that were left out of the bytes, because they were known
+ * @param known learns the extensions of the bytes
  */
-export function parseNode(bytes: Buffer | undefined): ProxyNode {
+export function parseNode(bytes: Buffer | undefined, left?: ExtensionList, known?: KnownExtensions): ProxyNode {
   if (bytes === undefined || bytes.length === 0) throw invalid('the first request of a stream must carry the node');
   if (bytes.length > MAX_NODE_BYTES) throw invalid(`larger than ${MAX_NODE_BYTES} bytes`);
-  const raw = readNode(bytes);
+  const raw = readNode(bytes, left, known);
   const parts = raw.id.split('~');
   const [typeText, address, workload, dnsDomain] = parts;
   if (parts.length !== 4 || typeText === undefined || address === undefined || !workload || !dnsDomain)
@@ -344,7 +372,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     serviceAccount: text('SERVICE_ACCOUNT'),
     identity: undefined,
     locality: raw.locality,
-    extensions: raw.extensions && ASKED_EXTENSIONS.filter((name) => raw.extensions?.has(name)),
+    extensions: raw.extensions && ASKED_EXTENSIONS.filter((name) => raw.extensions?.checked.has(name)),
     version: raw.version,
     meshVersion: text('MESH_VERSION') || text('ISTIO_VERSION'),
     metadata: metadataText(raw.strings),

@@ -280,6 +280,7 @@ export class XdsServer {
     const stream = new AdsStream<Request>({
       transport,
       protocol: method.protocol,
+      extensions: this.#requests.extensions,
       frames: this.#frames,
       limits: this.#limits,
       engine,

@@ -6,6 +6,7 @@ import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type { ProxySession, PushOutcome } from '../../push/types.ts';
 import type { DeltaRequest } from '../protocol/requests.ts';
+import { KnownExtensions } from '../request/known-extensions.ts';
 import {
   Content,
   type DeltaFields,
@@ -78,6 +79,7 @@ async function deltaStream(transport = heldTransport(), limits = common.limits):
     transport,
     limits,
     protocol: DELTA,
+    extensions: new KnownExtensions(true),
     engine: { connect: (proxy) => sessionThatTells(engine.connect(proxy, { push: () => 'nothing' })) },
     admission: new Admission().of('10.0.0.9', 'caller'),
   });
@@ -202,6 +204,7 @@ describe('a push of a stream', () => {
       ...common,
       transport: heldTransport(),
       protocol: SOTW,
+      extensions: new KnownExtensions(true),
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9', 'caller'),
     });
@@ -247,9 +250,9 @@ describe('the node of a proxy', () => {
       },
       admission: new Admission().of('10.0.0.9', 'caller'),
     };
-    const sotw = new AdsStream({ ...deps, protocol: SOTW });
+    const sotw = new AdsStream({ ...deps, protocol: SOTW, extensions: new KnownExtensions(true) });
     sotw.receive(askSotw({ typeUrl: XDS.cds.url, node }));
-    const delta = new AdsStream({ ...deps, protocol: DELTA });
+    const delta = new AdsStream({ ...deps, protocol: DELTA, extensions: new KnownExtensions(true) });
     delta.receive(askDelta({ typeUrl: XDS.cds.url, node }));
     // Streams are admitted one after the other.
     for (let turns = 0; turns < 2; turns++) await turn();
@@ -267,6 +270,7 @@ describe('requests', () => {
       ...common,
       transport: takingTransport(),
       protocol: DELTA,
+      extensions: new KnownExtensions(true),
       engine: {
         connect: (proxy, _sink, _caller, types) => {
           first.push(types);
@@ -317,6 +321,7 @@ describe('a rejected secret', () => {
       observer: { ...quietObserver, rejected: ({ message }) => messages.push(message) },
       transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: DELTA,
+      extensions: new KnownExtensions(true),
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9', 'caller'),
     });
@@ -346,6 +351,7 @@ describe('rejected endpoints', () => {
       observer: { ...quietObserver, rejected: ({ named }) => kept.push(named) },
       transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: SOTW,
+      extensions: new KnownExtensions(true),
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9', 'caller'),
     });

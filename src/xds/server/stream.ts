@@ -9,7 +9,7 @@ import type { SendResult } from '../../grpc/index.ts';
 import type { ConnectionStatus, ProxySession, Push, PushEngine, PushOutcome, PushSink } from '../../push/index.ts';
 import type { Caller } from '../../security/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
-import { parseNode } from '../request/index.ts';
+import { type KnownExtensions, parseNode } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
 import type { CallerLimits, StreamLimits } from './caller-limits.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
@@ -36,6 +36,8 @@ const MAX_UNKNOWN_TYPES = 16;
 export interface StreamDeps<Request extends AnyRequest> {
   readonly transport: Transport;
   readonly protocol: Variant<Request>;
+  /** Lists of extensions that nodes have sent. */
+  readonly extensions: KnownExtensions;
   /** Of all streams of the server. */
   readonly frames: RecentFrames;
   readonly limits: CallerLimits;
@@ -173,7 +175,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
    * state of the world the proxy repeats the names of all its endpoints with each change, so they are short.
    */
   #nodeOf(request: Request): ProxyNode {
-    const node = parseNode(request.node);
+    const node = parseNode(request.node, request.extensions, this.#deps.extensions);
     if (this.#deps.protocol.mode === 'delta') return node;
     return { ...node, discoversVirtualHosts: false, shortEndpointNames: true };
   }
