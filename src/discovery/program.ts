@@ -132,8 +132,8 @@ async function readMesh({ settings, metrics, cluster, status, closers }: Program
   const registration = closers.use(new WorkloadRegistration(registering));
   publisher.onPublication((publication) => registration.published(publication));
 
-  const [resolve, log] = [(host: string) => resolveHost(host), getScope('model')];
-  const gatewayHosts = closers.use(new GatewayHosts({ resolve, clock: systemClock, random: Math.random, log }));
+  const resolving = { resolve: resolveHost, clock: systemClock, random: Math.random, log: getScope('model') };
+  const gatewayHosts = closers.use(new GatewayHosts(resolving));
   publisher.onPublication((publication) => gatewayHosts.published(publication.snapshot));
 
   const authenticate = async (): Promise<MeshIdentity> => {

@@ -4,6 +4,7 @@
 
 export { type Addressing, addressingKey, servicesFor } from './addresses/addressing.ts';
 export { clustersOfChange } from './addresses/cluster-addresses.ts';
+export { MAX_GATEWAY_HOSTS } from './addresses/network-gateways.ts';
 export { canonicalHost, hostMatches, isWildcardHost, matchingPatterns } from './common/hosts.ts';
 export { isEmptySelector, labelsMatch } from './common/labels.ts';
 export { addressBytes, addressId, networkOfRegistry } from './common/networks.ts';

@@ -2,13 +2,13 @@
  * Resolves the host names of gateways of networks, as long as the published snapshot has them, and reports gateways
  * without an address. Only changed addresses are published. While no name server answers, the last addresses stay.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock, Timer } from '../../core/clock.ts';
-import { messageOf } from '../../core/errors.ts';
-import { createSharedFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import { type Clock, sleep, type Timer } from '../../core/clock.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
+import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import { type Outcome, WorkQueue } from '../../core/work-queue.ts';
-import type { Snapshot } from '../../model/index.ts';
+import { MAX_GATEWAY_HOSTS, type Snapshot } from '../../model/index.ts';
 import { type MeshUpdate, NO_EVENT, type ResolvedHosts } from '../../resources/index.ts';
+import { hostAddresses, MAX_ADDRESSES } from './host-addresses.ts';
 import type { HostAnswer, ResolveHost } from './resolve-host.ts';
 
 export interface GatewayHostsOptions {
@@ -19,49 +19,61 @@ export interface GatewayHostsOptions {
   readonly log: Log;
 }
 
-/** Names that are resolved at the same time. */
-const CONCURRENCY = 4;
 /** Limits of the time for which an answer is used, s: those of Istio. */
 const MIN_TTL_SECONDS = 30;
 const MAX_TTL_SECONDS = 3600;
+/** How long all attempts of a lookup may take together, ms: several name servers are asked one after the other. */
+const LOOKUP_MS = 10_000;
 /** Answers that come within this time are published together, ms. */
 const GATHER_MS = 100;
 /** How long the start waits for the first answers, ms: without them it would take the endpoints behind them away. */
 const FIRST_ANSWERS_MS = 5000;
 
+/** A name, from when a gateway has it until none has it. */
+interface FollowedHost {
+  /** Aborts when no gateway has the name any more. */
+  readonly ended: AbortController;
+  readonly failures: FailureLog;
+  /** One address family is not answered for. */
+  readonly outdated: FailureLog;
+  /** It has more addresses than are used. */
+  readonly excess: FailureLog;
+  isTried: boolean;
+}
+
 export class GatewayHosts {
   readonly #options: GatewayHostsOptions;
   readonly #queue: WorkQueue;
-  readonly #failuresOf: (host: string) => FailureLog;
-  #wanted: ReadonlySet<string> = new Set();
-  /** Names that have been tried. */
-  readonly #tried = new Set<string>();
+  readonly #wanted = new Map<string, FollowedHost>();
+  /** The last addresses. Those of a name that nobody wants any more go with the next update. */
   readonly #resolved = new Map<string, readonly string[]>();
   #problems: readonly string[] = [];
   #pending: Timer | undefined;
   #isChanged = false;
+  #isClosed = false;
   #allTried = Promise.withResolvers<void>();
   #deliver: ((update: MeshUpdate) => void) | undefined;
 
   constructor(options: GatewayHostsOptions) {
     this.#options = options;
-    const { clock, random, log } = options;
-    this.#failuresOf = createSharedFailureLog(log, 'mesh networks', 'mesh networks: host names are resolved again');
-    this.#queue = new WorkQueue({ work: (host) => this.#work(host), concurrency: CONCURRENCY, clock, random });
+    const { clock, random } = options;
+    const work = (host: string) => this.#work(host);
+    // A lookup that hangs delays no other.
+    this.#queue = new WorkQueue({ work, concurrency: MAX_GATEWAY_HOSTS, clock, random });
   }
 
   /** Called with each published snapshot. */
   published({ gatewayHosts, gatewayProblems }: Pick<Snapshot, 'gatewayHosts' | 'gatewayProblems'>): void {
+    if (this.#isClosed) return;
     this.#report(gatewayProblems);
-    this.#want(gatewayHosts);
+    this.#want(new Set(gatewayHosts));
   }
 
   /** Resolves when all names have been tried, or after a limit. */
   async first(): Promise<void> {
     if (this.#wanted.size === 0) return;
     const waiting = new AbortController();
-    const enough = sleep(FIRST_ANSWERS_MS, undefined, { signal: waiting.signal }).catch(() => {});
-    await Promise.race([this.#allTried.promise, enough]);
+    await Promise.race([this.#allTried.promise, sleep(this.#options.clock, FIRST_ANSWERS_MS, waiting.signal)]);
     waiting.abort();
   }
 
@@ -69,6 +81,7 @@ export class GatewayHosts {
   take(): MeshUpdate {
     if (!this.#isChanged) return { changes: [], eventTime: NO_EVENT };
     this.#isChanged = false;
+    for (const host of this.#resolved.keys()) if (!this.#wanted.has(host)) this.#resolved.delete(host);
     const resolvedHosts: ResolvedHosts = new Map(this.#resolved);
     return { changes: [], resolvedHosts, eventTime: this.#options.clock.now() };
   }
@@ -79,54 +92,103 @@ export class GatewayHosts {
     if (this.#isChanged) this.#gather();
   }
 
+  /** Nothing is delivered after it was called. Resolves when no lookup runs. */
   close(): Promise<void> {
+    this.#isClosed = true;
     this.#pending?.cancel();
+    for (const { ended } of this.#wanted.values()) ended.abort();
     return this.#queue.close();
   }
 
-  #want(hosts: readonly string[]): void {
-    const wanted = new Set(hosts);
-    for (const host of this.#wanted.difference(wanted)) {
-      this.#resolved.delete(host);
-      this.#tried.delete(host);
+  #want(hosts: ReadonlySet<string>): void {
+    for (const [host, { ended }] of this.#wanted) {
+      if (hosts.has(host)) continue;
+      this.#wanted.delete(host);
+      ended.abort();
+      if (this.#resolved.has(host)) this.#changed();
     }
-    const added = wanted.difference(this.#wanted);
-    this.#wanted = wanted;
-    for (const host of added) {
+    for (const host of hosts) {
+      if (this.#wanted.has(host)) continue;
+      this.#wanted.set(host, this.#followedHost(host));
       // It may wait since it was wanted before.
       this.#queue.retry(host);
       this.#queue.add(host);
     }
+    this.#noteTried();
+  }
+
+  #followedHost(host: string): FollowedHost {
+    const { log } = this.#options;
+    const name = `mesh networks: host name ${host}`;
+    return {
+      ended: new AbortController(),
+      failures: createFailureLog(log, `${name} cannot be resolved`, `${name} is resolved again`),
+      outdated: createFailureLog(log, `${name} is resolved in part`, `${name} is resolved completely again`),
+      excess: createFailureLog(log, `${name} has too many addresses`, `${name} no longer has too many addresses`),
+      isTried: false,
+    };
   }
 
   async #work(host: string): Promise<Outcome> {
-    if (!this.#wanted.has(host)) return 'done';
-    const answer = await this.#answer(host);
-    if (!this.#wanted.has(host)) return 'done';
-    this.#tried.add(host);
-    if (answer !== undefined) this.#set(host, answer.addresses);
-    if (this.#wanted.isSubsetOf(this.#tried)) this.#allTried.resolve();
-    if (answer === undefined) return 'failed';
-    const seconds = Math.min(MAX_TTL_SECONDS, Math.max(MIN_TTL_SECONDS, answer.ttlSeconds ?? 0));
-    return seconds * 1000;
+    const followed = this.#wanted.get(host);
+    if (followed === undefined) return 'done';
+    const answer = await this.#lookUp(host, followed.ended.signal);
+    // When it is wanted again, it is in the queue again.
+    if (followed.ended.signal.aborted) return 'done';
+    followed.isTried = true;
+    const found = hostAddresses(this.#resolved.get(host), answer);
+    if ('addresses' in found) this.#set(host, found.addresses);
+    this.#noteTried();
+    this.#reportHost(host, followed, found);
+    if ('problem' in found) return 'failed';
+    return Math.min(MAX_TTL_SECONDS, Math.max(MIN_TTL_SECONDS, found.ttlSeconds ?? 0)) * 1000;
   }
 
-  async #answer(host: string): Promise<HostAnswer | undefined> {
+  async #lookUp(host: string, ended: AbortSignal): Promise<HostAnswer> {
+    const { resolve, clock } = this.#options;
+    const late = new AbortController();
+    const text = `no name server answered within ${LOOKUP_MS / 1000} s`;
+    const timer = clock.setTimer(LOOKUP_MS, () => late.abort(new CtlError('deadline_exceeded', text)));
     try {
-      const answer = await this.#options.resolve(host);
-      this.#failuresOf(host).succeeded();
-      return answer;
+      return await resolve(host, AbortSignal.any([ended, late.signal]));
     } catch (error) {
-      const known = this.#resolved.has(host);
-      this.#failuresOf(host).failed(`${messageOf(error)}${known ? '; its last addresses stay in use' : ''}`);
-      return undefined;
+      const problem = { problem: messageOf(error) };
+      return { ipv4: problem, ipv6: problem };
+    } finally {
+      timer.cancel();
     }
+  }
+
+  #reportHost(
+    host: string,
+    { failures, outdated, excess }: FollowedHost,
+    found: ReturnType<typeof hostAddresses>,
+  ): void {
+    if ('problem' in found) {
+      const effect = this.#resolved.has(host) ? '; its last addresses stay in use' : '';
+      failures.failed(`${found.problem}${effect}`);
+      return;
+    }
+    failures.succeeded();
+    if (found.outdated === undefined) outdated.succeeded();
+    else outdated.failed(`${found.outdated}; the last addresses of this family stay in use`);
+    const count = MAX_ADDRESSES + found.leftOut;
+    if (found.leftOut === 0) excess.succeeded();
+    else excess.failed(`of ${count} addresses, the first ${MAX_ADDRESSES} in order are used`);
+  }
+
+  #noteTried(): void {
+    if (this.#wanted.values().every(({ isTried }) => isTried)) this.#allTried.resolve();
   }
 
   #set(host: string, addresses: readonly string[]): void {
     const known = this.#resolved.get(host);
     if (known?.length === addresses.length && known.every((each, index) => each === addresses[index])) return;
     this.#resolved.set(host, addresses);
+    this.#changed();
+  }
+
+  #changed(): void {
     this.#isChanged = true;
     if (this.#deliver !== undefined) this.#gather();
   }

@@ -32,6 +32,8 @@ export interface TestUpstream {
 
 export const a = (name: string, data: string, ttl = 60): Answer => ({ type: 'A', name, data, ttl });
 
+export const aaaa = (name: string, data: string, ttl = 60): Answer => ({ type: 'AAAA', name, data, ttl });
+
 export const soa = (name: string, ttl: number, minimum: number): Answer => ({
   type: 'SOA',
   name,

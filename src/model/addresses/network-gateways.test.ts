@@ -4,7 +4,7 @@ import { parseMeshNetworks } from '../../resources/mesh-config.ts';
 import { emptyMesh, resource, service, step } from '../testing/build.ts';
 import { applyChanges } from '../testing/steps.ts';
 import type { Snapshot } from '../types/types.ts';
-import { MAX_GATEWAY_HOSTS } from './network-gateways.ts';
+import { MAX_GATEWAY_HOSTS, MAX_GATEWAYS } from './network-gateways.ts';
 
 const PORT = 15443;
 const GATEWAY = { registryServiceName: 'edge.b.svc.cluster.local', port: PORT };
@@ -86,6 +86,15 @@ describe('a gateway that is a Service', () => {
     assert.deepEqual(gatewaysOf(step(mesh, [node('n2', '192.0.2.2', { edge: 'yes' })]).snapshot), [
       '192.0.2.1:31443',
       '192.0.2.2:31443',
+    ]);
+  });
+
+  test('with more addresses than are used is reported', () => {
+    const ingress = Array.from({ length: MAX_GATEWAYS + 1 }, (_, index) => ({ ip: `192.0.2.${index + 1}` }));
+    const mesh = step(inFar(GATEWAY), [balanced(...ingress)]).snapshot;
+    assert.equal(gatewaysOf(mesh)?.length, MAX_GATEWAYS);
+    assert.deepEqual(mesh.gatewayProblems, [
+      `networks.far.gateways[0].registryServiceName: Service b/edge of cluster east: of ${MAX_GATEWAYS + 1} addresses, the first ${MAX_GATEWAYS} are used`,
     ]);
   });
 

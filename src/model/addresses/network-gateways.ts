@@ -22,7 +22,7 @@ import { type ResourceTables, tableOf } from '../common/tables.ts';
 import type { ModelSettings, NetworkGateway, NetworkGateways } from '../types/types.ts';
 
 /** Gateways that are used of one entry of the configuration: every client has all of them. */
-const MAX_GATEWAYS = 32;
+export const MAX_GATEWAYS = 32;
 /** Host names that are resolved for all networks together. */
 export const MAX_GATEWAY_HOSTS = 100;
 
@@ -127,8 +127,9 @@ class GatewaySearch {
       const [gateways, problem] =
         address !== undefined ? this.#atHost(address, port) : this.#ofService(network, registryServiceName ?? '', port);
       for (const each of gateways.slice(0, MAX_GATEWAYS)) found.set(`${each.address} ${each.port}`, each);
-      if (problem !== undefined)
-        missing.push(`${path}.${address === undefined ? 'registryServiceName' : 'address'}: ${problem}`);
+      const field = `${path}.${address === undefined ? 'registryServiceName' : 'address'}`;
+      if (problem !== undefined) missing.push(`${field}: ${problem}`);
+      if (gateways.length > MAX_GATEWAYS) this.problems.push(`${field}: ${tooMany(gateways.length)}`);
     }
     const effect = found.size === 0 ? `; proxies of other networks do not reach the endpoints of network ${name}` : '';
     this.problems.push(...missing.map((problem) => problem + effect));
@@ -186,6 +187,7 @@ class GatewaySearch {
     if (written.length === 0) return [[], `the ${where} has no external address`];
     const parts = written.slice(0, MAX_GATEWAYS).map((each) => this.#atHost(each, port));
     const problems = parts.flatMap(([, problem]) => problem ?? []);
+    if (written.length > MAX_GATEWAYS) problems.push(`${where}: ${tooMany(written.length)}`);
     const gateways = parts.flatMap(([each]) => each);
     return problems.length === 0 ? [gateways] : [gateways, problems.join('; ')];
   }
@@ -230,6 +232,10 @@ function parsedJson(text: string): unknown {
 function externalAddresses({ content: { spec, status } }: Resource<'Service'>): readonly string[] {
   const ingress = spec.type === 'LoadBalancer' ? (status?.loadBalancer?.ingress ?? []) : [];
   return [...new Set([...ingress.flatMap(({ ip, hostname }) => ip ?? hostname ?? []), ...(spec.externalIPs ?? [])])];
+}
+
+function tooMany(count: number): string {
+  return `of ${count} addresses, the first ${MAX_GATEWAYS} are used`;
 }
 
 function shown(text: string): string {
