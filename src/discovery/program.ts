@@ -16,7 +16,7 @@ import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
 import type { Engine } from '../push/index.ts';
-import type { MeshConfig } from '../resources/index.ts';
+import type { MeshConfig, ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import type { Debouncer } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
@@ -28,6 +28,7 @@ import { type Controllers, runControllers } from './controllers/controllers.ts';
 import { type MeshIdentity, openIdentity } from './identity/identity.ts';
 import { followKeySets } from './identity/key-sets.ts';
 import { DistributionHistory } from './pipeline/distribution.ts';
+import { warningLog } from './pipeline/document-log.ts';
 import { startDebouncer, startEngine } from './pipeline/engine.ts';
 import { GatewayHosts } from './pipeline/gateway-hosts.ts';
 import { sampleGauges } from './pipeline/gauges.ts';
@@ -44,6 +45,7 @@ import { startDns } from './serving/dns.ts';
 import { startHttpServers } from './serving/http-servers.ts';
 import { ProgramStatus } from './serving/program-status.ts';
 import { logAddresses, startXdsServer } from './serving/xds-listeners.ts';
+import { ProxyConfigTable } from './webhooks/proxy-configs.ts';
 import { startWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
 /** The name that `/ready` shows for it. */
@@ -70,6 +72,7 @@ interface Mesh {
   readonly intake: Intake;
   readonly registration: WorkloadRegistration;
   readonly gatewayHosts: GatewayHosts;
+  readonly proxyConfigs: ProxyConfigTable;
   readonly identity: MeshIdentity;
 }
 
@@ -135,6 +138,8 @@ async function readMesh({ settings, metrics, cluster, status, closers }: Program
   const resolving = { resolve: resolveHost, clock: systemClock, random: Math.random, log: getScope('model') };
   const gatewayHosts = closers.use(new GatewayHosts(resolving));
   publisher.onPublication((publication) => gatewayHosts.published(publication.snapshot));
+  const proxyConfigs = new ProxyConfigTable(warningLog());
+  publisher.onPublication(({ snapshot: published }) => proxyConfigs.published(published));
 
   const authenticate = async (): Promise<MeshIdentity> => {
     const { remotes } = intake;
@@ -145,7 +150,7 @@ async function readMesh({ settings, metrics, cluster, status, closers }: Program
   };
   // At the same time: making a root's key takes about as long as reading a mesh.
   const [identity] = await Promise.all([authenticate(), intake.start()]);
-  const read = { files, mesh, model, publisher, intake, registration, gatewayHosts, identity };
+  const read = { files, mesh, model, publisher, intake, registration, gatewayHosts, proxyConfigs, identity };
   await publishFirst(read, settings, metrics, closers);
   return read;
 }
@@ -171,7 +176,7 @@ async function publishFirst(
 /** Snapshot → engine → proxies. Nothing is published meanwhile. */
 async function startServing(program: Program, read: Mesh, begin: BeginGeneration): Promise<Serving> {
   const { settings, env, metrics, cluster, status, closers } = program;
-  const { mesh, model, publisher, intake, registration, identity } = read;
+  const { mesh, model, publisher, intake, registration, proxyConfigs, identity } = read;
   const engine = startEngine(settings, metrics, model, publisher, begin);
   const debouncer = startDebouncer(settings, metrics, intake, publisher);
   closers.add(() => debouncer.stop());
@@ -181,9 +186,9 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const controllers = closers.use(runControllers({ settings, cluster, translation, mesh, version, documents }));
   // They answer until the streams have ended.
   const [rankOf, stopping] = [callerRanks(engine), closers.closing];
-  const snapshot = () => publisher.snapshot;
-  const webhookInputs = { settings, mesh, snapshot, identity, cluster, metrics, rankOf, stopping };
-  const webhooks = closers.use(await startWebhooks(webhookInputs));
+  const { rootNamespace } = publisher.snapshot.settings;
+  const described = { settings, mesh, proxyConfigs, rootNamespace, identity, cluster, metrics, rankOf, stopping };
+  const webhooks = closers.use(await startWebhooks(described));
   status.reads(webhooks);
   const server = await startXdsServer(settings, engine, identity, metrics, [
     (node) => registration.connected(node),
@@ -195,7 +200,11 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
 }
 
 /** The HTTP addresses show what is served. */
-function show({ settings, metrics, status }: Program, { intake, publisher, identity }: Mesh, serving: Serving): void {
+function show(
+  { settings, metrics, status }: Program,
+  { intake, publisher, proxyConfigs, identity }: Mesh,
+  serving: Serving,
+): void {
   const { engine, server, controllers, webhooks } = serving;
   const { store, refusedPolicies, translation } = intake;
   const history = settings.enableConfigDistributionTracking
@@ -207,7 +216,8 @@ function show({ settings, metrics, status }: Program, { intake, publisher, ident
   const { leadership } = controllers;
   const sources = () => [...intake.status(), ...webhooks.status()];
   const showConfigInAdsz = settings.debugAdszConfig;
-  const parts = { store, engine, server, refusedPolicies, translation, sources, leadership, history, showConfigInAdsz };
+  const warningsOf = (key: ResourceKey) => [...translation.warningsOf(key), ...proxyConfigs.warningsOf(key)];
+  const parts = { store, engine, server, refusedPolicies, warningsOf, sources, leadership, history, showConfigInAdsz };
   const debug = () => createDebugSource(parts);
   status.samples(() => sampleGauges(debug(), metrics));
   status.serves({

@@ -44,6 +44,8 @@ export interface DocumentLimits extends Readonly<Record<DocumentLimit, number>> 
    * authors.
    */
   readonly servesDelegates: boolean;
+  /** The namespace of documents for the whole mesh; undefined: not known. */
+  readonly rootNamespace: string | undefined;
 }
 
 /** What the program's settings say about documents. */
@@ -51,12 +53,13 @@ export interface DocumentSettings {
   /** By which all limits are multiplied. */
   readonly factor: number;
   readonly servesDelegates?: boolean;
+  readonly rootNamespace?: string;
 }
 
 /** The limits with a factor. */
-export function documentLimits(factor: number, servesDelegates = true): DocumentLimits {
+export function documentLimits(factor: number, servesDelegates = true, rootNamespace?: string): DocumentLimits {
   const entries = Object.entries(LIMITS).map(([name, [limit]]) => [name, Math.max(1, Math.floor(limit * factor))]);
-  return { ...(Object.fromEntries(entries) as Record<DocumentLimit, number>), servesDelegates };
+  return { ...(Object.fromEntries(entries) as Record<DocumentLimit, number>), servesDelegates, rootNamespace };
 }
 
 export const DEFAULT_LIMITS = documentLimits(1);

@@ -89,7 +89,35 @@ test('fields without effect are named when they differ from the default, and the
   assert.ok('value' in parsed);
   assert.equal(parsed.warning, 'fields that this version does not support: disableEnvoyListenerLog');
   assert.ok('problem' in parseMeshConfig({ disableEnvoyListenerLog: 'banana' }));
-  for (const proxyHttpPort of [15001, 15006, 70_000]) assert.ok('problem' in parseMeshConfig({ proxyHttpPort }));
+});
+
+test('ports at which sidecars listen are no ports of Envoy or of the agent', () => {
+  for (const [raw, expected] of [
+    [{ proxyHttpPort: 70_000 }, 'proxyHttpPort: expected a port from 1 to 65535, got 70000'],
+    [{ proxyHttpPort: 15_001 }, 'proxyHttpPort: expected another port than that of proxyListenPort, got 15001'],
+    [{ proxyHttpPort: 15_006 }, 'proxyHttpPort: expected another port than that of proxyInboundListenPort, got 15006'],
+    [{ proxyHttpPort: 15_000 }, "proxyHttpPort: expected another port than that of Envoy's admin interface, got 15000"],
+    [
+      { proxyHttpPort: 15_020 },
+      'proxyHttpPort: expected another port than that of the status server of the agent, got 15020',
+    ],
+    [{ proxyHttpPort: 15_021 }, 'proxyHttpPort: expected another port than that of the readiness probe, got 15021'],
+    [
+      { proxyHttpPort: 15_053 },
+      'proxyHttpPort: expected another port than that of the DNS server of the agent, got 15053',
+    ],
+    [{ proxyHttpPort: 15_090 }, 'proxyHttpPort: expected another port than that of the metrics of Envoy, got 15090'],
+    [
+      { proxyListenPort: 16_000, defaultConfig: { proxyAdminPort: 16_000 } },
+      "proxyListenPort: expected another port than that of Envoy's admin interface, got 16000",
+    ],
+    [{ proxyListenPort: 0 }, 'proxyListenPort: expected a port from 1 to 65535, got 0'],
+  ] as const) {
+    const parsed = parseMeshConfig(raw);
+    assert.ok('problem' in parsed, expected);
+    assert.equal(`${fieldPath(parsed.problem.path)}: ${parsed.problem.message}`, expected);
+  }
+  assert.ok('value' in parseMeshConfig({ proxyHttpPort: 15_000, defaultConfig: { proxyAdminPort: 16_000 } }));
 });
 
 test('certificates for DNS names are reported with the reason', () => {

@@ -20,8 +20,10 @@ import {
   proxyConfig,
 } from './schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './validate/destination-rule.ts';
+import { checkImage } from './validate/proxy-config.ts';
+import { checkProxyPorts } from './validate/proxy-ports.ts';
 import { each, errorList, type ValidationErrors } from './validate/validation-errors.ts';
-import { checkDuration, checkNotNegative, checkPort, checkWholeLabels, checkWildcardHost } from './validate/values.ts';
+import { checkDuration, checkNotNegative, checkWholeLabels, checkWildcardHost } from './validate/values.ts';
 
 export type { ExtensionProvider } from './schema/extension-providers.ts';
 export type { MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
@@ -80,16 +82,8 @@ function meshConfigErrors(mesh: MeshConfig): readonly ValidationError[] {
   }
   if (mesh.tcpKeepalive !== undefined) checkTcpKeepalive(mesh.tcpKeepalive, errors.at('tcpKeepalive'));
   checkLocalityLb(mesh.localityLbSetting, errors.at('localityLbSetting'));
-  checkPort(errors.at('proxyListenPort'), mesh.proxyListenPort);
-  checkPort(errors.at('proxyInboundListenPort'), mesh.proxyInboundListenPort);
-  if (mesh.proxyListenPort === mesh.proxyInboundListenPort) {
-    errors.add(['proxyInboundListenPort'], `expected a port other than proxyListenPort, got ${mesh.proxyListenPort}`);
-  }
-  if (mesh.proxyHttpPort !== 0) {
-    checkPort(errors.at('proxyHttpPort'), mesh.proxyHttpPort);
-    if ([mesh.proxyListenPort, mesh.proxyInboundListenPort].includes(mesh.proxyHttpPort))
-      errors.add(['proxyHttpPort'], `expected a port that the proxy does not use, got ${mesh.proxyHttpPort}`);
-  }
+  checkProxyPorts(errors, mesh);
+  checkImage(errors.at('defaultConfig', 'image'), mesh.defaultConfig.image);
   for (const [index, name] of mesh.trustedConfigNamespaces.entries()) {
     if (name === '*' || isDnsLabel(name)) continue;
     errors.add(['trustedConfigNamespaces', index], `expected the name of a namespace, or *, got "${name}"`);
@@ -159,7 +153,12 @@ function localGateways({ networks }: MeshNetworks): string | undefined {
 
 /** Reads the configuration of one proxy, for example from the annotation `proxy.mesh.io/config`. */
 export function parseProxyConfig(raw: unknown): ParsedConfig<ProxyConfig> {
-  return parseTolerantly(proxyConfig, raw);
+  const parsed = parseTolerantly(proxyConfig, raw);
+  if ('problem' in parsed) return parsed;
+  const { errors, found } = errorList();
+  checkImage(errors.at('image'), parsed.value.image);
+  const [problem] = found;
+  return problem === undefined ? parsed : { problem };
 }
 
 /**

@@ -21,5 +21,6 @@ export type {
   JsonPatchOperation,
   PodObject,
   ProxyConfigDocument,
+  ProxyConfigDocuments,
   ProxyConfigs,
 } from './types.ts';

@@ -2,7 +2,7 @@
  * Messages between the HTTPS server on the main thread and the worker that reads reviews: plain data, closed unions.
  */
 import type { DocumentSettings } from '../resources/index.ts';
-import type { AdmissionAnswer, InjectionParameters, InjectionSettings, ProxyConfigs } from './types.ts';
+import type { AdmissionAnswer, InjectionParameters, InjectionSettings, ProxyConfigDocuments } from './types.ts';
 
 /** The webhook that a review is for: the path of the request. */
 export type Webhook =
@@ -13,6 +13,14 @@ export type Webhook =
 export interface NumberedSettings {
   readonly number: number;
   readonly settings: InjectionSettings;
+}
+
+/** ProxyConfigs for Pods of a namespace, by number: a worker keeps those of the numbers that it used last. */
+export interface NumberedProxyConfigs {
+  readonly namespace: string;
+  readonly number: number;
+  /** Absent where the worker should have them from an earlier task. */
+  readonly documents?: ProxyConfigDocuments;
 }
 
 export type AdmissionTask =
@@ -27,7 +35,7 @@ export type AdmissionTask =
        */
       readonly injection: NumberedSettings | number | undefined;
       /** For injection into Pods of a namespace that was found in the body; absent: the mesh has none. */
-      readonly proxyConfigs?: ProxyConfigs;
+      readonly proxyConfigs?: NumberedProxyConfigs;
       /** How validation judges documents. */
       readonly documents?: DocumentSettings;
     }
@@ -57,6 +65,8 @@ export type AdmissionReply =
   | { readonly kind: 'loaded' }
   /** The worker was restarted, and has no settings of this number. */
   | { readonly kind: 'settings needed' }
+  /** The worker has no ProxyConfigs of this number any more. */
+  | { readonly kind: 'documents needed' }
   /** The review is for a Pod of another namespace than its ProxyConfigs. */
   | { readonly kind: 'namespace needed'; readonly namespace: string }
   /** The result of a check: one line, or undefined when the settings are usable. */

@@ -99,6 +99,11 @@ export interface ProxyConfigDocument {
 /** The ProxyConfigs that Pods of a namespace can have. */
 export interface ProxyConfigs {
   readonly namespace: string;
+  /** The same object until they change; several namespaces may share it. */
+  readonly documents: ProxyConfigDocuments;
+}
+
+export interface ProxyConfigDocuments {
   /** For all Pods: first that of the root namespace, then that of the namespace. */
   readonly general: readonly ProxyConfigDocument[];
   /** For Pods with certain labels: the oldest first. */
@@ -129,6 +134,6 @@ export interface Injector {
     pod: PodObject,
     namespace: string,
     parameters?: InjectionParameters,
-    proxyConfigs?: Pick<ProxyConfigs, 'general' | 'selecting' | 'warnings'>,
+    proxyConfigs?: ProxyConfigDocuments,
   ): Injected;
 }

@@ -9,6 +9,8 @@ import { clusterAccess, createConnection } from '../clusters/cluster.ts';
 import { createSources } from '../config/sources.ts';
 import { configuredSources } from './inputs.ts';
 
+const NAMESPACES = { namespaces: [], rootNamespace: 'mesh-system' };
+
 test('the registry Orchestrator needs a directory or a cluster, other registries need none', async (context) => {
   const folder = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
   context.after(() => rm(folder, { recursive: true }));
@@ -31,7 +33,7 @@ test('the registry Orchestrator needs a directory or a cluster, other registries
 test('with a directory and a cluster, both are read', () => {
   const access = { server: new URL('https://10.0.0.1'), tls: async () => ({}), token: async () => undefined };
   const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
-    configuredSources(defaultDiscoverySettings(changes), createConnection(access), [], {}).map(({ id }) => id);
+    configuredSources(defaultDiscoverySettings(changes), createConnection(access), NAMESPACES, {}).map(({ id }) => id);
   assert.deepEqual(idsOf({}), ['kubernetes']);
   assert.deepEqual(idsOf({ registries: ['Mock', 'Orchestrator'], configDir: '/nowhere' }), [
     'mock',
@@ -42,7 +44,7 @@ test('with a directory and a cluster, both are read', () => {
 
 test('sources have the order of the registries; a directory that is not a registry comes first', async () => {
   const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
-    configuredSources(defaultDiscoverySettings(changes), undefined, [], {}).map(
+    configuredSources(defaultDiscoverySettings(changes), undefined, NAMESPACES, {}).map(
       ({ id, cluster }) => `${id} ${cluster}`,
     );
   const configDir = '/nowhere';
@@ -71,7 +73,7 @@ test('without the registry Orchestrator only configuration is read from a direct
   await writeFile(join(configDir, 'a.yaml'), documents.join('---\n'));
   const ignored: number[] = [];
   const sources = createSources(
-    configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir }), undefined, [], {
+    configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir }), undefined, NAMESPACES, {
       onIgnored: (count) => ignored.push(count),
     }),
   );

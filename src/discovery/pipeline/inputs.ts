@@ -30,12 +30,12 @@ import type { Sources } from '../config/sources.ts';
 export function configuredSources(
   settings: DiscoverySettings,
   connection: Connection | undefined,
-  namespaces: readonly string[],
+  { namespaces, rootNamespace }: { readonly namespaces: readonly string[]; readonly rootNamespace: string },
   serves: Pick<KubernetesSourceOptions, 'onAccess' | 'servesGateway' | 'servesIngress'> &
     Pick<DirectorySourceOptions, 'onIgnored'>,
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
-  const limits = documentLimits(settings.documentLimitFactor, settings.virtualServiceDelegates);
+  const limits = documentLimits(settings.documentLimitFactor, settings.virtualServiceDelegates, rootNamespace);
   const log = getScope('source');
   if (configDir === '' && connection === undefined) log.warn('no --configDir: only built-in registries are read');
   const clock = systemClock;

@@ -96,7 +96,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const serves = servedBy(translation, mesh, changed);
   const meter = new SourceMeter(metrics);
   const sources = createSources(
-    configuredSources(settings, connection, namespaces, { ...serves, onIgnored: meter.ignored }),
+    configuredSources(settings, connection, { namespaces, rootNamespace }, { ...serves, onIgnored: meter.ignored }),
   );
   const remotes = configuredRemotes(settings, connection, namespaces, {
     sources,

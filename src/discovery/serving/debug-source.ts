@@ -6,14 +6,13 @@ import type { XdsServer } from '../../xds/index.ts';
 import type { DistributionHistory } from '../pipeline/distribution.ts';
 import { findingsOf } from '../pipeline/finding-log.ts';
 import type { GaugeSource } from '../pipeline/gauges.ts';
-import type { Translation } from '../pipeline/translation.ts';
 
 export interface DebugParts {
   readonly store: Store;
   readonly engine: Engine;
   readonly server: XdsServer;
   readonly refusedPolicies: RefusedPolicies;
-  readonly translation: Pick<Translation, 'warningsOf'>;
+  readonly warningsOf: DebugSource['warningsOf'];
   readonly sources: () => readonly SourceStatus[];
   readonly leadership: () => readonly LeaderStatus[];
   /** Undefined when distribution is not tracked. */
@@ -23,7 +22,7 @@ export interface DebugParts {
 
 /** The source for one page, which looks up sessions once. */
 export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
-  const { store, engine, server, refusedPolicies, translation, sources, leadership, history } = parts;
+  const { store, engine, server, refusedPolicies, warningsOf, sources, leadership, history } = parts;
   let sessions: Map<string, Session> | undefined;
   const sessionOf = (connectionId: string): Session | undefined => {
     sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
@@ -37,7 +36,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     sources,
     leadership,
     documents: (key) => store.documents(key),
-    warningsOf: (key) => translation.warningsOf(key),
+    warningsOf,
     sharedKeys: () => store.sharedKeys(),
     problems: () => store.problems(),
     refusedPolicies: () => refusedPolicies.all(),

@@ -11,7 +11,6 @@ import { type Closers, startParts } from '../../core/process/closers.ts';
 import type { SourceStatus } from '../../debug/index.ts';
 import { answeredRequests } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
-import type { Snapshot } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { workerUrl } from '../../paths.ts';
 import type { MeshConfig } from '../../resources/index.ts';
@@ -22,7 +21,7 @@ import type { MeshIdentity } from '../identity/identity.ts';
 import type { OwnCertificate } from '../identity/own-certificate.ts';
 import type { Listening } from '../serving/http-servers.ts';
 import { InjectionSource } from './injection-source.ts';
-import { proxyConfigsOf } from './proxy-configs.ts';
+import type { ProxyConfigTable } from './proxy-configs.ts';
 import { runWebhookConfigurations } from './webhook-configurations.ts';
 import { webhookObserver } from './webhook-observer.ts';
 
@@ -32,8 +31,9 @@ const WEBHOOKS = 2;
 export interface WebhookInputs {
   readonly settings: DiscoverySettings;
   readonly mesh: MeshConfig;
-  /** The current one. */
-  readonly snapshot: () => Pick<Snapshot, 'resources' | 'settings'>;
+  readonly proxyConfigs: Pick<ProxyConfigTable, 'of'>;
+  /** The namespace of documents for the whole mesh. */
+  readonly rootNamespace: string;
   readonly identity: Pick<MeshIdentity, 'certificate'>;
   /** Its API server calls the webhooks; undefined: none is known. */
   readonly cluster: Cluster | undefined;
@@ -68,13 +68,17 @@ interface Serving extends Omit<WebhookInputs, 'identity'> {
 }
 
 async function serve(serving: Serving, closers: Closers): Promise<Omit<Webhooks, 'close'>> {
-  const { settings, mesh, snapshot, certificate, cluster, metrics, rankOf, stopping } = serving;
+  const { settings, mesh, proxyConfigs, rootNamespace, certificate, cluster, metrics, rankOf, stopping } = serving;
   const log = getScope('default');
   const pool = createAdmissionPool({
     workerFile: fileURLToPath(workerUrl('admit')),
     onCrash: (error) => log.error(`a worker of the webhooks ended and is restarted: ${oneLineOf(error)}`),
-    proxyConfigs: proxyConfigsOf(snapshot),
-    documents: { factor: settings.documentLimitFactor, servesDelegates: settings.virtualServiceDelegates },
+    proxyConfigs: (namespace) => proxyConfigs.of(namespace),
+    documents: {
+      factor: settings.documentLimitFactor,
+      servesDelegates: settings.virtualServiceDelegates,
+      rootNamespace,
+    },
     maxWaiting: Math.max(1, Math.floor(answeredRequests() / WEBHOOKS)),
   });
   closers.use(pool);

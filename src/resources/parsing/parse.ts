@@ -246,7 +246,7 @@ function parseContent(
   document: Record<string, unknown>,
   { nulls, limits }: { readonly nulls: LeftOut['empty']; readonly limits: DocumentLimits },
 ): Content {
-  const { kind } = envelope;
+  const { kind, meta } = envelope;
   const core = CORE.has(kind);
   const base = core ? [] : ['spec'];
   const unknown = core ? [] : unknownAround(document);
@@ -264,7 +264,7 @@ function parseContent(
   if ('errors' in read || errors.length > 0 || refused.length > 0) {
     return { errors: [...unknown, ...errors, ...mistakes] };
   }
-  const warned = [...read.warnings, ...notActedOn(kind, read.content, limits)];
+  const warned = [...read.warnings, ...notActedOn(kind, read.content, limits, meta.namespace)];
   const warnings = warned.map((warning) => ({ ...warning, path: [...base, ...warning.path] }));
   return { content: read.content, warnings: [...unknown, ...mistakes, ...warnings] };
 }

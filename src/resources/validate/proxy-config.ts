@@ -36,10 +36,12 @@ export function validateProxyConfig(spec: ProxyConfigSpec, errors: ValidationErr
   }
   if (characters > MAX_VARIABLE_CHARACTERS)
     errors.add(['environmentVariables'], `expected at most ${MAX_VARIABLE_CHARACTERS} characters, got ${characters}`);
-  const { imageType = '' } = image ?? {};
-  if (imageType !== '' && !IMAGE_TYPE.test(imageType))
-    errors.add(
-      ['image', 'imageType'],
-      `expected letters, digits, _, . and -, got ${JSON.stringify(imageType.slice(0, 80))}`,
-    );
+  checkImage(errors.at('image'), image);
+}
+
+/** `image` of a ProxyConfig, of the mesh configuration and of annotations. */
+export function checkImage(errors: ValidationErrors, { imageType = '' }: ProxyConfigSpec['image'] = {}): void {
+  if (imageType === '' || IMAGE_TYPE.test(imageType)) return;
+  const got = JSON.stringify(imageType.slice(0, 80));
+  errors.add(['imageType'], `expected at most 63 letters, digits, _, . and -, got ${got}`);
 }

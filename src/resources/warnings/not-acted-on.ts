@@ -12,7 +12,11 @@ import type { ConnectionPool } from '../schema/destination-rule.ts';
 import { ordinaryStars } from './ordinary-stars.ts';
 
 type Finders = {
-  readonly [K in Kind]?: (content: ContentOf<K>, limits: DocumentLimits) => readonly ValidationError[];
+  readonly [K in Kind]?: (
+    content: ContentOf<K>,
+    limits: DocumentLimits,
+    namespace: string,
+  ) => readonly ValidationError[];
 };
 
 const FINDERS: Finders = {
@@ -40,6 +44,11 @@ const FINDERS: Finders = {
         return [{ path: ['servers', index, 'tls', 'tlsCertificates', pair, 'caCertificates'], message }];
       }),
     ]),
+  ProxyConfig: ({ selector }, { rootNamespace }, namespace) => {
+    if (namespace !== rootNamespace || Object.keys(selector?.matchLabels ?? {}).length === 0) return [];
+    const message = 'it selects Pods of the root namespace only: without a selector, a document is for the whole mesh';
+    return [{ path: ['selector'], message }];
+  },
   ServiceEntry: ({ resolution, ports = [] }) =>
     ports.flatMap(({ number, targetPort = number }, index) => {
       // Envoy's own defaults: HTTPS where the proxy originates TLS for requests.
@@ -141,6 +150,7 @@ export function notActedOn<K extends Kind>(
   kind: K,
   content: ContentOf<K>,
   limits: DocumentLimits,
+  namespace: string,
 ): readonly ValidationError[] {
-  return FINDERS[kind]?.(content, limits) ?? [];
+  return FINDERS[kind]?.(content, limits, namespace) ?? [];
 }

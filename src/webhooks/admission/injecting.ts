@@ -7,12 +7,12 @@ import type {
   InjectionParameters,
   Injector,
   JsonPatchOperation,
-  ProxyConfigs,
+  ProxyConfigDocuments,
 } from '../types.ts';
 
 export interface Injecting {
   readonly injector: Injector;
-  readonly proxyConfigs: ProxyConfigs | undefined;
+  readonly proxyConfigs: ProxyConfigDocuments | undefined;
   readonly diff: (from: unknown, to: unknown) => readonly JsonPatchOperation[];
 }
 

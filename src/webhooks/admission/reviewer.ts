@@ -6,8 +6,15 @@
  */
 import { CtlError, oneLineOf, toCtlError } from '../../core/errors.ts';
 import type { DocumentSettings } from '../../resources/index.ts';
-import type { AdmissionReply, AdmissionTask, NumberedSettings, Webhook } from '../tasks.ts';
-import type { AdmissionAnswer, AdmissionRequest, InjectionSettings, Injector, JsonPatchOperation } from '../types.ts';
+import type { AdmissionReply, AdmissionTask, NumberedProxyConfigs, NumberedSettings, Webhook } from '../tasks.ts';
+import type {
+  AdmissionAnswer,
+  AdmissionRequest,
+  InjectionSettings,
+  Injector,
+  JsonPatchOperation,
+  ProxyConfigDocuments,
+} from '../types.ts';
 import { answerInjection } from './injecting.ts';
 import { findPrototypeKey, removePrototypeKeys } from './json.ts';
 import { MAX_POD_VALUES, MAX_VALUES, type Review, readReview, writeReview } from './review.ts';
@@ -28,8 +35,13 @@ interface Compiled {
   readonly injector: Injector;
 }
 
+/** Namespaces whose ProxyConfigs are kept: their Pods are created in turns, when Deployments of all are restarted. */
+export const MAX_PROXY_CONFIGS = 64;
+
 export class Reviewer {
   readonly #handlers: Handlers;
+  /** By number; those that were used last are at the end. */
+  readonly #proxyConfigs = new Map<number, ProxyConfigDocuments>();
   #compiled: Compiled | undefined;
   #checked: Compiled | undefined;
 
@@ -70,10 +82,10 @@ export class Reviewer {
     injector: Injector,
   ): AdmissionReply {
     const { diff, validate, isKnownKind } = this.#handlers;
-    const decide = (request: AdmissionRequest): AdmissionAnswer =>
+    const decide = (request: AdmissionRequest, selected: ProxyConfigDocuments | undefined): AdmissionAnswer =>
       webhook.kind === 'validate'
         ? validate(request, documents)
-        : answerInjection(request, webhook.parameters, { injector, proxyConfigs, diff });
+        : answerInjection(request, webhook.parameters, { injector, proxyConfigs: selected, diff });
     let review: Review;
     try {
       review = readReview(body, webhook.kind === 'validate' ? MAX_VALUES : MAX_POD_VALUES);
@@ -85,7 +97,9 @@ export class Reviewer {
     const { namespace } = request;
     if (proxyConfigs !== undefined && proxyConfigs.namespace !== namespace)
       return { kind: 'namespace needed', namespace };
-    const answer = refusedKey(request, webhook) ?? decide(request);
+    const selected = proxyConfigs && this.#documents(proxyConfigs);
+    if (proxyConfigs !== undefined && selected === undefined) return { kind: 'documents needed' };
+    const answer = refusedKey(request, webhook) ?? decide(request, selected);
     const { group, kind } = request.kind;
     const known = isKnownKind(group, kind);
     return {
@@ -97,6 +111,16 @@ export class Reviewer {
       subject: subjectOf(request),
       reason: answer.reason ?? answer.refusal?.message ?? '',
     };
+  }
+
+  /** Undefined: this worker does not have them any more. */
+  #documents({ number, documents = this.#proxyConfigs.get(number) }: NumberedProxyConfigs) {
+    if (documents === undefined) return undefined;
+    this.#proxyConfigs.delete(number);
+    this.#proxyConfigs.set(number, documents);
+    const [oldest] = this.#proxyConfigs.keys();
+    if (this.#proxyConfigs.size > MAX_PROXY_CONFIGS && oldest !== undefined) this.#proxyConfigs.delete(oldest);
+    return documents;
   }
 
   /** Undefined: this worker does not have the settings. */

@@ -3,9 +3,9 @@
  * all Pods of the namespace, and those that select the Pod. One that selects the Pod overrides the Pod's annotation;
  * the others are overridden by it.
  */
-import type { ProxyConfigDocument, ProxyConfigs } from '../types.ts';
+import type { ProxyConfigDocument, ProxyConfigDocuments } from '../types.ts';
 
-export const NO_PROXY_CONFIGS: Omit<ProxyConfigs, 'namespace'> = { general: [], selecting: [], warnings: [] };
+export const NO_PROXY_CONFIGS: ProxyConfigDocuments = { general: [], selecting: [], warnings: [] };
 
 export interface PodDocuments {
   /** Below the annotation: those of the mesh and of the namespace. */
@@ -17,7 +17,7 @@ export interface PodDocuments {
 
 export function documentsFor(
   labels: Readonly<Record<string, string>>,
-  { general, selecting, warnings }: Omit<ProxyConfigs, 'namespace'>,
+  { general, selecting, warnings }: ProxyConfigDocuments,
 ): PodDocuments {
   const [first, ...others] = selecting.filter((each) =>
     Object.entries(each.labels).every(([name, value]) => labels[name] === value),

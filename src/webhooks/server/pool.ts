@@ -8,8 +8,15 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { DocumentSettings } from '../../resources/index.ts';
-import type { AdmissionTask, NumberedSettings, ReviewAnswer, Webhook } from '../tasks.ts';
-import type { InjectionSettings, ProxyConfigs } from '../types.ts';
+import type {
+  AdmissionReply,
+  AdmissionTask,
+  NumberedProxyConfigs,
+  NumberedSettings,
+  ReviewAnswer,
+  Webhook,
+} from '../tasks.ts';
+import type { InjectionSettings, ProxyConfigDocuments, ProxyConfigs } from '../types.ts';
 import { type Caller, namespaceIn, RANK_SHARES, rankNumber } from './callers.ts';
 import { AdmissionReviewQueue, type Taken } from './review-queue.ts';
 import { closedError, ReviewThread } from './review-thread.ts';
@@ -67,6 +74,15 @@ export interface AdmissionPoolOptions {
   readonly proxyConfigs?: (namespace: string) => ProxyConfigs | undefined;
 }
 
+/** A worker asks for each of these at most once, and once more when it has died in between. */
+const MAX_ASKED = 6;
+const MISSING = ['settings needed', 'namespace needed', 'documents needed'] as const;
+type Missing = Extract<AdmissionReply, { kind: (typeof MISSING)[number] }>;
+
+function isMissing(reply: AdmissionReply): reply is Missing {
+  return (MISSING as readonly string[]).includes(reply.kind);
+}
+
 interface Waiting {
   readonly review: Review;
   readonly resolve: (answer: ReviewAnswer) => void;
@@ -95,6 +111,9 @@ class Pool implements AdmissionPool {
   #numbers = 0;
   /** Number of the settings that the thread of injection was sent last; it may have died since. */
   #sent: number | undefined;
+  readonly #documentNumbers = new WeakMap<ProxyConfigDocuments, number>();
+  /** ProxyConfigs that the thread of injection was sent; it may have died since, or have dropped them. */
+  readonly #sentDocuments = new WeakSet<ProxyConfigDocuments>();
   #isReviving = false;
   #closed = false;
 
@@ -178,7 +197,7 @@ class Pool implements AdmissionPool {
       let namespace = namespaceIn(body);
       const task = (): AdmissionTask => {
         const injection = this.#numbered(webhook);
-        const proxyConfigs = webhook.kind === 'inject' ? this.#proxyConfigs(namespace) : undefined;
+        const proxyConfigs = webhook.kind === 'inject' ? this.#numberedProxyConfigs(namespace) : undefined;
         return {
           ...{ kind: 'review', webhook, body, injection },
           ...(proxyConfigs && { proxyConfigs }),
@@ -186,13 +205,11 @@ class Pool implements AdmissionPool {
         };
       };
       let reply = await thread.run(task);
-      if (reply.kind === 'settings needed') {
-        this.#sent = undefined;
-        reply = await thread.run(task);
-      }
-      // Others than API servers may write something else first.
-      if (reply.kind === 'namespace needed') {
-        ({ namespace } = reply);
+      for (let asked = 0; asked < MAX_ASKED && isMissing(reply); asked++) {
+        if (reply.kind === 'settings needed') this.#sent = undefined;
+        // Others than API servers may write something else first.
+        else if (reply.kind === 'namespace needed') ({ namespace } = reply);
+        else this.#forgetSent(namespace);
         reply = await thread.run(task);
       }
       if (reply.kind === 'answered') resolve(reply);
@@ -218,6 +235,22 @@ class Pool implements AdmissionPool {
     } finally {
       this.#isReviving = false;
     }
+  }
+
+  #numberedProxyConfigs(namespace: string): NumberedProxyConfigs | undefined {
+    const found = this.#proxyConfigs(namespace);
+    if (found === undefined) return undefined;
+    const { documents } = found;
+    const number = this.#documentNumbers.get(documents) ?? ++this.#numbers;
+    this.#documentNumbers.set(documents, number);
+    const isSent = this.#sentDocuments.has(documents);
+    this.#sentDocuments.add(documents);
+    return { namespace: found.namespace, number, ...(!isSent && { documents }) };
+  }
+
+  #forgetSent(namespace: string): void {
+    const found = this.#proxyConfigs(namespace);
+    if (found !== undefined) this.#sentDocuments.delete(found.documents);
   }
 
   #numbered(webhook: Webhook): NumberedSettings | number | undefined {

@@ -31,7 +31,8 @@ export function validateRequest(
   request: AdmissionRequest,
   documents: DocumentSettings = { factor: 1 },
 ): AdmissionAnswer {
-  const limits = documentLimits(documents.factor, documents.servesDelegates);
+  const { factor, servesDelegates, rootNamespace } = documents;
+  const limits = documentLimits(factor, servesDelegates, rootNamespace);
   const { operation, subResource, object, oldObject } = request;
   // Deletions need no validation, and statuses are not read.
   if ((operation !== 'CREATE' && operation !== 'UPDATE') || subResource !== '') return VALID;
