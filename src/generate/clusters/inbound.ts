@@ -45,14 +45,16 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
     if (cluster !== undefined && !clusters.has(cluster.name)) clusters.set(cluster.name, cluster);
   };
   const served = Map.groupBy(view.ports, ({ targetPort }) => targetPort);
+  const metrics = metricsSource(snapshot, view);
   if (scope.ingress !== undefined) {
     for (const ingress of scope.ingress) {
       const { number = 0 } = ingress.port;
-      const pool = ingress.connectionPool ?? scope.inboundConnectionPool;
-      add(ingressCluster(snapshot, view, ingress, pool ?? poolOfRules(scope, served.get(number), number)));
+      const ports = served.get(number);
+      const pool = ingress.connectionPool ?? scope.inboundConnectionPool ?? poolOfRules(scope, ports, number);
+      const cluster = ingressCluster(snapshot, view, ingress, pool);
+      add(cluster && { ...cluster, ...ingressLabels(snapshot, metrics, scope, { ingress, port: ports?.[0] }) });
     }
   } else {
-    const metrics = metricsSource(snapshot, view);
     for (const [targetPort, ports] of served) {
       const [first] = ports;
       if (first === undefined) continue;
@@ -85,7 +87,7 @@ function poolOfRules(scope: ScopeReader, ports: readonly InboundPort[] = [], at?
 function labelled(
   { settings, mesh }: MeshReader,
   metrics: MetricsSource | undefined,
-  { targetPort, servicePort, portName, hostname: host, namespace }: InboundPort,
+  { targetPort, servicePort, portName, hostname: host, namespace }: Omit<InboundPort, 'protocol'>,
 ): ReturnType<typeof statName> & ReturnType<typeof serviceMetadata> {
   const suffix = `.${namespace}.svc.${settings.domain}`;
   const shortName = host.endsWith(suffix) ? host.slice(0, -suffix.length) : undefined;
@@ -94,6 +96,23 @@ function labelled(
     ...statName(mesh.inboundClusterStatName, named),
     ...serviceMetadata(metrics, { host, name: shortName ?? host, namespace }),
   };
+}
+
+/**
+ * The same for an ingress listener. As in Istio, the port is that of the listener, and the service is one whose
+ * application is at that port. Without such a service, the names in statistics are those of the Sidecar.
+ */
+function ingressLabels(
+  snapshot: MeshReader,
+  metrics: MetricsSource | undefined,
+  { sidecar = '', namespace }: ScopeReader,
+  { ingress, port }: { readonly ingress: SidecarIngress; readonly port: InboundPort | undefined },
+): ReturnType<typeof labelled> {
+  const { number = 0, name: portName = '' } = ingress.port;
+  const own = { servicePort: number, portName, targetPort: number };
+  if (port !== undefined) return labelled(snapshot, metrics, { ...port, ...own });
+  const host = `${sidecar.slice(sidecar.lastIndexOf('/') + 1)}.${namespace}`;
+  return labelled(snapshot, undefined, { ...own, hostname: host, namespace });
 }
 
 type ApplicationEndpoint = envoy.config.endpoint.v3.Endpoint.Input;

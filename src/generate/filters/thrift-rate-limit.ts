@@ -3,7 +3,7 @@
  * service about each call to a Thrift port, with the host of the port as domain and the cluster of the client's node as
  * the descriptor `source_cluster`. Calls that it does not answer in time are allowed.
  */
-import type { Protocol } from '../../model/index.ts';
+import { canonicalHost, type Protocol } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import { clusterName, scopeOfView, toDuration } from '../common/index.ts';
@@ -48,7 +48,7 @@ export function thriftLimiter({
   thriftConfig,
 }: MeshConfig): { readonly host: string; readonly port: number } | undefined {
   const [host = '', port = DEFAULT_PORT] = thriftConfig.rateLimitUrl.split(':');
-  return host === '' ? undefined : { host, port: Number(port) };
+  return host === '' ? undefined : { host: canonicalHost(host), port: Number(port) };
 }
 
 /** The Thrift filters of a limited port; none where the proxies do not list the extension. */
@@ -73,11 +73,18 @@ export function thriftLimitFilters(view: ProxyCapabilities, limit: ThriftRateLim
 /** What is said about a call to a limited port. */
 export const BY_SOURCE: envoy.config.route.v3.RateLimit.Input = { actions: [{ sourceCluster: {} }] };
 
-/** Why the view's proxies do not limit calls: one line each. */
-export function thriftLimitProblems(snapshot: MeshReader, view: EnvoyView): readonly string[] {
+/**
+ * Why the view's proxies do not limit calls: one line each.
+ * @param protocols of the connections that the view's proxies forward
+ */
+export function thriftLimitProblems(
+  snapshot: MeshReader,
+  view: EnvoyView,
+  protocols: () => Iterable<Protocol | undefined>,
+): readonly string[] {
   const { settings, mesh } = snapshot;
   const limiter = settings.thriftFilter && listsExtension(view, THRIFT_FILTER) ? thriftLimiter(mesh) : undefined;
-  if (limiter === undefined) return [];
+  if (limiter === undefined || !Iterator.from(protocols()).some((each) => each === 'Thrift')) return [];
   const { host, port } = limiter;
   const unlimited = 'calls of Thrift are not limited';
   if (!listsExtension(view, THRIFT_RATE_LIMIT_FILTER))

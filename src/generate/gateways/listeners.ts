@@ -81,7 +81,8 @@ export function gatewayListeners(snapshot: MeshReader, view: GatewayView, unit: 
     if (chains.some(({ filters }) => filters?.length))
       resources.push(listenerResource(listenerMessage(snapshot, view, listener, chains), refs));
   }
-  for (const message of [...policyProblems(snapshot, view), ...thriftLimitProblems(snapshot, view)]) {
+  const protocols = () => plan.servers.flatMap((each) => (each.port === port ? each.protocol : []));
+  for (const message of [...policyProblems(snapshot, view), ...thriftLimitProblems(snapshot, view, protocols)]) {
     findings.push({ metric: 'ctl_policy_problems', type: 'lds', unit, message });
   }
   for (const message of telemetryProblems(snapshot, view)) {

@@ -30,7 +30,6 @@ import {
   tcpProxyChain,
   telemetryOf,
   telemetryProblems,
-  thriftLimitProblems,
 } from '../filters/index.ts';
 import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../listener-plans/index.ts';
 import {
@@ -109,8 +108,7 @@ function findingsOf(
       found.push(finding('ctl_refused_inbound_ports', message));
     }
   }
-  for (const message of [...policyProblems(snapshot, view), ...thriftLimitProblems(snapshot, view)])
-    found.push(finding('ctl_policy_problems', message));
+  for (const message of policyProblems(snapshot, view)) found.push(finding('ctl_policy_problems', message));
   for (const message of telemetryProblems(snapshot, view)) found.push(finding('ctl_telemetry_problems', message));
   if (refused.length > 0) {
     const why = `mutual TLS is required, and its proxy cannot get certificates (node metadata ${SDS_CLUSTER_METADATA})`;

@@ -2,6 +2,7 @@
  * Outbound listeners of sidecars: one unit for each port, and one for the listener that takes all redirected
  * connections.
  */
+import type { Protocol } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import {
   addressedScope,
@@ -16,6 +17,7 @@ import {
   sniffs,
   tcpProxyChain,
   telemetryOf,
+  thriftLimitProblems,
   unknownFilters,
   unknownTraffic,
 } from '../filters/index.ts';
@@ -65,10 +67,28 @@ export function outboundListeners(snapshot: MeshReader, view: OutboundView, unit
   }
   const plan = portPlan(snapshot, view, unit);
   if (plan === undefined) return NOTHING;
+  const output = plannedListeners(snapshot, view, scope, plan);
+  const problems = thriftLimitProblems(snapshot, view, () => protocolsOf(plan));
+  if (problems.length === 0) return output;
+  const found = problems.map((message) => ({ metric: 'ctl_policy_problems', type: 'lds', unit, message }) as const);
+  return { ...output, findings: [...output.findings, ...found] };
+}
+
+function* protocolsOf({ listeners, podTargets }: OutboundPortPlan): Generator<Protocol> {
+  for (const { tcp } of listeners) for (const { protocol } of tcp) yield protocol;
+  for (const { target } of podTargets) yield target.protocol;
+}
+
+function plannedListeners(
+  snapshot: MeshReader,
+  view: OutboundView,
+  scope: ScopeReader,
+  plan: OutboundPortPlan,
+): UnitOutput {
   const plain = plainPort(snapshot, view, scope, plan);
   if (plain.output !== undefined) return plain.output;
   const context = { snapshot, view, scope, plan };
-  const ofPods = podListeners(snapshot, view, plan, Number(unit));
+  const ofPods = podListeners(snapshot, view, plan, Number(plan.unit));
   const replaced = new Set(ofPods.map(({ bind }) => bind));
   const planned = plan.listeners.flatMap((listener, index) =>
     replaced.has(listener.bind) ? [] : (plain.listeners[index] ?? outboundListener(context, listener)),
