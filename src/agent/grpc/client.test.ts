@@ -1,9 +1,12 @@
 /** The agent's gRPC client: each failure is one line for operators. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect as connectSocket, createServer, type Server, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { waitUntil } from '../../core/testing/wait-until.ts';
 import { testRoot } from '../identity/testing/certificates.ts';
 import { startTestCa, TEST_SERVER_NAME } from '../identity/testing/test-ca.ts';
 import { type GrpcTarget, openGrpcClient } from './index.ts';
@@ -124,6 +127,41 @@ test('a server is refused that the roots do not verify, or that has another name
   });
   await assert.rejects(call({ address, tls }), { code: 'unimplemented' });
 });
+
+test('a server that only accepts connections has longer than one that does not', async (context) => {
+  const silent = await listening(context, createServer());
+  const connect = async (target: GrpcTarget, connectMs: number, handshakeMs: number) => {
+    const client = await openGrpcClient(target, { maxMessageBytes: 100 });
+    context.after(() => client.close());
+    return client.ready({ connectMs, handshakeMs });
+  };
+  assert.equal(await connect(silent, 100, 500), 'no handshake');
+  // The other way around: the second limit would never be reached.
+  assert.equal(await connect(await unaccepting(context), 100, 1_000_000), 'no connection');
+  const target = await http2(context, () => {});
+  assert.equal(await connect(target, 5_000, 5_000), 'ready');
+});
+
+/** A server that is stopped with its queue of connections full: the kernel drops further ones. */
+async function unaccepting(context: TestContext): Promise<GrpcTarget> {
+  const code = `
+    const server = require('node:net').createServer();
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      console.log(server.address().port);
+      process.kill(process.pid, 'SIGSTOP');
+    });`;
+  const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+  context.after(() => void child.kill('SIGKILL'));
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const address = { host: '127.0.0.1', port: Number(line.toString()) };
+  const waiting = Array.from({ length: 8 }, () => connectSocket(address));
+  context.after(() => {
+    for (const socket of waiting) socket.destroy();
+  });
+  await once(waiting[0] ?? assert.fail(), 'connect');
+  await waitUntil(() => waiting.filter(({ connecting }) => !connecting).length >= 2);
+  return { address, tls: undefined };
+}
 
 test('proxies of the environment are not used', async (context) => {
   const connections: string[] = [];

@@ -49,6 +49,16 @@ export interface UnaryCall {
   readonly timeoutMs: number;
 }
 
+/** How long connecting may take, ms: a server that is gone is noticed early, a busy one has time for the handshake. */
+export interface ConnectLimits {
+  /** Until a TCP connection is open. */
+  readonly connectMs: number;
+  /** From then on: for TLS and the settings of HTTP/2. */
+  readonly handshakeMs: number;
+}
+
+export type Connected = 'ready' | 'no connection' | 'no handshake';
+
 export type BytesStream = ClientDuplexStream<Uint8Array, Buffer>;
 
 export interface GrpcClient {
@@ -59,8 +69,8 @@ export interface GrpcClient {
    * after the status OK.
    */
   stream(path: string, metadata?: Readonly<Record<string, string>>): BytesStream;
-  /** Connects. Resolves with whether the connection is established within this time; a failed one is tried again. */
-  ready(timeoutMs: number): Promise<boolean>;
+  /** Connects. Resolves when calls can begin, or with what has not happened in time; a failure is tried again. */
+  ready(limits: ConnectLimits): Promise<Connected>;
   /** Converts the error of a stream or call to a CtlError. */
   errorOf(error: unknown): CtlError;
   /** Closes the connection; calls in progress fail. */
@@ -104,8 +114,17 @@ export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOpti
         opened(client.makeUnaryRequest(path, asBuffer, asBuffer, request, metadataOf(metadata), { deadline }, done));
       }),
     stream: (path, metadata) => opened(client.makeBidiStreamRequest(path, asBuffer, asBuffer, metadataOf(metadata))),
-    ready: (timeoutMs) =>
-      new Promise((resolve) => client.waitForReady(Date.now() + timeoutMs, (error) => resolve(error === undefined))),
+    ready: ({ connectMs, handshakeMs }) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => {
+          if (!sockets.wereOpen()) resolve('no connection');
+        }, connectMs);
+        client.waitForReady(Date.now() + connectMs + handshakeMs, (error) => {
+          clearTimeout(timer);
+          if (error === undefined) resolve('ready');
+          else resolve(sockets.wereOpen() ? 'no handshake' : 'no connection');
+        });
+      }),
     errorOf: (error) => callError(error, name),
     close() {
       for (const call of open) call.cancel();
@@ -115,19 +134,27 @@ export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOpti
   };
 }
 
+interface Sockets {
+  /** Whether a TCP connection has been established. */
+  readonly wereOpen: () => boolean;
+  readonly destroy: () => void;
+}
+
 /**
  * Follows the sockets of a channel with these credentials; `destroy` closes them and all later ones. A channel of
  * grpc-js that is closed while it connects forgets its socket: with a server that accepts connections and stays silent,
  * each attempt would leave one open for good.
  */
-function socketsOf(credentials: ChannelCredentials): { readonly destroy: () => void } {
+function socketsOf(credentials: ChannelCredentials): Sockets {
   const sockets = new Set<Socket>();
+  let wereOpen = false;
   let destroyed = false;
   const create = credentials._createSecureConnector.bind(credentials);
   credentials._createSecureConnector = (...target) => {
     const connector = create(...target);
     const connect = connector.connect.bind(connector);
     connector.connect = (socket) => {
+      wereOpen = true;
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
       if (destroyed) socket.destroy();
@@ -136,6 +163,7 @@ function socketsOf(credentials: ChannelCredentials): { readonly destroy: () => v
     return connector;
   };
   return {
+    wereOpen: () => wereOpen,
     destroy() {
       destroyed = true;
       for (const socket of sockets) socket.destroy();

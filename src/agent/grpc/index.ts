@@ -1,6 +1,8 @@
 /** Entry point of the agent's gRPC: clients, and servers for programs on the same machine. */
 export {
   type BytesStream,
+  type Connected,
+  type ConnectLimits,
   type GrpcClient,
   type GrpcClientOptions,
   type GrpcTarget,

@@ -66,8 +66,11 @@ export interface CaClient {
   close(): void;
 }
 
-/** Signing takes milliseconds; a call that takes longer than this is repeated. */
-const TIMEOUT_MS = 10_000;
+/**
+ * A call that takes longer than this is repeated, ms. Signing takes milliseconds, but the connection and the request of
+ * one of thousands of proxies that start at once wait for their turn.
+ */
+const TIMEOUT_MS = 30_000;
 /** Maximum size of a response; real authorities send smaller responses. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 

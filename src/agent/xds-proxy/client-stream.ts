@@ -52,9 +52,10 @@ export interface ClientStreamOptions {
 
 /**
  * Time limit for the first response of the control plane: it may hang, and another address or the snapshot may serve.
- * meshd generates the first configuration of a large mesh within seconds.
+ * meshd generates the first configuration of a large mesh within seconds, and answers thousands of proxies that have
+ * connected at once one after the other.
  */
-const ANSWER_TIMEOUT_MS = 15_000;
+const ANSWER_TIMEOUT_MS = 30_000;
 
 /** Characters of a rejection in the log: it may quote a whole listener. */
 const MAX_SHOWN = 500;

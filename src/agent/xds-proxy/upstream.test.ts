@@ -5,7 +5,7 @@ import { CtlError } from '../../core/errors.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { XDS } from '../../core/xds-types.ts';
 import { encodeFields } from '../../protobuf/wire/index.ts';
-import type { BytesStream, GrpcClient, GrpcTarget } from '../grpc/index.ts';
+import type { BytesStream, Connected, GrpcClient, GrpcTarget } from '../grpc/index.ts';
 import { logLines } from '../identity/testing/log-lines.ts';
 import type { SecretSource } from '../types.ts';
 import { ClientStream } from './client-stream.ts';
@@ -15,8 +15,8 @@ import { createUpstream } from './upstream.ts';
 
 const address = (host: string) => ({ host, port: 15010, tls: false, serverName: '' });
 
-/** Connections to hosts that never answer; `silent` ones are established, the others are not. */
-function unanswered(hosts: readonly string[], silent: boolean) {
+/** Connections to hosts that never answer, in these states. */
+function unanswered(hosts: readonly string[], state: Connected) {
   const clock = fakeClock();
   const log = logLines();
   const opened: string[] = [];
@@ -30,8 +30,10 @@ function unanswered(hosts: readonly string[], silent: boolean) {
     return Promise.resolve({
       unary: () => Promise.reject(new CtlError('unavailable', 'not used')),
       stream: () => stream as unknown as BytesStream,
-      ready: (timeoutMs) =>
-        silent ? Promise.resolve(true) : new Promise((resolve) => void clock.setTimer(timeoutMs, () => resolve(false))),
+      ready: ({ connectMs, handshakeMs }) => {
+        const ms = { ready: 0, 'no connection': connectMs, 'no handshake': handshakeMs }[state];
+        return new Promise((resolve) => void clock.setTimer(ms, () => resolve(state)));
+      },
       errorOf: (error) => new CtlError('unavailable', String(error)),
       close: () => void open--,
     });
@@ -50,8 +52,8 @@ const ignored = {
   failed: () => undefined,
 };
 
-test('an address that only accepts connections is given up after 5 s, and the next one is tried', async () => {
-  const { clock, log, opened, open, upstream } = unanswered(['a', 'b'], false);
+test('an address without a connection is given up after 5 s, and the next one is tried', async () => {
+  const { clock, log, opened, open, upstream } = unanswered(['a', 'b'], 'no connection');
   const stream = upstream.open('delta', ignored);
   await clock.advance(5_000);
   await clock.advance(500);
@@ -63,8 +65,27 @@ test('an address that only accepts connections is given up after 5 s, and the ne
   assert.equal(open(), 0);
 });
 
+test('a busy address has longer for the handshake, less so beside another one; the snapshot serves meanwhile', async () => {
+  for (const [hosts, seconds] of [
+    [['a'], 30],
+    [['a', 'b'], 10],
+  ] as const) {
+    const { clock, log, opened, upstream } = unanswered(hosts, 'no handshake');
+    let failed = 0;
+    const stream = upstream.open('delta', { ...ignored, failed: () => void failed++ });
+    await clock.advance(4_999);
+    assert.equal(failed, 0);
+    await clock.advance(1);
+    assert.deepEqual([failed, upstream.failures(), opened], [1, 0, ['a']]);
+    await clock.advance(seconds * 1000 - 5_000);
+    assert.deepEqual([failed, upstream.failures()], [2, 1]);
+    assert.match(log.lines[0] ?? '', new RegExp(`cannot be reached.*no handshake within ${seconds} s`));
+    await stream.close();
+  }
+});
+
 test('delays between attempts grow to 5 s', async () => {
-  const { clock, opened, upstream } = unanswered(['a'], false);
+  const { clock, opened, upstream } = unanswered(['a'], 'no connection');
   const stream = upstream.open('delta', ignored);
   const attempts: number[] = [];
   for (let seconds = 0; seconds < 60; seconds++) {
@@ -78,7 +99,7 @@ test('delays between attempts grow to 5 s', async () => {
 });
 
 test('attempts leave no listeners behind', async (t: TestContext) => {
-  const { clock, upstream } = unanswered(['a'], false);
+  const { clock, upstream } = unanswered(['a'], 'no connection');
   const added = t.mock.method(AbortSignal.prototype, 'addEventListener');
   const removed = t.mock.method(AbortSignal.prototype, 'removeEventListener');
   const stream = upstream.open('delta', ignored);
@@ -90,7 +111,7 @@ test('attempts leave no listeners behind', async (t: TestContext) => {
 });
 
 test('while there is no certificate the snapshot may serve, and the log has one line', async () => {
-  const { clock, log, opened } = unanswered(['a'], false);
+  const { clock, log, opened } = unanswered(['a'], 'no connection');
   const secrets: SecretSource = {
     current: () => undefined,
     missing: () => 'not issued yet',
@@ -136,7 +157,7 @@ function startClient({ upstream, clock, log }: ReturnType<typeof unanswered>, sn
 }
 
 test('a control plane that answers nothing does not make the snapshot younger', async () => {
-  const world = unanswered(['a'], true);
+  const world = unanswered(['a'], 'ready');
   const snapshot = new Snapshot('delta', world.clock.now() - 3_600_000);
   const { asOf } = snapshot;
   const client = startClient(world, snapshot);
@@ -149,14 +170,14 @@ test('a control plane that answers nothing does not make the snapshot younger', 
   client.close();
 });
 
-test('a control plane that owes Envoy its first configuration for 15 s is given up', async () => {
-  const world = unanswered(['a', 'b'], true);
+test('a control plane that owes Envoy its first configuration for 30 s is given up', async () => {
+  const world = unanswered(['a', 'b'], 'ready');
   const { clock, log, opened } = world;
   const client = startClient(world);
-  await clock.advance(14_000);
+  await clock.advance(29_000);
   assert.deepEqual(opened, ['a']);
   await clock.advance(2_000);
   assert.deepEqual(opened, ['a', 'b']);
-  assert.match(log.lines.join('\n'), /no response within 15 s/);
+  assert.match(log.lines.join('\n'), /no response within 30 s/);
   client.close();
 });

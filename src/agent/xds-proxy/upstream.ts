@@ -22,9 +22,18 @@ export const XDS_PATHS: Readonly<Record<Variant, string>> = {
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 /** A control plane that is frozen or cut off is noticed within 40 s, as Envoy's own connection does. */
 const KEEPALIVE_MS = 30_000;
-/** A connection takes milliseconds; an address that only accepts must not delay the next one. */
-const CONNECT_TIMEOUT_MS = 5_000;
-/** A first certificate takes less than a second when the authority is reachable. */
+/** A TCP connection takes milliseconds, which the kernel of a busy control plane accepts for it. */
+const CONNECT_MS = 5_000;
+/**
+ * Time for the TLS handshake: when thousands of proxies connect at once, each waits for its turn. A new attempt would
+ * wait behind all others. meshd closes handshakes that take longer.
+ */
+const HANDSHAKE_MS = 30_000;
+/** The same where there is another address, which may be less busy. */
+const HANDSHAKE_BESIDE_OTHERS_MS = 10_000;
+/** After this time, proxies are served from the snapshot while connecting goes on. */
+const PATIENCE_MS = 5_000;
+/** A first certificate takes less than a second when the authority is reachable and not busy. */
 const SECRETS_TIMEOUT_MS = 5_000;
 /** Delays between attempts, those of Envoy's bootstrap. */
 const BACKOFF_BASE_MS = 500;
@@ -39,7 +48,7 @@ const EXPIRY_SHARE = 0.9;
  * A stream that lasts this long counts as accepted even without a response: the proxy may be up to date. Longer than a
  * proxy waits for its first response.
  */
-const STABLE_MS = 20_000;
+const STABLE_MS = 35_000;
 
 /** What a stream needs of the environment, and what all streams of an agent share. */
 export interface UpstreamOptions {
@@ -221,22 +230,31 @@ class Stream implements UpstreamStream {
     const options = { maxMessageBytes: MAX_RESPONSE_BYTES, keepaliveMs: KEEPALIVE_MS };
     const aborted = Promise.withResolvers<'closed'>();
     const abort = (): void => aborted.resolve('closed');
-    const client = await this.#shared.options.openClient(toGrpcTarget(address, secrets), options);
+    const { openClient, addresses, clock } = this.#shared.options;
+    const handshakeMs = addresses.length > 1 ? HANDSHAKE_BESIDE_OTHERS_MS : HANDSHAKE_MS;
+    const client = await openClient(toGrpcTarget(address, secrets), options);
+    const late = clock.setTimer(PATIENCE_MS, () => this.#handlers.failed());
     try {
       const stream = client.stream(XDS_PATHS[this.#variant]);
       const ended = waitForEnd(stream, client);
       try {
         this.#closed.signal.addEventListener('abort', abort);
-        const first = await Promise.race([client.ready(CONNECT_TIMEOUT_MS), ended, aborted.promise]);
+        const ready = client.ready({ connectMs: CONNECT_MS, handshakeMs });
+        const first = await Promise.race([ready, ended, aborted.promise]);
+        late.cancel();
         if (first === 'closed' || this.#closed.signal.aborted) return { proved: false, reason: 'closed' };
-        if (first === false) throw new CtlError('unavailable', `no connection within ${CONNECT_TIMEOUT_MS / 1000} s`);
-        if (first !== true) throw first;
+        if (first instanceof CtlError) throw first;
+        if (first !== 'ready') {
+          const limitMs = first === 'no connection' ? CONNECT_MS : handshakeMs;
+          throw new CtlError('unavailable', `${first} within ${limitMs / 1000} s`);
+        }
         return await this.#serve(stream, ended, secrets);
       } finally {
         this.#closed.signal.removeEventListener('abort', abort);
         stream.cancel();
       }
     } finally {
+      late.cancel();
       client.close();
     }
   }
