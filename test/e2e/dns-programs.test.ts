@@ -1,8 +1,6 @@
 /** The DNS server between programs that others wrote: dig as its client, dnsmasq as its upstream server. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { createSocket } from 'node:dgram';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -21,7 +19,7 @@ import {
 } from '../../src/dns/index.ts';
 import { startChild } from '../harness/child.ts';
 import { eventually } from '../harness/eventually.ts';
-import { tempDir } from '../harness/files.ts';
+import { freePort, tempDir } from '../harness/files.ts';
 import { createScope } from '../harness/owner.ts';
 
 const found = (program: string) =>
@@ -36,17 +34,8 @@ const log = { debug() {}, info() {}, warn() {}, error: console.error };
 let [server, tls, roots]: [DnsServer | undefined, DnsServer | undefined, string] = [undefined, undefined, ''];
 let forwarder: Forwarder | undefined;
 
-/** A port that is free for UDP; dnsmasq cannot choose one. */
-async function freePort(): Promise<number> {
-  const socket = createSocket('udp4');
-  socket.bind(0, '127.0.0.1');
-  await once(socket, 'listening');
-  const { port } = socket.address();
-  socket.close();
-  return port;
-}
-
 async function startDnsmasq(): Promise<number> {
+  // It listens over UDP and TCP, and cannot choose a port.
   const port = await freePort();
   const hosts = join(await tempDir(scope), 'hosts');
   const many = Array.from({ length: 200 }, (_, index) => `10.9.0.${index + 1} many.example.com`);

@@ -1,6 +1,8 @@
 /** Temporary folders and free ports. */
+import { createSocket } from 'node:dgram';
+import type { EventEmitter } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { createServer, isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { claimNumber } from './claims.ts';
@@ -23,13 +25,23 @@ const FIRST_PORT = 24_000;
 const PORTS_END = 32_000;
 const ATTEMPTS = 1_000;
 
-function isFree(port: number, host: string): Promise<boolean> {
+/** For TCP and for UDP: servers of DNS need both. */
+async function isFree(port: number, host: string): Promise<boolean> {
+  const server = createServer();
+  const ofTcp = await isBound(server, () => server.listen(port, host, () => server.close()));
+  if (!ofTcp) return false;
+  const socket = createSocket(isIP(host) === 6 ? 'udp6' : 'udp4');
+  return await isBound(socket, () => socket.bind(port, host, () => socket.close()));
+}
+
+/** Resolves when the socket has closed, or with false when its port is in use. */
+function isBound(socket: EventEmitter, bind: () => void): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', (error: NodeJS.ErrnoException) =>
+    socket.once('error', (error: NodeJS.ErrnoException) =>
       error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
     );
-    server.listen(port, host, () => server.close(() => resolve(true)));
+    socket.once('close', () => resolve(true));
+    bind();
   });
 }
 

@@ -17,7 +17,13 @@ test('settings are not checked after the pool was closed, and no thread is start
 
 /** A pool with these documents, and reviews of a Pod: the patch, as a string. */
 function pooled(t: TestContext, proxyConfigs: (namespace: string) => ProxyConfigs) {
-  const pool = createAdmissionPool({ workerFile: fileURLToPath(workerUrl('admit')), onCrash: () => {}, proxyConfigs });
+  const pool = createAdmissionPool({
+    workerFile: fileURLToPath(workerUrl('admit')),
+    onCrash: () => {},
+    proxyConfigs,
+    // The first review compiles the templates, which on a crowded machine takes longer than a review may.
+    taskTimeoutMs: 60_000,
+  });
   t.after(() => pool.close());
   pool.use(SETTINGS);
   const pod = { metadata: { name: 'web' }, spec: { containers: [{ name: 'app' }] } };
