@@ -51,7 +51,8 @@ export class GatewayHosts {
   #pending: Timer | undefined;
   #isChanged = false;
   #isClosed = false;
-  #allTried = Promise.withResolvers<void>();
+  /** Called when all names have been tried. */
+  #allTried: () => void = () => {};
   #deliver: ((update: MeshUpdate) => void) | undefined;
 
   constructor(options: GatewayHostsOptions) {
@@ -71,10 +72,10 @@ export class GatewayHosts {
 
   /** Resolves when all names have been tried, or after a limit. */
   async first(): Promise<void> {
-    if (this.#wanted.size === 0) return;
     const waiting = new AbortController();
-    await Promise.race([this.#allTried.promise, sleep(this.#options.clock, FIRST_ANSWERS_MS, waiting.signal)]);
-    waiting.abort();
+    this.#allTried = () => waiting.abort();
+    this.#noteTried();
+    await sleep(this.#options.clock, FIRST_ANSWERS_MS, waiting.signal);
   }
 
   /** The changed addresses that were not delivered yet. */
@@ -178,7 +179,7 @@ export class GatewayHosts {
   }
 
   #noteTried(): void {
-    if (this.#wanted.values().every(({ isTried }) => isTried)) this.#allTried.resolve();
+    if (this.#wanted.values().every(({ isTried }) => isTried)) this.#allTried();
   }
 
   #set(host: string, addresses: readonly string[]): void {
