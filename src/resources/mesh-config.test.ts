@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { checkDocument } from './check.ts';
 import { parseMeshConfig, parseMeshNetworks } from './mesh-config.ts';
 import { fieldPath } from './parsing/issues.ts';
 
@@ -89,6 +90,23 @@ test('fields without effect are named when they differ from the default, and the
   assert.ok('value' in parsed);
   assert.equal(parsed.warning, 'fields that this version does not support: disableEnvoyListenerLog');
   assert.ok('problem' in parseMeshConfig({ disableEnvoyListenerLog: 'banana' }));
+});
+
+test('newer settings of Istio without a counterpart are named, and are no misspelt fields', () => {
+  const parsed = parseMeshConfig({
+    defaultTrafficPolicy: { connectionPool: {} },
+    zoneAwareLbSetting: { enabled: true },
+  });
+  assert.ok('value' in parsed);
+  assert.equal(parsed.warning, 'ignored unknown fields: defaultTrafficPolicy, zoneAwareLbSetting');
+  const rule = {
+    apiVersion: 'networking.istio.io/v1',
+    kind: 'DestinationRule',
+    metadata: { name: 'a', namespace: 'b' },
+    spec: { host: 'a.b', trafficPolicy: { loadBalancer: { simple: 'RANDOM', zoneAwareLbSetting: { enabled: true } } } },
+  };
+  const field = 'spec.trafficPolicy.loadBalancer.zoneAwareLbSetting';
+  assert.deepEqual(checkDocument(rule)?.warnings, [{ field, message: 'unknown field' }]);
 });
 
 test('ports at which sidecars listen are no ports of Envoy or of the agent', () => {

@@ -25,18 +25,33 @@ test('webhooks are answered under the certificate of the mesh, and counted', asy
   assert.deepEqual([ready.status, ready.text], [200, 'ready\n']);
   const injected = JSON.parse((await ask('/inject', podReview(POD))).text).response;
   assert.equal(injected.patchType, 'JSONPatch');
-  const proxyConfig = {
-    apiVersion: 'networking.istio.io/v1beta1',
-    kind: 'ProxyConfig',
-    metadata: { name: 'all', namespace: 'shop' },
-    spec: { concurrency: 7 },
-  };
-  await writeFile(join(configDir, 'proxy-config.yaml'), JSON.stringify(proxyConfig));
+  const proxyConfig = (name: string, namespace: string, spec: object) => ({
+    ...{ apiVersion: 'networking.istio.io/v1beta1', kind: 'ProxyConfig', metadata: { name, namespace }, spec },
+  });
+  await writeFile(join(configDir, 'proxy-config.yaml'), JSON.stringify(proxyConfig('all', 'shop', { concurrency: 7 })));
   let injections = 1;
   await eventually(async () => {
     injections++;
     const { patch } = JSON.parse((await ask('/inject', podReview(POD))).text).response;
     assert.match(Buffer.from(patch, 'base64').toString(), /\\"concurrency\\":7/);
+  });
+  // Both have less effect than it seems: the author learns it here, from the log and from the debug pages.
+  const selecting = proxyConfig('selecting', 'mesh-system', { selector: { matchLabels: { app: 'web' } } });
+  const second = proxyConfig('second', 'shop', { concurrency: 8 });
+  await writeFile(
+    join(configDir, 'ineffective.yaml'),
+    [selecting, second].map((each) => JSON.stringify(each)).join('\n---\n'),
+  );
+  const kind = { group: 'networking.istio.io', version: 'v1beta1', kind: 'ProxyConfig' };
+  const request = { kind, namespace: 'mesh-system', name: 'selecting' };
+  const { warnings } = JSON.parse((await ask('/validate', documentReview(selecting, request))).text).response;
+  assert.match(String(warnings), /^spec\.selector: it selects Pods of the root namespace only/);
+  await eventually(async () => {
+    const { body } = await discovery.http('/debug/configz?kind=ProxyConfig');
+    for (const shown of [body, discovery.output()]) {
+      assert.match(shown, /spec\.selector.*it selects Pods of the root namespace only/s);
+      assert.match(shown, /no effect, because the older ProxyConfig shop\/all is for all Pods of the namespace/);
+    }
   });
   const host = { ...POD, spec: { ...POD.spec, hostNetwork: true } };
   assert.equal(JSON.parse((await ask('/inject', podReview(host))).text).response.patch, undefined);
