@@ -15,7 +15,7 @@ import type { JsonObject, JsonValue } from '../protobuf/index.ts';
 import { type AgentSettings, type Environment, isEnabled } from '../settings/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
 import { type GrpcBootstrap, grpcBootstrap } from './bootstrap/grpc.ts';
-import { mergeBootstrap } from './bootstrap/merge.ts';
+import { overriddenBootstrap } from './bootstrap/merge.ts';
 import { type NodeInput, nodeOf } from './bootstrap/node.ts';
 import { statedProxyConfig } from './bootstrap/stated-config.ts';
 import { fillTemplate } from './bootstrap/template.ts';
@@ -360,7 +360,7 @@ async function wholeBootstrap(
   const base = template === '' ? bootstrap(input) : fillTemplate(await neededFile(template), input, template);
   if (settings.bootstrapOverride === '') return base;
   const override = await neededFile(settings.bootstrapOverride);
-  if (isObject(override)) return mergeBootstrap(base, override);
+  if (isObject(override)) return overriddenBootstrap(base, override);
   throw new CtlError('invalid_argument', 'expected a partial bootstrap', { file: settings.bootstrapOverride });
 }
 

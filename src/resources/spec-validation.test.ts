@@ -195,6 +195,7 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     [metricTags('{a: {value: "string(x)"}}'), 'spec.metrics[0].overrides[0].tagOverrides.a.value'],
     [metricTags('{a: {value: "a)%, %REQ(x)% (b"}}'), 'spec.metrics[0].overrides[0].tagOverrides.a.value'],
     [metricTags('{a: {value: "a\\n"}}'), 'spec.metrics[0].overrides[0].tagOverrides.a.value'],
+    [`{metrics: [${[256, 256, 1].map(tagOverrides).join()}]}`, 'spec.metrics'],
     [metricTags('{a-b: {value: a}}'), 'spec.metrics[0].overrides[0].tagOverrides.a-b'],
     ['{metrics: [{overrides: [{match: {metric: REQUESTS}}]}]}', 'spec.metrics[0].overrides[0].match.metric'],
     [
@@ -210,6 +211,15 @@ function securityApi(kind: string): string | undefined {
 
 function metricTags(tags: string): string {
   return `{metrics: [{overrides: [{tagOverrides: ${tags}}]}]}`;
+}
+
+/** An entry of metrics with so many tags in overrides of 16. */
+function tagOverrides(count: number): string {
+  const names = Array.from({ length: count }, (_, index) => `t${index}: {value: a}`);
+  const overrides = Array.from({ length: Math.ceil(count / 16) }, (_, index) =>
+    names.slice(index * 16, index * 16 + 16),
+  );
+  return `{overrides: [${overrides.map((tags) => `{tagOverrides: {${tags.join()}}}`).join()}]}`;
 }
 
 for (const [kind, good, ...bad] of SEMANTICS) {

@@ -148,6 +148,13 @@ const DOCUMENTS = [
     }),
     apiVersion: 'telemetry.istio.io/v1alpha1',
   },
+  {
+    ...resource('Telemetry', 'zipkin', {
+      selector: { matchLabels: { app: 'zipkin' } },
+      metrics: [{ overrides: [{ tagOverrides: { user: { value: "request.headers['x-user']" } } }] }],
+    }),
+    apiVersion: 'telemetry.mesh.io/v1',
+  },
 ];
 
 const COLLECTED = { service: 'collector.default.svc.cluster.local', port: OTLP };
@@ -169,8 +176,11 @@ before(async () => {
   const root = await foreignRoot(owner);
   await Promise.all([startZipkin(), startServices(await signedBy(owner, root, 'DNS:logs.example'))]);
   receiver.set(await startReceiver());
-  const meshConfig = join(await tempDir(owner), 'mesh.yaml');
+  const folder = await tempDir(owner);
+  const meshConfig = join(folder, 'mesh.yaml');
   await writeFile(meshConfig, stringify(MESH));
+  const overrides = join(folder, 'overrides.json');
+  await writeFile(overrides, JSON.stringify({ stats_flush_interval: '1s', stats_eviction_interval: '3s' }));
   const mesh = await startMesh(owner, address, { flags: ['--meshConfig', meshConfig], files: { mesh: DOCUMENTS } });
   const customTags = { tier: { literal: { value: 'gold' } }, user: { header: { name: 'x-user' } } };
   const tracing = { zipkin: { address: `${address(31)}:${COLLECTOR}` }, sampling: 0, customTags };
@@ -185,6 +195,7 @@ before(async () => {
       name: 'zipkin',
       address: address(1),
       proxyConfig: { ...proxyConfig, tracing, envoyAccessLogService, envoyMetricsService },
+      env: { MESH_BOOTSTRAP_OVERRIDE: overrides },
     }),
     ...(receiver.get() === undefined
       ? []
@@ -246,6 +257,16 @@ test('a scrape of the agent has the metrics of requests under the names of dashb
     assert.match(scrape, /^# TYPE istio_request_duration_milliseconds histogram$/m);
     assert.doesNotMatch(scrape, /envoy_istio_/);
   });
+});
+
+test('the value of a tag that a document adds has at most 128 bytes, and its series is removed after disuse', async () => {
+  await call(1, '/shop/long', { 'x-user': 'u'.repeat(10_000) });
+  const series = async () => {
+    const { body: scrape } = await front.get().http('status', '/stats/prometheus');
+    return scrape.match(/^istio_requests_total\{.*user="u+".*$/m)?.[0];
+  };
+  await eventually(async () => assert.match((await series()) ?? '', /user="u{128}"/));
+  await eventually(async () => assert.equal(await series(), undefined));
 });
 
 test('a Telemetry document sends spans and chosen log records of its workload to the receiver of an OpenTelemetry Collector', {

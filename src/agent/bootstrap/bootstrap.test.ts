@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { bootstrap } from './bootstrap.ts';
-import { mergeBootstrap } from './merge.ts';
+import { mergeBootstrap, overriddenBootstrap } from './merge.ts';
 import { nodeOf } from './node.ts';
 import { fillTemplate } from './template.ts';
 import { bootstrapInput, nodeInput } from './testing/inputs.ts';
@@ -65,6 +65,15 @@ describe('merging an override', () => {
       added: [1],
     });
     assert.deepEqual(base, { a: { b: 1, list: [1] }, keep: true, text: 'x' });
+  });
+
+  test('an own interval of flushes comes with its own interval of evictions', () => {
+    const base = { stats_eviction_interval: '3600s', admin: {} };
+    assert.deepEqual(overriddenBootstrap(base, { admin: {} }), base);
+    const own = { stats_flush_interval: '7s' };
+    assert.deepEqual(overriddenBootstrap(base, own), { ...own, admin: {} });
+    const both = { ...own, stats_eviction_interval: '70s' };
+    assert.deepEqual(overriddenBootstrap(base, both), { ...both, admin: {} });
   });
 });
 

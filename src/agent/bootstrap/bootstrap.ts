@@ -10,7 +10,7 @@ import type { ControlPlane } from '../settings/control-plane.ts';
 import type { LocalAddress } from '../settings/xds-local.ts';
 import { address, CERTIFICATE_SECRET, endpoint, http2, members, ROOTS_SECRET, secret } from './parts.ts';
 import { metricsSink, type RemoteServices, serviceClusters, tracer } from './services.ts';
-import { statsConfig, statsdSink } from './stats.ts';
+import { STATS_EVICTION_INTERVAL, statsConfig, statsdSink } from './stats.ts';
 
 /** Name of the static cluster of the control plane. */
 export const XDS_CLUSTER = 'xds-grpc';
@@ -80,6 +80,7 @@ export function bootstrap(input: BootstrapInput): JsonObject {
     layered_runtime: layeredRuntime(),
     overload_manager: overloadManager(),
     stats_config: statsConfig(input),
+    stats_eviction_interval: STATS_EVICTION_INTERVAL,
     ...(sinks.length === 0 ? {} : { stats_sinks: sinks }),
     ...tracer(services),
     ...(outlierLogPath === '' ? {} : { cluster_manager: { outlier_detection: { event_log_path: outlierLogPath } } }),

@@ -6,6 +6,12 @@
 import { isObject } from '../../core/objects.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 
+/** The bootstrap with an override. Envoy refuses an eviction interval that is not a multiple of the flush interval. */
+export function overriddenBootstrap(base: JsonObject, override: JsonObject): JsonObject {
+  const { stats_eviction_interval: _, ...others } = base;
+  return mergeBootstrap(override.stats_flush_interval === undefined ? base : others, override);
+}
+
 export function mergeBootstrap(base: JsonObject, override: JsonObject): JsonObject {
   const merged: Record<string, JsonValue> = {};
   for (const [key, value] of Object.entries(base)) if (value !== undefined) merged[key] = value;

@@ -40,6 +40,13 @@ const TAGS: readonly (readonly [string, string])[] = [
   ['authz_dry_run_result', 'istio_dry_run_[a-z]+_(\\.shadow_(allowed|denied))$'],
 ];
 
+/**
+ * Metrics of requests have a series for each combination of labels. One that has not changed for this time is removed:
+ * callers of long ago, and what callers put into tags, do not stay for ever. Envoy requires a multiple of its
+ * flush interval, which is 5 s unless an override changes it.
+ */
+export const STATS_EVICTION_INTERVAL = '3600s';
+
 export interface StatsInput {
   /** Keeps only the statistics that the agent itself needs. */
   readonly minimalStats: boolean;

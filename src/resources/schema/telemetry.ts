@@ -9,6 +9,8 @@ export const MAX_ENTRIES = 16;
 export const MAX_EXPRESSION_CHARACTERS = 2048;
 /** Envoys evaluate each tag for each request: at most so many in one override. */
 export const MAX_METRIC_TAGS = 16;
+/** Of all overrides of a document together: what they change is computed for each view of proxies. */
+const MAX_TAG_OVERRIDES = 512;
 const MAX_TAG_NAME_CHARACTERS = 128;
 const MAX_TAG_EXPRESSION_CHARACTERS = 256;
 
@@ -74,12 +76,23 @@ const metricsEntry = z.strictObject({
 });
 export type MetricsEntry = z.output<typeof metricsEntry>;
 
+function tagOverridesIn(entries: readonly MetricsEntry[]): number {
+  const overrides = entries.flatMap(({ overrides = [] }) => overrides);
+  return overrides.reduce((count, { tagOverrides = {} }) => count + Object.keys(tagOverrides).length, 0);
+}
+
 export const telemetry = z.strictObject({
   selector: workloadSelector.optional(),
   targetRef: targetRef.optional(),
   targetRefs: z.array(targetRef).optional(),
   tracing: z.array(tracingEntry).max(MAX_ENTRIES).optional(),
   accessLogging: z.array(accessLoggingEntry).max(MAX_ENTRIES).optional(),
-  metrics: z.array(metricsEntry).max(MAX_ENTRIES).optional(),
+  metrics: z
+    .array(metricsEntry)
+    .max(MAX_ENTRIES)
+    .refine((entries) => tagOverridesIn(entries) <= MAX_TAG_OVERRIDES, {
+      error: `expected at most ${MAX_TAG_OVERRIDES} tags in tagOverrides of all metrics together`,
+    })
+    .optional(),
 });
 export type TelemetrySpec = z.output<typeof telemetry>;

@@ -18,7 +18,7 @@ export const ANNOTATIONS_WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([
   ['readiness.status.sidecar.mesh.io/applicationPorts', 'readiness does not depend on ports'],
   ['sidecar.mesh.io/enableCoreDump', 'core dumps are a setting of the node'],
   ['sidecar.mesh.io/statsCompression', 'metrics are not compressed'],
-  ['sidecar.mesh.io/statsEvictionInterval', 'statistics are not evicted'],
+  ['sidecar.mesh.io/statsEvictionInterval', 'use sidecar.mesh.io/bootstrapOverride'],
   ['sidecar.mesh.io/statsHistogramBuckets', 'use sidecar.mesh.io/bootstrapOverride'],
   ['sidecar.mesh.io/statsInclusionPrefixes', 'use sidecar.mesh.io/bootstrapOverride'],
   ['sidecar.mesh.io/statsInclusionRegexps', 'use sidecar.mesh.io/bootstrapOverride'],

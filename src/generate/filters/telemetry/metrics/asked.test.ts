@@ -36,8 +36,8 @@ test('overrides are about one metric or all, one direction or both, and later on
   assert.deepEqual(changes(written, 'SERVER').REQUEST_COUNT, { disabled: true, tags: [] });
 });
 
-test('tags are added, replaced and removed', () => {
-  const tagOverrides = { b: { value: 'x.y' }, a: { operation: 'REMOVE' } };
+test('tags are added and replaced, and standard labels are removed', () => {
+  const tagOverrides = { b: { value: 'x.y' }, response_flags: { operation: 'REMOVE' } };
   const match = { metric: 'REQUEST_SIZE' };
   const written = entries({
     overrides: [
@@ -49,10 +49,20 @@ test('tags are added, replaced and removed', () => {
     REQUEST_SIZE: {
       disabled: false,
       tags: [
-        ['a', null],
         ['b', 'x.y'],
+        ['response_flags', null],
       ],
     },
+  });
+});
+
+test('the removal of a label that metrics do not have only cancels an addition', () => {
+  const remove = { operation: 'REMOVE' };
+  const removed = Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`t${index}`, remove]));
+  assert.deepEqual(changes(entries({ overrides: [{ tagOverrides: removed }] })), {});
+  const added = { match: { metric: 'REQUEST_COUNT' }, tagOverrides: { t1: { value: 'x' }, kept: { value: 'y' } } };
+  assert.deepEqual(changes(entries({ overrides: [added, { tagOverrides: removed }] })), {
+    REQUEST_COUNT: { disabled: false, tags: [['kept', 'y']] },
   });
 });
 

@@ -9,13 +9,14 @@ import {
   type TrafficMetric,
 } from '../../../../resources/index.ts';
 import { concerns, type Direction } from '../documents.ts';
+import { STANDARD_LABELS } from './labels.ts';
 
-/** Envoy evaluates each tag of each metric for each request: so many are added by all documents together. */
+/** Envoy evaluates each tag of each metric for each request: all documents together add or replace at most so many. */
 export const MAX_ADDED_TAGS = 16;
 
 export interface MetricChanges {
   readonly disabled: boolean;
-  /** Name → expression of CEL; null: without the tag. Sorted. */
+  /** Name → expression of CEL; null: without this standard label. Sorted. */
   readonly tags: readonly (readonly [name: string, expression: string | null])[];
 }
 
@@ -38,8 +39,11 @@ export function changesFor(
     for (const metric of metricsOf(override)) {
       if (override.disabled !== undefined) disabled.set(metric, override.disabled);
       const known = tags.get(metric) ?? new Map<string, string | null>();
-      for (const [name, { operation, value = '' }] of Object.entries(override.tagOverrides ?? {}))
-        known.set(name, operation === 'REMOVE' ? null : value);
+      for (const [name, { operation, value = '' }] of Object.entries(override.tagOverrides ?? {})) {
+        if (operation !== 'REMOVE') known.set(name, value);
+        else if (STANDARD_LABELS.has(name)) known.set(name, null);
+        else known.delete(name);
+      }
       tags.set(metric, known);
     }
   }

@@ -40,8 +40,9 @@ function labelOr(label: string, other: string): string {
   return cel(`'${label}' in ${LABELS} ? ${LABELS}['${label}'] : ${LABELS}.${other}`);
 }
 
-export function cel(expression: string): string {
-  return `%CEL(${expression})%`;
+/** @param maxBytes the value is cut after so many; absent: it is as long as it is */
+export function cel(expression: string, maxBytes?: number): string {
+  return maxBytes === undefined ? `%CEL(${expression})%` : `%CEL(${expression}):${maxBytes}%`;
 }
 
 const SERVICE: Labels = {
@@ -96,3 +97,15 @@ export function labelsOf(direction: Direction, of: 'requests' | 'connections'): 
   if (of === 'connections') return { ...labels, ...OF_CONNECTIONS };
   return { ...labels, ...moreOwnLabels(direction === 'CLIENT' ? 'source' : 'destination'), ...OF_REQUESTS };
 }
+
+const LABELS_OF_ALL: readonly Labels[] = [
+  BY_DIRECTION.CLIENT,
+  BY_DIRECTION.SERVER,
+  moreOwnLabels('source'),
+  moreOwnLabels('destination'),
+  OF_REQUESTS,
+  OF_CONNECTIONS,
+];
+
+/** The labels that metrics have unless a document removes them: the same names in Istio's filter. */
+export const STANDARD_LABELS: ReadonlySet<string> = new Set(LABELS_OF_ALL.flatMap((labels) => Object.keys(labels)));

@@ -12,6 +12,7 @@ import { ISTIO_STATS_FILTER, listsExtension, STATS_ACCESS_LOG } from '../../exte
 import { type Direction, directionOf } from '../documents.ts';
 import { providerNamed, type Unavailable } from '../providers.ts';
 import { addsTooMany, changesFor, MAX_ADDED_TAGS, type MetricChanges, metricProviders } from './asked.ts';
+import { LOGGED } from './logged.ts';
 import type { MetricsSource } from './service-metadata.ts';
 
 /** Plain data, which is compared as a whole. */
@@ -40,7 +41,8 @@ export function metricsPlan(snapshot: MeshReader, view: EnvoyView, problems: str
     problems.push(`no metrics: Telemetry documents add more than ${MAX_ADDED_TAGS} tags to a metric`);
     return undefined;
   }
-  if (TRAFFIC_METRICS.every((metric) => changes.get(metric)?.disabled === true)) return undefined;
+  const known = source === 'logger' ? LOGGED.map(([metric]) => metric) : TRAFFIC_METRICS;
+  if (known.every((metric) => changes.get(metric)?.disabled === true)) return undefined;
   return { source, direction, changes: Object.fromEntries(changes) };
 }
 
