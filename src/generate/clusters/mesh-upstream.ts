@@ -23,17 +23,6 @@ type Cluster = envoy.config.cluster.v3.Cluster.Input;
 type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
 export type Transport = Pick<Cluster, 'filters' | 'metadata' | 'transportSocket' | 'transportSocketMatches'>;
 
-/** The metadata of both. Filters of Istio's Envoys read all of theirs under one name. */
-export function bothMetadata(
-  one: Pick<Cluster, 'metadata'>,
-  two: Pick<Cluster, 'metadata'>,
-): Pick<Cluster, 'metadata'> {
-  const [mine, theirs] = [one.metadata?.filterMetadata, two.metadata?.filterMetadata];
-  if (mine == null || theirs == null) return {};
-  const fields = { ...mine.istio?.fields, ...theirs.istio?.fields };
-  return { metadata: { filterMetadata: { ...mine, ...theirs, istio: { fields } } } };
-}
-
 export interface MeshPeering {
   readonly service: Service;
   readonly mesh: MeshConfig;

@@ -3,33 +3,21 @@
  * rule.
  */
 import { CtlError } from '../../core/errors.ts';
-import type { Memos } from '../../core/memo.ts';
 import type { ClientFiles } from '../../core/proxy.ts';
-import type { MergedDestinationRule, Protocol, Service } from '../../model/index.ts';
+import type { MergedDestinationRule, Protocol } from '../../model/index.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { ClientTlsSettings } from '../../resources/index.ts';
 import {
-  adsConfigSource,
   clusterName,
+  configMetadata,
   effectivePolicy,
-  endpointName,
   gatewayPolicy,
   InputCache,
   isGatewayTls,
+  joinedMetadata,
   meshServerName,
 } from '../common/index.ts';
-import {
-  assignEndpoints,
-  assignmentMessage,
-  type ClusterTarget,
-  type Discovery,
-  discoveryOf,
-  type EndpointSources,
-  type EnvoyClientView,
-  endpointSources,
-  endpointsInput,
-  localitySetting,
-} from '../endpoints/index.ts';
+import { type ClusterTarget, type Discovery, discoveryOf, type EnvoyClientView } from '../endpoints/index.ts';
 import {
   announcesByFilter,
   DYNAMIC_FORWARD_PROXY_CLUSTER,
@@ -52,22 +40,26 @@ import {
 } from '../secrets/index.ts';
 import {
   DEFAULT_PLACEMENT,
-  type EndpointNames,
   type GeneratedResource,
   type GenerationFinding,
-  type NodeFamilies,
   type Placement,
   type UnitOutput,
 } from '../types.ts';
 import { circuitBreakers, connectionSettings, hasBudgetInterval, usableBudget } from './circuit-breakers.ts';
-import { dnsDiscovery } from './dns-discovery.ts';
-import { dynamicDiscovery } from './dynamic-dns.ts';
-import { loadBalancing, sharding } from './load-balancer.ts';
-import { bothMetadata, type MeshPeering, meshTransport, type Transport } from './mesh-upstream.ts';
+import {
+  balanced,
+  type CarriedEndpoints,
+  carriedEndpoints,
+  type DiscoveryInputs,
+  discovered,
+  endpointsOf,
+  NOTHING_CARRIED,
+} from './discovery.ts';
+import { type MeshPeering, meshTransport, type Transport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { announced } from './proxy-protocol.ts';
 import { outboundLabels } from './stat-names.ts';
-import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STATIC } from './static.ts';
+import { emptyCluster, type NamedCluster } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
 import { type FileReader, originatedTls, tlsSocket, verifiesServer, withClientFiles } from './upstream-tls.ts';
@@ -76,14 +68,11 @@ type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
-interface ClusterInputs extends CarriedEndpoints, MeshPeering {
-  readonly memos: Memos;
+interface ClusterInputs extends DiscoveryInputs, MeshPeering {
   readonly rule: MergedDestinationRule | undefined;
   readonly part: EnvoyClientView['part'];
   /** Whether the view also passes through other proxies' mutual TLS to the service. */
   readonly passedOn: boolean;
-  /** How the clusters name the endpoints that they request. */
-  readonly endpointNames: EndpointNames;
   readonly files: FileReader;
   /** Files that the proxies have in place of those of the rule; one object for equal ones. */
   readonly clientFiles: ClientFiles | undefined;
@@ -95,36 +84,11 @@ interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly undeclaredHttp1: boolean;
   /** Whether Envoy has the intervals of retry budgets; false where the rule has none. */
   readonly budgetIntervals: boolean;
-  /** Whether Envoy can resolve the names that clients request; false where the service needs no such cluster. */
-  readonly dynamicDns: boolean;
   /** Whether the view's proxies have a filter that would replace the protocol names of TLS to servers of others. */
   readonly keepsAlpn: boolean;
   /** What reads from the clusters which service they lead to. */
   readonly metrics: MetricsSource | undefined;
 }
-
-/** Endpoints for clusters that resolve names, which contain them. */
-interface CarriedEndpoints {
-  readonly families: NodeFamilies;
-  readonly typedDns: boolean;
-  readonly gateways: EndpointSources['gateways'] | undefined;
-  readonly endpoints: EndpointSources['endpoints'] | undefined;
-  readonly network: string;
-  readonly locality: string;
-  readonly labels: string;
-  readonly placed: boolean;
-}
-
-const NOTHING_CARRIED: CarriedEndpoints = {
-  families: 'ipv4',
-  typedDns: false,
-  gateways: undefined,
-  endpoints: undefined,
-  network: '',
-  locality: '',
-  labels: '',
-  placed: false,
-};
 
 const clusters = new InputCache<ClusterInputs, UnitOutput>('clusters of services', serviceClusters);
 
@@ -193,22 +157,6 @@ export function clustersOfHost(
 function fileReader({ capabilities }: EnvoyClientView): FileReader {
   if (!capabilities.sds) return 'envoy';
   return capabilities.istioAgent === true ? 'istio-agent' : 'agent';
-}
-
-function carriedEndpoints(
-  snapshot: MeshReader,
-  view: EnvoyClientView,
-  placement: Placement,
-  service: Service,
-  rule: MergedDestinationRule | undefined,
-): CarriedEndpoints & Pick<EndpointSources, 'endpoints'> {
-  const { gateways, endpoints, network, locality, labels, placed } = endpointSources(snapshot, view, placement, {
-    service,
-    rule,
-    endpoints: snapshot.carriedEndpoints.get(service.key),
-  });
-  const typedDns = view.capabilities.replacements === true;
-  return { families: view.families, typedDns, gateways, endpoints, network, locality, labels, placed };
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -299,26 +247,17 @@ function serviceCluster(
     ...circuitBreakers(pool, usableBudget(policy.retryBudget, inputs.budgetIntervals)),
     ...protocolOptions(speaks, pool, names),
     ...(policy.proxyProtocol === undefined ? transport : announced(transport, policy.proxyProtocol)),
-    ...bothMetadata(labels, transport),
+    ...joinedMetadata(originOf(inputs.rule, target.subset), labels, transport),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...endpointsOf(inputs, name, target, discovery, 'transportSocket' in transport),
   };
   return encodeCluster(cluster, name, discovery);
 }
 
-/** How the cluster finds its endpoints and chooses among them. */
-function endpointsOf(
-  inputs: ClusterInputs,
-  name: string,
-  target: ClusterTarget,
-  discovery: Discovery,
-  originatesTls: boolean,
-): Cluster {
-  const { mesh, families, dynamicDns } = inputs;
-  if (discovery === 'original') return { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED };
-  if (discovery === 'none' || (discovery === 'dynamic' && !dynamicDns)) return { type: STATIC };
-  if (discovery === 'dynamic') return dynamicDiscovery(name, families, mesh.dnsRefreshRate, originatesTls);
-  return { ...balanced(inputs, target), ...discovered(inputs, name, target, discovery, false) };
+/** The first of the rules that are merged for the host, as in Istio. */
+function originOf(rule: MergedDestinationRule | undefined, subset: string): Pick<Cluster, 'metadata'> {
+  const [, namespace = '', name = ''] = rule?.sources[0]?.split('/') ?? [];
+  return configMetadata('destination-rule', namespace, name, subset);
 }
 
 /** Traffic of a cluster: TCP proxies lead to it too where the protocol is detected. */
@@ -336,9 +275,11 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
   if (discovery === 'none') return closedCluster(emptyCluster(name, mesh.connectTimeout));
   if (discovery === 'original' || discovery === 'dynamic')
     throw new CtlError('internal', `${name}: gateways have no original destination`);
+  const labels = outboundLabels(inputs.mesh, inputs.metrics, target);
   const cluster: Cluster = {
     name,
-    ...outboundLabels(inputs.mesh, inputs.metrics, target),
+    ...labels,
+    ...joinedMetadata(originOf(inputs.rule, target.subset), labels),
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
     ...circuitBreakers(pool, usableBudget(policy.retryBudget, inputs.budgetIntervals)),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
@@ -351,42 +292,6 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
 function encodeCluster(cluster: Cluster, name: string, discovery: Discovery): GeneratedResource {
   const bytes = encode(envoy.config.cluster.v3.Cluster, cluster);
   return { name, bytes, refs: discovery === 'eds' ? [cluster.edsClusterConfig?.serviceName ?? name] : [] };
-}
-
-function balanced({ mesh, settings }: ClusterInputs, { policy, port }: ClusterTarget): Cluster {
-  const sharded = settings.redisFilter && port.protocol === 'Redis';
-  return {
-    ...(sharded ? sharding(policy.loadBalancer) : loadBalancing(policy.loadBalancer)),
-    commonLbConfig: {
-      // Below the threshold Envoy balances over endpoints that are known to be bad. With the few endpoints that
-      // services commonly have, half of them being down is not a reason to send requests there.
-      healthyPanicThreshold: { value: Math.min(100, Math.max(0, policy.outlierDetection?.minHealthPercent ?? 0)) },
-      ...(localitySetting(mesh, policy) !== undefined && { localityWeightedLbConfig: {} }),
-    },
-  };
-}
-
-function discovered(
-  inputs: ClusterInputs,
-  name: string,
-  target: ClusterTarget,
-  discovery: 'eds' | 'dns',
-  passedOn: boolean,
-): Cluster {
-  const { mesh, settings, gateways, endpoints, network, locality, labels, placed } = inputs;
-  if (discovery === 'eds' || gateways === undefined || endpoints === undefined) {
-    // Envoy uses the cluster's name when `service_name` is absent.
-    const asked = endpointName(inputs.endpointNames, name);
-    const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
-    return { type: EDS, edsClusterConfig: asked === name ? { edsConfig } : { edsConfig, serviceName: asked } };
-  }
-  const sources = { mesh, gateways, endpoints, network, locality, labels, placed };
-  return {
-    ...dnsDiscovery({ families: inputs.families, refreshRateMs: mesh.dnsRefreshRate, typed: inputs.typedDns }),
-    loadAssignment: assignmentMessage(
-      assignEndpoints(endpointsInput(inputs.memos, sources, name, target, { passedOn, isGrpc: false })),
-    ),
-  };
 }
 
 /** A cluster that refers to no other resource. */

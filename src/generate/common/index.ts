@@ -1,5 +1,6 @@
 /** Shared by all generators: names of resources, address families and ranges, TLS of the mesh, and caches by input. */
 export { addressKey, cidrRange, cidrRanges, isRange, rangeHolds } from './cidr.ts';
+export { configMetadata, joinedMetadata } from './config-metadata.ts';
 export { endpointName } from './endpoint-names.ts';
 export { InputCache } from './input-cache.ts';
 export {

@@ -2,7 +2,7 @@
 import type { ResolvedVirtualService } from '../../model/index.ts';
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
 import type { CorsPolicy, HttpMatch, HttpRedirect, HttpRoute } from '../../resources/index.ts';
-import { clusterName } from '../common/index.ts';
+import { clusterName, configMetadata } from '../common/index.ts';
 import { CORS_FILTER, FAULT_FILTER } from '../filters/index.ts';
 import { forwardAction, timeoutFields, weighted } from './actions/action.ts';
 import { directResponseAction } from './actions/direct-response.ts';
@@ -25,12 +25,13 @@ const DEFAULT_ROUTE = 'default';
  */
 export function virtualServiceRoutes(virtualService: ResolvedVirtualService, context: RouteContext): Route[] {
   const routes: Route[] = [];
+  const origin = configMetadata('virtual-service', virtualService.namespace, virtualService.name);
   for (const http of virtualService.content.http ?? []) {
     const shared = sharedFields(http, context);
     if (shared === undefined) continue;
     for (const match of http.match?.length ? http.match : [undefined]) {
       if (match !== undefined && !appliesHere(match, virtualService.namespace, context)) continue;
-      const route = traced(matchedRoute(http, match, shared), virtualService.name, context);
+      const route = traced({ ...matchedRoute(http, match, shared), ...origin }, virtualService.name, context);
       const { impliedPort } = http.redirect ?? {};
       if (impliedPort !== undefined) routes.push(whereClientsNamePorts(route, impliedPort));
       routes.push(route);
