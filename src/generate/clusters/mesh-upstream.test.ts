@@ -73,16 +73,18 @@ test('expected peers: known accounts, any of a namespace with an unknown one, th
   );
 });
 
-test('hosts outside the mesh are called in plain text unless an endpoint announces mutual TLS', () => {
+test('hosts outside the mesh are called in plain text, also at endpoints that announce mutual TLS', () => {
   const outside = { ...ENTRY, hosts: ['api.io'], location: 'MESH_EXTERNAL' };
   const matches = (spec: object) =>
     clustersOf(spec)
       .get('outbound|80||api.io')
       ?.transportSocketMatches.map(({ name }) => name);
   assert.deepEqual(matches({ ...outside, endpoints: [{ address: '192.0.2.1' }] }), []);
-  const byEndpoint = ['tlsMode-mesh'];
-  assert.deepEqual(matches({ ...outside, endpoints: [{ address: '192.0.2.1', labels }] }), byEndpoint);
-  assert.deepEqual(matches({ ...ENTRY, hosts: ['api.io'] }), byEndpoint);
+  assert.deepEqual(matches({ ...outside, endpoints: [{ address: '192.0.2.1', labels }] }), []);
+  assert.deepEqual(matches({ ...ENTRY, hosts: ['api.io'] }), ['tlsMode-mesh']);
+  const rule = { host: 'api.io', trafficPolicy: { tls: { mode: 'MESH_MUTUAL' } } };
+  const asked = clustersOf({ ...outside, endpoints: [{ address: '192.0.2.1', labels }] }, rule);
+  assert.equal(asked.get('outbound|80||api.io')?.transportSocket?.name, 'envoy.transport_sockets.tls');
 });
 
 test('an original destination is called by mutual TLS only if all endpoints accept it', () => {

@@ -52,7 +52,8 @@ function secured(inputs: MeshPeering, target: ClusterTarget, discovery: Discover
   if (!inputs.sds) return PLAIN;
   const { service, port, policy } = target;
   if (policy.tls !== undefined) return { transportSocket: mutualTls(inputs, target, policy.tls, speaks) };
-  if (!inputs.mesh.enableAutoMtls) return PLAIN;
+  // As in Istio: a host outside of the mesh is called as its rule says, whatever labels its endpoints have.
+  if (!inputs.mesh.enableAutoMtls || service.meshExternal) return PLAIN;
   const ready = inputs.peers?.ready[port.name];
   if (discovery === 'original') {
     // An original destination has no endpoint metadata: mutual TLS requires that all possible destinations accept it.
@@ -60,7 +61,7 @@ function secured(inputs: MeshPeering, target: ClusterTarget, discovery: Discover
   }
   // Inside the mesh the cluster stays the same while proxies are added and removed; one that resolves names contains
   // its endpoints anyway, and one without endpoints from here has no peers.
-  if ((service.meshExternal || discovery !== 'eds') && ready === undefined) return PLAIN;
+  if (discovery !== 'eds' && ready === undefined) return PLAIN;
   // Endpoints without a match get the cluster's own transport, which is plain text by default: a second match for them
   // would be a quarter of the message.
   return {
