@@ -12,6 +12,15 @@ export const TELEMETRY_PROVIDERS = [
   { name: 'lines', envoyFileAccessLog: { path: '/tmp/log' } },
 ];
 
+/** The same names after edits of the mesh configuration: other services, settings and kinds, one less and two more. */
+export const EDITED_TELEMETRY_PROVIDERS = [
+  { name: 'spans', opentelemetry: { service: 'api.b.svc.cluster.local', port: 90, http: { path: '/v1/traces' } } },
+  { name: 'records', opentelemetry: { service: 'web.a.svc.cluster.local', port: 81 } },
+  { name: 'lines', envoyFileAccessLog: { path: '/tmp/log', logFormat: { text: '%PROTOCOL%' } } },
+  { name: 'nowhere', envoyTcpAls: { service: 'a/db.a.svc.cluster.local', port: 3306 } },
+  { name: 'prometheus', prometheus: {} },
+];
+
 export const TELEMETRY_SLOTS: readonly (readonly string[])[] = [
   [
     telemetry('mesh-system', 'mesh', '{tracing: [{providers: [{name: spans}], randomSamplingPercentage: 5}]}'),

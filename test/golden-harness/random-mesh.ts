@@ -27,7 +27,7 @@ import { CLUSTER_SLOTS } from './random-mesh-clusters.ts';
 import { OWNER_SLOTS } from './random-mesh-owners.ts';
 import { PATCH_SLOTS } from './random-mesh-patches.ts';
 import { BASIC_SLOTS, KEYS_URI } from './random-mesh-slots.ts';
-import { TELEMETRY_PROVIDERS, TELEMETRY_SLOTS } from './random-mesh-telemetry.ts';
+import { EDITED_TELEMETRY_PROVIDERS, TELEMETRY_PROVIDERS, TELEMETRY_SLOTS } from './random-mesh-telemetry.ts';
 import { TRAFFIC_SLOTS } from './random-mesh-traffic.ts';
 import { WIDE_SLOTS } from './random-mesh-wide-slots.ts';
 
@@ -59,6 +59,13 @@ const PROVIDERS = [
   ...TELEMETRY_PROVIDERS,
 ];
 
+const EDITED_PROVIDERS = [
+  { name: 'asked', envoyExtAuthzHttp: { service: 'web.a.svc.cluster.local', port: 81 } },
+  ...EDITED_TELEMETRY_PROVIDERS,
+];
+
+const PROVIDERS_BY_DEFAULT = { tracing: ['records'], accessLogging: ['log'], metrics: ['prometheus'] };
+
 /** Possible mesh configurations; the mesh starts with the first. */
 export const MESHES: readonly MeshConfig[] = [
   {},
@@ -67,7 +74,7 @@ export const MESHES: readonly MeshConfig[] = [
   { trustedConfigNamespaces: ['d'] },
   { proxyHttpPort: 15_002 },
   {
-    defaultProviders: { tracing: ['records'], accessLogging: ['log'], metrics: ['prometheus'] },
+    defaultProviders: PROVIDERS_BY_DEFAULT,
     defaultConfig: { tracing: { sampling: 9 } },
   },
   { defaultConfig: { tracing: { zipkin: { address: 'web.a.svc.cluster.local:81' } } } },
@@ -79,7 +86,10 @@ export const MESHES: readonly MeshConfig[] = [
   },
   { serviceSettings: [{ settings: { clusterLocal: true }, hosts: ['*.a.svc.cluster.local'] }] },
   { defaultServiceExportTo: ['.'], defaultVirtualServiceExportTo: ['.'], defaultDestinationRuleExportTo: ['.'] },
-].map((fields) => meshConfig({ ...fields, extensionProviders: PROVIDERS }));
+  { extensionProviders: EDITED_PROVIDERS },
+  { defaultProviders: PROVIDERS_BY_DEFAULT, extensionProviders: EDITED_PROVIDERS },
+  { extensionProviders: [] },
+].map((fields) => meshConfig({ extensionProviders: PROVIDERS, ...fields }));
 
 function meshConfig(raw: unknown): MeshConfig {
   const parsed = parseMeshConfig(raw);
