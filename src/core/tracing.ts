@@ -13,4 +13,6 @@ export interface OwnTracing {
   readonly sampling?: number | undefined;
   readonly maxPathTagLength?: number | undefined;
   readonly customTags?: Readonly<Record<string, SpanTag>> | undefined;
+  /** Whether spans have the tags of Istio about the proxy. */
+  readonly enableIstioTags?: boolean | undefined;
 }

@@ -183,7 +183,12 @@ before(async () => {
   await writeFile(overrides, JSON.stringify({ stats_flush_interval: '1s', stats_eviction_interval: '3s' }));
   const mesh = await startMesh(owner, address, { flags: ['--meshConfig', meshConfig], files: { mesh: DOCUMENTS } });
   const customTags = { tier: { literal: { value: 'gold' } }, user: { header: { name: 'x-user' } } };
-  const tracing = { zipkin: { address: `${address(31)}:${COLLECTOR}` }, sampling: 0, customTags };
+  const tracing = {
+    zipkin: { address: `${address(31)}:${COLLECTOR}` },
+    sampling: 0,
+    customTags,
+    enableIstioTags: true,
+  };
   const tlsSettings = { mode: 'SIMPLE', caCertificates: root.certificate, subjectAltNames: ['logs.example'] };
   const envoyAccessLogService = { address: `${address(31)}:${SERVICES_TLS}`, tlsSettings };
   const envoyMetricsService = { address: `${address(31)}:${SERVICES}` };
@@ -229,6 +234,7 @@ test('spans reach Zipkin with the operation and the tags of the proxy configurat
   assert.equal(span.localEndpoint.serviceName, 'front');
   assert.equal(span.tags.tier, 'gold');
   assert.equal(span.tags.user, 'ann');
+  assert.equal(span.tags['istio.canonical_service'], 'zipkin');
   assert.match(span.tags['http.url'] ?? '', /\/shop\/cart$/);
   // `sampling: 0` of the proxy's own configuration replaces CTL_TRACE_SAMPLING, which is 100.
   assert.ok(!spans.some(({ tags }) => tags['http.url']?.endsWith('unsampled')));

@@ -45,7 +45,7 @@ export type Shown = (typeof SHOWN)[number];
 /** Few proxies have secrets, and few have virtual hosts as separate resources. */
 const SHOWN_BY_DEFAULT: readonly Shown[] = ['clusters', 'endpoints', 'listeners', 'routes'];
 
-const ownTracing = tracing.pick({ sampling: true, maxPathTagLength: true, customTags: true });
+const ownTracing = tracing.pick({ sampling: true, maxPathTagLength: true, customTags: true, enableIstioTags: true });
 
 const proxy = z.strictObject({
   type: z.enum(['sidecar', 'router']).default('sidecar'),

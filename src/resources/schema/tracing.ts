@@ -49,6 +49,7 @@ export const tracing = z.strictObject({
   sampling: percentage.optional(),
   maxPathTagLength: uint32.optional(),
   customTags: customTags.optional(),
+  enableIstioTags: z.boolean().optional(),
   tlsSettings: clientTlsSettings.optional(),
 });
 export type ProxyTracing = z.output<typeof tracing>;

@@ -79,13 +79,12 @@ const FINDERS: Finders = {
 };
 
 function unservedTelemetry({ tracing = [], metrics = [] }: ContentOf<'Telemetry'>): ValidationError[] {
-  const fields = ['useRequestIdForTraceSampling', 'enableIstioTags'] as const;
   const message = 'not supported in this version: it has no effect';
   return [
-    ...tracing.flatMap((entry, index) =>
-      fields
-        .filter((field) => entry[field] !== undefined)
-        .map((field) => ({ path: ['tracing', index, field], message })),
+    ...tracing.flatMap(({ useRequestIdForTraceSampling }, index) =>
+      useRequestIdForTraceSampling === undefined
+        ? []
+        : [{ path: ['tracing', index, 'useRequestIdForTraceSampling'], message }],
     ),
     ...metrics.flatMap(({ reportingInterval, overrides = [] }, index) => [
       ...(reportingInterval === undefined ? [] : [{ path: ['metrics', index, 'reportingInterval'], message }]),

@@ -17,11 +17,13 @@ test('sampling, path length and tags are read; addresses of collectors are not',
     sampling: { numberValue: 12.5 },
     maxPathTagLength: { numberValue: 64 },
     customTags: struct(tags),
+    enableIstioTags: { boolValue: true },
   };
   assert.deepEqual(read(struct(tracing)), {
     sampling: 12.5,
     maxPathTagLength: 64,
     customTags: { tier: { literal: { value: 'gold' } } },
+    enableIstioTags: true,
   });
   assert.deepEqual(read(struct({ zipkin: struct({ address: text('zipkin:9411') }) })), {});
 });

@@ -19,11 +19,12 @@ export function readTracing(value: Buffer): OwnTracing | undefined {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) return undefined;
   const parsed = parseProxyConfig({ tracing: data });
   if ('problem' in parsed || parsed.value.tracing === undefined) return undefined;
-  const { sampling, maxPathTagLength, customTags } = parsed.value.tracing;
+  const { sampling, maxPathTagLength, customTags, enableIstioTags } = parsed.value.tracing;
   return {
     ...(sampling !== undefined && { sampling }),
     ...(maxPathTagLength !== undefined && { maxPathTagLength }),
     ...(customTags !== undefined && { customTags }),
+    ...(enableIstioTags !== undefined && { enableIstioTags }),
   };
 }
 

@@ -31,6 +31,7 @@ export interface AskedSpans {
   readonly provider?: string | undefined;
   readonly sampling?: number | undefined;
   readonly customTags?: OwnTracing['customTags'];
+  readonly enableIstioTags?: boolean | undefined;
   readonly propagates?: false | undefined;
 }
 
@@ -40,14 +41,14 @@ export function spansOf(mesh: MeshConfig, documents: readonly TelemetrySpec[], d
   for (const { tracing = [] } of documents) {
     for (const entry of tracing) {
       if (!concerns(direction, entry)) continue;
-      const { providers, randomSamplingPercentage, customTags, disableSpanReporting, disableContextPropagation } =
-        entry;
+      const { providers, randomSamplingPercentage, disableSpanReporting, disableContextPropagation } = entry;
       asked = {
         written: true,
         disabled: disableSpanReporting ?? asked.disabled,
         provider: providers?.[0]?.name ?? asked.provider,
         sampling: randomSamplingPercentage ?? asked.sampling,
-        customTags: customTags ?? asked.customTags,
+        customTags: entry.customTags ?? asked.customTags,
+        enableIstioTags: entry.enableIstioTags ?? asked.enableIstioTags,
         propagates:
           disableContextPropagation === undefined ? asked.propagates : disableContextPropagation ? false : undefined,
       };

@@ -12,6 +12,7 @@ import type { Capabilities, EnvoyView } from '../../types.ts';
 import { CEL_LOG_FILTER, hasExtension, sharedCapabilities, type TypedConfig } from '../extensions.ts';
 import { accessLog, type LogPlan } from './access-log.ts';
 import { directionOf, loggersOf, spansOf } from './documents.ts';
+import { ISTIO_TAGS } from './istio-tags.ts';
 import { logOf, meshLogs } from './log-providers.ts';
 import { type MetricsPlan, metricsPlan } from './metrics/plan.ts';
 import { statsFilter } from './metrics/stats-filter.ts';
@@ -151,7 +152,9 @@ function tracingPlan(snapshot: MeshReader, view: EnvoyView, problems: string[]):
   const wanted = asked.written || (mesh.enableTracing && (own !== undefined || asked.provider !== undefined));
   if (!wanted || asked.disabled) return undefined;
   const { maxPathTagLength } = own ?? {};
-  const customTags = usableTags(asked.customTags ?? own?.customTags, view, problems);
+  const written = usableTags(asked.customTags ?? own?.customTags, view, problems);
+  const ofIstio = (asked.enableIstioTags ?? own?.enableIstioTags) === true && istioTags(view, problems);
+  const customTags = ofIstio ? { ...ofIstio, ...written } : written;
   const shape: TracingPlan = {
     sampling: asked.sampling ?? own?.sampling ?? settings.traceSampling,
     ...(maxPathTagLength !== undefined && { maxPathTagLength }),
@@ -164,6 +167,12 @@ function tracingPlan(snapshot: MeshReader, view: EnvoyView, problems: string[]):
   const tracer = 'problem' in provider ? provider : tracerOf(view, scopeOfView(snapshot, view), provider);
   if (!('problem' in tracer)) return { ...shape, tracer };
   problems.push(`no spans: ${tracer.problem}`);
+  return undefined;
+}
+
+function istioTags({ capabilities }: EnvoyView, problems: string[]): OwnTracing['customTags'] {
+  if (capabilities.fieldsOf140 === true) return ISTIO_TAGS;
+  problems.push("enableIstioTags has no effect: the proxy's Envoy does not support tags with a formatter");
   return undefined;
 }
 

@@ -13,7 +13,7 @@ type Labels = Readonly<Record<string, string>>;
 
 const UNKNOWN = 'unknown';
 /** Node metadata as agents send them. Without the value the label is empty, which Prometheus does not tell from none. */
-const NODE = 'xds.node.metadata';
+export const NODE = 'xds.node.metadata';
 const LABELS = `${NODE}.LABELS`;
 
 type Side = 'source' | 'destination';
@@ -36,7 +36,8 @@ function moreOwnLabels(side: Side): Labels {
   };
 }
 
-function labelOr(label: string, other: string): string {
+/** A label of the proxy's workload, or else another one. */
+export function labelOr(label: string, other: string): string {
   return cel(`'${label}' in ${LABELS} ? ${LABELS}['${label}'] : ${LABELS}.${other}`);
 }
 
