@@ -4,8 +4,8 @@ import { dirname, resolve } from 'node:path';
 import { CtlError, errnoOf } from '../core/errors.ts';
 
 /**
- * Creates a folder and its missing parents. Node's own recursive way never returns where the system answers ENOENT for
- * a folder whose parent exists, as /proc does. Rejects with the system's error.
+ * Creates a folder and its missing parents. The `recursive` option of Node.js never returns if the system returns
+ * ENOENT for a folder whose parent exists, as /proc does. Rejects with the system's error.
  *
  * @param mode of the folders that are created
  */
@@ -24,19 +24,19 @@ export async function makeFolder(path: string, mode = 0o777): Promise<void> {
 }
 
 /**
- * With the mode that the process's umask leaves. `mkdir` runs in a thread of its own, and so may see the umask that
- * holds for the moment in which a socket is created (grpc/listen.ts).
+ * Creates a folder with the mode that the umask of the process permits. `mkdir` runs in another thread, and may
+ * therefore see the umask that is set while a socket is created (grpc/listen.ts).
  */
 async function makeOne(path: string, mode: number): Promise<void> {
   await mkdir(path, { mode });
   const wanted = mode & ~process.umask();
   const { mode: found } = await stat(path);
-  // Some file systems have no modes. The others keep the bit by which files inherit the folder's group.
+  // Some file systems have no modes. The setgid bit is kept, by which files inherit the group of the folder.
   if ((found & 0o777) !== wanted) await chmod(path, (found & 0o7000) | wanted).catch(() => {});
 }
 
 /**
- * Ignores the error if the folder exists: another process may have created it, and some file systems do not answer
+ * Ignores the error if the folder exists: another process may have created it, and some file systems do not return
  * EEXIST.
  */
 function unlessFolder(path: string): (error: unknown) => Promise<void> {
@@ -47,8 +47,8 @@ function unlessFolder(path: string): (error: unknown) => Promise<void> {
 }
 
 /**
- * Rejects with CtlError for a path that this user can use from its working directory only: Envoy resolves the absolute
- * one (realpath(3)), for which each folder above has to be entered.
+ * Rejects with CtlError if this user cannot reach the path from the root directory. A relative path may work without
+ * that, but Envoy resolves the absolute path (realpath(3)), which needs search permission on each folder above.
  */
 export async function checkReachable(path: string): Promise<void> {
   try {
@@ -60,14 +60,14 @@ export async function checkReachable(path: string): Promise<void> {
     const advice = 'start the agent in another folder, or set configPath in PROXY_CONFIG to one that it can reach';
     throw new CtlError(
       'failed_precondition',
-      `Envoy cannot reach it, because ${user}: ${advice}`,
+      `Envoy cannot access this path, because ${user}: ${advice}`,
       { file: path },
       error,
     );
   }
 }
 
-/** The uppermost folder on the way to a path that this user may not enter. */
+/** The first folder on the way to a path for which this user has no search permission. */
 async function firstClosed(path: string): Promise<string | undefined> {
   const above = dirname(path);
   if (above === path) return undefined;

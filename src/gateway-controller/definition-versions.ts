@@ -1,4 +1,7 @@
-/** What the versions of the API's definitions add to the status of a class: the condition SupportedVersion. */
+/**
+ * The condition SupportedVersion of a GatewayClass, from the versions of the CustomResourceDefinitions of the Gateway
+ * API.
+ */
 import { type Condition, type DesiredStatus, recordsOf, type StatusFields } from './types.ts';
 
 /** The annotation of the CustomResourceDefinitions of the API. */
@@ -8,7 +11,7 @@ export const VERSION_ANNOTATION = 'gateway.networking.k8s.io/bundle-version';
 const SUPPORTED = /^v1\.6\.\d+$/;
 const SUPPORTED_TEXT = 'v1.6';
 
-/** Versions, and characters of each, in the message: the annotation may be any text. */
+/** The maximum number of versions in the message, and of characters of each: the annotation may contain any string. */
 const MAX_SHOWN = 5;
 const MAX_LENGTH = 40;
 

@@ -1,6 +1,6 @@
 /**
- * Entry point of the controller of the Gateway API: it runs where this replica leads, writes the statuses that the
- * translation computes, and gives each Gateway its Envoy.
+ * Entry point of the controller of the Gateway API: it runs on the leader, writes the statuses that the translation
+ * computes, and deploys an Envoy for each Gateway.
  *
  *   translation ──desired statuses──▶ status writer ──▶ status of the objects
  *                                 └──▶ deployer ──────▶ Deployment, Service, ServiceAccount of each Gateway
@@ -90,7 +90,7 @@ export class GatewayController {
     this.#deployer.changed(keys);
   }
 
-  /** Undefined, which is not written, for a Gateway whose Pods are not known yet. */
+  /** Undefined for a Gateway whose Pods are not known yet: its status is not written then. */
   #deployed(key: string, desired: DesiredStatus | undefined): DesiredStatus | undefined {
     if (desired?.kind !== GATEWAY) return desired;
     if (!this.#pods.isSynced) return undefined;
@@ -103,7 +103,7 @@ export class GatewayController {
     return withAcknowledged(deployed, { listeners, proxies, current: this.#objects.get(key)?.status ?? {} });
   }
 
-  /** `infrastructure` now returns something else. */
+  /** Called when the result of `infrastructure` has changed. */
   infrastructureChanged(): void {
     this.#deployer.infrastructureChanged();
   }

@@ -1,17 +1,17 @@
 /**
- * When lists and watches that an API server refused, or did not serve, are tried again. All of one server share the
- * attempts: each waits for its own delay, which grows; one of them, in turn, is the probe that is tried about once a
- * second; and when a probe succeeds, all of them are tried at once.
+ * Decides when failed lists and watches are retried. Each waits for its own growing delay. In addition, all failed
+ * requests to an API server share a probe: about once a second, the request that has waited longest is retried. When a
+ * probe succeeds, all of them are retried at once.
  *
- * A server that is back, or rights that are given back, are therefore noticed within about a second, at the cost of one
- * small request a second for each replica while something fails.
+ * The program therefore notices within about a second that a server is available again or that permissions were granted
+ * again. The cost is one small request a second for each replica while requests fail.
  */
 import { type Clock, sleep } from '../core/clock.ts';
 
 /** Time between two probes, ms: the upper bound, shortened at random by up to PROBE_JITTER of itself. */
 export const PROBE_MS = 1000;
 export const PROBE_JITTER = 0.5;
-/** After so many probes in a row without a success, ms of the slower probes: rights can be missing for good. */
+/** After this many consecutive failed probes, the interval is SLOW_PROBE_MS: permissions may be missing permanently. */
 const SLOW_AFTER = 60;
 const SLOW_PROBE_MS = 5000;
 
@@ -23,7 +23,7 @@ export interface RetryOptions {
 
 interface Waiting {
   readonly wake: AbortController;
-  /** Not tried before, as the server has asked, by the monotonic clock, ms. */
+  /** The earliest time of the next attempt (the server may ask for a delay), ms of the monotonic clock. */
   readonly notBefore: number;
 }
 
@@ -40,10 +40,10 @@ export class Retries {
   }
 
   /**
-   * Resolves when a failed request is to be made again: after `delayMs`, as a probe, or because another one has
+   * Resolves when a failed request is to be retried: after `delayMs`, as a probe, or because another request has
    * succeeded.
    *
-   * @param minimumMs until it may be made at all
+   * @param minimumMs the time before which it must not be retried
    */
   async wait(delayMs: number, minimumMs: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
@@ -61,7 +61,7 @@ export class Retries {
     for (const { wake, notBefore } of [...this.#waiting]) if (notBefore <= this.#options.clock.now()) wake.abort();
   }
 
-  /** While any request waits: wakes the one that has waited longest, again and again. */
+  /** While requests wait, wakes the one that has waited longest, periodically. */
   async #probe(): Promise<void> {
     if (this.#probing) return;
     this.#probing = true;

@@ -1,8 +1,8 @@
 /**
- * TLS of a Sidecar's ingress listeners that cannot be acted on as it was written. Such a listener is closed to callers
- * outside of the mesh (`closed` of its TLS settings) and the rest of the Sidecar stays in force: without the settings
- * the port would accept plain text, and without the Sidecar it would, too. When a document is applied through the
- * webhook, the same mistakes refuse it.
+ * TLS settings of a Sidecar's ingress listeners that cannot be applied as written. Such a listener denies callers
+ * outside the mesh (`closed` in its TLS settings) and the rest of the Sidecar stays in force: if the settings or the
+ * whole Sidecar were ignored, the port would accept plain text. The webhook refuses new documents with the same
+ * mistakes.
  */
 import { fieldPath, UNKNOWN_FIELD, type ValidationError } from './parsing/issues.ts';
 import { EMPTY_VALUE } from './parsing/nulls.ts';
@@ -25,7 +25,7 @@ export interface LeftOut {
   readonly empty: readonly Path[];
 }
 
-/** The content with TLS that can be acted on, and closed listeners in place of the others. */
+/** The content with the TLS settings that can be applied; listeners with other TLS settings are closed. */
 export function withClosedListeners(content: SidecarSpec, leftOut: LeftOut): ClosedListeners {
   const reasons: ValidationError[] = [];
   const [unknown, empty] = [firstByListener(leftOut.unknown), firstByListener(leftOut.empty)];
@@ -43,25 +43,28 @@ export function withClosedListeners(content: SidecarSpec, leftOut: LeftOut): Clo
     : { content: { ...content, ...(ingress && { ingress }) }, reasons };
 }
 
-/** Whether a path leads into the TLS settings of an ingress listener. */
+/** Whether a path is inside the TLS settings of an ingress listener. */
 export function isIngressTls([field, , within]: Path): boolean {
   return field === 'ingress' && within === 'tls';
 }
 
-/** The first of the paths that lead into the TLS settings of a listener, by the listener's index. */
+/** The first path inside the TLS settings of each listener, by the listener's index. */
 function firstByListener(paths: readonly Path[]): ReadonlyMap<unknown, Path> {
   const first = new Map<unknown, Path>();
   for (const path of paths) if (isIngressTls(path) && !first.has(path[1])) first.set(path[1], path);
   return first;
 }
 
-/** Each field of the settings may restrict who is accepted: the first one that is missing, at its path in the listener. */
+/**
+ * The first field of the settings that is missing, with its path in the listener: each field may restrict which clients
+ * are accepted.
+ */
 function missingField(misspelt: Path | undefined, unset: Path | undefined): ValidationError | undefined {
   if (misspelt !== undefined) return { path: misspelt.slice(2), message: UNKNOWN_FIELD };
   return unset === undefined ? undefined : { path: unset.slice(2), message: EMPTY_VALUE };
 }
 
-/** Why the settings of a listener cannot be acted on; undefined when they can, or when there are none. */
+/** Why the settings of a listener cannot be applied; undefined when they can, or when there are none. */
 function unservedTls({ port, tls }: SidecarIngress): ValidationError | undefined {
   if (tls === undefined) return undefined;
   const { errors, found } = errorList();

@@ -2,8 +2,9 @@
  * The node of a proxy, by which it identifies itself to the control plane. The metadata has the keys that
  * `src/xds/request/node.ts` reads, those that Istio's debug tools show, and those that the environment adds:
  *
- * - `MESH_META_<KEY>=<text>` is the metadata key `<KEY>`;
- * - `MESH_METAJSON_<KEY>=<JSON>` is one with a value of any type; LABELS override those of the label file.
+ * - `MESH_META_<KEY>=<string>` sets the metadata key `<KEY>` to a string;
+ * - `MESH_METAJSON_<KEY>=<JSON>` sets it to a value of any type; MESH_METAJSON_LABELS overrides labels of the label
+ *   file.
  */
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
@@ -33,7 +34,7 @@ export interface NodeInput {
   readonly dnsAgent: boolean;
   /** Metadata of the cloud (CLOUD_METADATA). */
   readonly platform: Readonly<Record<string, string>> | undefined;
-  /** What the control plane has to know of the proxy configuration; absent: nothing. */
+  /** The fields of the proxy configuration that the control plane reads; absent without such fields. */
   readonly proxyConfig?: JsonObject;
   /** Port of the agent's security token service; 0 for none. */
   readonly stsPort: number;
@@ -73,7 +74,7 @@ function metadataOf(input: NodeInput): JsonObject {
     ...(input.serviceAccount === '' ? {} : { SERVICE_ACCOUNT: input.serviceAccount }),
     ...(input.platform === undefined ? {} : { PLATFORM_METADATA: input.platform }),
     ...(input.proxyConfig === undefined ? {} : { PROXY_CONFIG: input.proxyConfig }),
-    // Filters of Envoy read it.
+    // Envoy filters read it.
     ...(input.stsPort === 0 ? {} : { STS_PORT: String(input.stsPort) }),
   };
   const labels: Record<string, JsonValue> = parseLabelFile(input.labelFile);

@@ -31,7 +31,7 @@ export {
 export type { TokenManager, TokenStatus } from './token-manager.ts';
 
 export interface Credentials {
-  /** The source of the token for the authority, given that of the token file. */
+  /** Returns the source of the token that is sent to the authority. `ofFile` reads the token file. */
   readonly token: (ofFile: TokenSource) => TokenSource;
   /** Undefined when no tokens are exchanged. */
   readonly manager: TokenManager | undefined;

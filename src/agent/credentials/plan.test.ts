@@ -101,7 +101,7 @@ const REFUSED: Readonly<Record<string, readonly [settings: Partial<AgentSettings
   ],
   'an endpoint with a password': [
     { stsPort: 1, tokenExchangeEndpoint: 'https://a:s3cret@sts.example/' },
-    /TOKEN_EXCHANGE_ENDPOINT: a URL with a password/,
+    /TOKEN_EXCHANGE_ENDPOINT: must not contain a user name or password/,
   ],
   'a plain text endpoint of access tokens': [
     { stsPort: 1, tokenExchangeEndpoint: ENDPOINT, accessTokenEndpoint: 'http://iam.example' },

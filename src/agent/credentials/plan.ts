@@ -30,7 +30,10 @@ export interface CredentialsPlan {
   readonly metadataServer: MetadataServer | undefined;
   /** Undefined when no tokens are exchanged. */
   readonly exchange: ExchangePlan | undefined;
-  /** The audience of the token that the authority is sent, when it is exchanged (PLUGINS); undefined: it is not. */
+  /**
+   * The audience of the exchanged token that is sent to the authority (PLUGINS); undefined if the token is not
+   * exchanged.
+   */
   readonly authorityAudience: string | undefined;
   /** Settings without effect, one line each. */
   readonly warnings: readonly string[];
@@ -53,7 +56,7 @@ export type CredentialsSettings = Pick<
 const FETCHERS: readonly string[] = ['CloudComputeEngine', 'GoogleComputeEngine'];
 const PLUGINS: readonly string[] = ['CloudTokenExchange', 'GoogleTokenExchange'];
 
-/** The provider by which the cloud's token service knows tokens of its metadata server. */
+/** The name of the metadata server as a provider in the cloud's token service. */
 const METADATA_PROVIDER = 'GoogleComputeEngine';
 /** The token endpoint of the cloud of CLOUD_METADATA. */
 const CLOUD_ENDPOINT = 'https://sts.googleapis.com/v1/token';

@@ -13,8 +13,8 @@ export function serviceUrl(text: string, variable: string): URL {
   if (url === null) throw refuse('not a URL');
   const plain = url.protocol === 'http:' && isLoopbackName(url.hostname.replace(/^\[(.*)\]$/, '$1'));
   if (url.protocol !== 'https:' && !plain) throw refuse('not an https URL (http is allowed for loopback hosts only)');
-  if (url.username !== '' || url.password !== '') throw refuse('a URL with a password');
-  if (url.hash !== '') throw refuse('a URL with a fragment');
+  if (url.username !== '' || url.password !== '') throw refuse('must not contain a user name or password');
+  if (url.hash !== '') throw refuse('must not contain a fragment');
   return url;
 }
 

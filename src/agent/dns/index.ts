@@ -32,7 +32,7 @@ import { type ControlPlaneConnection, NAME_TABLE_TYPE } from '../xds-proxy/index
 import { type DnsPlan, isLoopback, type TlsServer } from './plan.ts';
 
 export interface AgentDns {
-  /** Why the workload should not be called ready yet; undefined: it is. */
+  /** The reason why the workload is not ready yet; undefined when it is ready. */
   missing(): string | undefined;
   metrics(): readonly IdentityMetric[];
   close(): Promise<void>;
@@ -53,8 +53,8 @@ export interface AgentDnsOptions {
 }
 
 /**
- * How long the first name table is waited for. It arrives within a second of the certificate; without a control plane
- * the workload still needs the names outside the mesh.
+ * How long the agent waits for the first name table. It arrives within a second of the certificate; without a control
+ * plane the workload still needs the names outside the mesh.
  */
 const PATIENCE_MS = 5_000;
 
@@ -179,7 +179,10 @@ function listenersOf({ address: { host, port } }: DnsPlan): readonly DnsListener
   return [{ host: host === 'all' ? undefined : host, port }];
 }
 
-/** The control plane is verified by the mesh's roots and gets the workload's certificate; another server gets none. */
+/**
+ * The control plane is verified with the root certificates of the mesh and is sent the workload's certificate; other
+ * servers are sent no certificate.
+ */
 function tlsServer({ host, port, controlPlaneName }: TlsServer, options: AgentDnsOptions): UpstreamSource {
   const { secrets, systemAuthorities, log } = options;
   return tlsUpstream({

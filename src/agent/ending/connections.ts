@@ -1,6 +1,6 @@
 /** Counts the connections of a proxy that is draining. */
 
-/** Names of gauges: Envoy's documentation, "Listener" statistics. They already include the gauges of single threads. */
+/** Names of gauges: Envoy's documentation, "Listener" statistics. They include the gauges of the worker threads. */
 const GAUGE = /^listener\.(.+)\.downstream_cx_active: (\d+)$/;
 const OF_A_THREAD = /\.(?:worker_\d+|main_thread)$/;
 
@@ -9,8 +9,8 @@ const FILTER = `^listener\\..*\\${CONNECTIONS_SUFFIX}$`;
 export const CONNECTIONS_STATS = `/stats?usedonly&filter=${encodeURIComponent(FILTER)}`;
 
 /**
- * The connections in the answer to `CONNECTIONS_STATS`, of callers and of the application, without those to the proxy
- * itself: its admin interface and its metrics.
+ * The number of connections in the response to `CONNECTIONS_STATS`: those of callers and of the application, but not
+ * those to the proxy's admin interface and metrics.
  */
 export function connectionsIn(stats: string, prometheusPort: number): number {
   const own = new RegExp(`^admin$|[_.]${prometheusPort}$`);

@@ -11,9 +11,9 @@
  * progress have the second half to complete. Listeners that stayed open to the end would lose the requests that arrived
  * last.
  *
- * With EXIT_ON_ZERO_ACTIVE_CONNECTIONS the time is that of the connections: callers are discouraged for
- * MINIMUM_DRAIN_DURATION, the listeners are closed, and Envoy ends with the last connection. The sender of the
- * signal sets the limit (`terminationGracePeriodSeconds` of a Pod, `TimeoutStopSec` of a unit).
+ * With EXIT_ON_ZERO_ACTIVE_CONNECTIONS there is no fixed drain time: callers are discouraged for
+ * MINIMUM_DRAIN_DURATION, the listeners are closed, and Envoy ends with the last connection. The sender of the signal
+ * sets the limit (`terminationGracePeriodSeconds` of a Pod, `TimeoutStopSec` of a unit).
  */
 import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../logging/index.ts';
@@ -94,7 +94,7 @@ export async function drainAndEnd(time: DrainTime, deps: DrainDeps): Promise<voi
   }
 }
 
-/** Resolves when Envoy has no connections, or does not say so any more. */
+/** Resolves when Envoy has no connections, or no longer reports them. */
 async function untilUnused({ connections, sleep, log }: DrainDeps, over: AbortSignal): Promise<'time'> {
   let failures = 0;
   while (!over.aborted) {
@@ -107,7 +107,7 @@ async function untilUnused({ connections, sleep, log }: DrainDeps, over: AbortSi
     } catch (error) {
       failures++;
       if (over.aborted || failures < MAX_COUNT_FAILURES) continue;
-      log.warn('Envoy does not report its connections, terminating it', { reason: messageOf(error) });
+      log.warn('Envoy does not report its connections; terminating Envoy', { reason: messageOf(error) });
       break;
     }
   }

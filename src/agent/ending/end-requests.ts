@@ -11,8 +11,8 @@ export interface EndRequests {
 }
 
 /**
- * Signals whose default action ends a process, see signal(7): it would run no more code, and leave its Envoy. Node.js
- * reports `SIGPIPE` and `SIGXFSZ` as errors of the call instead; `SIGUSR1` is its own.
+ * Signals whose default action ends a process, see signal(7): the agent could not terminate Envoy. Node.js reports
+ * `SIGPIPE` and `SIGXFSZ` as errors of the call instead; `SIGUSR1` is its own.
  */
 const ENDING = [
   'SIGTERM',
@@ -26,7 +26,7 @@ const ENDING = [
   'SIGSTKFLT',
   'SIGXCPU',
 ] as const satisfies readonly NodeJS.Signals[];
-/** What tools send to have log files opened again, for example: nobody who sends it wants the proxy to end. */
+/** Tools such as log rotation send it to have log files reopened: it must not end the proxy. */
 const IGNORED = 'SIGUSR2';
 
 /** From now on, signals are handled as requests to end. */

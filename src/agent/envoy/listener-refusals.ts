@@ -18,8 +18,8 @@ const MAX_LISTENERS = 32;
 const MAX_REASON_LENGTH = 300;
 
 /**
- * Envoy's answer to the control plane (ListenerManagerImpl and LdsApiImpl), which it logs: `<name>: <reason>`, a line
- * each.
+ * The error that Envoy returns to the control plane and logs (ListenerManagerImpl and LdsApiImpl): a line `<name>:
+ * <reason>` for each listener.
  */
 const REFUSED = /\.Listener rejected: Error adding\/updating listener\(s\) (.*)$/s;
 

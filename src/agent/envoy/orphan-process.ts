@@ -50,7 +50,7 @@ export async function endOrphanProcess(folder: string, configPath: string, log: 
     return entry !== undefined && entry.started === started && entry.parent !== Number(parent);
   };
   if (!(await isLeft())) return;
-  // After a reboot, process IDs and start times are used again.
+  // After a reboot, process IDs and start times are reused.
   const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
   if (!command.split('\0').includes(configPath)) return;
   log.warn('terminating the Envoy of an agent that was killed', { pid });

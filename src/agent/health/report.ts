@@ -1,10 +1,10 @@
-/** Reports the health of the workload to the control plane, for an agent that is to probe it. */
+/** Reports the health of the workload to the control plane, if the agent probes the workload. */
 import type { Log } from '../../core/log.ts';
 import type { ControlPlaneConnection } from '../xds-proxy/index.ts';
 import type { WorkloadProbe } from './workload-probe.ts';
 
 export interface HealthReports {
-  /** Reports that the workload is about to end. */
+  /** Reports that the proxy is draining. */
   draining(): void;
   close(): void;
 }

@@ -14,7 +14,7 @@ import { rootsText } from './certificates.ts';
 import type { IdentityCounters, RequestCounters } from './metrics.ts';
 import { readSystemAuthorities } from './system-authorities.ts';
 
-/** Requested for a lifetime without limit, because the protocol has no value for that. */
+/** Requested for an unlimited lifetime, because the protocol has no value for that. */
 const MAX_LIFETIME_SECONDS = Number.MAX_SAFE_INTEGER;
 
 /** The address of the authority. */

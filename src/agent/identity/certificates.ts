@@ -31,7 +31,7 @@ export function readCertificates(texts: readonly string[], what: string): X509Ce
   });
 }
 
-/** The roots as one text without duplicates, in order. Throws CtlError as `readCertificates` does. */
+/** The roots as one PEM string without duplicates, in order. Throws CtlError as `readCertificates` does. */
 export function rootsText(texts: readonly string[], what: string): string {
   return [...new Set(readCertificates(texts, what).map(pemOf))].join('');
 }

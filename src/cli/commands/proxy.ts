@@ -50,5 +50,5 @@ export function proxyCommand(runAgent: RunAgent = loadAndRun): Command {
 
 function roleOf(text = 'sidecar'): ProxyRole {
   if (text === 'sidecar' || text === 'router') return text;
-  throw usageError(`a proxy is a sidecar or a router, not ${JSON.stringify(text)}`);
+  throw usageError(`expected sidecar or router, got ${JSON.stringify(text)}`);
 }

@@ -11,7 +11,7 @@ import type { Viewer } from '../../debug/index.ts';
 import { PerAddressLimiter } from '../../grpc/index.ts';
 import type { Authentication } from '../../security/index.ts';
 
-/** Tokens that are verified at the same time, of all addresses. A signature costs about 0.1 ms. */
+/** The maximum number of tokens of all addresses that are verified at the same time. A signature costs about 0.1 ms. */
 const MAX_VERIFYING = 64;
 
 export interface DebugAccessOptions {

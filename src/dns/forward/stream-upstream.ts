@@ -18,7 +18,7 @@ export interface StreamUpstreamOptions {
   readonly ready: 'connect' | 'secureConnect';
   /** An unused connection is closed after this, ms. */
   readonly idleMs: number;
-  /** Reports why a connection could not be opened, and that one answers. */
+  /** Reports why a connection could not be opened, and that the server responds. */
   readonly report?: { failed(reason: string): void; succeeded(): void } | undefined;
 }
 
@@ -60,7 +60,7 @@ export function createStreamUpstream(options: StreamUpstreamOptions): StreamUpst
   const sockets = new Set<Socket>();
 
   const open = (): Connection => {
-    // One that is too old answers what it was asked, and is closed when it is idle.
+    // A connection that is too old is used for its pending queries only, and is closed when it is idle.
     if (connection !== undefined && performance.now() - openedAt < maxAgeMs) return connection;
     if (closed) throw new CtlError('unavailable', `${name}: closed`);
     if (performance.now() < blockedUntil) throw new CtlError('unavailable', `${name}: ${reason}`);

@@ -12,9 +12,9 @@ import { ReplicaReports } from './replica-reports.ts';
 import { encodeReport, type GatewayReport } from './report.ts';
 import { ReportLease, type ReportLeaseOptions } from './report-lease.ts';
 
-/** What the Gateway controller needs of it. */
+/** The part that the Gateway controller uses. */
 export interface Acknowledgements {
-  /** What the proxies of a Gateway (`namespace/name`) have, by replica. */
+  /** What the proxies of a Gateway (`namespace/name`) have acknowledged, by replica. */
   of(gateway: string): readonly GatewayReport[];
   /** This replica leads until the returned function is called; `onChanged` is called with Gateways. */
   follow(onChanged: (gateways: readonly string[]) => void): () => Promise<void>;

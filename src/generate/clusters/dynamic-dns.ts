@@ -1,4 +1,6 @@
-/** The part of a cluster that resolves the names which clients request below a wildcard: see `filters/dynamic-dns.ts`. */
+/**
+ * The fields of a cluster that resolves the names that clients request below a wildcard: see `filters/dynamic-dns.ts`.
+ */
 import { envoy, packAny } from '../../protobuf/index.ts';
 import { DYNAMIC_FORWARD_PROXY_CLUSTER, dnsCache } from '../filters/index.ts';
 import type { NodeFamilies } from '../types.ts';
@@ -6,7 +8,9 @@ import { CLUSTER_PROVIDED } from './static.ts';
 
 const { ClusterConfig } = envoy.extensions.clusters.dynamic_forward_proxy.v3;
 
-/** @param originatesTls whether it has settings of its own for TLS */
+/**
+ * @param originatesTls whether the cluster has its own TLS settings
+ */
 export function dynamicDiscovery(
   name: string,
   families: NodeFamilies,

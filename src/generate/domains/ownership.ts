@@ -15,9 +15,9 @@ export interface LostDomain<Candidate> {
 }
 
 export interface Ownership<Candidate> {
-  /** The candidates that own domains, each with all of them, in the order of the candidates. */
+  /** The candidates that own domains, each with all of its domains, in the order of the candidates. */
   readonly owned: readonly (readonly [candidate: Candidate, domains: readonly string[]])[];
-  /** For each candidate that lost domains the first of these. */
+  /** The first lost domain of each candidate that lost any. */
   readonly lost: readonly LostDomain<Candidate>[];
   /** Whether some candidate owns every domain that no other has. */
   readonly takesAll: boolean;
@@ -47,16 +47,16 @@ export function settleDomains<Candidate>(
   return { owned, lost, takesAll: owners.has('*') };
 }
 
-/** A sidecar's virtual host, as far as the ownership of its domains depends on it. */
+/** The properties of a sidecar's virtual host that decide which domains it owns. */
 export interface SidecarCandidate {
   readonly host: string;
   /** Its service; undefined for a host that is not a service. */
   readonly indexed: IndexedHost | undefined;
-  /** As viewers without own services see them. */
+  /** The domains that apply to viewers in namespaces without services. */
   readonly domains: readonly string[];
 }
 
-/** The domains of a sidecar's route configuration: the same for all views that see it. */
+/** The domains of a sidecar's route configuration: equal for all views that have the configuration. */
 export interface CandidateDomains {
   readonly index: DomainIndex;
   /** Whether no two candidates have a domain in common, except for the short names of a namespace's own services. */
@@ -83,7 +83,7 @@ export function candidateDomains(index: DomainIndex, candidates: readonly Sideca
   return { index, disjoint, otherDomains };
 }
 
-/** Whether every candidate owns all of its domains as the viewer sees them. May be false although they do. */
+/** Whether every candidate is known to own all of its domains for the viewer. May return false even if they do. */
 export function isDisjoint(memos: Memos, { index, disjoint, otherDomains }: CandidateDomains, viewer: Viewer): boolean {
   if (!disjoint) return false;
   const { domains } = ownHosts(memos, index, viewer);

@@ -8,7 +8,7 @@ import type { NodeFamilies } from '../types.ts';
 const NONE: ReadonlySet<string> = new Set();
 const NO_GATEWAYS: NetworkGateways = new Map();
 
-/** The networks with gateways in the configuration; whether these have addresses makes no difference. */
+/** The networks with configured gateways, whether or not an address of these is known. */
 export function separateNetworks(memos: Memos, networks: MeshNetworks): ReadonlySet<string> {
   return memos.weak<MeshNetworks, ReadonlySet<string>>('networks with gateways').get(networks, () => {
     const found = Object.entries(networks.networks).filter(([, { gateways }]) => gateways.length > 0);
@@ -16,7 +16,7 @@ export function separateNetworks(memos: Memos, networks: MeshNetworks): Readonly
   });
 }
 
-/** Those of the networks with gateways that these endpoints are in. */
+/** The networks with gateways that these endpoints are in. */
 export function networksOf(memos: Memos, networks: MeshNetworks, endpoints: readonly Endpoint[]): ReadonlySet<string> {
   const separate = separateNetworks(memos, networks);
   if (separate.size === 0) return NONE;
@@ -30,8 +30,8 @@ export function networksOf(memos: Memos, networks: MeshNetworks, endpoints: read
 
 /**
  * The gateways of the networks that the endpoints are in, for nodes of some address families: one object for equal
- * arguments. A gateway may have addresses of both families; a node whose family none of them has is given all, as it
- * may have a translator.
+ * arguments. A gateway may have addresses of both families. If no gateway has an address of the node's family, the node
+ * gets all of them, because it may use address translation (NAT64).
  */
 export function gatewaysFor(
   memos: Memos,

@@ -1,6 +1,6 @@
 /**
- * The input of a cluster's load assignment, as one value whose `key` identifies everything that was read: two views
- * with equal keys share one encoding.
+ * The input of a cluster's load assignment. Its `key` identifies everything that was read: two views with equal keys
+ * share one encoding.
  */
 import type { Memos } from '../../core/memo.ts';
 import type {
@@ -70,7 +70,7 @@ export interface EndpointsInput {
   readonly resolvesNames: boolean;
   /** The proxy's network. */
   readonly network: string;
-  /** Of the networks that the endpoints are in. */
+  /** Gateways of the networks that the endpoints are in. */
   readonly gateways: NetworkGateways;
   /**
    * Whether the proxy passes through other proxies' mutual TLS (AUTO_PASSTHROUGH): only to endpoints that accept it,
@@ -103,14 +103,14 @@ export interface ClusterTarget {
 
 export interface EndpointSources {
   readonly mesh: MeshConfig;
-  /** Of the networks that the endpoints are in. */
+  /** Gateways of the networks that the endpoints are in. */
   readonly gateways: NetworkGateways;
   /**
    * All endpoints of the service that the node's address families can reach: one list object for all nodes of the same
    * families.
    */
   readonly endpoints: readonly Endpoint[];
-  /** The proxy's network; '' for all that no endpoint is in. */
+  /** The proxy's network; '' if no endpoint is in it. */
   readonly network: string;
   /** The proxy's locality; '' where it makes no difference for the service. */
   readonly locality: string;
@@ -189,7 +189,9 @@ function clusterInputs(snapshot: MeshReader, view: ClientView, host: string): Cl
   };
 }
 
-/** @param endpoints all that the service has */
+/**
+ * @param endpoints all endpoints of the service
+ */
 export function endpointSources(
   snapshot: MeshReader,
   view: ClientView,
@@ -256,7 +258,7 @@ function edsInputs(inputs: ServiceInputs, memos: Memos): ReadonlyMap<string, Eds
   return found;
 }
 
-/** The same for a known cluster; `name` as in the result. */
+/** The same for a known cluster. @param name the name of the assignment */
 export function endpointsInput(
   memos: Memos,
   sources: EndpointSources,

@@ -1,6 +1,6 @@
 /**
- * `httpsRedirect`: plain requests are redirected to HTTPS. Envoy's own way (`require_tls`) keeps the port that the
- * client named, which is the wrong one wherever that is not 80.
+ * `httpsRedirect`: plain-text requests are redirected to HTTPS. Envoy's own setting (`require_tls`) keeps the port of
+ * the request, which is wrong for every port but 80.
  */
 import { hostMatches } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
@@ -29,12 +29,12 @@ function covers({ hosts }: { readonly hosts: readonly { readonly host: string }[
 }
 
 /**
- * Routes before all others of a host. A client that names the gateway's own port reaches it directly, and is redirected
- * to the gateway's TLS port; one that names no port, or that of a load balancer in front, is redirected to the usual
- * HTTPS port.
+ * The first routes of a host. A client whose request names the gateway's own port reaches the gateway directly, and is
+ * redirected to the gateway's TLS port; a client that names no port, or the port of a load balancer in front, is
+ * redirected to port 443.
  *
- * Requests that reached a trusted proxy in front by TLS have that in `x-forwarded-proto` (which is overwritten for
- * other clients), and are served.
+ * Requests that reached a trusted proxy in front over TLS have `x-forwarded-proto: https` and are served. For other
+ * clients, Envoy overwrites this header.
  */
 export function redirectRoutes(port: number, secure: number | undefined): Route[] {
   const plain = {
@@ -46,7 +46,7 @@ export function redirectRoutes(port: number, secure: number | undefined): Route[
   const redirect = { httpsRedirect: true, responseCode: MOVED_PERMANENTLY };
   const elsewhere: Route = { match: { prefix: '', headers: [plain] }, redirect };
   if (secure === undefined) return [elsewhere];
-  // Clients do not name the usual port. Envoy removes it where they do.
+  // Clients omit the default port, and Envoy removes it from requests that name it.
   if (port === HTTP) {
     const usual = secure === HTTPS ? {} : { portRedirect: secure };
     return [{ match: { prefix: '', headers: [plain] }, redirect: { ...redirect, ...usual } }];

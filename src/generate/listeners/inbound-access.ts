@@ -20,17 +20,17 @@ import { downstreamTls, HANDSHAKE_LIMIT } from './downstream-tls.ts';
 import { besideSniffedHttp, SNIFFED_HTTP } from './listener-filters.ts';
 
 /**
- * Like the policy's mode; `REFUSE` where mutual TLS is required of a proxy without certificates: it never accepts
- * weaker connections instead.
+ * The policy's mode, or `REFUSE` if the policy requires mutual TLS and the proxy has no certificates: the proxy then
+ * refuses all connections, and never accepts weaker ones instead.
  */
 export type Access = MutualTlsMode | 'REFUSE';
 
-/** The access to a port that services are bound to; without one, to all others. */
+/** The access to a port that services are bound to; without `port`, the access to all other ports. */
 export function accessTo(view: InboundView, port?: number): Access {
   const { peerAuthentication, capabilities } = view;
   const mode = port === undefined ? peerAuthentication.mode : modeOfPort(peerAuthentication, port);
   if (!capabilities.sds) return mode === 'STRICT' ? 'REFUSE' : 'DISABLE';
-  // Without the inspector TLS and plain text cannot be distinguished.
+  // Without the TLS inspector, TLS and plain text cannot be distinguished.
   return mode === 'PERMISSIVE' && !hasExtension(view, TLS_INSPECTOR) ? 'DISABLE' : mode;
 }
 
@@ -40,8 +40,8 @@ export function inspectsTls(access: Access): boolean {
 }
 
 /**
- * How connections are encrypted that are let in: not at all, with mutual TLS of the mesh, or with TLS of the port's own
- * (a Sidecar's ingress), whose clients are outside of the mesh.
+ * How accepted connections are encrypted: not at all, with mutual TLS of the mesh, or with the port's own TLS (a
+ * Sidecar's ingress), whose clients are outside the mesh.
  */
 export type Encryption = 'none' | 'mesh' | 'own';
 
@@ -49,7 +49,7 @@ export interface Guarded {
   readonly kind: ProtocolKind;
   readonly match: FilterChainMatch;
   readonly access: Access;
-  /** TLS of the port's own: it takes the place of plain text. */
+  /** The port's own TLS, which replaces plain text. */
   readonly ownTls?: ServerTlsSettings | undefined;
   readonly http: (encryption: Encryption) => FilterChain['filters'];
   readonly tcp: (encryption: Encryption) => FilterChain['filters'];
@@ -60,8 +60,8 @@ export interface Guarded {
 }
 
 /**
- * The filter chains of a port. Envoy chooses the port and then the transport and never goes back: a port without a
- * chain for plain text is closed to it, even if another chain takes all ports.
+ * The filter chains of a port. Envoy matches the port before the transport protocol and does not backtrack: a port
+ * without a chain for plain text refuses plain text, even if another chain matches all ports.
  */
 export function guardedChains(snapshot: MeshReader, view: InboundView, guarded: Guarded): FilterChain[] {
   const { kind, match, access, ownTls } = guarded;
@@ -77,7 +77,7 @@ export function guardedChains(snapshot: MeshReader, view: InboundView, guarded: 
       return [requests({ ...match, ...SNIFFED_HTTP }), ...besideSniffedHttp(bytes(match))];
     }
     case 'STRICT':
-      // Clients with a mesh certificate may omit its protocol names.
+      // Clients with a mesh certificate may omit the ALPN names of the mesh.
       return kind === 'auto' ? [mutual('http', HTTP_INSIDE), mutual('tcp', [])] : [mutual(kind, [])];
     case 'PERMISSIVE': {
       const ofMesh =
@@ -120,7 +120,7 @@ function chainsOf(
       ),
       transportSocket: meshServerSocket(settings, mesh, inside === 'http' ? 'http' : bytesOfMesh),
     }),
-    /** Undefined where it is closed, or its settings do not say what is inside. */
+    /** Undefined if the port is closed, or its settings do not name the protocol inside TLS. */
     own: (settings: ServerTlsSettings): FilterChain[] | undefined => {
       if (settings.closed !== undefined || kind === 'auto') return undefined;
       const transportSocket = downstreamTls(settings, undefined, view.capabilities.sds, kind);

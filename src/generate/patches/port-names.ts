@@ -1,4 +1,4 @@
-/** The names of ports, as matches of EnvoyFilters name them. */
+/** The names of ports that matches of EnvoyFilters refer to. */
 import { addressedScope } from '../common/index.ts';
 import { gatewayPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
@@ -8,8 +8,8 @@ import type { EnvoyView, GatewayView, InboundView, OutboundView } from '../types
 export type IsNamedPort = (port: number, name: string) => boolean;
 
 /**
- * For the ports at which a view's listeners listen: outbound those of services, inbound those of the workload.
- * Nothing is read before the first question.
+ * Names for the ports of a view's listeners: outbound the ports of services, inbound those of the workload. The mesh is
+ * not read until the first call.
  */
 export function namedPorts(snapshot: MeshReader, view: EnvoyView): IsNamedPort {
   return (port, name) => {

@@ -10,8 +10,8 @@ export function stringMatcher(match: StringMatch): StringMatcher {
 }
 
 /**
- * A match that every value passes checks only presence. An empty `prefix` and `*` as regex are common spellings of it
- * that Envoy refuses: an empty prefix breaks its validation rule, `*` is not RE2.
+ * Whether the match accepts every value, so that it only checks presence. An empty `prefix` and `*` as regex are common
+ * spellings of this that Envoy refuses: an empty prefix breaks its validation rule, `*` is not RE2.
  */
 function asksForPresence(match: HeaderMatch): match is { readonly present: true } {
   if ('present' in match) return true;

@@ -1,6 +1,7 @@
 /**
  * Collects bytes that arrive in pieces. The client chooses the size of the pieces, and a piece of one byte that is kept
- * as an object takes a hundred bytes. Here pieces take at most twice their bytes, however small they are.
+ * as an object takes a hundred bytes. Here the memory is at most twice the number of bytes, however small the pieces
+ * are.
  */
 const NOTHING = Buffer.alloc(0);
 

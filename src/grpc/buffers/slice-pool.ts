@@ -3,7 +3,7 @@
  * here once into a pooled buffer, and not by the TLS layer into a new one each time.
  */
 
-/** Most unused buffers: as many as there are concurrent pushes by default. */
+/** The maximum number of unused buffers: the default number of concurrent pushes. */
 const MAX_KEPT = 100;
 
 export class SlicePool {

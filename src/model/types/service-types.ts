@@ -38,7 +38,7 @@ export type ServiceKey = string;
 /** The addresses of a service for the proxies of one cluster. */
 export interface ClusterAddresses {
   readonly cluster: string;
-  /** Empty: no address leads to the service there. */
+  /** Empty if the service has no address in this cluster. */
   readonly addresses: readonly string[];
 }
 
@@ -68,7 +68,7 @@ export interface Service {
    */
   readonly unaddressed?: true;
   readonly resolution: Resolution;
-  /** A cluster-IP-less orchestrator service: its pods are reached by their own addresses. */
+  /** A headless Service (without a cluster IP): clients connect to the addresses of its Pods. */
   readonly headless: boolean;
   /** ExternalName target, when it is one. */
   readonly externalName?: string;
@@ -78,7 +78,7 @@ export interface Service {
   readonly exportTo: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
   readonly subjectAltNames: readonly string[];
-  /** The registry that it is from: `Orchestrator`, or `External` for ServiceEntries. */
+  /** The registry that defines it: `Orchestrator`, or `External` for ServiceEntries. */
   readonly registry: 'Orchestrator' | 'External';
   /** Short name of an orchestrator service (`reviews`), for domain forms; absent for service entries. */
   readonly shortName?: string;
@@ -102,7 +102,7 @@ export interface Endpoint {
   /** `region/zone/subzone`, parts may be empty; '' when unknown. */
   readonly locality: string;
   readonly network: string;
-  /** The cluster that it is in; absent: the program's own. */
+  /** The cluster that the endpoint is in; absent for the cluster of this program. */
   readonly cluster?: string;
   /** Undefined means 1. */
   readonly weight: number | undefined;
@@ -111,8 +111,8 @@ export interface Endpoint {
   /** Namespace and name of the workload behind it (pod or workload entry), when known. */
   readonly workload: { readonly namespace: string; readonly name: string } | undefined;
   /**
-   * Set where the address belongs to another namespace than the service, or to a node: connections of third namespaces
-   * to the address itself are not for the service.
+   * Set if the address belongs to a node or to another namespace than the service: connections from third namespaces to
+   * the address itself are then not connections to the service.
    */
   readonly addressOfOthers?: true;
   /** Host name of a stateful-set pod (`web-0`), for headless per-pod addressing. */
@@ -147,7 +147,7 @@ export interface ServicePeers {
    * `namespace/serviceAccount`s, sorted. The account is empty for a workload that accepts mutual TLS without naming it.
    */
   readonly accounts: readonly string[];
-  /** Service port name → whether all or some of its endpoints accept it; ports where none does are absent. */
+  /** Service port name → whether all or some of its endpoints accept it; ports without such endpoints are absent. */
   readonly ready: Readonly<Record<string, 'all' | 'some'>>;
 }
 
@@ -169,7 +169,7 @@ export interface NetworkGateway {
 }
 
 /**
- * Network → its gateways, none where no address is known: then nothing in the network is reached from others. Networks
- * for which no gateway is written are absent, and reached directly.
+ * The gateways by network. An empty list means that no address of a gateway is known: proxies of other networks cannot
+ * reach the network. A network without configured gateways is absent and is reached directly.
  */
 export type NetworkGateways = ReadonlyMap<string, readonly NetworkGateway[]>;

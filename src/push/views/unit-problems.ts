@@ -1,15 +1,15 @@
-/** Units of a view that were not made as the mesh says, and what generation reports about the others. */
+/** The units of a view that were not generated as configured, and what generation reports about the others. */
 import type { GenerationFinding } from '../../generate/index.ts';
 import type { JobAnswer } from '../protocol.ts';
 import { nameOf } from './filter-versions.ts';
 import type { UnitFailure } from './job-changes.ts';
 
 export class UnitProblems {
-  /** Units that could not be generated, or not with the EnvoyFilters that the mesh has. */
+  /** Units that could not be generated, or only with former versions of EnvoyFilters. */
   readonly #failing = new Set<string>();
   readonly #findings = new Map<string, readonly GenerationFinding[]>();
 
-  /** No unit failed to be generated. */
+  /** Whether all units were generated as configured. */
   get noneFails(): boolean {
     return this.#failing.size === 0;
   }

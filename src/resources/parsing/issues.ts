@@ -9,8 +9,9 @@ export interface ValidationError {
   /** What was expected, one line. */
   readonly message: string;
   /**
-   * Present on a mistake for which new documents are refused, and stored ones are not, because more would be allowed
-   * without them: they are in force, or closed where the mistake is.
+   * Set for mistakes that are not a reason to refuse documents that are stored already, because more would be allowed
+   * without these documents: a stored document stays in force, or the part with the mistake is closed. New documents
+   * with such mistakes are refused.
    */
   readonly stored?: 'in force' | 'closed';
 }

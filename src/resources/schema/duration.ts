@@ -1,4 +1,4 @@
-/** Durations as people write them in YAML: Go's notation, of which protobuf's JSON form (`1.5s`) is a part. */
+/** Durations in YAML, in Go's notation, which includes protobuf's JSON form (`1.5s`). */
 
 const UNIT_MILLIS: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -11,14 +11,14 @@ const UNIT_MILLIS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-/** A duration with its units, as a regular expression that RE2 takes as well. */
+/** A duration with its units, as a regular expression that RE2 accepts as well. */
 export const DURATION_PATTERN = '^[+-]?(?:(?:\\d+\\.?\\d*|\\.\\d+)(?:ns|us|µs|μs|ms|s|m|h))+$';
 const WHOLE = new RegExp(DURATION_PATTERN);
 const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
-/** Maximum length of a text that is parsed: real durations are shorter. */
+/** Maximum length of a string that is parsed: real durations are shorter. */
 const MAX_LENGTH = 64;
 
-/** Milliseconds of a duration text, `undefined` when it is not one. `0` needs no unit, as in Go. */
+/** The milliseconds of a duration; `undefined` for any other string. `0` needs no unit, as in Go. */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0;
   if (text.length > MAX_LENGTH || !WHOLE.test(text)) return undefined;

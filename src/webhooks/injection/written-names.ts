@@ -1,7 +1,7 @@
 /**
- * The container of the proxy under the name that charts and manifests of Istio give it: `istio-proxy` with `image:
- * auto`. It is the proxy as `mesh-proxy` is, and keeps its name, by which annotations, autoscalers and people refer to
- * it. Templates and the steps after them know the mesh's name only: it is replaced before them and restored afterwards.
+ * Charts and manifests of Istio name the container of the proxy `istio-proxy`, with `image: auto`. Injection treats it
+ * like `mesh-proxy`. It keeps its name, because annotations, autoscalers and people refer to it: templates and later
+ * steps only know `mesh-proxy`, so the name is replaced before them and restored afterwards.
  */
 import type { PodObject } from '../types.ts';
 import { type PodRecord, recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
@@ -13,7 +13,7 @@ const LISTS = ['initContainers', 'containers'] as const;
 
 export interface MeshNamed {
   readonly pod: PodObject;
-  /** Gives the Pod that was made of it the name that its author wrote. */
+  /** Restores the name of the container in the injected Pod. */
   restore(pod: PodObject): PodObject;
 }
 

@@ -24,5 +24,7 @@ export function withoutWildcard(names: NameSet, sets: NameSets): NameSet {
   return names.has(WILDCARD) ? sets.change(names, NO_NAMES, ONLY_WILDCARD) : names;
 }
 
-/** Most names that one stream may subscribe to, per type: as many as two of the largest requests have. */
+/**
+ * The maximum number of names of a type that one stream may subscribe to: as many as two of the largest requests have.
+ */
 export const MAX_SUBSCRIBED_NAMES = 200_000;

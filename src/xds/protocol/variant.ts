@@ -13,7 +13,7 @@ import type { Mode, ResponseMessage } from './responses.ts';
 import type { SharedResults } from './shared-results.ts';
 import type { Subscription } from './subscription.ts';
 
-/** Where and when a response is made. */
+/** The nonce, snapshot and removal policy of a response. */
 export interface ResponseContext {
   readonly nonce: string;
   /** Version of the snapshot that the parts belong to. */
@@ -24,7 +24,7 @@ export interface ResponseContext {
 
 export interface EncodedPlan {
   readonly message: ResponseMessage;
-  /** What the message does to the proxy: the plan, without what the variant cannot express. */
+  /** The part of the plan that the message expresses: a variant cannot express every plan. */
   readonly plan: Plan;
   /** The message replaces everything that the proxy has. */
   readonly full: boolean;
@@ -32,13 +32,13 @@ export interface EncodedPlan {
 
 export interface Variant<Request extends AnyRequest> {
   readonly mode: Mode;
-  /** Of the server that speaks it. */
+  /** Results that the streams of a server share. */
   readonly shared: SharedResults;
   /** Takes the first request of a type. Throws CtlError invalid_argument when it subscribes to too much. */
   subscribe(subscription: Subscription, request: Request, parts: readonly Bundle[]): void;
   /**
-   * Takes a later request of a type; its nonce and error were taken before, as `answer`. Throws CtlError
-   * invalid_argument when it subscribes to too much.
+   * Takes a later request of a type. Its nonce and error have been processed already, with the result `answer`. Throws
+   * CtlError invalid_argument when it subscribes to too much.
    */
   resubscribe(
     subscription: Subscription,

@@ -26,7 +26,7 @@ local cookies = {${names(locations.flatMap(({ fromCookies }) => fromCookies))}}
 ${FUNCTIONS}`;
 }
 
-/** Text of users in Lua: every byte that is not a letter or digit as its number. */
+/** A user's string as a Lua literal: every byte that is not a letter or digit is written as its number. */
 function quoted(text: string): string {
   const bytes = [...new TextEncoder().encode(text)].map((byte) => {
     const letter = String.fromCharCode(byte);

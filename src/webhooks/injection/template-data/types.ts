@@ -35,7 +35,7 @@ export interface TemplateData {
   readonly networkLabel: string;
 }
 
-/** What the Pod belongs to, from its owner and labels. */
+/** The workload that the Pod belongs to, according to its owner and labels. */
 export interface WorkloadData {
   /** The label `service.mesh.io/workload-name`, else the name of the Deployment or of the other owner or of the Pod. */
   readonly name: string;

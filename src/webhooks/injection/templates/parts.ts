@@ -1,7 +1,9 @@
 /** What the built-in templates have in common, as strings. Their outputs are described in `template-data/types.ts`. */
 import { PROXY_USER } from '../redirection.ts';
 
-/** Names of the containers. A container of the Pod with such a name overrides fields of the template's. */
+/**
+ * Names of the containers. If a Pod has a container with one of these names, its fields override those of the template.
+ */
 export const PROXY_CONTAINER = 'mesh-proxy';
 export const INIT_CONTAINER = 'mesh-init';
 export const VALIDATION_CONTAINER = 'mesh-validation';
@@ -11,7 +13,7 @@ export const LABELS = `
     service.mesh.io/canonical-revision: {{ workload.canonicalRevision }}
     mesh.io/rev: {{ pod.metadata.labels["mesh.io/rev"] | default: revision | default: "default" }}
     {%- if networkLabel != "" %}
-    # The control plane reads it for endpoints whose proxy is connected to another replica, or not yet.
+    # The control plane reads this label if the proxy is connected to another replica, or not connected yet.
     topology.mesh.io/network: {{ networkLabel }}
     {%- endif %}`;
 
@@ -20,11 +22,11 @@ const fromField = (name: string, field: string): string => `
     - name: ${name}
       valueFrom: { fieldRef: { fieldPath: ${field} } }`;
 
-/** Names and where the values come from; `proxyMetadata` cannot set these variables. */
+/** The variables by name. `proxyMetadata` cannot set them. */
 const VARIABLES: Readonly<Record<string, string>> = {
   POD_NAME: fromField('POD_NAME', 'metadata.name'),
   POD_NAMESPACE: fromField('POD_NAMESPACE', 'metadata.namespace'),
-  // Other addresses of the Pod are those of its interfaces.
+  // The agent reads the other addresses of the Pod from its network interfaces.
   INSTANCE_IP: fromField('INSTANCE_IP', 'status.podIP'),
   HOST_IP: fromField('HOST_IP', 'status.hostIP'),
   SERVICE_ACCOUNT: fromField('SERVICE_ACCOUNT', 'spec.serviceAccountName'),
@@ -52,7 +54,10 @@ function optional(name: string, output: string): string {
     {%- endif %}`;
 }
 
-/** Variables of the Pod's proxy configuration, but for those that a template sets itself. @param own their names */
+/**
+ * Variables of the Pod's proxy configuration, except those that the template sets itself. @param own names of the
+ * latter
+ */
 export const proxyEnv = (own: readonly string[] = []): string => `
     {%- assign own = "${own.join(' ')}" | split: " " %}
     {%- for variable in proxy.env %}
@@ -93,7 +98,7 @@ export const agent = (env: string, ports: string): string => `
     - {{ mount }}
     {%- endfor %}`;
 
-/** Arguments of the agent. @param envoy those about its Envoy */
+/** Arguments of the agent. @param envoy arguments about Envoy */
 export const agentArguments = (envoy = ''): string => `
     - --domain=$(POD_NAMESPACE).svc.{{ mesh.domain }}${envoy}
     {%- if proxy.agentLogLevel != "" %}
@@ -101,7 +106,7 @@ export const agentArguments = (envoy = ''): string => `
     {%- endif %}`;
 
 /**
- * What restricted Pod Security admits. The Pod needs no group of its volumes (fsGroup): without one, the kubelet makes
+ * Settings that the restricted Pod Security Standard permits. The Pod needs no fsGroup: without it, the kubelet makes
  * projected tokens readable for all users of the Pod.
  */
 export const RESTRICTED = `
@@ -124,11 +129,11 @@ export const POD = `
       items:
       - { path: labels, fieldRef: { fieldPath: metadata.labels } }
       - { path: annotations, fieldRef: { fieldPath: metadata.annotations } }
-  # The Pod waits until the control plane has written it.
+  # The Pod does not start until the control plane has written this ConfigMap.
   - name: mesh-roots
     configMap: { name: "{{ mesh.rootConfigMap }}" }
   {%- if mesh.jwtPolicy == "third-party-jwt" %}
-  # Proves to the control plane which Pod this is. The agent reads it again for each request.
+  # Identifies the Pod to the control plane. The agent reads the token again for each request.
   - name: mesh-token
     projected:
       sources:

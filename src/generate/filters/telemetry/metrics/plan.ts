@@ -22,7 +22,7 @@ export interface MetricsPlan {
   readonly changes: Readonly<Partial<Record<TrafficMetric, MetricChanges>>>;
 }
 
-/** The provider that meshes of Istio name without defining it. */
+/** The provider that meshes of Istio refer to without a definition. */
 const PROMETHEUS: ExtensionProvider = { name: 'prometheus', prometheus: {} };
 
 export function metricsPlan(snapshot: MeshReader, view: EnvoyView, problems: string[]): MetricsPlan | undefined {
@@ -46,7 +46,10 @@ export function metricsPlan(snapshot: MeshReader, view: EnvoyView, problems: str
   return { source, direction, changes: Object.fromEntries(changes) };
 }
 
-/** From where the view's proxies have metrics; undefined: they have none. The same for all units of a view. */
+/**
+ * The extension that records the metrics of the view's proxies; undefined if they have none. Equal for all units of a
+ * view.
+ */
 export function metricsSource(snapshot: MeshReader, view: EnvoyView): MetricsSource | undefined {
   const { memos } = snapshot;
   const memo = memos.pairs<MeshReader, EnvoyView, Recorded<MetricsSource | undefined>>('metrics of views');
@@ -77,7 +80,10 @@ function namedOrKnown(mesh: MeshConfig, name: string): ExtensionProvider | Unava
   return !isDefined && name === PROMETHEUS.name ? PROMETHEUS : providerNamed(mesh, name);
 }
 
-/** Only what an Envoy lists: most builds have neither. The logger has bounds for its series since 1.40. */
+/**
+ * Only an extension that the proxy lists is used: most builds of Envoy have neither. The logger limits its series since
+ * 1.40.
+ */
 function sourceOf(view: EnvoyView): MetricsSource | undefined {
   if (listsExtension(view, ISTIO_STATS_FILTER)) return 'filter';
   return view.capabilities.fieldsOf140 === true && listsExtension(view, STATS_ACCESS_LOG) ? 'logger' : undefined;
