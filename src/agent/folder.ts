@@ -56,7 +56,7 @@ export async function checkReachable(path: string): Promise<void> {
   } catch (error) {
     if (errnoOf(error) !== 'EACCES') throw error;
     const closed = await firstClosed(resolve(path));
-    const user = `user ${process.getuid?.()} may not enter ${closed ?? 'a folder above'}`;
+    const user = `user ${process.getuid?.()} has no search permission on ${closed ?? 'a folder above'}`;
     const advice = 'start the agent in another folder, or set configPath in PROXY_CONFIG to one that it can reach';
     throw new CtlError(
       'failed_precondition',

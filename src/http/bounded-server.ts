@@ -147,13 +147,13 @@ class ServedConnections {
     this.#answers = new Answers(answeredRequests(maxConnections));
   }
 
-  /** A connection was accepted; before its TLS handshake, where it has one. */
+  /** Called for an accepted connection, before its TLS handshake if it has one. */
   accept(socket: Socket): void {
     const connection = new ServedConnection(socket);
     const address = socket.remoteAddress ?? '';
     const admitted = this.#connections.admit(address, connection);
     if (admitted !== 'admitted') {
-      const what = admitted === 'refused' ? 'refused one' : 'closed the oldest idle connection to accept one';
+      const what = admitted === 'refused' ? 'refused a connection' : 'closed the oldest idle connection to accept one';
       this.#reports.report(`${what} from ${address}`);
     }
     if (admitted === 'refused') {
@@ -172,7 +172,7 @@ class ServedConnections {
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     const [path = ''] = (request.url ?? '').split('?', 1);
     if (!PROBES.has(path) && !this.#answers.begin(request, response)) {
-      this.#reports.report(`refused a request of ${request.socket.remoteAddress ?? ''}`);
+      this.#reports.report(`refused a request from ${request.socket.remoteAddress ?? ''}`);
       refuse(response);
       return false;
     }

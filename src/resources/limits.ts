@@ -33,7 +33,7 @@ const LIMITS = {
   regexes: [10_000, 'regular expressions'],
   /** Each Envoy keeps its programs, a step takes 16 bytes there. */
   regexSteps: [1_000_000, 'steps of regular expressions'],
-  versionRegexes: [100, 'different regular expressions about versions'],
+  versionRegexes: [100, 'different regular expressions for proxy versions'],
 } as const satisfies Readonly<Record<string, readonly [limit: number, counted: string]>>;
 
 export type DocumentLimit = keyof typeof LIMITS;

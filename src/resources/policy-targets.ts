@@ -20,7 +20,7 @@ const PASSED_ON: ReadonlySet<Kind> = new Set<Kind>(['Namespace', 'Service', 'Ser
 export function waypointLabel(kind: Kind, labels: Readonly<Record<string, string>>): ValidationError[] {
   const { [USE_WAYPOINT]: waypoint = 'none' } = labels;
   if (waypoint === 'none' || !PASSED_ON.has(kind)) return [];
-  const message = 'waypoint proxies are not supported: requests do not pass one, and its policies do not apply';
+  const message = 'waypoint proxies are not supported: requests do not pass through one, and its policies do not apply';
   return [{ path: ['metadata', 'labels', USE_WAYPOINT], message }];
 }
 

@@ -327,7 +327,7 @@ function parseEntry(name: string, text: string, source: string): AnyResource {
   if (NAME.exec(name)?.[3] !== hash('sha256', text, 'hex'))
     throw new CtlError('failed_precondition', 'its content does not match its name');
   const entry = ENTRY.safeParse(JSON.parse(text));
-  if (!entry.success) throw new CtlError('invalid_argument', 'it has another format');
+  if (!entry.success) throw new CtlError('invalid_argument', 'it has an unknown format');
   const { file, document } = entry.data;
   // The document did not exceed the limits when it was stored.
   const limits = documentLimits(Number.POSITIVE_INFINITY);

@@ -71,9 +71,9 @@ test('the workload on a VM: token, root certificate, agent and redirection', {
     await chmod(closed, 0o700);
     const refused = await workload.start(`cd closed/inner\n${startAgent}`);
     assert.equal((await refused.exited).code, 1);
-    const line = `user 1337 may not enter ${closed}: start the agent in another folder, or set configPath `;
+    const line = `user 1337 has no search permission on ${closed}: start the agent in another folder, or set configPath `;
     assert.ok(
-      refused.output().includes(`ctl-agent: etc/mesh/proxy/envoy-rev0.json: Envoy cannot reach it, because ${line}`),
+      refused.output().includes(`ctl-agent: etc/mesh/proxy/envoy-rev0.json: Envoy cannot access this path, because ${line}`),
       refused.output(),
     );
   });

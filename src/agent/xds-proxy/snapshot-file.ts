@@ -120,7 +120,7 @@ export async function readSnapshot(
   const bytes = await readBounded(path);
   if (bytes === undefined) return undefined;
   const refused = (reason: string): CtlError => new CtlError('failed_precondition', reason, { file: path });
-  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw refused('it is not a snapshot of this program');
+  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) throw refused('the file is not a snapshot of this program');
   const end = bytes.length - DIGEST_BYTES;
   const digest = createHash('sha256')
     .update(bytes.subarray(0, Math.max(end, 0)))
@@ -128,8 +128,10 @@ export async function readSnapshot(
   if (end < MAGIC.length || !digest.equals(bytes.subarray(end))) throw refused('the snapshot is incomplete or damaged');
   const newline = bytes.indexOf(NEWLINE, MAGIC.length);
   const head = JSON.parse(bytes.toString('utf8', MAGIC.length, newline)) as Head;
-  if (head.nodeId !== owner.nodeId) throw refused(`the snapshot is of ${head.nodeId}, not of ${owner.nodeId}`);
-  if (head.variant !== owner.variant) throw refused('the snapshot is of the other variant of xDS (MESH_DELTA_XDS)');
+  if (head.nodeId !== owner.nodeId)
+    throw refused(`the snapshot belongs to node ${head.nodeId}, not to ${owner.nodeId}`);
+  if (head.variant !== owner.variant)
+    throw refused('the snapshot was saved with the other xDS variant (MESH_DELTA_XDS)');
   const snapshot = new Snapshot(owner.variant, head.asOf, changed);
   let at = newline + 1;
   for (const { typeUrl, version, resources } of head.types) {

@@ -271,8 +271,8 @@ class Stream implements UpstreamStream {
       shared.log.succeeded();
     };
     const stopAging = replaceAfterRotation(shared.options, secrets, () => {
-      shared.options.log.info('the certificate has been renewed: the connection to the control plane is replaced');
-      outcome.resolve({ proved: true, reason: 'it is replaced' });
+      shared.options.log.info('the certificate was renewed; replacing the connection to the control plane');
+      outcome.resolve({ proved: true, reason: 'the certificate was renewed' });
     });
     const stable = clock.setTimer(STABLE_MS, () => {
       prove();

@@ -292,7 +292,7 @@ describe('over a restart without an API server', () => {
   }
 
   for (const [what, spoil, says] of [
-    ['damaged', (file: string) => writeFile(file, '{"version":1,"workloads":[{}]}'), /it has another format/],
+    ['damaged', (file: string) => writeFile(file, '{"version":1,"workloads":[{}]}'), /it has an unknown format/],
     ['half written', async (file: string) => writeFile(file, (await readFile(file)).subarray(0, 40)), /another format/],
     ['readable by others', (file: string) => chmod(file, 0o644), /is accessible to other users/],
   ] as const) {

@@ -85,7 +85,8 @@ export class SavedWorkloads {
       }));
     } catch (error) {
       if (errnoOf(error) === 'ENOENT') return [];
-      const reason = error instanceof z.ZodError || error instanceof SyntaxError ? 'it has another format' : undefined;
+      const reason =
+        error instanceof z.ZodError || error instanceof SyntaxError ? 'it has an unknown format' : undefined;
       log.warn(`${path}: the registered workloads of the last run cannot be read: ${reason ?? reasonOf(error)}`);
       return [];
     }

@@ -28,7 +28,7 @@ export async function askServers(request: Request, context: AskContext): Promise
   const deadline = now() + MAX_TOTAL_MS;
   const refusing = new Set<Upstream>();
   let unusable: UpstreamResponse | undefined;
-  let problem = 'no server is left';
+  let problem = 'no DNS server responded in time';
   for (let attempt = 0; attempt < attempts; attempt++)
     for (const server of upstreams) {
       const left = deadline - now();

@@ -91,7 +91,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     resolve(query, client) {
       if (client.protocol === 'udp' && upstream.sent(client.port, query.bytes.readUInt16BE(0))) {
         counters.loops++;
-        log.debug('a DNS query was returned to the server that sent it');
+        log.debug('refused a DNS query that this server had sent itself (a forwarding loop)');
         return startReply(query, 0, RCODE.REFUSED);
       }
       const request = toRequest(query);

@@ -50,7 +50,7 @@ export function resolvConfUpstream(options: ResolvConfUpstreamOptions): Upstream
     const found = current.servers.flatMap((host) => (isOwn(host, port) ? [] : (servers.get(host) ?? [])));
     if (found.length < current.servers.length && !warned) {
       warned = true;
-      log.warn('resolv.conf names this DNS server itself, which is not used for names outside the mesh');
+      log.warn('resolv.conf lists this DNS server itself; the entry is ignored');
     }
     return found;
   };
@@ -59,7 +59,7 @@ export function resolvConfUpstream(options: ResolvConfUpstreamOptions): Upstream
       const current = conf.current();
       if (current !== used) update(current);
       const found = foreign(current);
-      if (found.length === 0) throw new CtlError('unavailable', 'resolv.conf names no usable DNS server');
+      if (found.length === 0) throw new CtlError('unavailable', 'resolv.conf has no usable DNS server');
       const first = current.rotate ? turn++ % found.length : 0;
       const time = performance.now();
       const ordered = [...found.slice(first), ...found.slice(0, first)];

@@ -276,7 +276,7 @@ export function withAllocatedAddresses(
       const [first = hostname] = membersOf(slots, String(slot));
       if (first === hostname || first.startsWith(WRITTEN)) return true;
       const message = `${source}: address ${address} is allocated to host ${first} for proxies that capture DNS`;
-      conflicts.push({ resource: source, message: `${message}; these ignore it` });
+      conflicts.push({ resource: source, message: `${message}; the entry is ignored for these proxies` });
       return false;
     });
     return { service: conflicts.length === 0 ? service : { ...service, allocatedAddresses: own }, conflicts };

@@ -157,7 +157,7 @@ class GatewaySearch {
       return [[], `expected a Service, as <name>.<namespace>${suffix}, got ${shown(host)}`];
     const registries = network.endpoints.flatMap(({ fromRegistry }) => fromRegistry ?? []);
     if (registries.length === 0)
-      return [[], `the network names no cluster (endpoints[].fromRegistry) in which the Service ${host} is looked up`];
+      return [[], `expected a cluster (endpoints[].fromRegistry) in which to look up the Service ${host}`];
     const problems: string[] = [];
     const found = [...new Set(registries)].flatMap((cluster) => {
       const [gateways, problem] = this.#inCluster(cluster, namespace, name, port);

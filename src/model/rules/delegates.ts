@@ -72,13 +72,16 @@ export function followDelegates(root: VirtualService, http: HttpRoutes, context:
     const more = found.routes.reduce((sum, { match }) => sum + Math.max(1, match?.length ?? 0), 0);
     const [all, allMatches] = [routes.length + found.routes.length, matches + more];
     if (key !== undefined && (all > MAX_ROUTES || allMatches > MAX_MATCHES || hosts * allMatches > MAX_HOST_ROUTES)) {
-      problems.push({ delegate: key, message: `${at}, with which it has too many routes; the route is ignored` });
+      problems.push({
+        delegate: key,
+        message: `${at}, but the result would have too many routes; the route is ignored`,
+      });
       continue;
     }
     for (const each of found.routes) routes.push(each);
     matches = allMatches;
     if (found.lost.length === 0) continue;
-    const message = `${at}; routes there are ignored, because they match other requests or delegate`;
+    const message = `${at}; some routes of the delegate are ignored, because they match other requests or delegate themselves`;
     problems.push({ delegate: key, message: `${message}: ${listed(found.lost)}` });
   }
   return { http: routes, delegates: [...named], problems };
@@ -102,7 +105,7 @@ function followed(
   work: Work,
 ): { readonly routes: readonly Route[]; readonly lost: readonly number[] } | string {
   const delegate = work.delegate(key);
-  // To others, a document that is not exported does not exist.
+  // The message must not reveal whether a document exists that is not exported.
   const unknown = `which does not exist or is not exported to ${root.meta.namespace}`;
   if (delegate === undefined) return unknown;
   const { resource, http } = delegate;
@@ -112,7 +115,7 @@ function followed(
   if (!isDelegate(resource)) return 'which has hosts and is not a delegate';
   const parts = http.reduce((sum, { match }) => sum + Math.max(1, match?.length ?? 0), 0);
   const pairs = Math.max(1, route.match?.length ?? 0) * parts;
-  if (pairs > work.pairs) return 'with which it has too many matches';
+  if (pairs > work.pairs) return 'but the result would have too many matches';
   work.pairs -= pairs;
   const merged = http.map((part) => mergeRoute(route, part));
   return {

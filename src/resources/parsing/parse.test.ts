@@ -200,7 +200,7 @@ test('the label that sends requests to a waypoint has a warning', () => {
     read(`apiVersion: v1\nkind: ${kind}\nmetadata: {name: a, labels: {istio.io/use-waypoint: ${name}}}\nspec: {}`)
       .warnings;
   const field = 'metadata.labels["istio.io/use-waypoint"]';
-  const message = 'waypoint proxies are not supported: requests do not pass one, and its policies do not apply';
+  const message = 'waypoint proxies are not supported: requests do not pass through one, and its policies do not apply';
   assert.deepEqual(labelled('Service', 'edge'), [{ field, message }]);
   assert.deepEqual(labelled('Namespace', 'edge'), [{ field, message }]);
   assert.equal(labelled('Service', 'none'), undefined);

@@ -36,7 +36,12 @@ const FINDERS: Finders = {
         : []),
       ...(defaultEndpoint === undefined
         ? []
-        : [{ path: ['servers', index, 'defaultEndpoint'], message: 'no effect: VirtualServices decide where to' }]),
+        : [
+            {
+              path: ['servers', index, 'defaultEndpoint'],
+              message: 'no effect: VirtualServices decide the destination',
+            },
+          ]),
       ...targetPort(['servers', index], port),
       ...(tls?.tlsCertificates ?? []).flatMap(({ caCertificates }, pair) => {
         if (caCertificates === undefined) return [];

@@ -15,7 +15,7 @@ export const agentEnv = {
     type: 'string',
     default: '',
     meaning:
-      'Name of the workload. If unset: for a workload that registers itself, a name made of its WorkloadEntry; ' +
+      'Name of the workload. If unset: for a workload that registers itself, a name derived from its WorkloadEntry; ' +
       'otherwise the host name.',
   },
   POD_NAMESPACE: {
@@ -58,7 +58,7 @@ export const agentEnv = {
     setting: 'gatewaySecretsNamespace',
     type: 'string',
     default: '',
-    meaning: 'Namespace of these Secrets; when empty that of the workload.',
+    meaning: 'Namespace of the Secrets of ENABLE_INGRESS_GATEWAY_SDS; when empty that of the workload.',
   },
 
   // The bootstrap. MESH_BOOTSTRAP is used when --templateFile is not given.
@@ -160,13 +160,13 @@ export const agentEnv = {
     setting: 'appProbers',
     type: 'string',
     default: '',
-    meaning: 'Health probes of the application that the agent makes for Kubernetes, JSON by path.',
+    meaning: 'Health probes of the application that the agent performs for Kubernetes: a JSON object by path.',
   },
   MESH_METRICS_ANNOTATIONS: {
     setting: 'metricsAnnotations',
     type: 'string',
     default: '',
-    meaning: "Where the application's metrics are, JSON with scrape, port and path.",
+    meaning: "Location of the application's metrics: a JSON object with scrape, port and path.",
   },
 
   // Not in Istio's agent.

@@ -65,7 +65,7 @@ export const discoveryEnv = {
     setting: 'serviceApis',
     type: 'boolean',
     default: false,
-    meaning: 'Enables the experimental service-API support.',
+    meaning: 'Enables support of the Gateway API (formerly service APIs).',
   },
 
   // Push.

@@ -193,13 +193,13 @@ interface Entry {
   readonly isLink: boolean;
 }
 
-/** What Node puts in place of bytes that are not UTF-8; a path with it names no file. */
+/** Node.js replaces bytes that are not UTF-8 by this character; a path with it does not name the file. */
 const REPLACEMENT = '\ufffd';
 const NOT_UTF8 = 'expected a name in UTF-8; the file is not read';
 
 function outsideMessage(directories: number): string {
   const which = directories === 1 ? 'directory' : `${directories} directories`;
-  return `leads out of the configuration directory: files directly in it are read, but not the ${which} below it`;
+  return `links to a directory outside the configuration directory: its files are read, but not the ${which} below it`;
 }
 
 /** Whether `path` is `directory` or below it. */

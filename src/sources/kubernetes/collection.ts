@@ -272,10 +272,10 @@ export class Collection {
     if (this.#hasList) return `${text}; what was read before stays in force`;
     if (status !== 403 || this.#options.isRequired) return `${text}; waiting until it can be read`;
     if (this.#options.objectName !== undefined) {
-      return `${text}; none of this name is sent until this program may read them`;
+      return `${text}; objects of this name are not sent to proxies until this program may read them`;
     }
     if (isSecurityKind(this.#type.kind))
-      return `${text}; the program does not become ready without it, because its policies protect workloads`;
+      return `${text}; the program does not become ready without this kind, because its policies protect workloads`;
     return `${text}; no document of this kind is in force until this program may read it`;
   }
 }

@@ -63,7 +63,7 @@ export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {
       const text = `the API server ${connection.server} cannot be reached: ${reason}`;
       reachable.bad(text, 'waiting until it can be reached');
     },
-    reached: () => reachable.good(`the API server ${connection.server} is reached`),
+    reached: () => reachable.good(`the API server ${connection.server} can be reached`),
   });
   const failures = new FailureReport(log, clock, connection.server);
   const take = (data: Data): void => {
@@ -86,7 +86,7 @@ export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {
           if (isLost(error)) return;
           const consequence = listed
             ? 'what was read before stays in force'
-            : 'the program does not become ready without it, because the default may allow what it forbids';
+            : 'the program does not become ready without it, because the default configuration may allow what the ConfigMap forbids';
           failures.failed(title, `cannot ${verb}: ${error.oneLine()}; ${consequence}`);
         },
         onRecovered: () => failures.recovered(title),

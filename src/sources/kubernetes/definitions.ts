@@ -178,7 +178,7 @@ export class Definitions {
     for (const name of this.#lacking) if (!lacking.has(name)) failures.recovered(name);
     for (const name of lacking) {
       const consequence =
-        'what was read of it stays in force, and after a restart the program does not become ready without it';
+        'its documents that were read before stay in force, and after a restart the program does not become ready without it';
       failures.failed(name, `defined, but API discovery lists no version that this program reads; ${consequence}`);
     }
     this.#lacking = lacking;
@@ -200,7 +200,7 @@ export class Definitions {
     const consequence = forbidden ? instead : 'what was read before stays in force';
     failures.failed(NAME, `cannot ${verb}: ${error.oneLine()}; ${consequence}`);
     if (this.#forbidden !== FORBIDDEN_ATTEMPTS) return;
-    // What it names may be out of date from now on.
+    // The names may be out of date from now on.
     this.#names = undefined;
     this.lookSoon();
   }

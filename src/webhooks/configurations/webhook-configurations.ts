@@ -103,8 +103,8 @@ export class WebhookConfigurations {
     this.#followed = { injection: this.#follow('injection'), validation: this.#follow('validation') };
     this.#checks = createFailureLog(
       log,
-      'it is not confirmed that requests reach the validation of mesh resources',
-      'the API server reaches the validation of mesh resources',
+      'cannot confirm that the API server reaches the validation webhook',
+      'the API server reaches the validation webhook',
     );
   }
 
@@ -140,7 +140,7 @@ export class WebhookConfigurations {
       },
       failures: createFailureLog(
         log,
-        `${title} cannot be read, so it is not kept current`,
+        `${title} cannot be read and is not kept up to date`,
         `${title} can be read again`,
       ),
     });

@@ -51,7 +51,7 @@ export class ListField<V extends Sized> {
   /** Adds a known list. To be called before `take`. */
   takeKnown(run: KnownRun): void {
     const known = this.#kind.known.valueOf(run.form);
-    if (known === undefined) throw new CtlError('internal', `field ${run.field} was taken for a list of another kind`);
+    if (known === undefined) throw new CtlError('internal', `field ${run.field} is a list of a different kind`);
     this.#known.push(run);
     this.#value = this.#count === 0 ? known.value : undefined;
     this.#add(known.count);

@@ -129,7 +129,10 @@ export class RequestReader<Request> {
       granted: () => this.#changed(),
       timedOut: () =>
         this.#refuse(
-          new CtlError('deadline_exceeded', 'the request was not completed in time, and others wait for its memory'),
+          new CtlError(
+            'deadline_exceeded',
+            'the request was not completed in time, and other requests wait for its memory',
+          ),
         ),
     });
     // A list that differs from a known one only near its end is assembled all at once: it cannot wait without being

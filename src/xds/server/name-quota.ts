@@ -64,7 +64,7 @@ export class NameQuota {
         if (of.sets.names <= this.#always || of.sets.names <= this.#capacity - this.#all.names) return;
         throw new CtlError(
           'resource_exhausted',
-          `the proxies of ${caller} subscribe to ${of.sets.names} different names; no more are available at present`,
+          `the proxies of ${caller} subscribe to ${of.sets.names} different names, which exceeds their current quota`,
         );
       },
       release: (set, reported) => {

@@ -197,7 +197,7 @@ describe('requests', () => {
       feed(large('a').subarray(0, -1));
       receiveMemoryQuota.of('10.0.0.9').reserve(60_000, { granted: () => {}, timedOut: () => {} });
       timeOut?.();
-      const message = 'the request was not completed in time, and others wait for its memory';
+      const message = 'the request was not completed in time, and other requests wait for its memory';
       assert.deepEqual(call.done, ['open', `end deadline_exceeded: ${message}`]);
     });
   });

@@ -45,7 +45,7 @@ export function serverCertificates(
 }
 
 function ownSecret(namespace: string, name: string): string {
-  return `the gateway itself reads Secret ${namespace}/${name}; the control plane does not know it`;
+  return `the gateway reads Secret ${namespace}/${name} itself; the control plane has not checked the Secret`;
 }
 
 interface KeyPairComplaint extends Complaint {

@@ -147,7 +147,7 @@ test('annotations of other domains, and those that injection writes, cause no wa
 
 test('a name that is read as a label only causes a warning as an annotation', () => {
   const { warnings } = read({}, { 'sidecar.mesh.io/logLevel': 'debug' });
-  assert.match(String(warnings), /^metadata.labels\[.*\]: no effect: expected as annotation$/);
+  assert.match(String(warnings), /^metadata.labels\[.*\]: no effect: expected as an annotation$/);
 });
 
 test('each of ten unknown names causes a warning, and all others cause one together', () => {

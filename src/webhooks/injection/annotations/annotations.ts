@@ -97,13 +97,13 @@ const CONTAINER = {
     'sidecar.mesh.io/proxyCPU',
     quantity,
     'global.proxy.resources',
-    'CPU request of the sidecar. With any of the four resource annotations, the resources of the values do not apply.',
+    'CPU request of the sidecar. If any of the four resource annotations is set, the resources of the values do not apply.',
   ),
   proxyCpuLimit: annotation(
     'sidecar.mesh.io/proxyCPULimit',
     quantity,
     'global.proxy.resources',
-    'CPU limit of the sidecar. Envoy has as many worker threads, unless `concurrency` is set.',
+    'CPU limit of the sidecar. It is also the number of Envoy worker threads, unless `concurrency` is set.',
   ),
   proxyMemory: annotation(
     'sidecar.mesh.io/proxyMemory',
@@ -190,7 +190,7 @@ const HEALTH = {
     'status.sidecar.mesh.io/port',
     wholeNumber(0, 65_535),
     'global.proxy.statusPort',
-    'Port of the agent for probes of the application and metrics; 0: neither is rewritten, no readiness probe.',
+    'Port of the agent for probes of the application and metrics; 0: neither is rewritten, and there is no readiness probe.',
   ),
   readinessInitialDelay: annotation(
     'readiness.status.sidecar.mesh.io/initialDelaySeconds',

@@ -40,7 +40,7 @@ function ofInjection(name: string): boolean {
 /** Finding similar names takes long, and a Pod can have tens of thousands of unknown ones. */
 const MAX_SHOWN = 10;
 
-/** One line for each name, and one for those that are too many. */
+/** One line for each name, and one for the number of further names. */
 export function ineffectiveNames({ field, on, values, specs }: NamesInput): readonly string[] {
   const reads = (name: string): boolean => specs.get(name)?.on.includes(on) === true;
   const ineffective = [...values].filter(([name]) => ofInjection(name) && !WRITTEN.has(name) && !reads(name));
@@ -53,6 +53,6 @@ function problemOf(name: string, specs: NamesInput['specs']): string {
   const reason = ANNOTATIONS_WITHOUT_EFFECT.get(name);
   if (reason !== undefined) return `no effect in this version: ${reason}`;
   const known = specs.get(name);
-  if (known !== undefined) return `no effect: expected as ${known.on}`;
+  if (known !== undefined) return `no effect: expected as ${known.on === 'annotation' ? 'an' : 'a'} ${known.on}`;
   return `unknown${didYouMean(name, specs.keys()) || ', and ignored'}`;
 }

@@ -24,7 +24,7 @@ export const warnOfLikelyMistakes: InjectionStep = (pod, { data, warnings, origi
         warnings.push(`${shown}: runs as user ${proxyUser}, whose traffic bypasses the proxy`);
       }
       if (name === OTHER_SIDECAR) warnings.push(`${shown}: the sidecar of this mesh is named ${PROXY_CONTAINER}`);
-      else if (image === 'auto') warnings.push(`${shown}.image: no template has this container`);
+      else if (image === 'auto') warnings.push(`${shown}.image: no template defines this container`);
     }
   }
   const isSidecar = recordsOf(spec.containers).some(({ name, args }) => {
