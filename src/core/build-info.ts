@@ -3,7 +3,8 @@
 import packageJson from '../../package.json' with { type: 'json' };
 
 /**
- * Set by `npm run build`: the JSON text of `{"revision", "status", "tag"}`. Undefined when the sources run as they are.
+ * Set by `npm run build`: the JSON form of `{"revision", "status", "tag"}`. Undefined when the sources run without a
+ * build.
  */
 declare const MESHD_BUILD: string | undefined;
 

@@ -3,7 +3,7 @@
 /** Major and minor. */
 export type EnvoyRelease = readonly [major: number, minor: number];
 
-/** Whether a version is of this release or a later one; false for '', of a node that reports none. */
+/** Whether a version is of this release or a later one; false for '' (the node reports no version). */
 export function isAtLeast(version: string, [major, minor]: EnvoyRelease): boolean {
   const [actualMajor = 0, actualMinor = 0] = version.split('.').map(Number);
   return actualMajor > major || (actualMajor === major && actualMinor >= minor);
@@ -16,7 +16,7 @@ export function isAtLeast(version: string, [major, minor]: EnvoyRelease): boolea
 export const OLDEST_TESTED: EnvoyRelease = [1, 36];
 
 /**
- * Since when Envoy has CustomTag.value, the interval of retry budgets, and the fields that replace `common_config` of
- * OpenTelemetry access logs: the oldest release with which they were tested.
+ * The release from which on CustomTag.value, the interval of retry budgets, and the fields that replace `common_config`
+ * of OpenTelemetry access logs are used: the oldest release with which they were tested.
  */
 export const FIELDS_OF_1_40: EnvoyRelease = [1, 40];

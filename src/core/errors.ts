@@ -1,12 +1,10 @@
 /**
- * The two error classes of the product. `CtlError` reports what a user, a peer or the environment got wrong: every
- * border (gRPC, HTTP, command line, admission) maps its code, and shows one clear line instead of a stack trace.
- * `InternalError` reports a bug: it is shown with its stack trace.
+ * The two error classes of the product. `CtlError` reports a mistake of a user or a peer, or a problem of the
+ * environment: every interface (gRPC, HTTP, command line, admission) maps its code, and shows one clear line instead of
+ * a stack trace. `InternalError` reports a bug: it is shown with its stack trace.
  */
 
-/**
- * Canonical codes; names as in gRPC (https://grpc.io/docs/guides/status-codes/), because that is the commonest border.
- */
+/** Canonical codes; names as in gRPC (https://grpc.io/docs/guides/status-codes/), the most common interface. */
 export type CtlErrorCode =
   | 'invalid_argument'
   | 'not_found'
@@ -71,17 +69,17 @@ export function errnoOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Whatever was thrown, as one line for a log: with the location when it is a CtlError. */
+/** A thrown value as one line for a log, with the location if it is a CtlError. */
 export function oneLineOf(error: unknown): string {
   return error instanceof CtlError ? error.oneLine() : messageOf(error).replaceAll('\n', ' ');
 }
 
-/** Whatever was thrown, as an Error. */
+/** A thrown value as an Error. */
 export function toError(error: unknown): Error {
   return error instanceof Error ? error : new InternalError(String(error));
 }
 
-/** Whatever was thrown, as a CtlError: code `internal` for everything else. */
+/** A thrown value as a CtlError: anything else gets the code `internal`. */
 export function toCtlError(error: unknown): CtlError {
   return error instanceof CtlError ? error : new CtlError('internal', messageOf(error), {}, error);
 }

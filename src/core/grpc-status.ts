@@ -1,4 +1,4 @@
-/** Errors at the gRPC border. Codes: https://grpc.io/docs/guides/status-codes/ */
+/** Maps errors to gRPC statuses. Codes: https://grpc.io/docs/guides/status-codes/ */
 import type { CtlError, CtlErrorCode } from './errors.ts';
 
 const CODE_OF: Readonly<Record<CtlErrorCode, number>> = {

@@ -12,11 +12,11 @@ export interface Identity {
 
 /**
  * gRPC metadata in which an agent sends the authority the trust domain that its operator has set. The authority uses
- * only the key of a certificate request, so that otherwise nobody would notice that the two settings differ.
+ * only the key of a certificate request, so a difference between the two settings would otherwise go unnoticed.
  */
 export const TRUST_DOMAIN_METADATA = 'mesh-trust-domain';
 
-/** SPIFFE-ID section 2.3: implementations must support, and may bound at, 2048 bytes. */
+/** SPIFFE-ID section 2.3: implementations must support 2048 bytes, and need not support more. */
 const MAX_URI_BYTES = 2048;
 
 /** SPIFFE-ID section 2.1: lower-case letters, digits, `.`, `-`, `_`; at most 255 bytes. */

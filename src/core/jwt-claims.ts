@@ -1,7 +1,7 @@
-/** Reads claims of a token that is not verified here: its issuer or the server that it is sent to does that. */
+/** Reads claims of a token without verifying it: the server that it is sent to does that. */
 import { isObject } from './objects.ts';
 
-/** The claims (RFC 7519 section 4); undefined for a text that is not a JWT. */
+/** The claims (RFC 7519 section 4); undefined for a string that is not a JWT. */
 export function unverifiedClaims(token: string): Readonly<Record<string, unknown>> | undefined {
   const [, payload, signature, more] = token.split('.');
   if (payload === undefined || signature === undefined || more !== undefined) return undefined;
@@ -14,8 +14,8 @@ export function unverifiedClaims(token: string): Readonly<Record<string, unknown
 }
 
 /**
- * Epoch ms of the claim `exp` (RFC 7519 section 4.1.4): Infinity without one, undefined when it is not a time or the
- * text is not a JWT.
+ * Epoch ms of the claim `exp` (RFC 7519 section 4.1.4): Infinity without one, undefined if it is not a time or the
+ * string is not a JWT.
  */
 export function unverifiedExpiry(token: string): number | undefined {
   const claims = unverifiedClaims(token);

@@ -1,4 +1,4 @@
-/** The logger interface of modules that do not create loggers themselves, and a log of failures that last. */
+/** The logger interface of modules that do not create loggers themselves, and a log of lasting failures. */
 
 export interface Log {
   debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
@@ -9,7 +9,7 @@ export interface Log {
 
 /** Logs a repeated operation that may fail many times for the same reason. */
 export interface FailureLog {
-  /** Warns when the reason differs from that of the failure before; repetitions are logged at debug level. */
+  /** Logs a warning if the reason differs from that of the previous failure; repetitions are logged at debug level. */
   failed(reason: string, fields?: Readonly<Record<string, unknown>>): void;
   /** Logs the recovery, if the operation had failed. */
   succeeded(): void;
@@ -37,8 +37,8 @@ export function createFailureLog(log: Log, failing: string, recovered: string): 
 }
 
 /**
- * Failure logs of several operations, by name: a reason that several have is logged once, and the recovery when all
- * have recovered.
+ * Failure logs of several operations, by name: a reason that several operations share is logged once, and the recovery
+ * when all have recovered.
  */
 export function createSharedFailureLog(log: Log, failing: string, recovered: string): (name: string) => FailureLog {
   const reasons = new Map<string, string>();

@@ -10,7 +10,7 @@ const BUCKETS = 256;
 /** Maximum number of entries of a map with one bucket, unless it has had more. */
 const SMALL = 32;
 
-/** FNV-1a, 32 bits: it distributes keys over buckets, so that its quality beyond that does not matter. */
+/** FNV-1a, 32 bits: it only has to distribute keys over buckets. */
 function bucketOf(key: string, buckets: number): number {
   if (buckets === 1) return 0;
   let hash = 0x811c9dc5;
@@ -118,7 +118,7 @@ export class PMap<V> {
     return next;
   }
 
-  /** The sorted entries that the next map can update, after these changes. */
+  /** The sorted entries that the map after these changes can update. */
   #orderBefore(changes: readonly string[]): EarlierOrder<V> | undefined {
     const sorted = this.#sorted ?? this.#earlier?.sorted;
     if (sorted === undefined) return undefined;

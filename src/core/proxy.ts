@@ -1,7 +1,4 @@
-/**
- * A connected proxy as its node describes it: parsed once at the border (`xds/request/node.ts`), plain data everywhere
- * else.
- */
+/** A connected proxy as its node describes it: parsed once (`xds/request/node.ts`), plain data everywhere else. */
 import type { Identity } from './identity.ts';
 import type { OwnTracing } from './tracing.ts';
 
@@ -13,8 +10,8 @@ import type { OwnTracing } from './tracing.ts';
  */
 export const SDS_CLUSTER = 'sds-grpc';
 /**
- * The secret with the roots that verify the control plane, where those of peers also have other trust domains. An agent
- * with certificates of the SPIFFE Workload API serves it to its Envoy.
+ * The secret with the roots that verify the control plane, used if the roots for peers also include other trust
+ * domains. An agent with certificates of the SPIFFE Workload API serves it to its Envoy.
  */
 export const CONTROL_PLANE_ROOTS = 'CONTROLPLANE';
 
@@ -48,8 +45,8 @@ export const GENERATOR_METADATA = 'GENERATOR';
 export const GRPC_GENERATOR = 'grpc';
 
 /**
- * Beginnings of the names under which gRPC servers request their listeners; the address at which the server listens
- * follows. The second is that of Istio's bootstraps.
+ * Prefixes of the names of listeners that gRPC servers request, followed by the server's address. Istio's bootstraps
+ * have the second.
  */
 export const GRPC_SERVER_LISTENERS = ['xds.mesh.io/grpc/lds/inbound/', 'xds.istio.io/grpc/lds/inbound/'] as const;
 
@@ -62,7 +59,7 @@ export const GRPC_CERTIFICATE_PROVIDER = 'default';
  */
 export const USER_SDS_METADATA = 'USER_SDS';
 
-/** The strings of a node's metadata as one string: most proxies are never asked for one of them. */
+/** The strings of a node's metadata, encoded as one string, because they are rarely read. */
 export function metadataText(strings: ReadonlyMap<string, string>): string {
   return strings.size === 0 ? '' : JSON.stringify([...strings]);
 }
@@ -93,14 +90,14 @@ export interface GatewayTopology {
   readonly proxyProtocol?: object | undefined;
 }
 
-/** What the owner of a proxy asks for in its node metadata: see `xds/request/node-options.ts`. */
+/** Options that the owner of a proxy sets in its node metadata: see `xds/request/node-options.ts`. */
 export interface ProxyOptions {
   /** Requests of HTTP/1.0 are accepted. */
   readonly http10?: true;
   /** How long a connection without requests stays open, milliseconds. */
   readonly idleTimeoutMs?: number;
   readonly clientFiles?: ClientFiles;
-  /** Replaces that of the mesh configuration. */
+  /** Overrides the setting of the mesh configuration. */
   readonly gatewayTopology?: GatewayTopology;
 }
 
@@ -116,14 +113,14 @@ export interface ProxyNode {
   readonly dnsDomain: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
-  /** The one that the credential proves, where it is bound to a Pod; else as the node states it. */
+  /** The cluster that the credential proves if it is bound to a Pod; otherwise the one that the node states. */
   readonly clusterId: string;
   readonly network: string;
-  /** The account that the node names, else the one that its credential proves; '' when there is neither. */
+  /** The account that the node states, else the one that its credential proves; '' without either. */
   readonly serviceAccount: string;
   /**
-   * The identity that the stream's credential proves; undefined on addresses that require none. Members that do not
-   * say otherwise are unproven.
+   * The identity that the stream's credential proves; undefined on addresses that require none. All other fields are
+   * claims of the proxy, unless their comment says otherwise.
    */
   readonly identity: Identity | undefined;
   /** `region/zone/subzone`; '' when not sent. */
@@ -148,17 +145,17 @@ export interface ProxyNode {
   readonly agentReadsSecrets?: true;
   /** Name of the WorkloadGroup of its namespace as which it registers itself (AUTO_REGISTER_GROUP); absent: none. */
   readonly workloadGroup?: string;
-  /** Set when they come from Istio's agent, which serves fewer names of files. */
+  /** Set if Istio's agent serves the secrets: it supports fewer names of file secrets. */
   readonly istioAgent?: true;
   /**
    * Which program answers the DNS queries of its machine with the names of the mesh: one that subscribes to the name
    * table, or the proxy's own listener. Absent: none. Such a proxy sees allocated addresses of services that have none.
    */
   readonly dns?: 'agent' | 'envoy';
-  /** What `tracing` of the proxy's own configuration says (metadata PROXY_CONFIG); absent: nothing. */
+  /** `tracing` of the proxy's own configuration (metadata PROXY_CONFIG), if set. */
   readonly tracing?: OwnTracing;
   /** Set for a gRPC application that speaks xDS itself and has no Envoy. */
   readonly proxyless?: true;
-  /** Absent: it asks for nothing. */
+  /** Absent if the node sets no options. */
   readonly options?: ProxyOptions;
 }

@@ -1,11 +1,11 @@
 /**
- * Redacts configuration for debug pages and messages, by what a value is. The fields that hold secrets are listed where
- * they are defined: in the schemas of the resources, and in the annotations of Envoy's messages
+ * Redacts configuration for debug pages and messages, by names and kinds of values. The fields that hold secrets are
+ * listed where they are defined: in the schemas of the resources, and in the annotations of Envoy's messages
  * (`protobuf/sensitive.ts`).
  */
 import { isObject } from './objects.ts';
 
-/** Replaces a redacted value; the same text as in Envoy's own config dump. */
+/** Replaces a redacted value; the same string as in Envoy's own config dump. */
 export const REDACTED = '[redacted]';
 
 /** Words in the name of a header, query parameter or metadata key that make its value a credential. */
@@ -28,7 +28,7 @@ export function redactUrl(url: string): string {
 /** Members of a JSON Web Key that are public (RFC 7517 section 4, RFC 7518 section 6). */
 const PUBLIC_MEMBERS = new Set('kty use key_ops alg kid x5u x5c x5t x5t#S256 crv x y n e'.split(' '));
 
-/** The text of a key set with only the public members of each key. */
+/** The JSON of a key set with only the public members of each key. */
 export function redactKeySet(text: string): string {
   try {
     const set: unknown = JSON.parse(text);
@@ -55,7 +55,7 @@ export function redactAll(value: unknown, text: (secret: string) => string = () 
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, redactAll(item, text)]));
 }
 
-/** The same object with those values replaced whose names mark them as credentials. */
+/** The same object, with the values replaced whose names indicate credentials. */
 export function redactByName(values: unknown): unknown {
   if (!isObject(values)) return redactAll(values);
   return Object.fromEntries(

@@ -15,13 +15,13 @@ export interface Loaded<T> {
 
 export interface RefreshOptions<T> {
   load(signal: AbortSignal): Promise<Loaded<T>>;
-  /** What it throws is a failure, as of the load. */
+  /** An error that it throws counts as a failure of the load. */
   onValue?(value: T): void;
   /** Called once for each new problem, not for its repetitions. */
   onProblem?(error: CtlError): void;
   /** Called for each failure. */
   onFailure?(error: CtlError): void;
-  /** For what expires: the wall clock. */
+  /** The wall clock, if the values expire. */
   readonly clock: Clock;
   /** 0 ≤ x < 1. Delays vary by a tenth in both directions, so that replicas do not load together; absent: they do not. */
   readonly random?: () => number;
@@ -30,8 +30,8 @@ export interface RefreshOptions<T> {
   /** The delay after this many failures in a row, ms; absent: 1 s, 2 s, … 5 minutes. */
   readonly retryMs?: (failures: number) => number;
   /**
-   * A value is loaded again within a minute after the clock was set back by more than this, ms: a certificate is then
-   * not valid yet for peers with the right time.
+   * After the clock was set back by more than this, ms, the value is loaded again within a minute: for peers with the
+   * correct time, a certificate issued earlier would not be valid yet.
    */
   readonly setBackMs?: number;
 }
@@ -88,7 +88,7 @@ export class Refresh<T> {
   }
 
   /**
-   * For a caller who knows that the value is outdated: resolves after a load, or at once when a caller triggered one
+   * For callers that know that the value is outdated: resolves after a load, or at once if a caller triggered one
    * recently.
    */
   loadNow(): Promise<void> {
@@ -100,7 +100,7 @@ export class Refresh<T> {
     return this.start();
   }
 
-  /** Resolves when no load is in progress; what it loads is not used. */
+  /** Resolves when no load is in progress; the result of a load in progress is not used. */
   close(): Promise<void> {
     this.#ending.abort();
     this.#timer?.cancel();

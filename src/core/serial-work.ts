@@ -1,8 +1,8 @@
-/** Asynchronous work, one piece after the other. */
+/** Runs asynchronous work sequentially. */
 export class SerialWork {
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Starts the work when all before it has ended, successfully or not. */
+  /** Starts the work when all previous work has ended, successfully or not. */
   run<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work);
     this.#last = result.catch(() => {});

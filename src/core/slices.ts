@@ -1,4 +1,4 @@
-/** Long work in slices, so that other work is done in between. */
+/** Long work that is divided into slices, so that other work can run in between. */
 
 /** Work that yields wherever it may be interrupted, and returns its result. */
 export type Slices<T> = Generator<undefined, T>;

@@ -1,4 +1,4 @@
-/** Reasons for the planned end of a proxy's stream, in words that both programs know. */
+/** The messages of planned ends of a proxy's stream, which both programs recognize. */
 
-/** A stream ends when the credential expires with which it was opened; the proxy reconnects with its next one. */
+/** A stream ends when the credential with which it was opened expires; the proxy reconnects with a new one. */
 export const CREDENTIAL_ENDED = 'the credential of this stream has expired: reconnect';

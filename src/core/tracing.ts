@@ -1,4 +1,4 @@
-/** What a proxy's own configuration says about its spans. */
+/** The tracing settings in a proxy's own configuration. */
 
 /** Where the value of a tag comes from: exactly one of these. */
 export interface SpanTag {

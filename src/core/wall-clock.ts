@@ -1,7 +1,7 @@
 /**
- * The clock of the calendar, for certificates and tokens: their validity ends by it. Node's timers count monotonic
- * time: when the clock is set forward, or the machine sleeps, a timer of twelve hours still takes twelve hours, and the
- * certificate that it was to renew has long expired. The timers of this clock follow the calendar.
+ * The wall clock, which decides when certificates and tokens expire. Node's timers count monotonic time: when the clock
+ * is set forward, or the machine sleeps, a timer of twelve hours still takes twelve hours, and the certificate that it
+ * should renew expires before. The timers of this clock follow the wall clock.
  */
 import { type Clock, systemClock, type Timer } from './clock.ts';
 
@@ -16,7 +16,7 @@ export interface WallClock {
   setTimer(ms: number, run: () => void): Timer;
 }
 
-/** How often the wall clock is read while a timer waits, ms: how late a jump of the clock may be noticed. */
+/** How often the wall clock is read while a timer waits, ms: the maximum delay after the clock was set. */
 export const CLOCK_CHECK_MS = 60_000;
 
 /** @param wallNow epoch milliseconds */

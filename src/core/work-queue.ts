@@ -1,11 +1,13 @@
 /**
- * Keys that are worked on: each at most once at a time, some at the same time, and again after a failure, with a delay
- * that grows. A key that is added while it is worked on is worked on once more.
+ * Processes keys: several at the same time, but each key only once at a time. A failed key is retried with a growing
+ * delay. A key that is added while it is processed is processed again.
  */
 import { backoff } from './backoff.ts';
 import type { Clock, Timer } from './clock.ts';
 
-/** `failed`: repeated after a delay that grows. A number: repeated after so many milliseconds, without a failure. */
+/**
+ * `failed`: retried after a growing delay. A number: processed again after this many milliseconds, without a failure.
+ */
 export type Outcome = 'done' | 'failed' | number;
 
 export interface WorkQueueOptions {
@@ -40,7 +42,7 @@ export class WorkQueue {
     this.#pump();
   }
 
-  /** Tries a key that waits after a failure at once, as if it had not failed. */
+  /** Retries a failed key at once, as if it had not failed. */
   retry(key: string): void {
     const timer = this.#delayed.get(key);
     if (timer === undefined || this.#closed) return;
@@ -63,7 +65,8 @@ export class WorkQueue {
   #pump(): void {
     for (const key of this.#pending) {
       if (this.#running.size >= this.#options.concurrency) return;
-      // A change does not end the delay after a failure: otherwise what changes often would be tried without one.
+      // A change does not end the delay after a failure: otherwise a key that changes often would be retried without a
+      // delay.
       if (this.#running.has(key) || this.#delayed.has(key)) continue;
       this.#pending.delete(key);
       this.#running.add(key);

@@ -16,11 +16,14 @@ interface Row {
   readonly fullSet: boolean;
   /** A first request that names no resource subscribes to all of them. */
   readonly wildcard: boolean;
-  /** Types that its resources name: those are not removed while a resource that may name them is in use. */
+  /**
+   * Types that its resources refer to: resources of these types are not removed while a resource that may refer to them
+   * is in use.
+   */
   readonly refersTo: readonly string[];
   /** Nothing refers to its resources by name, so that they may be removed at once. */
   readonly unreferenced: boolean;
-  /** Resources have private keys: what a proxy quotes of them is cut off before it is logged. */
+  /** Resources contain private keys: quotations in errors of a proxy are removed before they are logged. */
   readonly confidential: boolean;
   /** Gauge of rejected resources, where Istio has one. */
   readonly rejectGauge: string | undefined;
@@ -105,10 +108,10 @@ const ROWS = {
     refersTo: ['cds'],
     unreferenced: false,
     confidential: false,
-    // Virtual hosts are routes, whether they are sent with these or one by one.
+    // Virtual hosts count as routes, whether they are sent in route configurations or separately.
     rejectGauge: 'ctl_xds_rds_reject',
   },
-  // After the listeners: an address that a name has leads to them.
+  // After the listeners, because the addresses of names lead to listeners.
   nds: {
     message: 'istio.networking.nds.v1.NameTable',
     noun: 'name_table',
@@ -127,7 +130,7 @@ export type XdsType = keyof typeof ROWS;
 
 /** What the program knows of a type; see the fields of its row. */
 export interface XdsTypeInfo extends Row {
-  /** By which requests and responses name the type. */
+  /** The type URL in requests and responses. */
   readonly url: string;
   readonly refersTo: readonly XdsType[];
   readonly rejectGauge: (typeof ROWS)[XdsType]['rejectGauge'];

@@ -1,8 +1,8 @@
 /**
  * The life cycle of one HTTP/2 connection: it begins with SETTINGS and is kept alive by pings. It ends when the client
- * violates the protocol, sends nothing, reads nothing, or was asked to leave and has no streams left. incoming.ts
- * processes the client's frames, frame-writer.ts writes the server's. Source: RFC 9113 sections 3.4, 5.4, 6.7 (PING),
- * 6.8 (GOAWAY)
+ * violates the protocol, stops sending or reading, or was sent GOAWAY and has no streams left. incoming.ts processes
+ * the client's frames, frame-writer.ts writes the server's. Source: RFC 9113 sections 3.4, 5.4, 6.7 (PING), 6.8
+ * (GOAWAY)
  */
 import type { Socket } from 'node:net';
 import type { OnBytes } from './buffers/shared-reads.ts';
@@ -36,7 +36,7 @@ import type { ConnectionInfo } from './types.ts';
 /** Time for a client to read why its connection ends, ms. */
 const GOAWAY_MS = 1000;
 
-/** Longest text in GOAWAY. */
+/** Maximum length of the message in GOAWAY. */
 const MAX_DEBUG_CHARACTERS = 256;
 
 /** Times in ms; see GrpcServerOptions. */
@@ -56,7 +56,7 @@ export interface ConnectionOptions {
   readonly info: ConnectionInfo;
   /** Shared with the other connections of the server. */
   readonly scheduler: TurnScheduler;
-  /** Most concurrent streams. */
+  /** Maximum number of concurrent streams. */
   readonly maxStreams: number;
   /** Monotonic ms. */
   readonly now: () => number;
@@ -76,7 +76,7 @@ export class Connection {
   readonly #numbers = new StreamNumbers();
   readonly #streams: OpenStreams;
   readonly #incoming: Incoming;
-  /** Whose time its frames take: the client's address, until it is known better. */
+  /** The caller to which the time of its frames is charged: the client's address until the caller is known. */
   #caller: string;
   #receivedAt: number;
   #idleSince: number;
@@ -137,7 +137,7 @@ export class Connection {
     );
   }
 
-  /** The caller takes over the time of the connection, from its handshake on. */
+  /** The time of the connection is charged to this caller, including its handshake. */
   #isOf(caller: string): void {
     if (caller === this.#caller) return;
     this.#caller = caller;
@@ -148,12 +148,12 @@ export class Connection {
   #take(bytes: Buffer): void {
     if (this.#incoming.over) return;
     this.#receivedAt = this.#options.now();
-    // Any bytes show that the client is alive; its answer to the ping may be far behind.
+    // Any bytes show that the client is alive; its response to the ping may be queued behind others.
     this.#pingedAt = undefined;
     this.#reader.take(bytes);
   }
 
-  /** Everything that is written in response leaves together. */
+  /** Collects the responses to these bytes in one write. */
   #read(bytes: Buffer, late: () => boolean): number {
     if (this.#incoming.over) return bytes.length;
     this.#writer.cork();
@@ -169,7 +169,7 @@ export class Connection {
     }
   }
 
-  /** Ends the connection because of a violation of the client, or of a bug. */
+  /** Ends the connection because of a violation of the client, or because of a bug. */
   #fail(error: unknown): void {
     if (this.#incoming.over) return;
     if (!(error instanceof Http2Error)) {
@@ -181,7 +181,7 @@ export class Connection {
     this.#goAway(error.code, error.message);
   }
 
-  /** Sends GOAWAY and closes; waiting data is given up. */
+  /** Sends GOAWAY and closes; waiting data is dropped. */
   #goAway(code: ErrorCode, message: string): void {
     if (this.#incoming.over) return;
     this.#writer.finish(goaway(this.#numbers.last, code, message.slice(0, MAX_DEBUG_CHARACTERS)));
@@ -203,7 +203,7 @@ export class Connection {
     for (const stream of this.#streams.all()) stream.close();
   }
 
-  /** Answers a call with a header block alone, and ends it. */
+  /** Responds to a call with headers only, and ends it. */
   answer(stream: Stream, block: Buffer): void {
     this.#streams.sendAnswer(stream, block);
     stream.close();
@@ -232,7 +232,7 @@ export class Connection {
     if (this.#streams.size === 0) this.#finish();
   }
 
-  /** Closes after all writes have left. */
+  /** Closes when all writes have been sent. */
   #finish(): void {
     if (this.#incoming.over) return;
     this.#finishedAt ??= this.#options.now();
@@ -262,7 +262,7 @@ export class Connection {
         stuck = true;
         stream.giveUp();
       }
-    // If the socket itself accepts nothing, the reset does not reach the client either.
+    // If the socket does not accept data, the reset would not reach the client either.
     if (stuck && this.#writer.waits) this.destroy();
   }
 }

@@ -1,8 +1,8 @@
 /**
  * Listens on an address with several sockets. libuv accepts one connection of a listening socket in a turn of the event
  * loop (since 1.45, https://github.com/libuv/libuv/pull/3696). In a process whose turns are long because it is busy
- * with the proxies that it has, thousands that connect at once would wait for thousands of turns. Each socket has a
- * queue of its own, too (SO_REUSEPORT, socket(7)).
+ * with the proxies that it has, thousands that connect at once would wait for thousands of turns. Each socket also has
+ * its own queue (SO_REUSEPORT, socket(7)).
  */
 import { createServer, type Server } from 'node:net';
 import { type Address, listening, portOf } from '../core/network/listen.ts';
@@ -17,12 +17,12 @@ export const LISTENING_SOCKETS = 8;
 const ACCEPT_BACKLOG = 4096;
 
 /**
- * Rejects when the address is taken; then no socket is left open.
+ * Rejects if the address is in use, without leaving a socket open.
  * @param make a server that does not listen yet
  * @returns the servers; all of them have the same port
  */
 export async function listenTogether(make: () => Server, { host, port }: Address): Promise<readonly Server[]> {
-  // Other processes of the user may share an address in this way, too: two of this program must not.
+  // Other processes of the same user could share the address in this way: two instances of this program must not.
   if (port !== 0) {
     const alone = createServer();
     await listening(alone, { host, port, backlog: ACCEPT_BACKLOG });

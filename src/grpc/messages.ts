@@ -4,7 +4,7 @@
  */
 import { CtlError } from '../core/errors.ts';
 
-/** Compressed flag, then length. */
+/** The compressed flag and the length. */
 export const MESSAGE_PREFIX_BYTES = 5;
 
 /** A message with its prefix. */

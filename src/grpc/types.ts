@@ -1,7 +1,7 @@
 /**
  * The contracts of the gRPC server. Requests are read without a copy, chunks that thousands of streams share are
- * written without a copy, and the cost of a connection is bounded. Why this project has a server of its own is in
- * docs/decisions/0001-own-grpc-server.md. Source: RFC 9113 (HTTP/2), RFC 7541 (HPACK),
+ * written without a copy, and the cost of a connection is bounded. docs/decisions/0001-own-grpc-server.md explains why
+ * this project has its own server. Source: RFC 9113 (HTTP/2), RFC 7541 (HPACK),
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls';
@@ -14,7 +14,7 @@ export interface Metadata {
   get(name: string): readonly string[];
 }
 
-/** The connection of a call. The same object for all calls of the connection. */
+/** The connection of a call: the same object for all of its calls. */
 export interface ConnectionInfo {
   /** Address and port of the peer, for logs. */
   readonly peer: string;
@@ -32,13 +32,14 @@ export interface CallHead {
   readonly connection: ConnectionInfo;
 }
 
-/** `drained`: the bytes have left the socket; `timeout`: the peer does not read; `closed`: the call is over. */
+/** `drained`: the bytes have left the socket; `timeout`: the peer does not read; `closed`: the call has ended. */
 export type SendResult = 'drained' | 'timeout' | 'closed';
 
 /** Receives the data of a client. */
 export interface CallReader {
   /**
-   * Bytes of length-prefixed messages, cut anywhere. They are valid until the return, and have to be copied to be kept.
+   * Bytes of length-prefixed messages, split anywhere. They are valid until the return, and have to be copied to be
+   * kept.
    */
   data(bytes: Buffer): void;
   /** The client has half-closed the call. */
@@ -53,7 +54,7 @@ export interface StreamCall extends CallHead {
   open(): void;
   /** Starts reading; earlier data has waited in the flow-control window. To be called once. */
   read(reader: CallReader): void;
-  /** Stop and resume reading. Meanwhile about a window's bytes may wait. */
+  /** Stops and resumes reading. Up to about one window of bytes may wait meanwhile. */
   pause(): void;
   resume(): void;
   /**
@@ -69,7 +70,7 @@ export interface StreamCall extends CallHead {
   abort(): void;
   /** Asks the peer to use another connection: this one takes no new calls and closes after its last one (GOAWAY). */
   retireConnection(): void;
-  /** From now on the connection takes the time of this caller, and not of its client's address. */
+  /** From now on, the time of the connection is charged to this caller, and not to the client's address. */
   isOf(caller: string): void;
   /** Calls `listener` once when the call is over; immediately if it is already. */
   onClose(listener: () => void): void;
@@ -120,9 +121,9 @@ export interface GrpcListener {
 }
 
 /**
- * Why a connection has ended before its client sent the preface of HTTP/2: the limit of connections, the time limit of
- * the handshake, a failed handshake, a protocol or certificate that is not accepted after it, the client during the
- * handshake, or either side afterwards.
+ * Why a connection has ended before its client sent the HTTP/2 preface: the limit of connections, the time limit of the
+ * handshake, a failed handshake, a protocol or certificate that was refused after the handshake, the client closing it
+ * during the handshake, or either side closing it afterwards.
  */
 export type EarlyEnd = 'limit' | 'timeout' | 'handshake' | 'refused' | 'client' | 'no_preface';
 
@@ -144,34 +145,34 @@ export interface GrpcServerOptions {
   readonly observer: GrpcObserver;
   /** Maximum number of concurrent calls on one connection. */
   readonly maxStreams: number;
-  /** Most connections of all listeners; no single address gets all of them. Infinity: no limit. */
+  /** Maximum number of connections of all listeners; no single address gets all of them. Infinity: no limit. */
   readonly maxConnections: number;
-  /** Idle time before a ping, and wait for its answer, ms. */
+  /** Idle time before a ping, and wait for its response, ms. */
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
   /** A connection without a call for this time, ms, is closed. */
   readonly idleMs: number;
-  /** Writes to a socket that accepts nothing for this time, ms, end with `timeout`. */
+  /** Writes to a socket that accepts no data for this time, ms, end with `timeout`. */
   readonly sendTimeoutMs: number;
   /** A unary request that is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs: number;
   /** Maximum number of incomplete unary requests on one connection. */
   readonly maxIncomplete: number;
-  /** The time that callers have used; left out: by this server alone. */
+  /** The time that callers have used; by default only the time of this server counts. */
   readonly shares?: TimeShares | undefined;
 }
 
 export interface GrpcServer {
   /**
-   * Binds all listeners. Rejects with CtlError unavailable when a listener cannot be bound; then no listener is left
+   * Binds all listeners. Rejects with CtlError unavailable if a listener cannot be bound, without leaving any listener
    * open.
    */
   start(): Promise<void>;
   /** Bound port of each listener, in order. */
   ports(): number[];
-  /** Takes no new connections, and ends connections without calls. */
+  /** Refuses new connections, and closes connections without calls. */
   stopListening(): void;
-  /** Takes no new connections and calls (GOAWAY); resolves when all connections have ended. */
+  /** Refuses new connections and calls (GOAWAY); resolves when all connections have ended. */
   drain(): Promise<void>;
   /** Closes everything now. */
   destroy(): void;

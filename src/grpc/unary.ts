@@ -1,6 +1,6 @@
 /**
- * Calls with one request and one response. A request is assembled before its caller is authenticated, so this is
- * bounded: in bytes per request, in incomplete requests of a connection, and in time.
+ * Calls with one request and one response. Requests are assembled before their callers are authenticated, so the bytes
+ * of a request, the incomplete requests of a connection, and the time are limited.
  */
 import { CtlError } from '../core/errors.ts';
 import { ByteAccumulator } from './buffers/byte-accumulator.ts';
@@ -104,7 +104,7 @@ class RequestAssembly implements Pick<CallReader, 'data'> {
     }
   }
 
-  /** The message; undefined when it was refused before, or is now because it is incomplete. */
+  /** The message; undefined if it was refused, which includes an incomplete message. */
   finish(): Buffer | undefined {
     if (this.#refused) return undefined;
     if (this.#length === undefined || this.#gathered.length < this.#length) {

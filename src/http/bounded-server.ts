@@ -13,7 +13,7 @@ import { answeredRequests, httpConnections } from './limits.ts';
 /** Time from the accept to the end of a request's headers, ms. */
 const HEADERS_TIMEOUT_MS = 5_000;
 
-/** Time from there to the end of the body, which is small if there is one, ms. */
+/** Time from the end of the headers to the end of the body, which is small if there is one, ms. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 /** Time after which a client that does not read its response is disconnected, ms. */
@@ -28,7 +28,7 @@ const CHECK_MS = 1_000;
 /** Paths of probes, which are answered however many responses are outstanding. */
 const PROBES: ReadonlySet<string> = new Set(['/ready', '/healthz', '/healthz/ready']);
 
-/** Least time between two lines about refused connections, ms. */
+/** Minimum time between two lines about refused connections, ms. */
 const REPORT_EVERY_MS = 60_000;
 
 export interface BoundedServerOptions {
@@ -74,7 +74,7 @@ class ServedConnection implements ManagedConnection {
   }
 }
 
-/** RefusalReports refused connections, one line for many. */
+/** Logs refused connections, one line for many. */
 class RefusalReports {
   readonly #options: BoundedServerOptions;
   readonly #maxConnections: number;
@@ -101,19 +101,21 @@ class RefusalReports {
   }
 }
 
-/** Requests whose responses are outstanding, without those of probes. */
+/** Requests, except those of probes, whose responses are outstanding. */
 class Answers {
   readonly #max: number;
   readonly #open = new Map<ServerResponse, IncomingMessage>();
 
-  /** @param max most outstanding responses */
+  /**
+   * @param max maximum number of outstanding responses
+   */
   constructor(max: number) {
     this.#max = max;
   }
 
   /**
-   * Adds a response, if necessary in place of the oldest one that waits for its client: to read it, or to send the
-   * whole request. False when there is none of those.
+   * Adds a response. If there are too many, the oldest response that waits for its client (to read it, or to send the
+   * rest of the request) is aborted. Returns false if there is no such response.
    */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.#open.size >= this.#max) {
@@ -138,7 +140,7 @@ class ServedConnections {
   readonly #reports: RefusalReports;
   readonly #connections: HttpConnections<ServedConnection>;
   readonly #answers: Answers;
-  /** By remote address and port: a socket and the TLS socket around it have nothing else in common. */
+  /** By remote address and port, which a socket and the TLS socket around it have in common. */
   readonly #served = new Map<string, ServedConnection>();
 
   constructor(options: BoundedServerOptions, maxConnections: number) {
@@ -168,7 +170,7 @@ class ServedConnections {
     });
   }
 
-  /** Whether the request may be answered; otherwise it has been refused. */
+  /** Whether the request may be processed; otherwise it has been refused. */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     const [path = ''] = (request.url ?? '').split('?', 1);
     if (!PROBES.has(path) && !this.#answers.begin(request, response)) {
@@ -221,7 +223,7 @@ export function createBoundedServer(options: BoundedServerOptions, listener: Req
 
 /**
  * Makes a server with TLS (HTTP/1.1 only). The caller starts and closes it, and replaces the certificate with
- * `setSecureContext`: connections that exist keep theirs.
+ * `setSecureContext`: existing connections keep theirs.
  */
 export function createBoundedTlsServer(
   options: BoundedServerOptions,
@@ -231,7 +233,7 @@ export function createBoundedTlsServer(
   const { headersTimeoutMs = HEADERS_TIMEOUT_MS } = options;
   const tls = { ...context, ALPNProtocols: ['http/1.1'], handshakeTimeout: headersTimeoutMs };
   const server = bound(createTlsServer({ ...timeoutsOf(options), ...tls }), options, listener);
-  // A failed handshake concerns that client only.
+  // A failed handshake affects that client only.
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   return server;
 }

@@ -1,9 +1,8 @@
 /**
- * Limits the connections of an HTTP server. Connections cost a client nothing, and before a request is read
- * it is unknown whether it is a probe that must be answered. So a new connection is accepted as long as any connection
- * waits for its client: at the limit, the oldest of those is closed, of the address
- * with most connections. No address has more than three of four. Connections whose request is being answered are not
- * closed.
+ * Limits the connections of an HTTP server. Connections cost a client nothing, and until a request is read, it may be a
+ * probe, which must be answered. So a new connection is accepted as long as any connection waits for its client: at the
+ * limit, the oldest waiting connection of the address with the most connections is closed. No address may have more
+ * than three quarters of the connections. Connections whose request is being processed are not closed.
  */
 import { networkOf } from '../grpc/index.ts';
 
@@ -11,7 +10,7 @@ import { networkOf } from '../grpc/index.ts';
 const SHARE_FRACTION = 0.75;
 
 export interface ManagedConnection {
-  /** The connection waits for its client, to send a request or to read a response. */
+  /** Whether the connection waits for its client to send a request or to read a response. */
   readonly idle: boolean;
   close(): void;
 }
@@ -26,7 +25,9 @@ export class HttpConnections<Connection extends ManagedConnection> {
   readonly #byAddress = new Map<string, Set<Connection>>();
   readonly #addresses = new Map<Connection, string>();
 
-  /** @param max most concurrent connections */
+  /**
+   * @param max maximum number of concurrent connections
+   */
   constructor(max: number) {
     this.#max = max;
     this.#share = Math.max(1, Math.floor(SHARE_FRACTION * max));
@@ -36,7 +37,7 @@ export class HttpConnections<Connection extends ManagedConnection> {
     return this.#addresses.size;
   }
 
-  /** Admits the connection, perhaps after closing another one. The caller closes it when it is refused. */
+  /** Admits the connection, if necessary after closing another one. The caller closes a refused connection. */
   admit(remoteAddress: string, connection: Connection): Admitted {
     const address = networkOf(remoteAddress);
     const own = this.#byAddress.get(address)?.size ?? 0;
@@ -70,12 +71,18 @@ export class HttpConnections<Connection extends ManagedConnection> {
     this.#addresses.set(connection, address);
   }
 
-  /** The connection to close: of an address with more, else of its own address, else of the one with most. */
+  /**
+   * The connection to close: of an address with more connections, else of the same address, else of the address with
+   * the most.
+   */
   #toClose(address: string, own: number): Connection | undefined {
     return this.#oldestIdle(this.#largest(own)) ?? this.#oldestIdle(address) ?? this.#oldestIdle(this.#largest(0));
   }
 
-  /** The address with most connections among those with an idle one and more than `own`; '' when there is none. */
+  /**
+   * The address with the most connections among those with an idle connection and more than `own`; '' when there is
+   * none.
+   */
   #largest(own: number): string {
     let [largest, most] = ['', own];
     for (const [address, connections] of this.#byAddress) {

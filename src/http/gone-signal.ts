@@ -1,4 +1,4 @@
-/** Ends the work for a response that nobody reads any more. */
+/** Aborts the work for a response whose client is gone. */
 import type { ServerResponse } from 'node:http';
 
 /** Aborts when the response has been sent, or its client has closed the connection. */

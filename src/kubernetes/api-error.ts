@@ -1,6 +1,4 @@
-/**
- * Answers of an API server other than success, as typed errors (Kubernetes API conventions, "Response Status Kind").
- */
+/** Error responses of an API server as typed errors (Kubernetes API conventions, "Response Status Kind"). */
 import { CtlError, type CtlErrorCode } from '../core/errors.ts';
 
 /** The fields of a `Status` object that are read. */
@@ -27,7 +25,7 @@ const CODES: Readonly<Record<number, CtlErrorCode>> = {
   504: 'deadline_exceeded',
 };
 
-/** Longest message of a server that is kept; messages of webhooks and proxies can be whole pages. */
+/** Maximum length of a server's message that is kept; messages of webhooks and proxies can be whole pages. */
 const MAX_MESSAGE = 500;
 
 /** The API server answered a request, or ended a watch, with an error. `message` is one line. */
@@ -52,8 +50,7 @@ export class ApiError extends CtlError {
 /**
  * The status of a failed request.
  *
- * @param object the body, where it is an object
- * @param text what the body says where it is no Status object
+ * @param object the body, if it is an object @param text the message of a body that is not a Status object
  */
 export function statusOf(code: number, object: unknown, text: string, retryAfter: string | undefined): Status {
   const fromHeader = retryAfterMs(retryAfter);
@@ -97,9 +94,7 @@ function retryAfterMs(header: string | undefined): number | undefined {
 
 /** The API server could not be reached, or the connection or stream broke before the answer was complete. */
 export class ConnectionError extends CtlError {
-  /**
-   * True where the connection as a whole is lost: it paces its own attempts, so that requests need not wait as well.
-   */
+  /** Whether the whole connection is lost: it delays its own attempts, so requests need no delay of their own. */
   readonly lost: boolean;
 
   constructor(message: string, lost: boolean, cause?: unknown) {

@@ -1,6 +1,6 @@
 /**
- * Reads what an API server sends: whole bodies, and the frames of a watch, compressed or not. All are bounded, by the
- * bytes that they have when they are decompressed.
+ * Reads what an API server sends: whole bodies, and the frames of a watch, compressed or not. Their size is limited
+ * after decompression.
  */
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import { finished, type Readable, Writable } from 'node:stream';
@@ -32,12 +32,12 @@ export function readBody(response: ApiResponse, maxBytes: number): Promise<Buffe
 /** Number of bytes that are decompressed at once. */
 const GUNZIP_CHUNK = 64 * 1024;
 
-/** Most compressed bytes that wait for the decompression of others. */
+/** The maximum number of compressed bytes that wait while others are decompressed. */
 const GATHERED_BYTES = 64 * 1024;
 
 /**
- * Calls `take` for each part of the body, and `ended` once: without an error where all of it was received. Returns the
- * stream of the parts, which can be paused; destroying the response's own stream ends it.
+ * Calls `take` for each part of the body, and `ended` once, without an error if the whole body was received. Returns
+ * the stream of the parts, which can be paused; it ends when the response's own stream is destroyed.
  */
 export function receive(
   response: ApiResponse,
@@ -50,7 +50,7 @@ export function receive(
     onStreamEnd(response, ended);
     return stream;
   }
-  // A body of several members, as watches are sent, is one after the other (RFC 1952, 2.2).
+  // The body of a watch has several gzip members in sequence (RFC 1952, 2.2).
   const content = createGunzip({ chunkSize: GUNZIP_CHUNK });
   content.on('data', take);
   finished(content, (error) => {
@@ -79,7 +79,7 @@ function gathered(content: Writable): Writable {
   }).on('error', () => {});
 }
 
-/** Calls `ended` once: without an error where the server ended the stream in good order. */
+/** Calls `ended` once, without an error if the server ended the stream normally. */
 function onStreamEnd(response: ApiResponse, ended: (error: ConnectionError | undefined) => void): void {
   const { stream } = response;
   if (stream.closed && stream.destroyed) ended(endOf(response));
@@ -96,7 +96,7 @@ function endOf(response: ApiResponse): ConnectionError | undefined {
   );
 }
 
-/** END_STREAM was received, and no RST_STREAM in its place (RFC 9113, 8.1). */
+/** Whether the stream ended with END_STREAM and not with RST_STREAM (RFC 9113, 8.1). */
 function isComplete(stream: ClientHttp2Stream): boolean {
   return !stream.aborted && stream.readableEnded && stream.rstCode === constants.NGHTTP2_NO_ERROR;
 }
@@ -118,7 +118,7 @@ export class FrameSplitter {
   readonly #delimited: 'lines' | 'lengths';
   #rest: Buffer[] = [];
   #restBytes = 0;
-  /** Bytes that the rest must have before it is looked at again. */
+  /** The number of buffered bytes at which the next frame is searched for again. */
   #needed = 0;
 
   constructor(delimited: 'lines' | 'lengths') {

@@ -1,4 +1,4 @@
-/** Requests to an API server for single objects, and for raw paths: what is not a list that is followed. */
+/** Requests to an API server for single objects and for raw paths. Lists are followed by informers. */
 import { CtlError } from '../core/errors.ts';
 import { ApiError, statusOf } from './api-error.ts';
 import { contentTypeOf, readBody } from './body.ts';
@@ -7,9 +7,9 @@ import { apiVersionOf, decodeStatus, type KubernetesObject, PROTOBUF, pathOf, ty
 
 /** Default of `timeoutMs`. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Largest answer, bytes: one object, or a page of the API's own description. */
+/** Maximum size of a response, bytes: one object, or a page of API discovery. */
 const MAX_ANSWER = 16 * 1024 * 1024;
-/** Errors are one Status object; what else a server writes is cut off. */
+/** An error is one Status object; longer bodies are truncated. */
 const MAX_ERROR = 64 * 1024;
 
 /** How an object is patched (Kubernetes API concepts, "Patch operations"). */
@@ -18,7 +18,7 @@ export type PatchType = 'application/merge-patch+json' | 'application/json-patch
 export interface RequestOptions {
   readonly namespace?: string;
   readonly signal?: AbortSignal;
-  /** Time until the headers of an answer, and then until its end, ms; default 30 s. */
+  /** Time limit for the headers of a response, and then for its body, ms; default 30 s. */
   readonly timeoutMs?: number;
 }
 
@@ -26,16 +26,16 @@ export interface PatchOptions extends RequestOptions {
   readonly type: PatchType;
   /** Part of the object that is patched, such as `status`. */
   readonly subresource?: string;
-  /** Name under which server-side apply records ownership of fields; required there. */
+  /** The field manager of server-side apply, which requires it. */
   readonly fieldManager?: string;
   /** Whether server-side apply takes ownership of fields that other managers own. */
   readonly force?: boolean;
 }
 
 export interface DeleteOptions extends RequestOptions {
-  /** Rejects with ApiError 409 where the object of this name has another identifier. */
+  /** Rejects with ApiError 409 if the object of this name has another UID. */
   readonly uid?: string;
-  /** Rejects with ApiError 409 where the object has another version. */
+  /** Rejects with ApiError 409 if the object has another version. */
   readonly resourceVersion?: string;
 }
 
@@ -49,8 +49,8 @@ export interface WrittenObject {
 }
 
 /**
- * All methods reject with ApiError where the server answers with an error, and ConnectionError where there is no whole
- * answer.
+ * All methods reject with ApiError if the server returns an error, and with ConnectionError if the response is
+ * incomplete.
  */
 export class KubernetesClient {
   readonly connection: Connection;
@@ -121,7 +121,7 @@ export class KubernetesClient {
   }
 
   async #object(request: JsonRequest): Promise<KubernetesObject> {
-    // The API answers these requests with an object of the kind in the path.
+    // The API returns an object of the kind in the path.
     return (await this.json(request)) as KubernetesObject;
   }
 }
@@ -144,7 +144,7 @@ export async function errorOf(response: ApiResponse): Promise<ApiError> {
   return new ApiError(statusOf(response.status, objectIn(body, type), text, retryAfter));
 }
 
-/** Undefined where the body is none, such as a page of a proxy. */
+/** Undefined if the body is not an object, such as an error page of a proxy. */
 function objectIn(body: Buffer, contentType: string): unknown {
   try {
     return decodeStatus(body, contentType);

@@ -3,8 +3,8 @@
  * server's limit of concurrent streams is reached, or when the server is about to close the first (GOAWAY).
  *
  * While the server is unavailable, one connection is tried about once a second, for all requests together, so that a
- * server that is back is used within a second. A replica costs it one TLS handshake then, and one attempt to connect a
- * second before. Watches resume from their last versions and list nothing.
+ * server that is back is used within a second. For each replica, the server then handles one TLS handshake, and one
+ * connection attempt a second before that. Watches resume from their last versions without a new list.
  */
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import { type Clock, sleep, type Timer } from '../core/clock.ts';
@@ -14,14 +14,17 @@ import { ConnectionError } from './api-error.ts';
 import { PROBE_JITTER, PROBE_MS, Retries } from './retries.ts';
 import { Session } from './session.ts';
 
-/** Attempts to connect at once: packets of the first may have been dropped while the server was away. */
+/**
+ * The maximum number of simultaneous connection attempts: packets of the first may have been lost while the server was
+ * unavailable.
+ */
 const MAX_ATTEMPTS = 10;
-/** Between checks for a renewed client certificate while requests are refused, ms. */
+/** Interval of checks for a renewed client certificate while requests are refused, ms. */
 const CHECK_INTERVAL_MS = 1000;
 const HTTP_UNAUTHORIZED = 401;
-/** The longest time of a timer of Node, ms: 24 days. */
+/** The longest timeout of a timer in Node.js, ms: 24 days. */
 const FOREVER_MS = 2 ** 31 - 1;
-/** Connections at once; when all are full, further requests wait on one of them. */
+/** The maximum number of connections; when all are full, further requests wait on one of them. */
 const MAX_SESSIONS = 32;
 
 export interface ConnectionOptions {
@@ -49,7 +52,7 @@ export interface ApiRequest {
   readonly gzip?: boolean;
   readonly contentType?: string;
   readonly body?: string;
-  /** Time until the headers of the answer, ms, time to connect included. */
+  /** Time limit for the headers of the response, ms, including the time to connect. */
   readonly timeoutMs: number;
   /** Aborts the request and the body of its response. */
   readonly signal?: AbortSignal;
@@ -216,7 +219,7 @@ export class Connection {
     }
   }
 
-  /** Connects, again and again, until the server is reached or nobody waits any more. */
+  /** Tries to connect until it succeeds or no request waits any more. */
   async #probe(): Promise<void> {
     if (this.#probing) return;
     this.#probing = true;
@@ -247,7 +250,8 @@ export class Connection {
   }
 
   /**
-   * While the server is unavailable, the first of several attempts: one begins while those before have no answer yet.
+   * Connects while the server is unavailable. Attempts overlap: a new one starts while earlier ones are pending, and
+   * the first that succeeds is used.
    */
   #firstSession(): Promise<Session> {
     const { access, clock } = this.#options;
@@ -284,7 +288,7 @@ export class Connection {
     return PROBE_MS * (1 - PROBE_JITTER * this.#options.random());
   }
 
-  /** The server does not know who this program is: credentials that were renewed meanwhile are used from now on. */
+  /** The server rejected the credentials (HTTP 401): renewed credentials, if any, are used from now on. */
   #refused(): void {
     const { access, clock } = this.#options;
     access.rejected?.();
@@ -313,7 +317,7 @@ export class Connection {
     if (this.#closed || !known) return;
     // A server that closes every connection at once must not be asked without a pause.
     this.#failures = session.wasOfUse ? 1 : this.#failures + 1;
-    // A load balancer without a server closes connections like this.
+    // A load balancer without an available server closes connections like this.
     if (!session.wasOfUse && this.#failures > 1) this.#lost(session.reason);
   }
 

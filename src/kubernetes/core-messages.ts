@@ -30,7 +30,7 @@ const time = (name: string) =>
     typeof seconds === 'number' ? new Date(seconds * 1000).toISOString() : undefined,
   );
 
-/** The annotation that `kubectl apply` keeps for itself: a copy of the whole object. */
+/** The annotation in which `kubectl apply` stores a copy of the whole object. */
 export const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 const OBJECT_META = message({
@@ -78,7 +78,7 @@ const POD = message({
   ),
 });
 
-/** `IntOrString`: JSON has the number or the text in its place. */
+/** `IntOrString`: in JSON, a number or a string. */
 const intOrString = (name: string) =>
   nestedAs(name, message({ 1: int64('type'), 2: int32('number'), 3: word('text') }), (value) =>
     value.type === 1 ? (value.text ?? '') : (value.number ?? 0),
@@ -178,7 +178,7 @@ const NODE = message({
 
 const SECRET = message({ 1: nested('metadata', OBJECT_META), 2: bytesMap('data'), 3: word('type') });
 
-/** Kinds of which only the metadata is read. */
+/** For kinds of which only the metadata is read. */
 export const METADATA_ONLY: MessageTable = message({ 1: nested('metadata', OBJECT_META) });
 
 /** Kinds that are requested in protobuf. */

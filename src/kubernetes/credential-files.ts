@@ -10,13 +10,16 @@ export async function readToken(file: string): Promise<string> {
   return token;
 }
 
-/** @throws CtlError where the text cannot be a token */
+/**
+ * @throws CtlError if the string cannot be a token
+ */
 export function checkToken(token: string, file: string, field: string): void {
   if (!/^[\x21-\x7e]+$/.test(token)) throw refusal(file, field, 'expected a token of printable characters');
 }
 
 /**
- * Reads a PEM file. An empty one is refused: Node trusts the authorities of the Web where it is given none.
+ * Reads a PEM file. An empty file is refused, because Node.js trusts public certificate authorities if no others are
+ * given.
  * @param at the file and the field that name `file`, for the message
  */
 export async function readPem(file: string, at: string, field = ''): Promise<string> {

@@ -13,9 +13,9 @@ import { runPlugin } from './run-plugin.ts';
 
 const API_GROUP = 'client.authentication.k8s.io';
 const API_VERSIONS: ReadonlySet<unknown> = new Set([`${API_GROUP}/v1`, `${API_GROUP}/v1beta1`]);
-/** User fields with credentials of other kinds. */
+/** Fields of the user entry with other credentials. */
 const OTHER_CREDENTIALS = ['token', 'tokenFile', 'client-certificate', 'client-certificate-data'];
-/** How long before their end credentials are renewed, ms; at most a fifth of their lifetime. */
+/** How long before they expire credentials are renewed, ms; at most a fifth of their lifetime. */
 const RENEW_BEFORE_MS = 60_000;
 /** Minimum interval between runs after the server refused credentials, ms. */
 const REFUSED_INTERVAL_MS = 30_000;
@@ -105,7 +105,7 @@ export class CredentialPlugin {
       this.#running = undefined;
     });
     if (usable === undefined) return this.#running;
-    // Valid until the program has ended: requests need not wait for it, nor know that it failed.
+    // The current credentials are valid while the program runs: requests neither wait for it nor see its failure.
     this.#running.catch(() => undefined);
     return usable;
   }
@@ -189,7 +189,9 @@ function variablesOf(env: unknown, wrong: (field: string, expected: string) => C
   return Object.fromEntries(entries);
 }
 
-/** @throws CtlError that quotes nothing of the output, for it has secrets */
+/**
+ * @throws CtlError that does not quote the output, which contains secrets
+ */
 function credentialIn(output: string, apiVersion: string, now: number): Credential {
   let parsed: unknown;
   try {

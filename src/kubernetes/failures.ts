@@ -3,7 +3,7 @@ import { type CtlError, oneLineOf } from '../core/errors.ts';
 import type { FailureLog } from '../core/log.ts';
 import { ApiError, ConnectionError, isLost } from './api-error.ts';
 
-/** After an answer that is too large, ms: reading as much again costs too much to try soon. */
+/** Delay after a response that is too large, ms: it costs too much to repeat soon. */
 const RETRY_LARGE_MS = 120_000;
 
 /** Logs a failure, except a lost connection, which the connection reports once for everything that uses it. */
@@ -11,13 +11,13 @@ export function reportFailure(failures: FailureLog, error: unknown, fields?: Rea
   if (!isLost(error)) failures.failed(oneLineOf(error), fields);
 }
 
-/** Whether the server refuses this object, so that the request fails until somebody changes something. */
+/** Whether the server rejects this object: the request fails until the object or the server's rules change. */
 export function isRefusal(error: unknown): boolean {
   if (!(error instanceof ApiError)) return !(error instanceof ConnectionError);
   return error.status >= 400 && error.status < 500 && error.status !== 401 && error.status !== 429;
 }
 
-/** Whether other requests fail as well while this one does: the server does not serve, or the rights are missing. */
+/** Whether other requests are likely to fail as well: the server is unavailable, or permissions are missing. */
 export function isOfServer(error: CtlError): boolean {
   if (error instanceof ApiError)
     return error.status === 401 || error.status === 403 || error.status === 429 || error.status >= 500;

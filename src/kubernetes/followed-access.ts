@@ -1,7 +1,8 @@
 /**
- * The access to a cluster as files describe it now. Before each use the files' times are compared; what changed is read
- * again. While files cannot be used, what was read before stays in use, and they are tried again at intervals: an
- * editor writes a file in several steps, and files that it names can follow later.
+ * The access to a cluster as its files currently describe it. Before each use, the modification times of the files are
+ * compared, and changed files are read again. While files are invalid, the previous content stays in use, and the files
+ * are read again at intervals: an editor may write a file in several steps, and files that it refers to may be written
+ * later.
  */
 import { stat } from 'node:fs/promises';
 import { backoff } from '../core/backoff.ts';
@@ -58,7 +59,7 @@ export class FollowedAccess implements ClusterAccess {
     return new FollowedAccess(files, read, onProblem, { access: await read(), stamp });
   }
 
-  // Properties of the object itself, so that a copy of it with another server works as well.
+  // Own properties, so that a copy of the object with another server works as well.
   readonly tls = async (): Promise<TlsMaterial> => {
     await this.#refresh();
     return this.#current.tls();

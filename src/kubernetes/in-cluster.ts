@@ -10,8 +10,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
- * The access of this Pod's service account; undefined where the variables say that this is not a Pod.
- * @throws CtlError when the variables are there and the service account is not
+ * The access of this Pod's service account; undefined if the environment variables show that this is not a Pod. @throws
+ * CtlError if the variables are set and the service account cannot be read
  */
 export async function inClusterAccess(env: Environment, folder = SERVICE_ACCOUNT): Promise<ClusterAccess | undefined> {
   const host = env.ORCH_SERVICE_HOST || env.KUBERNETES_SERVICE_HOST;

@@ -22,7 +22,7 @@ interface Kubeconfig {
 /** More than any kubeconfig has; files of hundreds of clusters have a few hundred KiB. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
-/** User fields that need another program or a library, or that API servers no longer take. */
+/** Fields of the user entry that need another program or a library, or that API servers no longer accept. */
 const REFUSED_USER_FIELDS: Readonly<Record<string, string>> = {
   'auth-provider': 'auth providers were removed from Kubernetes clients in 1.26; use exec, tokenFile or a certificate',
   username: 'API servers do not accept passwords; use token, tokenFile or client-certificate',
@@ -34,27 +34,28 @@ const REFUSED_USER_FIELDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * A kubeconfig that another party wrote, such as the content of a Secret. Only credentials inside the text are allowed:
- * a path would make this program read its own files for the author of the text, and a plugin would run a program.
+ * A kubeconfig that another party wrote, such as the content of a Secret. Only inline credentials are allowed: a path
+ * would make this program read its own files for the author of the kubeconfig, and a plugin would run a program.
  */
 export interface KubeconfigText {
   readonly text: string;
-  /** The origin of the text, for messages. */
+  /** The origin of the content, for messages. */
   readonly name: string;
 }
 
 export interface KubeconfigOptions {
   /**
-   * Files that changed cannot be used; called once for each change. The credentials that were read before stay in use.
+   * Called once for each change of files after which they cannot be used. The credentials that were read before stay in
+   * use.
    */
   readonly onProblem?: (error: CtlError) => void;
 }
 
 /**
  * The access of the current context. Files are read again when they have changed: credentials in them can be renewed,
- * the context and its server stay those of the start.
- * @param from one file, or several separated as in the variable KUBECONFIG: the first file that has an entry of a name
- * counts; or a text, whose credentials must be inline
+ * the context and its server stay those of the start. @param from one file, or several separated as in the variable
+ * KUBECONFIG: of entries with the same name, the first is used; or the content of a kubeconfig, whose credentials must
+ * be inline
  * @throws CtlError naming file and field
  */
 export async function readKubeconfig(
@@ -151,7 +152,7 @@ function referenced(context: Named, field: string, entries: ReadonlyMap<string, 
   throw refusal(context.file, `${context.path}.${field}`, message);
 }
 
-/** Rejects credentials that are not part of the text. */
+/** Throws CtlError for credentials that are not inline. */
 function requireInline(cluster: Named, user: Named | undefined): void {
   const paths: readonly (readonly [entry: Named | undefined, fields: readonly string[]])[] = [
     [cluster, ['certificate-authority']],
@@ -239,7 +240,7 @@ function serverOf(cluster: Named): URL {
   return server;
 }
 
-/** A PEM text: in the entry as base64 (`NAME-data`), or in a file that it names; undefined without both. */
+/** PEM data: in the entry as base64 (`NAME-data`), or in a file that the entry names; undefined without both. */
 function material(entry: Named, field: string): (() => Promise<string>) | undefined {
   const data = text(entry, `${field}-data`);
   if (data !== undefined) {

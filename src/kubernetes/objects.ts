@@ -25,11 +25,11 @@ export interface ResourceType {
   readonly namespaced: boolean;
   /** Set when only the metadata of the objects is read. */
   readonly metadataOnly?: boolean;
-  /** Present where all fields of a core kind are read, which the lean form of its objects lacks. */
+  /** Set if all fields of a core kind are read. By default, only some fields of core kinds are decoded. */
   readonly wholeObjects?: boolean;
 }
 
-/** A kind in version v1, namespaced unless `more` says otherwise. @param group empty for the core group */
+/** A kind in version v1, namespaced by default. @param group empty for the core group */
 export function v1Type<K extends string>(
   group: string,
   kind: K,
@@ -66,7 +66,7 @@ export interface KubernetesObject {
 export interface DecodedObject {
   /** Only the metadata when there is an error. */
   readonly object: KubernetesObject;
-  /** Why the rest of it cannot be decoded. */
+  /** Why the rest of the object cannot be decoded. */
   readonly error?: CtlError;
 }
 
@@ -126,7 +126,7 @@ export class ObjectReader {
     this.#table = type.metadataOnly === true ? METADATA_ONLY : lean;
   }
 
-  /** The header Accept: protobuf where this kind is known in it; JSON, which every server has, in any case. */
+  /** The header Accept: protobuf if this kind can be decoded from it, and JSON, which every server supports. */
   accept(of: 'list' | 'watch'): string {
     const form = of === 'watch' ? ';stream=watch' : '';
     if (this.#type.metadataOnly === true) {
@@ -151,7 +151,7 @@ export class ObjectReader {
     if (!isObject(list) || !isObject(metadata) || typeof metadata.resourceVersion !== 'string') {
       throw unreadable('expected a list with a resourceVersion');
     }
-    // JSON has `items` even of an empty list, as null: an object without is not a list.
+    // In JSON, even an empty list has `items`, which may be null: an object without `items` is not a list.
     const { items } = list;
     if (metadata.resourceVersion === '' || (items !== null && !Array.isArray(items))) {
       throw unreadable('expected a list with items and a resourceVersion');
@@ -190,8 +190,8 @@ export class ObjectReader {
   }
 
   /**
-   * An object that is JSON or still protobuf. One that cannot be decoded is reported by its name, so that the others of
-   * a list or a watch do not wait for it. @throws CtlError where not even its name can be read
+   * Decodes an object from JSON or protobuf. An object that cannot be decoded is reported by its name, so that the
+   * other objects of a list or watch are not delayed. @throws CtlError if not even its name can be read
    */
   #decoded(value: unknown): DecodedObject {
     if (!(value instanceof Uint8Array)) return { object: this.#object(value) };
@@ -204,7 +204,7 @@ export class ObjectReader {
     }
   }
 
-  /** The object with its kind, which lists leave out, and without what is large and never read. */
+  /** The object with its kind, which lists omit, and without large fields that are never read. */
   #object(value: unknown): KubernetesObject {
     const metadata = isObject(value) ? value.metadata : undefined;
     if (!isObject(value) || !isObject(metadata) || typeof metadata.name !== 'string') {
@@ -239,7 +239,7 @@ export class ObjectReader {
   }
 }
 
-/** The body of a failed request, which is a Status. @throws where it is none */
+/** The body of a failed request, which is a Status. @throws if it is not */
 export function decodeStatus(body: Buffer, contentType: string): unknown {
   return contentType.startsWith(PROTOBUF) ? decodeMessage(STATUS, unwrap(body)) : JSON.parse(body.toString('utf8'));
 }
@@ -251,7 +251,7 @@ function unwrap(bytes: Uint8Array): Uint8Array {
   return raw instanceof Uint8Array ? raw : new Uint8Array();
 }
 
-/** The server sent something that its API does not allow. The request is repeated, as after a lost connection. */
+/** The error for a response that the API does not permit. The request is repeated, as after a lost connection. */
 function unreadable(expected: string): CtlError {
   return new CtlError('unavailable', expected);
 }

@@ -52,7 +52,7 @@ export interface ReflectorHandlers<T> {
   onFailure(error: CtlError, verb: 'list' | 'watch'): void;
   /** The collection is read again after failures. */
   onRecovered(): void;
-  /** A warning of the server about this kind, once for each text. */
+  /** A warning of the server about this kind; each warning is reported once. */
   onWarning?(text: string): void;
 }
 
@@ -79,12 +79,12 @@ const WATCH_SECONDS = 300;
 /** Grace period after the requested timeout before the watch is ended on this side, ms. */
 const WATCH_GRACE_MS = 30_000;
 /**
- * Bookmarks come every minute; a watch without a frame for this long is taken as dead, ms. Some servers and proxies
- * pass bookmarks on less often, so the limit doubles after each new list that it causes.
+ * Servers send bookmarks every minute; a watch without a frame for this long counts as broken, ms. Some servers and
+ * proxies send bookmarks less often, so the limit doubles after each list that it causes.
  */
 const SILENCE_MS = 150_000;
 const MAX_SILENCE_MS = 3_600_000;
-/** A version that expires this soon after its list makes the list useless, ms. */
+/** If a version expires this soon after its list, the list was useless, ms. */
 const EARLY_EXPIRY_MS = 60_000;
 /**
  * HTTP status codes of servers and proxies that do not support streaming lists. Servers from 1.27 on return 422 while
@@ -101,11 +101,11 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const PAGE_TIMEOUT_MS = 60_000;
 const PAGE_OBJECTS = 500;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
-/** Pages can be empty, so a server could send them without end. */
+/** Pages can be empty, so a faulty server could send an endless number. */
 const MAX_PAGES = 10_000;
 /** Maximum number of distinct warnings passed on per kind. */
 const MAX_WARNINGS = 8;
-/** How often a list whose next page has expired is begun again at once. */
+/** How often a list is restarted without delay when its next page has expired. */
 const MAX_EXPIRED_PAGES = 3;
 
 export class Reflector<T> {
@@ -186,7 +186,7 @@ export class Reflector<T> {
     if (expired && verb === 'watch') {
       const isEarly = clock.now() - this.#listedAt < EARLY_EXPIRY_MS;
       this.#earlyExpiries = isEarly ? this.#earlyExpiries + 1 : 0;
-      // Only an old version has expired on the server. That is not a failure, and a list needs no pause.
+      // The version has expired on the server. That is not a failure: the list follows without a pause.
       if (!isEarly && this.#failures === 1) return;
     }
     this.#isFailing = true;
@@ -246,7 +246,7 @@ export class Reflector<T> {
     }
     if (frames > 0) {
       this.#unreadable = 0;
-      // A server that ends every watch after a frame must not be asked without a pause.
+      // Requests to a server that ends every watch after a frame need a pause.
       if (lasted < SHORT_WATCH_MS) await sleep(this.#options.clock, SHORT_WATCH_MS - lasted, this.#ending.signal);
       return;
     }
@@ -261,7 +261,7 @@ export class Reflector<T> {
       listed: (items, version) => this.#listed(items, version),
       changed: (changes, version) => {
         if (changes.length > 0 && !this.#isClosed()) this.#handlers.onChanges(changes);
-        // Changes that could not be reported are read again.
+        // A follower failed to process the changes: they are read again.
         this.#version = version;
         this.#succeeded();
       },
@@ -346,7 +346,7 @@ export class Reflector<T> {
     }
   }
 
-  /** The error that a response stands for. Its body is awaited for a limited time. */
+  /** The error of a response, with a time limit for reading its body. */
   async #error(response: ApiResponse): Promise<ApiError> {
     const timer = this.#options.clock.setTimer(ANSWER_TIMEOUT_MS, () => response.stream.destroy());
     try {
@@ -364,7 +364,8 @@ export class Reflector<T> {
       method: 'GET',
       path: `${this.#path}?${query}`,
       accept: this.#reader.accept(of),
-      // Servers compress lists. One object is small, and each watch that is decompressed keeps tens of KiB.
+      // Compression is requested for lists only: one object is small, and the decompression of a watch uses tens of
+      // KiB.
       gzip: fieldSelector === undefined && query.get('resourceVersion') === null,
       timeoutMs,
       signal: this.#ending.signal,

@@ -11,12 +11,12 @@ export interface PluginCommand {
 
 /** Shorter than the time limit of a request, ms. */
 const TIMEOUT_MS = 20_000;
-/** Largest output, bytes: a certificate chain with its key has a few KiB. */
+/** Maximum size of the output, bytes: a certificate chain with its key has a few KiB. */
 const MAX_OUTPUT = 256 * 1024;
-/** The last line that the program writes to stderr is shown. */
+/** Maximum length of the last line of stderr, which is shown in the message. */
 const MAX_MESSAGE = 200;
 
-/** What the program prints. Rejects with CtlError, which quotes nothing of it: it has secrets. */
+/** Returns the output of the program. Rejects with a CtlError that does not quote it, because it contains secrets. */
 export function runPlugin(
   { program, args, env }: PluginCommand,
   more: Readonly<Record<string, string>>,
@@ -69,7 +69,7 @@ export function runPlugin(
   return promise;
 }
 
-/** Ends the program and all that it has started, which can outlive it and keep its output open. */
+/** Terminates the program and its child processes, which can outlive it and keep its output open. */
 function endGroup(child: ChildProcess): void {
   const { pid } = child;
   child.stdout?.destroy();

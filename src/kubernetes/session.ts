@@ -12,7 +12,7 @@ const PING_INTERVAL_MS = 20_000;
 /** Flow control windows, bytes: large lists should not wait for WINDOW_UPDATE frames. */
 const STREAM_WINDOW = 1024 * 1024;
 const CONNECTION_WINDOW = 8 * 1024 * 1024;
-/** What RFC 9113, 6.5.2 recommends as the least, for servers that state no limit of concurrent streams. */
+/** The minimum that RFC 9113, 6.5.2 recommends; used if the server sets no limit of concurrent streams. */
 const DEFAULT_MAX_STREAMS = 100;
 
 export interface SessionOptions {
@@ -76,8 +76,8 @@ export class Session {
   }
 
   /**
-   * Whether a further request can be made on this connection. After a GOAWAY frame Node closes the session by itself.
-   * Where the server allows no streams for now, one request waits on the connection: others like it would not help.
+   * Whether the connection can take another request. After a GOAWAY frame, Node.js closes the session by itself. If the
+   * server currently allows no streams, one request waits on the connection.
    */
   get isFree(): boolean {
     const limit = this.#session.remoteSettings?.maxConcurrentStreams ?? DEFAULT_MAX_STREAMS;
@@ -88,7 +88,7 @@ export class Session {
     return !this.#session.closed && !this.#session.destroyed;
   }
 
-  /** Whether the server has answered a request: only then the connection was of use. */
+  /** Whether the server has responded to a request on this connection. */
   get wasOfUse(): boolean {
     return this.#answered;
   }
@@ -97,7 +97,7 @@ export class Session {
     return this.#active;
   }
 
-  /** Counts a request that is about to be made; `release` or the end of its stream takes it back. */
+  /** Counts a request that is about to be made, until `release` or the end of its stream. */
   reserve(): void {
     this.#active++;
   }
@@ -126,7 +126,7 @@ export class Session {
     return cert === this.#material.cert && key === this.#material.key;
   }
 
-  /** Takes no further requests, and ends after those that are under way. */
+  /** Takes no further requests, and closes after those in progress. */
   retire(): void {
     this.#session.close();
   }
@@ -137,7 +137,7 @@ export class Session {
 
   #ping(clock: Clock): void {
     this.#pingTimer = clock.setTimer(PING_INTERVAL_MS, () => {
-      // After a pause of the whole process, an answer may lie in the socket unread.
+      // If the whole process was suspended, a response may be waiting in the socket.
       if (this.#waiting) setImmediate(() => this.#giveUp());
       // Also after GOAWAY, while watches are still open.
       else if (!this.#session.destroyed) {

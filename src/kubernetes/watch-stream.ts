@@ -1,4 +1,4 @@
-/** One watch of a collection, from the headers of its answer to its end: events in, objects and changes out. */
+/** One watch of a collection, from the response headers to its end: reads events, and reports objects and changes. */
 import type { Readable } from 'node:stream';
 import type { Clock, Timer } from '../core/clock.ts';
 import { CtlError, messageOf } from '../core/errors.ts';
@@ -14,7 +14,7 @@ export type ObjectChange<T> =
 
 /** Longest pause between two frames of a streaming list, ms. */
 const LIST_PAUSE_MS = 60_000;
-/** A watch that was open for as long as this is served, ms; one that ends sooner and brought nothing is a failure. */
+/** A watch that was open for this long counts as served, ms. A watch that ends sooner without events is a failure. */
 export const SHORT_WATCH_MS = 1000;
 
 /** The server sent something that is not an event, or the event of an object that cannot be identified. */
@@ -29,13 +29,13 @@ export class UnreadableEventError extends CtlError {
   }
 }
 
-/** A server sends no list this way, although it answered with success. */
+/** The server returned success but does not send a streaming list. */
 export class NoStreamingListError extends ConnectionError {}
 
 /** How a watch without an error ended. */
 export interface WatchEnd {
   readonly frames: number;
-  /** Ended here, because the server sent nothing for longer than it should. */
+  /** Whether this program ended the watch, because the server had not sent anything for too long. */
   readonly isSilent: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface WatchContext<T> {
   bookmarked(): void;
   /** The server serves this watch. */
   served(): void;
-  /** Called for what was read; how long reading pauses then, ms. */
+  /** Called after reading; returns how long to pause, ms. */
   pause(events: number, bytes: number): number;
 }
 
@@ -77,7 +77,7 @@ export class WatchStream<T> {
   #isSilent = false;
   #isFinished = false;
   #deadline: Timer | undefined;
-  /** While a list is sent: the longest pause. Of a watch: the time until it counts as served. */
+  /** During a list: limits the pause between frames. During a watch: the time until it counts as served. */
   #patience: Timer | undefined;
   #silence: Timer | undefined;
   /** Set while reading is paused. */
@@ -103,14 +103,14 @@ export class WatchStream<T> {
     );
   }
 
-  /** Resolves when the server has ended the watch in good order, or one of its limits has passed. */
+  /** Resolves when the server has ended the watch normally, or a time limit of the watch has passed. */
   get ended(): Promise<WatchEnd> {
     return this.#outcome.promise;
   }
 
   #take(chunk: Buffer): void {
-    // A stream that was ended here can still give what it has buffered. After changes that were not taken, later ones
-    // would move the version past them.
+    // A destroyed stream may still deliver buffered data. If changes were not processed, later ones must not advance
+    // the version past them.
     if (this.#isFinished) return;
     this.#expectBookmark();
     try {
@@ -125,7 +125,7 @@ export class WatchStream<T> {
     }
   }
 
-  /** What the server sends meanwhile waits there: HTTP/2 limits what is under way. */
+  /** Meanwhile, flow control of HTTP/2 makes the server wait. */
   #pauseFor(ms: number): void {
     if (ms === 0) return;
     this.#content.pause();

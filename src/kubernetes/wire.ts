@@ -9,7 +9,7 @@ import { CtlError } from '../core/errors.ts';
 type Reader = protobuf.Reader;
 type Target = Record<string, unknown>;
 
-/** Reads one occurrence of a field into the object. `wireType`: of the tag before it. */
+/** Reads one occurrence of a field into the object. `wireType` is from the tag before it. */
 type FieldReader = (target: Target, reader: Reader, wireType: number, limit: number) => void;
 
 export interface MessageTable {
@@ -27,14 +27,16 @@ export function message(fields: Readonly<Record<number, FieldReader>>, lists: re
   return { fields: new Map(Object.entries(fields).map(([number, read]) => [Number(number), read])), lists };
 }
 
-/** @throws CtlError where the bytes are not such a message */
+/**
+ * @throws CtlError if the bytes are not such a message
+ */
 export function decodeMessage(table: MessageTable, bytes: Uint8Array): Target {
   const reader = protobuf.Reader.create(bytes);
   return readMessage(table, reader, reader.len);
 }
 
 /**
- * The first field of a message alone: what follows may be malformed. @throws CtlError where it is malformed itself
+ * Decodes only the first field of a message: later fields may be malformed. @throws CtlError if the first is malformed
  */
 export function decodeFirstField(table: MessageTable, bytes: Uint8Array): Target {
   const reader = protobuf.Reader.create(bytes);
@@ -71,7 +73,7 @@ function endOf(reader: Reader, wireType: number, limit: number): number {
 }
 
 /**
- * Texts that many objects share are kept once; when there are more different ones than this, the table starts again.
+ * Strings that many objects share are kept once. When there are more different strings than this, the table is cleared.
  */
 const MAX_SHARED = 65_536;
 /** Longer strings are rarely equal. */
@@ -100,7 +102,7 @@ export function text(name: string): FieldReader {
   };
 }
 
-/** A text of which there are few different ones: a node, a protocol, a status. */
+/** A string with few different values: a node, a protocol, a status. */
 export function word(name: string): FieldReader {
   return (target, reader, wireType) => {
     const value = readText(reader, wireType);
@@ -146,7 +148,7 @@ export function int32(name: string): FieldReader {
   };
 }
 
-/** A number of 64 bits, as far as a JavaScript number is exact; left out when it is 0. */
+/** A 64-bit number that JSON omits when it is 0; exact up to 2^53. */
 export function int64(name: string): FieldReader {
   return (target, reader, wireType) => {
     expectType(wireType, VARINT);
@@ -178,7 +180,7 @@ export function items(name: string, table: MessageTable): FieldReader {
 
 type Value = (reader: Reader, wireType: number, limit: number) => string;
 
-/** A map with text keys (a list of entries with key 1 and value 2), without the entry of the key `except`. */
+/** A map with string keys (a list of entries with key 1 and value 2), without the key `except`. */
 function map(name: string, readValue: Value, except?: string): FieldReader {
   return (target, reader, wireType, limit) => {
     const end = endOf(reader, wireType, limit);
@@ -211,7 +213,7 @@ export function bytesMap(name: string): FieldReader {
   });
 }
 
-/** Bytes as they are, without a copy. */
+/** The bytes themselves, not copied. */
 export function raw(name: string): FieldReader {
   return (target, reader, wireType, limit) => {
     const end = endOf(reader, wireType, limit);

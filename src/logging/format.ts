@@ -1,7 +1,7 @@
 /**
- * Formats a log record as one line: text for people (`time<TAB>level<TAB>scope<TAB>message`) or JSON for machines.
- * Messages contain text of others (Envoy's NACK reasons, file contents, node ids), so control characters are escaped: a
- * message cannot forge a second record.
+ * Formats a log record as one line: text (`time<TAB>level<TAB>scope<TAB>message`) or JSON. Messages quote external
+ * input (Envoy's NACK reasons, file contents, node IDs), so control characters are escaped: a message cannot forge a
+ * second record.
  */
 import { messageOf } from '../core/errors.ts';
 import type { MessageLevel, ScopeName } from './scopes.ts';
@@ -58,7 +58,9 @@ function fieldText(value: unknown): string {
   return /^[^\s"=]+$/.test(shown) ? escapeControls(shown) : escapeControls(JSON.stringify(shown));
 }
 
-/** Values that JSON does not have: an error becomes its message, a BigInt and the like its text. */
+/**
+ * Replaces values that JSON does not have: an error by its message, a BigInt and similar values by their string form.
+ */
 function plain(value: unknown): unknown {
   if (value instanceof Error) return value.message;
   if (typeof value === 'bigint' || typeof value === 'symbol' || typeof value === 'function') return String(value);

@@ -1,8 +1,7 @@
 /**
- * A rate limiter for log lines that callers cause. A refused caller tries again, in the worst case thousands of times a
- * second. That must neither fill the disk nor hide the lines about other callers. So each caller has a small number of
- * lines in a window and all callers together a larger one. The other lines are counted in one line at the end of the
- * window.
+ * A rate limiter for log lines that callers cause. A refused caller may try again thousands of times a second, which
+ * must neither fill the disk nor hide the lines about other callers. So a window has a small number of lines for each
+ * caller, and a larger number for all callers. The other lines are counted in one line at the end of the window.
  */
 
 /** A window begins with its first message and ends after this time. */
@@ -14,7 +13,9 @@ const MAX_LINES_PER_KEY = 5;
 /** Lines of all keys in a window, and so the largest number of remembered keys. */
 const MAX_LINES = 50;
 
-/** @param key whose lines are limited together, such as those of one caller; it does not appear in the log */
+/**
+ * @param key identifies the lines that are limited together, such as those of one caller; it is not logged
+ */
 export type LimitedLog = (key: string, message: string) => void;
 
 export interface LogLimitOptions {

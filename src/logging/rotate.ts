@@ -50,7 +50,8 @@ export function openRotatingSink(
       prune(options, deps);
       file = openFile(options.path, notice, now, deps);
     } catch {
-      // The folder may be read-only or full: continue in the same file, and try again when it has grown by its limit.
+      // The directory may be read-only or full: continue with the same file, and try again when it has grown by its
+      // limit.
       file = reopen(options.path, notice, now, deps) ?? file;
     }
   };
@@ -79,7 +80,7 @@ function openFile(path: string, notice: DropNotice, now: () => number, deps: Sin
   const fd = deps.fs.openSync(path, 'r');
   try {
     const stat = deps.fs.fstatSync(fd);
-    // A file with content is as old as the file system says. Where the file system does not know, its age starts now.
+    // The age of a file with content is that of the file system; if this is unknown, the age starts now.
     const bornAt = stat.size > 0 && stat.birthtimeMs > 0 ? stat.birthtimeMs : now();
     return { sink, bornAt, bytes: stat.size };
   } finally {

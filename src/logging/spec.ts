@@ -11,9 +11,9 @@ export function loggingScopes(program: ProgramName): readonly ScopeName[] {
 }
 
 /**
- * Parses comma-separated `<scope>:<level>` pairs. A level alone is that of scope `default`; `all` sets every scope. A
- * later pair overrides an earlier one: `all:warn,ads:debug` sets every scope to warn except ads. Throws a `CtlError` of
- * one line that names the unknown scope or level.
+ * Parses comma-separated `<scope>:<level>` pairs. A level without a scope applies to the scope `default`; `all` sets
+ * every scope. A later pair overrides an earlier one: `all:warn,ads:debug` sets every scope to warn except ads. Throws
+ * a `CtlError` of one line that names the unknown scope or level.
  */
 export function parseScopeLevels(text: string, program: ProgramName): ReadonlyMap<ScopeName, LogLevel> {
   const levels = new Map<ScopeName, LogLevel>();

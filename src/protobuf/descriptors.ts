@@ -30,7 +30,10 @@ export function allDescriptors(): protobuf.Root {
   return root;
 }
 
-/** `lookup` of protobufjs remembers every name, also unknown ones, which authors of documents make up. */
+/**
+ * `lookup` of protobufjs caches every name, including unknown ones, which authors of documents could use to exhaust
+ * memory.
+ */
 function messageIn(within: protobuf.Root, fullName: string): protobuf.Type | undefined {
   let found: protobuf.ReflectionObject | undefined = within;
   for (const step of fullName.split('.'))
@@ -39,8 +42,8 @@ function messageIn(within: protobuf.Root, fullName: string): protobuf.Type | und
 }
 
 /**
- * Adds what a namespace or message lacks. `addJSON` makes a message of a namespace that is known for the messages
- * inside, but throws where the message is known and others inside are not.
+ * Adds missing members to a namespace or message. `addJSON` can replace a namespace by a message, but throws if a
+ * message exists already and some of its nested messages do not.
  */
 function addNested(parent: protobuf.NamespaceBase, { nested = {} }: protobuf.INamespace): void {
   for (const [name, added] of Object.entries(nested)) {
@@ -98,5 +101,5 @@ export function specialForm(type: protobuf.Type): SpecialForm | undefined {
   return SPECIAL_FORMS[type.fullName];
 }
 
-/** Protobuf implementations refuse deeper messages; a bound keeps hostile input from exhausting the stack. */
+/** Protobuf implementations refuse deeper messages; the limit prevents hostile input from exhausting the stack. */
 export const MAX_DEPTH = 100;

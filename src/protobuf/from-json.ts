@@ -123,7 +123,10 @@ function readTime(
   return { seconds: toLong(time.seconds), nanos: time.nanos };
 }
 
-/** How many messages deeper a value is in the wire format: a struct has entries of a map between it and its values. */
+/**
+ * The additional nesting of a Struct's values in the wire format, which has map entries between a Struct and its
+ * values.
+ */
 const STRUCT_LEVELS = 3;
 const LIST_LEVELS = 2;
 

@@ -1,5 +1,5 @@
 /**
- * Durations and timestamps between their protobuf form (seconds and nanoseconds) and their JSON text
+ * Durations and timestamps between their protobuf form (seconds and nanoseconds) and their JSON form
  * (https://protobuf.dev/programming-guides/json/).
  */
 
@@ -27,7 +27,7 @@ export function printDuration({ seconds, nanos }: SecondsAndNanos): string {
   return `${negative ? '-' : ''}${whole}${fraction(Math.abs(nanos))}s`;
 }
 
-/** Units besides seconds that people write, in nanoseconds: Go's, as Istio reads them in EnvoyFilters. */
+/** Other units, in nanoseconds: those of Go, which Istio accepts in EnvoyFilters. */
 const UNITS: Readonly<Record<string, bigint>> = {
   h: 3_600_000_000_000n,
   m: 60_000_000_000n,

@@ -1,9 +1,8 @@
 /**
  * Merges decoded messages as protobuf's `Merge` does: set fields replace, messages merge, lists are appended, entries
- * of maps are replaced. Two differences, because the plain rule cannot express what people write: durations and
- * wrappers (`BoolValue`) are replaced as a whole, so that `false` replaces `true`; and two `Any` of one type merge
- * their contents. Lists can be replaced instead of appended. Source:
- * https://protobuf.dev/programming-guides/encoding/#last-one-wins
+ * of maps are replaced. Two differences, because users of patches expect them: durations and wrappers (`BoolValue`) are
+ * replaced as a whole, so that `false` replaces `true`; and two `Any` of one type merge their contents. Lists can be
+ * replaced instead of appended. Source: https://protobuf.dev/programming-guides/encoding/#last-one-wins
  */
 
 import protobuf from 'protobufjs';
@@ -20,7 +19,7 @@ interface AnyFields {
 
 const REPLACED = new Set(['duration', 'timestamp', 'wrapper', 'value']);
 
-/** What a list of the patch does to the list that it is merged into. */
+/** Whether lists of the patch are appended or replace lists. */
 type Lists = 'append' | 'replace';
 
 /** `base` with `patch` merged into it. Both are decoded messages of the given full name, and are not changed. */
@@ -32,7 +31,7 @@ export function mergeMessages<M extends object>(messageName: string, base: M, pa
 
 interface Way {
   readonly lists: Lists;
-  /** Messages around. */
+  /** The number of enclosing messages. */
   readonly depth: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Redacts a message in its JSON form, as a user writes it (a patch of an EnvoyFilter). JSON that cannot be read as its
- * message may contain anything, so it is not shown.
+ * Redacts the JSON form of a message that a user has written (a patch of an EnvoyFilter). JSON that is not valid for
+ * its message may contain anything, so it is not shown.
  */
 import protobuf from 'protobufjs';
 import { isObject } from '../core/objects.ts';

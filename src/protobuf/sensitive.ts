@@ -1,20 +1,21 @@
 /**
  * Decides which fields of Envoy's messages hold secrets: fields that the messages annotate
- * (`udpa.annotations.sensitive`), fields with a name that says so although the annotation is missing, and values that a
- * field beside them names: a header that is set or matched, a query parameter, a key of free-form metadata.
+ * (`udpa.annotations.sensitive`), fields whose name indicates a secret although the annotation is missing, and values
+ * whose name is in another field of the message: a header that is set or matched, a query parameter, a key of free-form
+ * metadata.
  */
 import type protobuf from 'protobufjs';
 import { isSecretName, REDACTED, redactKeySet, redactUrl } from '../core/redact.ts';
 import { protoNameOf } from './descriptors.ts';
 
-/** Gives the text that is shown for a secret one. */
+/** Returns the string that is shown in place of a secret. */
 export type Redaction = (text: string) => string;
 
 const HIDE: Redaction = () => REDACTED;
 
 const DATA_SOURCE = '.envoy.config.core.v3.DataSource';
 
-/** Fields of a DataSource that tell where the secret is, not what it is. */
+/** Fields of a DataSource that contain the location of the secret, not the secret. */
 const LOCATION_FIELDS: ReadonlySet<string> = new Set(['filename', 'environmentVariable']);
 
 /** Names of fields that hold secrets when their value is a string, bytes or a DataSource. */
@@ -23,7 +24,7 @@ const SECRET_FIELD = /(?:^|_)(?:passwords?|passphrase|secret|token|private_key|j
 /** Fields that hold a URL, which may contain a password; fields that name a message type do not. */
 const URL_FIELD = /^(?!type_url$)(?:.*_)?ur[il]$/;
 
-/** Messages with a name in one field, and in the others the value of that name or a pattern for it. */
+/** Messages with a name in one field, and its value or a pattern for it in others. */
 const NAMED: Readonly<Record<string, string>> = {
   '.envoy.config.core.v3.HeaderValue': 'key',
   '.envoy.config.route.v3.HeaderMatcher': 'name',
@@ -73,7 +74,7 @@ export function isLocation(type: protobuf.Type, field: protobuf.Field): boolean 
 /**
  * How the other fields of a message are shown because of the name in it; undefined: unchanged.
  *
- * @param read gives one of its fields
+ * @param read returns one of its fields
  */
 export function namedRedaction(
   type: protobuf.Type,

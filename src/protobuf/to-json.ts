@@ -25,7 +25,7 @@ type Printed = null | boolean | number | string | Iterable<Printed> | { readonly
 /** How a message is printed, and its nesting depth. */
 interface Style {
   readonly depth: number;
-  /** For people: secrets are replaced, and long lists of messages are generated while they are read. */
+  /** For display: secrets are replaced, and long lists of messages are generated while they are read. */
   readonly shown: boolean;
   /** How strings are shown inside a field that holds secrets. */
   readonly redaction?: Redaction | undefined;
@@ -41,7 +41,7 @@ export function toProtoJson(messageName: string, bytes: Uint8Array): JsonValue {
 }
 
 /**
- * The same for people: without secrets (`sensitive.ts`), and with long lists of messages as generators, which produce
+ * The same for display: without secrets (`sensitive.ts`), and with long lists of messages as generators, which produce
  * their items while they are read and throw as {@link toProtoJson} does. The bytes of a message that is not compiled
  * are not shown, because they may contain anything.
  */
@@ -124,7 +124,7 @@ function isOmitted(field: protobuf.Field, value: unknown): boolean {
 function printField(field: protobuf.Field, value: unknown, style: Style): Printed {
   if (field.repeated) return printList(field, value as readonly unknown[], style);
   if (!field.map) return printScalar(field, value, style);
-  // Sorted: the order of map entries on the wire has no meaning, and stable text can be compared.
+  // Sorted: the order of map entries on the wire has no meaning, and stable output can be compared.
   const entries = Object.entries(value as object).sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(entries.map(([key, item]) => [key, printScalar(field, item, style)]));
 }

@@ -24,8 +24,8 @@ const UNIT_NS: Readonly<Record<string, bigint>> = {
 
 /**
  * Reads a Go duration and returns milliseconds, with fractions down to a nanosecond. The largest duration
- * (`2562047h47m16.854775807s`) means "no limit" and returns `Infinity`.
- * Throws a `CtlError` of one line for a text that is not a duration, has no unit, or is too large.
+ * (`2562047h47m16.854775807s`) means "no limit" and returns `Infinity`. Throws a `CtlError` of one line for a string
+ * that is not a duration, has no unit, or is too large.
  */
 export function parseDuration(text: string): number {
   const ns = parseNanoseconds(text);

@@ -66,7 +66,7 @@ export function envDefaults(table: EnvTable): ReadonlyMap<string, EnvValue> {
   );
 }
 
-/** The table as JSON: an array of `{name, type, default, meaning}`. Durations are text. */
+/** The table as JSON: an array of `{name, type, default, meaning}`. Durations are strings. */
 export function envDocument(table: EnvTable): string {
   const rows = Object.entries(table).map(([name, spec]) => ({
     name,

@@ -20,7 +20,7 @@ interface BoolFlag extends FlagBase<boolean> {
 interface TextFlag extends FlagBase<string> {
   readonly type: 'string';
   readonly default: string;
-  /** The value when the flag is not given, where that differs from `default`, which `--help` shows. */
+  /** The value when the flag is not given, if it differs from `default`, which `--help` shows. */
   readonly whenNotGiven?: string;
   /** The allowed values, besides the default. */
   readonly values?: readonly string[];
@@ -78,7 +78,7 @@ export type FlagValues<T extends FlagTable> = {
   readonly [N in keyof T & string as SettingName<N, T[N]>]: ValueOf<T[N]>;
 };
 
-/** The setting of a duration names its unit: `resync` becomes `resyncMs`. */
+/** The name of a duration setting has its unit: `resync` becomes `resyncMs`. */
 type SettingName<N extends string, S extends FlagSpec> = S extends DurationFlag ? `${CamelCase<N>}Ms` : CamelCase<N>;
 
 /** The name of a flag's value in the settings. */

@@ -10,7 +10,7 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Throws an `Error` of one line for any other text. */
+/** Throws an `Error` of one line for any other string. */
 export function parseListenAddress(text: string): ListenAddress {
   const match = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^:[\]\s]*)):(\d+)$/.exec(text);
   if (match === null) throw usageError('not an address like :8080 or 127.0.0.1:8080');

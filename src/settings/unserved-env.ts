@@ -31,7 +31,7 @@ export const AGENT_UNSERVED: UnservedVariables = {
   SECRET_WATCHER_RESYNC_PERIOD: '',
 };
 
-/** Why the program does not act on a variable, where it is not a missing feature. */
+/** Why the program does not act on a variable that is not a missing feature. */
 const REASONS: Readonly<Record<string, string>> = {
   SECRET_WATCHER_RESYNC_PERIOD: 'Secrets are watched, and nothing is polled',
 };
@@ -42,7 +42,7 @@ export function describeUnserved(names: readonly string[]): string {
 }
 
 /**
- * The variables that are set to something else than their default, sorted by name. Throws a `CtlError` that names the
+ * The variables that are set to a value other than their default, sorted by name. Throws a `CtlError` that names the
  * first one with an invalid value.
  */
 export function unservedVariables(variables: UnservedVariables, env: Environment): string[] {

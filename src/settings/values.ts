@@ -1,6 +1,6 @@
 /**
- * Parsers of values on the command line and in the environment. Each throws an `Error` with a one-line message if the
- * text is invalid.
+ * Parsers of values on the command line and in the environment. Each throws an `Error` with a one-line message for an
+ * invalid value.
  */
 import { messageOf } from '../core/errors.ts';
 import { formatDuration, parseDuration } from './duration.ts';
@@ -14,7 +14,9 @@ export function parseBoolean(text: string): boolean {
   throw usageError('not true or false');
 }
 
-/** Whether a variable that enables a feature when set counts as set: any text but an empty one or a form of false. */
+/**
+ * Whether a variable that enables a feature when set counts as set: any value except an empty one or a form of false.
+ */
 export function isEnabled(text: string): boolean {
   return !['', '0', 'f', 'F', 'false', 'FALSE', 'False'].includes(text.trim());
 }
@@ -53,7 +55,7 @@ function inRange(
 
 /**
  * The value of a flag given as `text`. `before` is its value from earlier occurrences: a list grows, any other flag
- * takes the last value. Throws a `CtlError` that names the flag and the text.
+ * takes the last value. Throws a `CtlError` that names the flag and `text`.
  */
 export function parseFlagValue(name: string, spec: FlagSpec, text: string, before: FlagValue | undefined): FlagValue {
   try {

@@ -23,8 +23,8 @@ export interface ParsedYaml {
 export function parseYaml(text: string): ParsedYaml {
   const { LineCounter, parseDocument, YAMLParseError } = yaml();
   const lines = new LineCounter();
-  // The library's warnings would bypass the log and quote documents, also Secrets. Its own check of keys compares each
-  // with all others of its mapping.
+  // The warnings of the library would bypass the log and quote documents, including Secrets. Its check for duplicate
+  // keys compares each key with all others of the mapping.
   const own = { uniqueKeys: false, logLevel: 'error' } as const;
   const document = parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false, ...own });
   const repeated = document.errors.length > 0 ? undefined : repeatedKey(document.contents);

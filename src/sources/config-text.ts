@@ -1,4 +1,4 @@
-/** The text of one configuration, of a file or of a key of a ConfigMap: YAML with a single document. */
+/** The content of one configuration, from a file or a key of a ConfigMap: YAML with a single document. */
 import { messageOf } from '../core/errors.ts';
 import { fieldPath, type ParsedConfig } from '../resources/index.ts';
 import { parseYaml } from './complete-yaml.ts';
@@ -14,7 +14,7 @@ export type ParsedText<T> =
   | { readonly value: T; readonly warning?: string | undefined }
   | { readonly refusal: ConfigRefusal };
 
-/** Against documents whose aliases expand to gigabytes. */
+/** Prevents documents whose aliases expand to gigabytes. */
 const MAX_ALIASES = 100;
 
 export function parseConfigText<T>(text: string, parse: (raw: unknown) => ParsedConfig<T>): ParsedText<T> {

@@ -1,7 +1,7 @@
 /**
- * One configuration file, followed: the mesh configuration or the mesh networks. Without the file its default is in
- * force. A file that exists and cannot be read or is invalid ends the start: the default would allow what the file
- * forbids. While the program runs, a file that becomes unusable or disappears leaves the last value in force.
+ * Follows one configuration file: the mesh configuration or the mesh networks. Without the file, the default is in
+ * force. A file that exists and cannot be read or is invalid makes the start fail: the default would allow what the
+ * file forbids. While the program runs, a file that becomes unusable or disappears leaves the last value in force.
  */
 import type { BigIntStats } from 'node:fs';
 import { lstat, readFile, realpath, stat } from 'node:fs/promises';
@@ -19,7 +19,7 @@ export interface FileValueOptions<T> {
   readonly path: string;
   /** What the file configures, for messages: `mesh configuration`. */
   readonly what: string;
-  /** Reads the text; `origin` is the absolute path. */
+  /** Parses the content; `origin` is the absolute path. */
   readonly read: (text: string, origin: string) => ParsedText<T>;
   readonly defaultValue: T;
   /** What is in force without the file, for messages; absent: `the default`. */
@@ -68,11 +68,11 @@ class FollowedFile<T> implements FileValue<T> {
   #problem: ResourceProblem | undefined;
   /** The signature of the file that was read last, or the reason why it was unusable. */
   #signature: string | undefined;
-  /** The text that was read last; undefined when it could not be read. */
+  /** The content that was read last; undefined when it could not be read. */
   #text: string | undefined;
   #isStarted = false;
   #isClosed = false;
-  /** Time of the first event that no reading has followed yet. */
+  /** Time of the first event since the last reading. */
   #eventTime: number | undefined;
   #quiet: Timer | undefined;
   #resync: Timer | undefined;

@@ -20,7 +20,9 @@ export class HealthLog {
     return this.#health;
   }
 
-  /** @param consequence for operation, logged with the reason */
+  /**
+   * @param consequence what this means for the operator, logged with the reason
+   */
   bad(reason: string, consequence: string): void {
     if (!this.#health.ok && this.#health.reason === reason) return;
     this.#health = { ok: false, reason, since: this.#health.ok ? this.#now() : (this.#health.since ?? this.#now()) };

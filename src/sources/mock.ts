@@ -1,6 +1,6 @@
 /**
  * The `Mock` registry: a few built-in services, for trying out the programs without an orchestrator and without files.
- * They are plain documents as an orchestrator has them, and go through the same parser.
+ * They are documents in the form of Kubernetes, and are parsed in the same way.
  */
 import type { Clock } from '../core/clock.ts';
 import { InternalError } from '../core/errors.ts';
@@ -82,7 +82,7 @@ function serviceDocuments({ name, clusterIP, podNet }: (typeof SERVICES)[number]
       targetRef: { kind: 'Pod', namespace: NAMESPACE, name: pod.name },
     })),
   };
-  // An orchestrator has both: CTL_USE_ENDPOINT_SLICE decides which of them counts.
+  // Kubernetes has both: CTL_USE_ENDPOINT_SLICE decides which of them is used.
   const endpoints = {
     apiVersion: 'v1',
     kind: 'Endpoints',

@@ -1,8 +1,8 @@
 /**
- * A source whose changes cannot keep others from taking effect. Each change prolongs the wait for quiet that comes
- * before a publication (`store/debounce/debounce.ts`), so one source that never is quiet would delay the changes of
- * all. What it sends too often is collected, the newest by key, and passed on at common moments: between two of them it
- * is quiet, however many such sources there are.
+ * Limits how often the changes of a source are passed on, so that it cannot delay the changes of others. Each change
+ * prolongs the debounce (`store/debounce/debounce.ts`), so a source that never pauses would delay the changes of all.
+ * If it sends too often, its changes are collected (the newest by key) and passed on at times that all such sources
+ * share, with quiet in between.
  */
 import type { Clock, Timer } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
@@ -13,9 +13,11 @@ import type { Source, SourceSink } from './source.ts';
 
 /** Interval at which collected changes are passed on, ms: several times CTL_DEBOUNCE_AFTER. */
 export const PACE_MS = 1000;
-/** Batches of changes that are passed on at once after a quiet time. One more is allowed every PACE_MS. */
+/**
+ * Number of batches of changes that are passed on without delay after a quiet time. Another is allowed every PACE_MS.
+ */
 export const PACE_BURST = 30;
-/** A source that was not delayed for as long as this, ms, is not noisy any more: then its next delay is logged again. */
+/** If a source was not delayed for this long, ms, its next delay is logged again. */
 const CALM_MS = 60_000;
 
 export interface PaceOptions {
@@ -25,7 +27,7 @@ export interface PaceOptions {
   readonly onDelayed: (changes: number) => void;
 }
 
-/** The same source. Lists are passed on at once: a source is limited in how often it lists. */
+/** Wraps a source. Lists are passed on at once, because a source lists rarely. */
 export function pacedSource(source: Source, options: PaceOptions): Source {
   let sink: PacedSink | undefined;
   return {
@@ -122,7 +124,7 @@ class PacedSink implements SourceSink {
     });
   }
 
-  /** What throws stays collected. */
+  /** Changes that cannot be passed on stay collected. */
   #passOn(): void {
     if (this.#collected.size > 0) this.#sink.apply([...this.#collected.values()]);
     this.#collected.clear();

@@ -6,7 +6,7 @@
  * - Events of one key are sent in the order in which they happened; those of different keys in any order, and
  *   repeatedly.
  * - A source that loses its connection sends nothing: everything it sent stays in force. When it is back, it continues
- *   with the changes in between (`apply`), or lists everything (`replace`) where it cannot know them, possibly kind by
+ *   with the changes in between (`apply`), or lists everything (`replace`) if it does not know them, possibly kind by
  *   kind.
  * - A list in pages is sent after its last page. An incomplete one is not sent: documents missing from it would be
  *   deleted.

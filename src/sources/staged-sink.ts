@@ -1,7 +1,7 @@
 /**
- * Keeps what a source sends until it is known to be complete, then passes it to another sink and everything after it as
- * it comes. A source that replaces another one starts with it, so that the one before is in force meanwhile. Keeps the
- * newest state only: its size is that of the source's resources.
+ * Keeps what a source sends until it is complete, then passes it and all later events to another sink. A source that
+ * replaces another one starts with this sink, so that the previous source stays in force meanwhile. Only the newest
+ * state is kept: its size is that of the source's resources.
  */
 import {
   eventId,
@@ -14,8 +14,8 @@ import type { SourceSink } from './source.ts';
 
 export interface StagedSink extends SourceSink {
   /**
-   * Passes what was kept as lists, then all that follows.
-   * @param eventTime of what the lists do not have, monotonic ms
+   * Passes what was kept as lists, then all that follows. @param eventTime of deletions that result from the lists,
+   * monotonic ms
    */
   release(sink: SourceSink, eventTime: number): void;
 }
@@ -25,14 +25,14 @@ type Scope = Pick<ResourceList, 'kinds' | 'namespace'>;
 export function createStagedSink(): StagedSink {
   /** Newest event by key, or by the id of a problem. */
   const items = new Map<string, ResourceEvent>();
-  /** What was listed, by its JSON. */
+  /** The scopes of the lists, by their JSON form. */
   const scopes = new Map<string, Scope>();
   let released: SourceSink | undefined;
 
   const put = (event: ResourceEvent): void => {
     const id = eventId(event);
     const isGone = event.type === 'delete' || event.type === 'resolved';
-    // The list that is passed on later does not have it: that deletes it.
+    // The list that is passed on later lacks the resource, which deletes it.
     if (isGone && [...scopes.values()].some((scope) => isIn(scope, event))) items.delete(id);
     else items.set(id, event);
   };
@@ -76,7 +76,7 @@ function isListed({ type }: ResourceEvent): boolean {
   return type === 'set' || type === 'invalid';
 }
 
-/** The key that decides whether an event is within a list; undefined where it is not known. */
+/** The key that decides whether a list covers an event; undefined if it is not known. */
 function keyOfEvent(event: ResourceEvent): ResourceKey | undefined {
   if (event.type === 'invalid') return event.problem.key;
   return event.type === 'resolved' ? undefined : eventId(event);

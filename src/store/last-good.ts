@@ -3,8 +3,8 @@
  * does not take it out of force at the next start. It is a cache, not a source: an entry is used only when the document
  * of its key is refused.
  *
- * <hash of source and key>.<hash of source and file>.<SHA-256 of the content>.json      mode 0600, in a folder of mode
- * 0700
+ * <hash of source and key>.<hash of source and file>.<SHA-256 of the content>.json      mode 0600, in a directory of
+ * mode 0700
  *
  * Each source has its own versions: sources may have different documents of one key.
  *
@@ -30,7 +30,7 @@ const MAX_DOCUMENT_BYTES = 512 * 1024;
 const NAMESPACE_SHARE = 1 / 4;
 /** How long changes are collected before they are written. */
 const WRITE_DELAY_MS = 100;
-/** Entries processed per batch: most are on disk already, which is known without I/O. */
+/** Number of entries processed per batch: most are on disk already, which is known without I/O. */
 const DOCUMENTS_PER_TURN = 32;
 
 const FORMAT = 1;
@@ -95,8 +95,8 @@ const idHash = (id: string): string => hash('sha256', id, 'hex').slice(0, 32);
 const fileHash = (source: string, file = ''): string => hash('sha256', identity(source, file), 'hex').slice(0, 16);
 
 /**
- * Opens the directory, and creates it when it is missing. One that cannot be used is logged once as a warning, and
- * nothing is kept.
+ * Opens the directory, and creates it when it is missing. If it cannot be used, a warning is logged once, and nothing
+ * is stored.
  */
 export async function openLastGood(options: LastGoodOptions): Promise<LastGoodStore> {
   const { directory, warn } = options;
@@ -117,7 +117,7 @@ const NOTHING: LastGoodStore = {
   written: () => Promise.resolve(),
 };
 
-/** By hash of source and key; of two versions that a crash has left, the newer one. */
+/** The entries by hash of source and key; if a crash has left two versions, the newer one. */
 async function entriesOf(directory: string): Promise<Map<string, Entry>> {
   const entries = new Map<string, Entry>();
   for (const name of await readdir(directory)) {

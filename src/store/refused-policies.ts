@@ -1,7 +1,8 @@
 /**
  * Refused documents of the security kinds, and what is in force instead. While the program runs, sources keep the last
- * good version of a document in force. After a restart it is loaded from the state directory; where there is none
- * either, the strictest meaning that the document can have had is in force (`resources/substitute.ts`).
+ * good version of a document in force. After a restart it is loaded from the state directory. If the state directory
+ * does not have it either, the strictest policy that the document could have been is in force
+ * (`resources/substitute.ts`).
  *
  * events of a source ──▶ admit ──▶ the same events, with `hold` and `release` events of replacements ──▶ store
  *
@@ -211,7 +212,7 @@ class SourceRefusals {
   }
 }
 
-/** Whether a substitute may be for the document with this key. */
+/** Whether a substitute may replace the document with this key. */
 function mayBe({ kind, namespace, name }: Substitute, key: ResourceKey): boolean {
   const [ofKind, ofNamespace, ofName] = key.split('/');
   return (

@@ -19,7 +19,7 @@ export interface SourceDocument {
   readonly replacesRefused: boolean;
 }
 
-/** An event of a source, for metrics. `kind`: of resources; problems have none. */
+/** An event of a source, for metrics. Problems have no `kind`. */
 export interface CountedEvent {
   readonly effect: 'add' | 'update' | 'delete' | 'invalid' | 'resolved';
   readonly kind: Kind | undefined;
@@ -82,7 +82,9 @@ export class SourceDocuments {
     return true;
   }
 
-  /** @returns the problem that is over */
+  /**
+   * @returns the problem that has ended
+   */
   resolve(id: string): ResourceProblem | undefined {
     const problem = this.problems.get(id);
     this.problems.delete(id);

@@ -1,8 +1,8 @@
 /**
- * The store: the documents of each source in their last good version, and which resources in force have changed since
- * the last snapshot. If several sources have a document of one key, that of the first source in the configured order is
- * in force. The others are kept, and come into force when those before them are deleted. Events may arrive in any
- * order; only the last state per source and key counts.
+ * The store has the last good version of each document of each source, and records which resources in force have
+ * changed since the last snapshot. If several sources have a document with the same key, the document of the first
+ * source in the configured order is in force. The others are kept, and come into force when the documents of earlier
+ * sources are deleted. Events may arrive in any order; only the last state per source and key counts.
  */
 import { InternalError } from '../core/errors.ts';
 import {
@@ -39,18 +39,21 @@ export interface StoreOptions {
   readonly appNamespaces: readonly string[];
   /** Always kept, because it has the mesh-wide resources. */
   readonly rootNamespace: string;
-  /** Replaces refused policies, so that their workloads are not left open; absent: nothing does. */
+  /**
+   * Replaces refused policies, so that their workloads stay protected; if absent, refused policies are not replaced.
+   */
   readonly refusedPolicies?: RefusedPolicies;
   /** Called once for every new or changed problem of a source. */
   readonly onRefused: (source: string, problem: ResourceProblem) => void;
-  /** Called when such a problem is over: its document is valid or gone. */
+  /** Called when such a problem has ended: its document is valid or deleted. */
   readonly onResolved: (source: string, problem: ResourceProblem) => void;
   /**
-   * Called when a source's document of a key begins to differ from the one in force, which another source has: with the
-   * one in force first, then all that differ from it. Equal documents of several sources are not a conflict.
+   * Called when the document of a source begins to differ from the document of another source that is in force for the
+   * same key: with the one in force first, then all that differ from it. Equal documents of several sources are not a
+   * conflict.
    */
   readonly onShared?: (key: ResourceKey, documents: readonly SourceDocument[]) => void;
-  /** Called when a source no longer has the document in force, and that of another source comes into force. */
+  /** Called when a source no longer has the document in force, and the document of another source comes into force. */
   readonly onTakeover?: (key: ResourceKey, from: string, document: SourceDocument) => void;
   /** Called for every version of a resource whose warnings differ from those of the version before, if it has any. */
   readonly onWarnings?: (key: ResourceKey, resource: AnyResource) => void;
@@ -72,13 +75,13 @@ export interface Store {
   /** Replaces everything of a source, or everything that the list covers: documents that are not listed are deleted. */
   replace(source: string, list: ResourceList): AppliedSummary;
   /**
-   * Adds a source behind the configured ones. Added sources are ordered by id, so what is in force does not depend on
+   * Adds a source after the configured ones. Added sources are ordered by id, so what is in force does not depend on
    * the order in which they were added. Does nothing when there is one with this id.
    */
   add(source: SourceIdentity): void;
   /**
-   * Removes a source, which has been gone since this event time (monotonic ms), with its documents and what replaces
-   * its refused documents.
+   * Removes a source that was removed at this event time (monotonic ms), with its documents and the replacements of its
+   * refused documents.
    */
   remove(source: string, eventTime: number): AppliedSummary;
   /**
@@ -189,7 +192,7 @@ class DocumentStore implements Store {
   *sharedKeys(): Iterable<ResourceKey> {
     for (const [index, { documents }] of this.#sources.entries()) {
       const before = this.#sources.slice(0, index);
-      // Each key once: for the second source that has it.
+      // Yields each key once, for the second source that has it.
       for (const key of documents.keys()) if (before.filter((each) => each.documents.has(key)).length === 1) yield key;
     }
   }
@@ -220,7 +223,7 @@ class DocumentStore implements Store {
   }
 
   #run(source: SourceDocuments, events: readonly ResourceEvent[]): AppliedSummary {
-    // Events that are not kept have no consequences either, such as a refused policy.
+    // Events that are not kept have no other consequences either: no policy is refused, for example.
     const relevant = this.#namespaces === undefined ? events : events.filter((event) => this.#isRelevant(event));
     const admitted: readonly AdmittedEvent[] = this.#options.refusedPolicies?.admit(source.id, relevant) ?? relevant;
     const start = new Map<ResourceKey, AnyResource | undefined>();

@@ -1,6 +1,6 @@
 /**
- * Limits something that all clients share, such as connections, operations or memory, so that no client uses up all of
- * it: each may have a multiple of what is still free for others, whatever their number.
+ * Limits a resource that all clients share, such as connections, operations or memory, so that no client exhausts it:
+ * each may have a multiple of the units that are still free, whatever the number of clients.
  */
 export class FairLimiter {
   readonly #max: number;

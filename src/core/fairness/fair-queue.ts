@@ -1,8 +1,9 @@
 /**
  * A bounded queue that no caller can fill alone. Items wait in lanes, one for each caller. Lanes are served in turn,
  * and a lane may not be longer than the free capacity: a single caller gets half of the capacity, two get a third each,
- * and another one still finds some (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking
- * 6(2), 1998). A fixed limit would not work: thousands of pods may share one service account and reconnect at once.
+ * and there is always capacity for another (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on
+ * Networking 6(2), 1998). A fixed limit would not work: thousands of pods may share one service account and reconnect
+ * at once.
  */
 export interface FairQueue<T> {
   readonly size: number;

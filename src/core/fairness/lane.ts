@@ -1,6 +1,6 @@
 /**
- * Items that wait in the order of their arrival, those that are preferred before the others. While both wait, one of
- * the others follows after a few that are preferred: items that are preferred over and over do not shut them out.
+ * Items wait in the order of their arrival, preferred items before the others. After a few preferred items in a row,
+ * one of the others is next, so that preferred items do not starve them.
  */
 
 /** Preferred items that are taken one after the other while others wait. */
@@ -9,14 +9,14 @@ const PREFERRED_IN_A_ROW = 3;
 export class Lane<T> {
   readonly #preferred = new Set<T>();
   readonly #others = new Set<T>();
-  /** Preferred items that were taken since one of the others was, or since the others began to wait. */
+  /** Preferred items that were taken since the last other item, or since others began to wait. */
   #row = 0;
 
   get size(): number {
     return this.#preferred.size + this.#others.size;
   }
 
-  /** Appends an item, or prefers one that waits already. Returns true when it did not wait before. */
+  /** Appends an item, or moves a waiting item to the preferred ones. Returns true if it did not wait before. */
   add(item: T, preferred = false): boolean {
     if (this.#preferred.has(item)) return false;
     const isNew = preferred ? !this.#others.delete(item) : !this.#others.has(item);

@@ -1,7 +1,8 @@
 /**
  * A queue that serves the caller that has used the least time (see time-shares.ts), and the items of one caller in
- * their order. Several queues of one thread may share the account of time: who has used much time by one kind of work
- * waits longer for the others. A caller that may not be served now is passed over: it keeps its place and its debt.
+ * their order. Several queues of one thread may share the account of time: a caller that has used much time in one
+ * queue waits longer in the others. A caller that may not be served now is skipped: it keeps its place and its used
+ * time.
  */
 import { Lane } from './lane.ts';
 import { TimeShares } from './time-shares.ts';
@@ -9,7 +10,7 @@ import { TimeShares } from './time-shares.ts';
 interface CallerLane<T> {
   readonly caller: string;
   readonly items: Lane<T>;
-  /** Its entry in the heap; others are outdated. */
+  /** Its current entry in the heap; other entries are outdated. */
   filed: Filed<T> | undefined;
 }
 
@@ -49,8 +50,8 @@ export class TimeFairQueue<T> {
   }
 
   /**
-   * Appends an item to those of its caller. One that waits already is not added again.
-   * @param preferred before the caller's other items
+   * Appends an item of a caller. An item that already waits is not added again. @param preferred whether the item comes
+   * before the caller's other items
    */
   add(caller: string, item: T, preferred = false): void {
     let lane = this.#lanes.get(caller);
@@ -78,12 +79,12 @@ export class TimeFairQueue<T> {
   }
 
   /**
-   * Removes and returns the next item. What it costs has to be charged to its caller before the next call.
-   * @param accepts whether the first item of a caller may be served now. If not, the caller is passed over, by the
-   * next calls as well, until {@link retry}: each costs little, however many callers may not be served
+   * Removes and returns the next item. The time that it takes has to be charged to its caller before the next call.
+   * @param accepts whether the first item of a caller may be served now. If not, this and later calls skip the caller
+   * until {@link retry}, so that a call costs little even if many callers may not be served
    */
   next(accepts: (item: T) => boolean = () => true): T | undefined {
-    // The one that was served last is filed only now that its cost is known.
+    // The caller that was served last is inserted now, because its used time is now known.
     if (this.#served !== undefined) this.#settle(this.#served);
     for (let filed = this.#unfile(); filed !== undefined; filed = this.#unfile()) {
       const { lane } = filed;
@@ -99,14 +100,17 @@ export class TimeFairQueue<T> {
     return undefined;
   }
 
-  /** The callers that were passed over may be served again, in the places that they had. */
+  /** The skipped callers may be served again, in their former places. */
   retry(): void {
     const passed = this.#passed;
     this.#passed = [];
     for (const filed of passed) if (filed.lane.filed === filed) this.#insert(filed);
   }
 
-  /** Its caller has used time since it was filed, and another one waits. That the virtual time moved on does not count. */
+  /**
+   * Whether its caller has used time since it was filed and another caller waits. An advance of the virtual time does
+   * not count.
+   */
   #mayBeLater({ lane: { caller }, rank, charged }: Filed<T>): boolean {
     if (this.#heap.length === 0 || this.#shares.chargedTo(caller) <= charged) return false;
     return this.#shares.rankOf(caller) > rank;
@@ -115,7 +119,7 @@ export class TimeFairQueue<T> {
   #take(lane: CallerLane<T>): T | undefined {
     lane.filed = undefined;
     this.#size--;
-    // A caller that was passed over has used less: the virtual time stays behind it.
+    // A skipped caller has used less time: the virtual time must not advance past it.
     if (this.#passed.length === 0) this.#shares.serve(lane.caller);
     this.#shares.contend(lane.caller, this.#lanes.size);
     this.#served = lane;

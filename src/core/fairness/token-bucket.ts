@@ -1,4 +1,4 @@
-/** Limits a rate: so many operations a second on average, with bursts. */
+/** Limits the average rate of operations, with bursts. */
 
 export interface TokenBucketOptions {
   /** Operations a second; 0: none beyond the burst. */
@@ -20,7 +20,7 @@ export class TokenBucket {
     this.#at = options.now();
   }
 
-  /** Takes a token; returns 0, or the milliseconds until there is one. */
+  /** Takes a token and returns 0, or returns the milliseconds until a token is available. */
   take(): number {
     const { rate } = this.#options;
     this.#refill();
@@ -31,7 +31,7 @@ export class TokenBucket {
     return rate > 0 ? Math.ceil(((1 - this.#tokens) / rate) * 1000) : Number.POSITIVE_INFINITY;
   }
 
-  /** Takes tokens for what has happened already; returns the milliseconds until the debt is paid, 0 without one. */
+  /** Takes tokens for operations that have already happened; returns the milliseconds until the debt is paid, or 0. */
   spend(tokens: number): number {
     const { rate } = this.#options;
     this.#refill();

@@ -1,18 +1,18 @@
 /**
- * Paces the beginnings of new work, such as connections, while the thread is busy with work that has begun: of a
- * thousand proxies that connect at once, half are then complete in half of the time, instead of all of them at the end,
- * and less memory is in use. In a turn of the event loop, one may begin for each `intervalMs` of the turn before, at
- * least one and at most `most`. A thread that has nothing else to do has short turns: one in each delays nothing.
+ * Paces the start of new work, such as connections, while the thread is busy with earlier work: when a thousand proxies
+ * connect at once, half are then complete in half of the time, instead of all of them at the end, and less memory is in
+ * use. In a turn of the event loop, one piece of work may start for each `intervalMs` of the previous turn, at least
+ * one and at most `most`. An idle thread has short turns, so that one start per turn causes no delay.
  */
 
 export interface TurnPaceOptions {
-  /** Time of a turn for each beginning, ms. */
+  /** Time of the previous turn for each start, ms. */
   readonly intervalMs: number;
-  /** Most beginnings in a turn, however long the one before was. */
+  /** Maximum number of starts in a turn. */
   readonly most: number;
   /** Monotonic ms. */
   readonly now: () => number;
-  /** Called in the turn after one in which something has begun: more may begin, if anything waits. */
+  /** Called in the turn after one in which work has started: more may start now. */
   readonly resume: () => void;
   /** Calls `run` in the next turn of the event loop; setImmediate when left out. */
   readonly nextTurn?: ((run: () => void) => void) | undefined;
@@ -21,7 +21,7 @@ export interface TurnPaceOptions {
 export class TurnPace {
   readonly #options: TurnPaceOptions;
   readonly #nextTurn: (run: () => void) => void;
-  /** Beginnings that are left in this turn. */
+  /** Starts that are left in this turn. */
   #left = 1;
   #planned = false;
 
@@ -30,12 +30,12 @@ export class TurnPace {
     this.#nextTurn = options.nextTurn ?? setImmediate;
   }
 
-  /** False: the next one has to wait for another turn. */
+  /** Whether work may start in this turn. */
   get admits(): boolean {
     return this.#left > 0;
   }
 
-  /** One has begun. */
+  /** Called when work has started. */
   began(): void {
     this.#left--;
     if (this.#planned) return;

@@ -1,6 +1,6 @@
 /**
- * One HTTP request on a connection of its own: pooled connections of probes are how programs leak them, and other
- * requests are rare. Redirects are not followed, because a credential must not go to a server that nobody has named.
+ * One HTTP request on its own connection: pooled connections of probes may leak, and other requests are rare. Redirects
+ * are not followed, because a credential must not be sent to a server that is not configured.
  */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { RequestOptions } from 'node:https';
@@ -37,8 +37,8 @@ export interface HttpAnswer {
 }
 
 /**
- * What `read` makes of the response, of any status; by default the response itself, whose body has not been read.
- * Rejects with CtlError of one line: `deadline_exceeded`, `unavailable`, or that of `read`.
+ * Returns the result of `read` for the response, whatever its status; by default the response itself, with its body
+ * unread. Rejects with CtlError of one line: `deadline_exceeded`, `unavailable`, or that of `read`.
  */
 export async function httpCall<T = IncomingMessage>(
   { timeoutMs, signal, ...call }: HttpCall,
@@ -53,7 +53,7 @@ export async function httpCall<T = IncomingMessage>(
   }
 }
 
-/** The response with its text; one with more bytes is an error. */
+/** The response with its body as a string; a longer body is an error. */
 export function httpText(call: HttpCall, maxBytes: number): Promise<HttpAnswer> {
   return httpCall(call, async (response) => {
     const body = await readUpTo(maxBytes, response);
@@ -70,8 +70,8 @@ export function shownUrl(url: URL): string {
 function send({ to, method = 'GET', headers = {}, body }: Omit<HttpCall, 'timeoutMs'>, signal: AbortSignal) {
   const isUrl = to instanceof URL;
   const isTls = isUrl ? to.protocol === 'https:' : to.unverifiedTls === true;
-  // Loaded when needed: without an HTTP client Envoy starts sooner, and TLS has a part in the memory of an agent. A
-  // dynamic import would load all of node:http in a bundle.
+  // Loaded when needed: Envoy starts sooner without an HTTP client, and the TLS module increases the memory of an
+  // agent. A dynamic import would load all of node:http in a bundle.
   const { request } = process.getBuiltinModule(isTls ? 'node:https' : 'node:http');
   const options: RequestOptions = {
     ...(isUrl ? urlToHttpOptions(to) : { host: to.host ?? '127.0.0.1', port: to.port, path: to.path }),
@@ -85,7 +85,7 @@ function send({ to, method = 'GET', headers = {}, body }: Omit<HttpCall, 'timeou
   return new Promise<IncomingMessage>((resolve, reject) => {
     const outgoing = request(options, resolve);
     outgoing.on('error', reject);
-    // Without an error and without a response: the status 101 (Switching Protocols) makes Node close the connection.
+    // Neither an error nor a response: after status 101 (Switching Protocols), Node.js closes the connection.
     outgoing.once('close', () => reject(new CtlError('unavailable', 'the connection was closed without a response')));
     outgoing.end(body);
   });

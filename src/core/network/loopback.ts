@@ -31,7 +31,7 @@ export function hostOf({ host = '' }: IncomingHttpHeaders): string {
   return host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
 }
 
-/** The parts of a request that decide. */
+/** The parts of a request on which the decision depends. */
 export interface RequestOrigin {
   readonly url?: string | undefined;
   readonly headers: IncomingHttpHeaders;

@@ -1,4 +1,4 @@
-/** How the parts of a program are ended: in the order opposite to that of their start. */
+/** Ends the parts of a program in the reverse order of their start. */
 import { CtlError, oneLineOf } from '../errors.ts';
 import type { Log } from '../log.ts';
 
@@ -10,7 +10,7 @@ export interface Part {
 /** Ends a part. */
 export type Closer = Part['close'];
 
-/** Ends parts, the last that was started first. */
+/** Ends parts, the most recently started first. */
 export class Closers {
   readonly #closers: Closer[] = [];
   readonly #log: Pick<Log, 'error'>;
@@ -27,9 +27,9 @@ export class Closers {
   }
 
   /**
-   * Adds a part that was started. When the closing has begun, because the program is stopped during its start, the part
-   * is ended at once.
-   * @throws CtlError unavailable when the closing has begun: nothing more is to be started
+   * Adds a part that was started. If closing has begun, because the program is stopped during its start, the part is
+   * ended at once.
+   * @throws CtlError unavailable if closing has begun: no more parts may be started
    */
   add(closer: Closer): void {
     if (!this.closing.aborted) {

@@ -1,7 +1,7 @@
 /** The operating system's limit of open files for this process. */
 import { readFileSync } from 'node:fs';
 
-/** The text of /proc/self/limits. */
+/** The content of /proc/self/limits. */
 export function readProcessLimits(): string {
   return readFileSync('/proc/self/limits', 'utf8');
 }

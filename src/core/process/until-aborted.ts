@@ -1,4 +1,4 @@
-/** Resolves when the signal is aborted, even when it was before the call. */
+/** Resolves when the signal is aborted, also if it was aborted before the call. */
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();

@@ -4,8 +4,8 @@
  * services or proxies run once and are long, so that V8 would compile them twice while they run (on-stack replacement):
  * 0.3 CPU s of a start.
  *
- * Call it after a thread has loaded its code, and in the last thread to do so: V8 uses code that was compiled in
- * advance (Node's own modules are) only under the flags that it was compiled with.
+ * Call it after a thread has loaded its code, and in the last thread that loads code: V8 uses precompiled code (such as
+ * Node's own modules) only with the flags with which it was compiled.
  */
 import { setFlagsFromString } from 'node:v8';
 

@@ -1,5 +1,5 @@
 /**
- * Names of secrets whose content is in files of the proxy's machine. Its agent reads the files and serves the secrets.
+ * Names of secrets whose content is in files on the proxy's machine. Its agent reads the files and serves the secrets.
  * A missing or broken file then affects the connections that need it, not the whole listener, and a replaced file is
  * used without new configuration. Istio's agents support the same names.
  */

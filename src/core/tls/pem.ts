@@ -9,7 +9,7 @@ export function encodePem(label: string, der: Buffer): string {
   return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
 }
 
-/** The well-formed blocks of these labels, in order, each as a text of its own with a line break at its end. */
+/** The well-formed blocks of these labels, in order, each as a separate string with a line break at its end. */
 export function pemBlocks(text: string, ...labels: readonly string[]): string[] {
   return [...text.matchAll(BLOCK)].filter(([, label = '']) => labels.includes(label)).map(([block]) => `${block}\n`);
 }
@@ -21,7 +21,7 @@ export function readPem(text: string, ...labels: readonly string[]): Buffer[] {
     .map(([, , base64 = '']) => Buffer.from(base64, 'base64'));
 }
 
-/** The number of blocks of a label (by default of any), also of those that are cut short or malformed. */
+/** The number of blocks with a label (by default with any), including those that are truncated or malformed. */
 export function countPemBlocks(text: string, label = ''): number {
   return text.split(`-----BEGIN ${label}`).length - 1;
 }

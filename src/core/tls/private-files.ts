@@ -7,7 +7,10 @@ import { CtlError } from '../errors.ts';
 /** No link is followed, and a FIFO does not block. */
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Creates the folder, or checks that other users cannot write to it. A folder that others can read is made private. */
+/**
+ * Creates the directory, or checks that other users cannot write to it. A directory that others can read is made
+ * private.
+ */
 export async function preparePrivateFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const info = await lstat(folder);
@@ -18,7 +21,7 @@ export async function preparePrivateFolder(folder: string): Promise<void> {
   if ((info.mode & 0o077) !== 0) await chmod(folder, 0o700);
 }
 
-/** The text of a file that only this user can read and write. Throws CtlError, or the error of the system. */
+/** The content of a file that only this user can read and write. Throws CtlError, or the error of the system. */
 export function readPrivateFile(path: string, maxBytes: number): string {
   const descriptor = openSync(path, FLAGS);
   try {
@@ -34,13 +37,13 @@ export function readPrivateFile(path: string, maxBytes: number): string {
   }
 }
 
-/** Beginning of the names of files that are not complete. */
+/** Prefix of the names of incomplete files. */
 export const ASIDE = '.new-';
 
-/** Writes a file as a whole: after a crash there is the old one or the new one. */
+/** Writes a file atomically: after a crash, either the old or the new content is there. */
 export async function replacePrivateFile(folder: string, name: string, text: string): Promise<void> {
   const aside = join(folder, `${ASIDE}${name}`);
-  // A file that a crash left may have another mode.
+  // A file that was left after a crash may have another mode.
   await rm(aside, { force: true });
   const handle = await open(aside, 'wx', 0o600);
   try {

@@ -1,6 +1,6 @@
 /**
- * Checks the key pairs and certificate authorities of Secrets: one that Envoy would refuse must not replace a good one.
- * Secrets with other content are not checked. Messages never quote values.
+ * Checks the key pairs and certificate authorities of Secrets: a Secret that Envoy would refuse must not replace a good
+ * one. Secrets with other content are not checked. Messages never quote values.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { countPemBlocks, pemBlocks } from './pem.ts';
@@ -85,7 +85,7 @@ class Entries {
       const found = pemBlocks(text, 'CERTIFICATE').map((pem) => new X509Certificate(pem));
       if (found.length > 0 && found.length === countPemBlocks(text, 'CERTIFICATE-----')) return found;
     } catch {
-      // Reported below, without the library's quotation.
+      // Reported below, without the message of the library, which quotes the value.
     }
     this.add(entry, 'expected certificates in PEM form');
     return [];

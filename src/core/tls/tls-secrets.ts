@@ -31,7 +31,7 @@ interface AuthorityFields {
   readonly revoked: string | undefined;
 }
 
-/** The orchestrator's type for key pairs. */
+/** The type of Kubernetes for key pairs. */
 export const TLS_TYPE = 'kubernetes.io/tls';
 
 const TYPES: ReadonlySet<string> = new Set([TLS_TYPE, 'Opaque', '']);
@@ -67,7 +67,7 @@ interface KeyPairBytes {
   readonly staple: Uint8Array | undefined;
 }
 
-/** Undefined as for {@link keyPairOf}, and where an entry is not base64. */
+/** Undefined as for {@link keyPairOf}, and if an entry is not base64. */
 export function keyPairBytes(content: SecretContent): KeyPairBytes | undefined {
   const fields = keyPairOf(content);
   if (fields === undefined) return undefined;
@@ -84,7 +84,7 @@ interface AuthorityBytes {
   readonly revoked: Uint8Array | undefined;
 }
 
-/** Undefined as for {@link authoritiesOf}, and where an entry is not base64. */
+/** Undefined as for {@link authoritiesOf}, and if an entry is not base64. */
 export function authorityBytes(content: SecretContent): AuthorityBytes | undefined {
   const fields = authoritiesOf(content);
   if (fields === undefined) return undefined;
@@ -114,7 +114,10 @@ export const CREDENTIAL_SCHEME = 'kubernetes://';
 /** Suffix of the Secret with the authorities that belong to a credential, and of their SDS name. */
 export const AUTHORITIES_SUFFIX = '-cacert';
 
-/** Secrets in which the authorities of a credential may be, in this order; the credential may be named by either. */
+/**
+ * The Secrets that may contain the authorities of a credential, in this order; either may be the name of the
+ * credential.
+ */
 export function authoritiesNames(name: string): readonly [apart: string, beside: string] {
   const base = name.endsWith(AUTHORITIES_SUFFIX) ? name.slice(0, -AUTHORITIES_SUFFIX.length) : name;
   return [`${base}${AUTHORITIES_SUFFIX}`, base];
@@ -125,7 +128,7 @@ export function sdsName(what: 'key pair' | 'authorities', name: string): string 
   return what === 'key pair' ? `${CREDENTIAL_SCHEME}${name}` : `${CREDENTIAL_SCHEME}${authoritiesNames(name)[0]}`;
 }
 
-/** What an SDS name stands for; undefined for a name of another form, also one with a namespace. */
+/** Parses an SDS name; undefined for other names, including those with a namespace. */
 export function parseSdsName(
   text: string,
 ): { readonly what: 'key pair' | 'authorities'; readonly name: string } | undefined {

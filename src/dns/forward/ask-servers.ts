@@ -1,4 +1,4 @@
-/** Asks the servers that are in force, one after the other, until one answers. */
+/** Queries the current servers one after the other until one responds. */
 import { CtlError, messageOf } from '../../core/errors.ts';
 import type { FailureLog, Log } from '../../core/log.ts';
 import { RCODE, rcodeName } from '../wire/constants.ts';
@@ -15,13 +15,15 @@ export interface AskContext {
   readonly now: () => number;
 }
 
-/** Time limit of a question over all servers and attempts, ms; after that, clients have stopped waiting. */
+/** Time limit of a query for all servers and attempts, ms; clients do not wait longer. */
 const MAX_TOTAL_MS = 15_000;
 
-/** The server could not answer: the next one is asked. */
+/** Response codes after which the next server is queried. */
 const UNUSABLE: ReadonlySet<number> = new Set([RCODE.FORMERR, RCODE.SERVFAIL, RCODE.NOTIMP, RCODE.REFUSED]);
 
-/** Rejects with CtlError when no server answers; an answer such as SERVFAIL of the last one is better than none. */
+/**
+ * Rejects with CtlError if no server responds; otherwise returns at least the last error response, such as SERVFAIL.
+ */
 export async function askServers(request: Request, context: AskContext): Promise<UpstreamResponse> {
   const { upstream, counters, failures, log, now } = context;
   const { upstreams, attempts, timeoutMs } = upstream.current();

@@ -1,4 +1,7 @@
-/** Responses of upstream resolvers, for as long as they say: bounded by entries and bytes, the oldest use first out. */
+/**
+ * A cache of responses of upstream resolvers, with their TTLs: limited in entries and bytes, the least recently used
+ * removed first.
+ */
 import { FLAG, RCODE, TYPE } from '../wire/constants.ts';
 import type { RecordLayout } from '../wire/layout.ts';
 import { isTruncated, readRcode } from '../wire/reply.ts';
@@ -12,7 +15,7 @@ export interface CacheLimits {
 export interface ResponseCache {
   readonly entries: number;
   readonly bytes: number;
-  /** A copy whose TTLs are those that are left; undefined when there is none, or it has expired. */
+  /** A copy with the remaining TTLs; undefined if there is none or it has expired. */
   get(key: string): Buffer | undefined;
   set(key: string, response: UpstreamResponse): void;
   clear(): void;
@@ -22,7 +25,7 @@ export interface ResponseCache {
 const MAX_RESPONSE_BYTES = 8 * 1024;
 /** A mistake in a zone must not last for days (RFC 8767 section 4 suggests at most 7 days). */
 const MAX_TTL_SECONDS = 24 * 3600;
-/** RFC 2308 section 5 suggests at most 3 hours. Names come into being more often than they vanish. */
+/** RFC 2308 section 5 suggests at most 3 hours. New names are more frequent than deleted ones. */
 const MAX_NEGATIVE_SECONDS = 15 * 60;
 /** Memory of an entry besides its response: key, offsets, the entry of the map. */
 const ENTRY_BYTES = 300;
@@ -70,7 +73,7 @@ export function createResponseCache({ maxEntries, maxBytes }: CacheLimits, now: 
       if (old !== undefined) remove(key, old);
       const time = now();
       const entry: Entry = {
-        // A copy of its own: a slice would keep the buffer of which it is a part.
+        // A copy: a slice would keep the whole buffer in memory.
         message: copyMessage(message),
         ttlOffsets: records.map(({ ttlAt }) => ttlAt),
         storedAt: time,
@@ -99,7 +102,7 @@ function copyMessage(message: Buffer): Buffer {
 
 function aged({ message, ttlOffsets }: Entry, seconds: number): Buffer {
   const copy = Buffer.from(message);
-  // The server that answered was the authority; a cache is not.
+  // The response of a cache is not authoritative.
   copy.writeUInt16BE(copy.readUInt16BE(2) & ~FLAG.AA, 2);
   for (const at of ttlOffsets) copy.writeUInt32BE(Math.max(0, readTtl(message, at) - seconds), at);
   return copy;

@@ -6,14 +6,14 @@
  *
  * Node supports this for sockets that it connects (`onread`), not for those that it accepts. So the handle of an
  * accepted socket is moved to a new socket; on an encrypted one, whose handle refers to its socket, the properties are
- * set that `onread` would have set. Their names are not documented: where something is not as expected, the socket is
- * read in the usual way.
+ * set that `onread` would have set. Their names are not documented: if something is not as expected, the socket is read
+ * in the usual way.
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
 /**
- * Most bytes of one read. An acknowledgement has 100 bytes, or 20 kB over state of the world; a reconnect has 600 kB.
+ * Maximum size of one read. An acknowledgement has 100 bytes, or 20 kB with state of the world; a reconnect has 600 kB.
  */
 const READ_BYTES = 256 * 1024;
 
@@ -95,7 +95,7 @@ export function readSharedSecured(socket: TLSSocket): SharedReads {
   };
 }
 
-/** The symbol of a property that `onread` would have set; undefined when it has a value or does not exist. */
+/** The symbol of a property that `onread` would have set; undefined if the property has a value or does not exist. */
 function slotOf(socket: Socket, name: string): symbol | undefined {
   const slot = Object.getOwnPropertySymbols(socket).find(({ description }) => description === name);
   return slot !== undefined && Reflect.get(socket, slot) === null ? slot : undefined;

@@ -1,6 +1,6 @@
 /**
  * Cuts the bytes of a socket into frames. The payload of DATA is passed on without a copy, in the pieces in which it
- * arrives; the payload of other frames, which are short, as a whole. Source: RFC 9113 sections 3.4 (preface), 4.1, 4.2
+ * arrives; the short payload of other frames is passed on as a whole. Source: RFC 9113 sections 3.4 (preface), 4.1, 4.2
  * (frame size), 6.1 (DATA, padding)
  */
 import { ERROR, FLAG_PADDED, FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, Http2Error, PREFACE } from './frames.ts';
@@ -17,7 +17,7 @@ export interface FrameSink {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Frames between calls of `late`, which costs as much as the cheapest frame. */
+/** Number of frames between calls of `late`, each of which costs as much as the cheapest frame. */
 const FRAMES_AT_A_TIME = 16;
 
 export class FrameReader {

@@ -1,6 +1,6 @@
 /**
- * Waits until a client has sent its first TLS record, before a TLS handshake begins: a client that sends nothing, or a
- * part, takes no slot, and one that gives up while it waits is noticed.
+ * Waits until a client has sent its first TLS record, before a TLS handshake begins: a client that sends nothing, or
+ * only a part, takes no slot, and a client that disconnects while it waits is noticed.
  *
  * It also saves memory. Node sizes OpenSSL's input buffer when the first bytes arrive, and keeps that size: 64 KiB if
  * Node reads them from the socket itself (the size of any read), or 1 KiB (later 16 KiB) if they were already read

@@ -1,28 +1,29 @@
 /**
- * Limits the TLS handshakes that are under way. Thousands of clients that connect at once would otherwise all begin,
- * and with a client or server that is busy all would take longer than their time limit; so would the next attempts.
- * Callers wait in the order of the time that they have used, and some slots are always left for other callers.
+ * Limits the number of concurrent TLS handshakes. If thousands of clients connected at once, all handshakes would
+ * otherwise exceed their time limit on a busy server, and so would the next attempts. Callers wait in the order of the
+ * time that they have used, and some slots are always reserved for other callers.
  *
- * A slot is for our work, not for a client's slowness. It ends when its client is waited for and another caller waits,
- * or else after some time; the handshake goes on without it. Callers are charged for the time of their slots.
+ * A slot is for the work of the server, not for waiting for a slow client. If the handshake waits for its client while
+ * another caller waits for a slot, or after some time, the slot ends and the handshake continues without it. Callers
+ * are charged for the time of their slots.
  */
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
 import { TimeShares } from '../../core/fairness/time-shares.ts';
 import { PerAddressLimiter } from '../limits/per-address-limiter.ts';
 
-/** Handshakes under way: with clients 200 ms away still as many per second as a core can do. */
+/** Maximum number of concurrent handshakes. With a round-trip time of 200 ms, this still uses a whole core. */
 const MAX_UNDER_WAY = 128;
 
 /** After this time, ms, a slot ends. */
 const SLOT_MS = 2000;
 
-/** While other callers wait, a slot ends whose client was waited for longer than this, ms. */
+/** While other callers wait, a slot ends if its handshake has waited for the client for longer than this, ms. */
 const CONTESTED_SLOT_MS = 100;
 
-/** How often such slots are looked for, ms. */
+/** Interval of the search for such slots, ms. */
 const LOOK_MS = 50;
 
-/** Most slots that end then: clients that do not go on cause handshakes for a quarter of a core's time at most. */
+/** Maximum number of slots that end at each search: unresponsive clients cause at most a quarter of a core's load. */
 const ENDED_PER_LOOK = 8;
 
 export interface Handshake {
@@ -44,7 +45,7 @@ export interface HandshakeSlotsOptions {
 interface Slot {
   readonly timer: NodeJS.Timeout;
   readonly release: () => void;
-  /** Since when its client is waited for, monotonic ms; undefined: our work has not begun. */
+  /** When the wait for the client began, monotonic ms; undefined before the work of the server. */
   since: number | undefined;
 }
 
@@ -54,11 +55,11 @@ export class HandshakeSlots {
   readonly #now: () => number;
   readonly #max: number;
   readonly #slotMs: number;
-  /** Callers that have as many slots as they may have now are passed over. They have some, so there are few of them. */
+  /** Callers that currently have their maximum number of slots are skipped. They are few, because each has slots. */
   readonly #waiting: TimeFairQueue<Handshake>;
   /** In the order in which they were given. */
   readonly #slots = new Map<Handshake, Slot>();
-  /** Slots are about to be looked through. */
+  /** Whether a search for slots is scheduled. */
   #looking = false;
 
   constructor({ shares, now, maxUnderWay = MAX_UNDER_WAY, slotMs = SLOT_MS }: HandshakeSlotsOptions) {
@@ -80,13 +81,13 @@ export class HandshakeSlots {
     this.#next();
   }
 
-  /** Our first work for a handshake that has begun is done: its client is waited for. */
+  /** The server's first work for a handshake is done: the handshake now waits for its client. */
   awaitClient(handshake: Handshake): void {
     const slot = this.#slots.get(handshake);
     if (slot !== undefined) slot.since = this.#now();
   }
 
-  /** The handshake has ended or was given up. Further calls have no effect. */
+  /** The handshake has ended or was aborted. Further calls have no effect. */
   leave(handshake: Handshake): void {
     this.#waiting.remove(handshake.caller, handshake);
     const slot = this.#slots.get(handshake);
@@ -94,7 +95,7 @@ export class HandshakeSlots {
     clearTimeout(slot.timer);
     this.#slots.delete(handshake);
     slot.release();
-    // All slots together are worth the time of the thread.
+    // All slots together correspond to the time of the thread.
     if (slot.since !== undefined) this.#shares.charge(handshake.caller, (this.#now() - slot.since) / this.#max);
     this.#waiting.retry();
     this.#next();
@@ -116,7 +117,7 @@ export class HandshakeSlots {
     if (this.#looking) return;
     this.#looking = true;
     setTimeout(() => {
-      // What clients sent while the process was busy is read first.
+      // First, data that clients sent while the process was busy is read.
       setImmediate(() => {
         this.#looking = false;
         this.#endContested();
@@ -125,7 +126,7 @@ export class HandshakeSlots {
     }, LOOK_MS).unref();
   }
 
-  /** Ends the oldest of the slots whose clients keep another caller waiting. */
+  /** Ends the oldest slots that wait for their clients while another caller waits. */
   #endContested(): void {
     const until = this.#now() - CONTESTED_SLOT_MS;
     let ended = 0;

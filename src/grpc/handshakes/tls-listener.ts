@@ -20,7 +20,7 @@ export interface TlsListenerOptions {
   readonly shares: TimeShares | undefined;
   /** The handshake has succeeded. */
   readonly secured: (socket: TLSSocket) => void;
-  /** A connection has ended before that. */
+  /** A connection has ended before its handshake succeeded. */
   readonly endedEarly: (reason: EarlyEnd) => void;
   readonly internalError: (error: unknown, socket: TLSSocket) => void;
 }
@@ -47,7 +47,7 @@ export class TlsListener {
     this.#server = server;
     server.on('secureConnection', (socket) => this.#finished(socket));
     if (tls.resume !== undefined) server.on('resumeSession', (id, done) => done(null, tls.resume?.(id) ?? null));
-    // A failed handshake concerns that client only.
+    // A failed handshake affects that client only.
     server.on('tlsClientError', (error, socket) => this.#failed(error, socket));
     this.#stopRenewing = tls.onRenew(() => server.setSecureContext(tls.context()));
   }
@@ -110,7 +110,7 @@ export class TlsListener {
     socket.destroy();
   }
 
-  /** Reads the client's certificate for the first time: an error in that ends its connection only. */
+  /** Reads the client's certificate for the first time: an error only ends this connection. */
   #isAllowed(socket: TLSSocket): boolean {
     try {
       return this.#options.tls.secured?.(socket) !== false;

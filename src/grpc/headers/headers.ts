@@ -49,7 +49,7 @@ function isFieldName(name: string): boolean {
   return name !== '';
 }
 
-/** Characters that would end a line elsewhere, such as in a log or in HTTP/1.1, are not allowed. */
+/** Characters that end a line in other formats, such as logs or HTTP/1.1, are not allowed. */
 function isFieldValue(value: string): boolean {
   return !value.includes('\n') && !value.includes('\r') && !value.includes('\0');
 }

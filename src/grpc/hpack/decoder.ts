@@ -19,7 +19,7 @@ const LITERAL_BITS = 4;
 const HUFFMAN = 0x80;
 const STRING_BITS = 7;
 
-/** Bytes of an integer after its first: 28 bits, more than any block or table here has. */
+/** Limit of the bytes of an integer after its first: 28 bits, more than any valid value here needs. */
 const MAX_INTEGER_SHIFT = 21;
 
 const NOTHING = Buffer.alloc(0);

@@ -1,5 +1,5 @@
 /**
- * The fields that a peer refers to by index: the fields of the static table, and the last fields that the peer has
+ * The fields that a peer can refer to by index: those of the static table, and the most recent ones that the peer has
  * added. Source: RFC 7541, 2.3 and 4.
  */
 import { HpackError } from './errors.ts';

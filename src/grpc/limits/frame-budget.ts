@@ -1,7 +1,7 @@
 /**
- * Limits frames that cost the sender nothing and the server work: pings, settings, resets, empty frames, windows that
- * grow by a few bytes. A normal client sends few; thousands a second are an attack (CVE-2019-9511, -9512, -9514, -9515,
- * -9518, CVE-2023-44487, CVE-2024-27316, CVE-2025-8671).
+ * Limits frames that are cheap to send and costly to process: pings, settings, resets, empty frames, small window
+ * updates. A normal client sends few; thousands a second are an attack (CVE-2019-9511, -9512, -9514, -9515, -9518,
+ * CVE-2023-44487, CVE-2024-27316, CVE-2025-8671).
  */
 
 /** Length of a window. */

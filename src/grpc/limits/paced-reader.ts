@@ -2,18 +2,18 @@
  * Reads the bytes of one connection in slices. One read returns up to 256 KiB, in which a client can put thousands of
  * calls: processed at once, they would block the event loop, and with it every other client, for a second. So a
  * connection reads for one slice of time. The remaining bytes wait in memory and are read in later turns of the event
- * loop; where they are many, the socket is paused meanwhile. Connections with few bytes wait only in turns that are
- * used up, and are not paused: to pause and resume a socket costs as much as to read an acknowledgement.
+ * loop; if they are many, the socket is paused meanwhile. Connections with few bytes wait only if the time of a turn is
+ * used up, and are not paused: pausing and resuming a socket costs as much as reading an acknowledgement.
  */
 import type { Task, TurnScheduler } from './turn-scheduler.ts';
 
-/** Up to so many bytes, in so many parts, wait without a pause of the socket. */
+/** Up to this many bytes, in this many parts, may wait without pausing the socket. */
 const MAX_UNPAUSED_BYTES = 4096;
 const MAX_UNPAUSED_PARTS = 8;
 
 export interface PacedReaderOptions {
   readonly scheduler: TurnScheduler;
-  /** Whose time reading takes; may change. */
+  /** The caller to which the time of reading is charged; may change. */
   readonly caller: () => string;
   /** Reads until `late` returns true; returns the number of bytes read. */
   readonly read: (bytes: Buffer, late: () => boolean) => number;
@@ -24,9 +24,9 @@ export interface PacedReaderOptions {
 
 export class PacedReader implements Task {
   readonly #options: PacedReaderOptions;
-  /** Copies of unread bytes: few, and only the bytes of one read and what was decrypted together with it. */
+  /** Copies of unread bytes: at most those of one read, and of the data that was decrypted with it. */
   readonly #left: Buffer[] = [];
-  /** Bytes that have begun to wait since the last time that no bytes waited. */
+  /** Number of bytes that were queued since the queue was last empty. */
   #waited = 0;
   #paused = false;
 

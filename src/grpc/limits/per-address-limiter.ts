@@ -1,8 +1,8 @@
 /**
- * Limits something that all clients share, such as connections, streams, watches or memory, so that no client address
- * uses up all of it before clients are authenticated. One address may have most, because thousands of proxies can be
- * behind one address translation, but some is always left for other addresses. Clients behind one address are not
- * distinguished: where that matters, they have to use the encrypted port.
+ * Limits a resource that all clients share, such as connections, streams, watches or memory, so that no client address
+ * exhausts it before clients are authenticated. One address may have most of it, because thousands of proxies can be
+ * behind one address translation, but some is always left for other addresses. Clients behind the same address are not
+ * distinguished: if that matters, they have to use the encrypted port.
  */
 import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 

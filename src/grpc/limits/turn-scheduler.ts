@@ -1,6 +1,6 @@
 /**
- * Shares the turns of the event loop between the callers of a server. Work that a client causes is done at once early
- * in a turn. Later in the turn it waits, and the callers that have used least time are served first (see
+ * Shares the turns of the event loop between the callers of a server. Early in a turn, the work that a client causes is
+ * done at once. Later in the turn it waits, and the callers that have used the least time are served first (see
  * src/core/fairness/time-shares.ts): a client with thousands of connections, or with requests that take long to read,
  * delays the others by its share only.
  */
@@ -11,8 +11,7 @@ import { TimeShares } from '../../core/fairness/time-shares.ts';
 const TURN_MS = 20;
 
 /**
- * The same limit while all of the work was for one caller: nobody else waits then, and putting work off costs time,
- * too.
+ * The same limit if all work of the turn was for one caller: no other caller waits, and deferring work has a cost, too.
  */
 const TURN_ALONE_MS = 40;
 
@@ -25,12 +24,12 @@ const ROUND_MS = 20;
  */
 const SLICE_MS = 2;
 
-/** The same in a turn that takes long already. */
+/** The same in a turn that has already taken long. */
 const SHORT_SLICE_MS = 0.5;
 
 /** Work that waits. */
 export interface Task {
-  /** Whose time it takes. */
+  /** The caller to which its time is charged. */
   readonly caller: string;
   /** Continues until {@link TurnScheduler.late}; false when some work is left. */
   proceed(): boolean;
@@ -41,7 +40,7 @@ export interface TurnSchedulerOptions {
   readonly now: () => number;
   /** Calls `run` in this turn of the event loop after its sockets; setImmediate when left out. */
   readonly later?: (run: () => void) => void;
-  /** The time that callers have used; left out: by the work of this scheduler alone. */
+  /** The time that callers have used; by default only the time of this scheduler's work counts. */
   readonly shares?: TimeShares | undefined;
 }
 
@@ -55,7 +54,7 @@ export class TurnScheduler {
   readonly #callers = new Map<Task, string>();
   /** Time of this turn that is used, ms. */
   #spentMs = 0;
-  /** The caller that used all of it; empty: there were several. */
+  /** The caller that used all of it; empty if there were several. */
   #alone: string | undefined;
   #until = 0;
   #running = false;
@@ -72,13 +71,13 @@ export class TurnScheduler {
   /** True when the slice is over. To be called between the steps of work. */
   readonly late = (): boolean => this.now() >= this.#until;
 
-  /** Work of this caller may be done at once. False: it should be enqueued. */
+  /** Whether work of this caller may be done at once; otherwise it should be enqueued. */
   isYoung(caller: string): boolean {
     const alone = this.#waiting.size === 0 && (this.#alone === undefined || this.#alone === caller);
     return this.#spentMs < (alone ? TURN_ALONE_MS : TURN_MS);
   }
 
-  /** Does a slice of work, and counts its time. Work that other work causes counts with that. */
+  /** Does a slice of work and charges its time. Nested work is part of the work that causes it. */
   run<T>(caller: string, work: () => T): T {
     if (this.#running) return work();
     const started = this.now();
@@ -120,7 +119,7 @@ export class TurnScheduler {
     this.#schedule();
   }
 
-  /** The task is given up. */
+  /** The task is dropped. */
   forget(task: Task): void {
     const caller = this.#callers.get(task);
     if (caller === undefined) return;

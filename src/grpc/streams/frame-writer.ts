@@ -1,5 +1,5 @@
 /**
- * Writes the frames of a connection. Data is written to the socket in slices, each after the one before has left, so
+ * Writes the frames of a connection. Data is written to the socket in slices, each after the previous one was sent, so
  * that the memory of waiting data is bounded, however slowly the client reads, however small its windows are, and
  * however many frames without data it causes. Source: RFC 9113 sections 5.2 and 6.9 (flow control)
  */
@@ -15,7 +15,7 @@ import type { Stream } from './stream.ts';
 const PLAIN_SLICE_BYTES = 256 * 1024;
 
 /**
- * Over TLS, Node encrypts a whole write into buffers, of which the connection keeps some for ever, so slices are
+ * Over TLS, Node.js encrypts a whole write into buffers, some of which the connection never frees, so slices are
  * smaller: with the headers of four frames, exactly four TLS records of 16 KiB. With two, a cold start of a thousand
  * proxies takes a sixth more CPU and no less memory.
  */
@@ -23,15 +23,15 @@ const TLS_SLICE_BYTES = 4 * (16_384 - FRAME_HEADER_BYTES);
 
 const tlsSlices = new SlicePool(framedBytes(TLS_SLICE_BYTES));
 
-/** Most bytes of control frames that wait behind the slices for a client that does not read. */
+/** Maximum number of bytes of control frames that wait for a client that does not read. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
 /** Bytes added to the size of a batch: a client that allows one byte at a time must not cause thousands of writes. */
 const BATCH_BYTES = 512;
 
 /**
- * Additional memory, in bytes, that a write of this size takes until it has left: over TLS a slice, and what Node
- * encrypts it into. Other bytes are written without a copy, except for short ones.
+ * Additional memory, in bytes, of a write of this size until it is sent: over TLS, a slice and its encrypted form.
+ * Without TLS, only short data is copied.
  */
 export function copiedBytes(bytes: number, { secured }: Pick<ConnectionInfo, 'secured'>): number {
   return secured === undefined ? Math.min(bytes, MAX_COPIED_BYTES) : 2 * Math.min(bytes, TLS_SLICE_BYTES);
@@ -39,10 +39,10 @@ export function copiedBytes(bytes: number, { secured }: Pick<ConnectionInfo, 'se
 
 export interface FrameWriterOptions {
   readonly socket: Socket;
-  /** The socket encrypts. */
+  /** Whether the socket encrypts. */
   readonly secured: boolean;
   readonly scheduler: TurnScheduler;
-  /** Whose time writing takes; may change. */
+  /** The caller to which the time of writing is charged; may change. */
   readonly caller: () => string;
   /** The client does not read the control frames that it causes: the connection has to be closed. */
   readonly onNotRead: () => void;
@@ -60,7 +60,7 @@ export class FrameWriter implements Task {
   /** Streams that have only their end to send, which needs no window. */
   readonly #ending = new Set<Stream>();
   #window = DEFAULT_WINDOW_BYTES;
-  /** Bytes that were written to the socket and have not left, including {@link BATCH_BYTES}. */
+  /** Bytes that were written to the socket and not sent yet, including {@link BATCH_BYTES}. */
   #outstanding = 0;
   #pumping = false;
   /** Monotonic ms. */
@@ -78,7 +78,7 @@ export class FrameWriter implements Task {
     this.#onNotRead = onNotRead;
   }
 
-  /** Bytes were written that have not left the socket. */
+  /** Whether written bytes have not been sent yet. */
   get waits(): boolean {
     return this.#outstanding > 0;
   }
@@ -154,7 +154,9 @@ export class FrameWriter implements Task {
     return this.#caller();
   }
 
-  /** Writes the next slice, in turns with other callers: clients that read fast would take all the time. */
+  /**
+   * Writes the next slice, taking turns with other callers: otherwise clients that read fast would use all the time.
+   */
   #continue(): void {
     this.#delayedSince ??= this.#scheduler.now();
     this.#scheduler.start(this);
@@ -168,7 +170,7 @@ export class FrameWriter implements Task {
     return true;
   }
 
-  /** The next slice waits for its turn, and not for the client. */
+  /** Whether the next slice waits for its turn, and not for the client. */
   get delayed(): boolean {
     return this.#delayedSince !== undefined;
   }
@@ -201,7 +203,7 @@ export class FrameWriter implements Task {
   finish(lastFrame?: Buffer): void {
     if (this.#closed) return;
     this.close();
-    // Bytes that still arrive are ignored: closing the socket now would discard what the client has not read yet.
+    // Bytes that still arrive are ignored: closing the socket now would discard data that the client has not read yet.
     if (lastFrame === undefined) this.#socket.end();
     else this.#socket.end(lastFrame);
   }

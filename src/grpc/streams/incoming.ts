@@ -1,6 +1,6 @@
 /**
  * Processes the frames of a client: opens streams and passes data to them, checks that frames are allowed where they
- * arrive, and limits frames that are only work. Source: RFC 9113 sections 5 (streams), 6 (frames), 8.1 (messages)
+ * arrive, and limits frames that only cause work. Source: RFC 9113 sections 5 (streams), 6 (frames), 8.1 (messages)
  */
 import { CtlError } from '../../core/errors.ts';
 import type { FrameSink } from '../frames/frame-reader.ts';
@@ -41,7 +41,7 @@ export interface IncomingOptions {
   readonly writer: FrameWriter;
   readonly peer: PeerSettings;
   readonly numbers: StreamNumbers;
-  /** Streams at a time. */
+  /** Maximum number of concurrent streams. */
   readonly maxStreams: number;
   /** Monotonic ms. */
   readonly now: () => number;
@@ -72,7 +72,7 @@ export class Incoming implements FrameSink {
   #windowGrew = false;
   /** No new streams are taken. */
   retired = false;
-  /** The connection is over: further frames are ignored. */
+  /** Whether the connection has ended: further frames are ignored. */
   over = false;
 
   constructor(options: IncomingOptions) {
@@ -118,7 +118,7 @@ export class Incoming implements FrameSink {
     if (this.#frameIsEmpty && (flags & FLAG_END_STREAM) === 0) this.#spend();
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      // The stream is over, so that its bytes are returned here.
+      // The stream has ended, so its bytes are returned here.
       this.#streams.giveBack(this.#frameBytes);
       return;
     }
@@ -264,8 +264,7 @@ export class Incoming implements FrameSink {
   }
 
   /**
-   * A bug in a stream's handler ends that stream; without a stream it ends the connection, as a violation of the client
-   * does.
+   * A bug in a stream's handler ends that stream; a bug elsewhere ends the connection, like a violation of the client.
    */
   #internalError(stream: Stream | undefined, error: unknown): void {
     if (stream === undefined || error instanceof Http2Error) throw error;
@@ -293,7 +292,7 @@ export class Incoming implements FrameSink {
       if (payload.length > 0) throw new Http2Error(ERROR.frameSize, 'SETTINGS with ACK and content');
       return;
     }
-    // The new window holds at once; its effects on each stream are computed once for all frames of a read.
+    // The new window takes effect at once; its effects on each stream are computed once for all frames of a read.
     if (this.#peer.take(payload) !== 0) this.#windowsChanged = true;
     this.#windowGrew = true;
     this.#writer.control(SETTINGS_ACK);

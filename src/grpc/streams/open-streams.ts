@@ -35,7 +35,7 @@ export interface OpenStreamsOptions {
   readonly onIdle: () => void;
   /** The connection should take no new streams. */
   readonly onRetire: () => void;
-  /** It is known whose connection this is. */
+  /** The caller of the connection is known. */
   readonly onCaller: (caller: string) => void;
 }
 
@@ -114,7 +114,7 @@ export class OpenStreams implements StreamHost {
     this.sendAnswer(stream, stream.opened ? trailers(error) : trailersOnly(error));
   }
 
-  /** A header block that ends the stream. */
+  /** Sends a header block that ends the stream. */
   sendAnswer(stream: Stream, block: Buffer): void {
     const { id, remoteClosed } = stream;
     this.#writer.control(frame(FRAME.headers, FLAG_END_HEADERS | FLAG_END_STREAM, id, this.#block(block)));

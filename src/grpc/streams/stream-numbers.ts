@@ -1,10 +1,10 @@
 /**
- * The numbers of a connection's streams. They only grow, so that the number of a stream that is not open tells whether
- * it is idle or closed. Source: RFC 9113 sections 5.1 and 5.1.1
+ * The identifiers of a connection's streams. They only grow, so the identifier of a stream that is not open shows
+ * whether it is idle or closed. Source: RFC 9113 sections 5.1 and 5.1.1
  */
 import { ERROR, Http2Error } from '../frames/frames.ts';
 
-/** Most remembered resets: frames that the client sent before it learned of a reset are ignored. */
+/** Maximum number of remembered resets: frames that the client sent before it received a reset are ignored. */
 const MAX_REMEMBERED_RESETS = 128;
 
 export class StreamNumbers {

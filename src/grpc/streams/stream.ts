@@ -10,7 +10,7 @@ import type { RequestHead } from '../headers/headers.ts';
 import type { CallReader, ConnectionInfo, Metadata, SendResult, StreamCall } from '../types.ts';
 import { type Batch, SendQueue } from './send-queue.ts';
 
-/** The connection, as its streams see it. */
+/** The part of the connection that its streams use. */
 export interface StreamHost {
   readonly info: ConnectionInfo;
   /** Bytes that count as progress of a write; see {@link Stream.isStuck}. */
@@ -23,7 +23,7 @@ export interface StreamHost {
   together(send: () => void): void;
   /** The stream has something to send. */
   ready(stream: Stream): void;
-  /** Bytes of the stream were read: the peer may send as many again. */
+  /** Bytes of the stream were read: the peer may send the same number again. */
   consumed(stream: Stream, bytes: number): void;
   sendHeaders(stream: Stream): void;
   /** Ends the stream with trailers, or with headers alone. */
@@ -32,7 +32,7 @@ export interface StreamHost {
   /** The stream is over; its unread bytes return to the connection's window. */
   ended(stream: Stream, unreadBytes: number): void;
   retire(): void;
-  /** It is known whose connection this is. */
+  /** The caller of the connection is known. */
   isOf(caller: string): void;
 }
 
@@ -69,7 +69,7 @@ export class Stream implements StreamCall {
   #endDelivered = false;
   readonly #writes: SendQueue;
   #ending: { readonly error: CtlError | undefined } | undefined;
-  /** Batches that were written and have not left the socket. */
+  /** Batches that were written and not sent yet. */
   readonly #leaving = new Set<Batch>();
   #waitingSince = 0;
   #progress = 0;
@@ -144,7 +144,10 @@ export class Stream implements StreamCall {
     else this.#host.consumed(this, length);
   }
 
-  /** The content has another length than announced; valid at the end of the request (RFC 9113 section 8.1.1). */
+  /**
+   * Whether the length of the content differs from the announced one; valid at the end of the request (RFC 9113 section
+   * 8.1.1).
+   */
   get contentLengthDiffers(): boolean {
     return this.#announced !== undefined && this.#announced !== 0;
   }
@@ -261,20 +264,20 @@ export class Stream implements StreamCall {
     for (const { done } of batch.finished.splice(0)) done('drained');
   }
 
-  /** Its data has waited for this time, ms, although the client would have read it. */
+  /** Its data has waited for this time, ms, for a reason other than the client. */
   delayed(milliseconds: number): void {
     this.#waitingSince += milliseconds;
   }
 
   /**
-   * Data has waited for more than `limitMs` without the progress of a slice: the client does not read, or far too
-   * slowly.
+   * Whether data has waited for more than `limitMs` without the progress of a slice: the client does not read, or reads
+   * too slowly.
    */
   isStuck(limitMs: number): boolean {
     return (!this.#writes.empty || this.#leaving.size > 0) && this.#host.now() - this.#waitingSince > limitMs;
   }
 
-  /** Gives up waiting data, and resets the stream. */
+  /** Drops waiting data, and resets the stream. */
   giveUp(): void {
     this.#finishWrites('timeout');
     this.reset(ERROR.cancel);

@@ -4,9 +4,9 @@
  *   informers, desired state ──keys──▶ queue ──reconcile(key)──▶ writes, limited in rate ──▶ API server
  *
  * A key is reconciled once at a time, and again after a failure, with a delay that grows. Writes of all keys share a
- * budget. If other writers undo a write again and again, it is repeated a few times at once, and then rarely. While the
- * API server takes no writes of a group of keys, that group waits; when a lost connection is restored, keys that failed
- * because of it are retried at once.
+ * budget. If another writer keeps undoing a write, the write is repeated a few times without delay, and then rarely.
+ * While the API server takes no writes of a group of keys, that group waits; when a lost connection is restored, keys
+ * that failed because of it are retried at once.
  */
 import { createHash } from 'node:crypto';
 import { backoff } from '../../core/backoff.ts';
@@ -17,7 +17,7 @@ import { ApiError, isLost } from '../api-error.ts';
 import type { Connection } from '../connection.ts';
 import { isRefusal } from '../failures.ts';
 
-/** The rate of writes: a second, and at once. */
+/** The rate of writes per second, and the burst. */
 interface Rate {
   readonly rate: number;
   readonly burst: number;
@@ -26,8 +26,8 @@ interface Rate {
 export interface ControllerOptions {
   readonly connection: Pick<Connection, 'clock' | 'random' | 'observe'>;
   /**
-   * Reconciles the object of a key with the newest state. A number: again after so many milliseconds. Rejects when it
-   * cannot.
+   * Reconciles the object of a key with the newest state. Resolves with a number to reconcile the key again after this
+   * many milliseconds. Rejects on failure.
    */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Outcome>;
   /** Number of keys that are reconciled at the same time. */
@@ -42,9 +42,9 @@ export interface ControllerOptions {
   readonly groupOf?: (key: string) => string;
 }
 
-/** Writes of one content to one object: two within a long time are not a conflict with another writer. */
+/** Limits repeated writes of the same content to an object. Rare repetitions are not a conflict with another writer. */
 const REPAIRS: Rate = { rate: 1 / 30, burst: 5 };
-/** Between attempts while the API server takes no writes of a group, ms. */
+/** Delay between attempts while the API server accepts no writes of a group, ms. */
 const PAUSE_BASE_MS = 1_000;
 const PAUSE_MAX_MS = 60_000;
 
@@ -60,7 +60,7 @@ export class Controller {
   readonly #options: ControllerOptions;
   readonly #queue: WorkQueue;
   readonly #budget: TokenBucket;
-  /** Of each key: what was written last to each object, and how often it may be. */
+  /** What was written last to each object of each key, and the limit of its repetitions. */
   readonly #repairs = new Map<string, Map<string, Repaired>>();
   /** Groups that cannot be written at present. */
   readonly #pauses = new Map<string, { readonly times: number; readonly until: number }>();
@@ -78,7 +78,7 @@ export class Controller {
     this.#unobserve = connection.observe({ lost: () => {}, reached: () => this.#reached() });
   }
 
-  /** Something of which the state of this key depends has changed. */
+  /** The state of this key may have changed. */
   add(key: string): void {
     this.#queue.add(key);
   }
@@ -106,10 +106,10 @@ export class Controller {
   }
 
   /**
-   * Called before a content is written. Returns 0, or the milliseconds until it may be: two programs must not keep
-   * overwriting each other's content. Another content may be written at once.
+   * Called before content is written. Returns 0, or the milliseconds until the same content may be written again: two
+   * programs must not keep overwriting each other's content. Different content may be written at once.
    *
-   * @param object that is written, where a key has several
+   * @param object the object that is written, if the key has several
    */
   repair(key: string, content: string, object = ''): number {
     const ofKey = this.#repairs.get(key) ?? new Map<string, Repaired>();
@@ -122,7 +122,7 @@ export class Controller {
     return bucket.take();
   }
 
-  /** The object of the key no longer exists, or nothing is to be written to it. */
+  /** Called when the object of the key no longer exists or is no longer written. */
   forget(key: string): void {
     this.#repairs.delete(key);
   }

@@ -1,6 +1,6 @@
 /**
- * The objects of a collection as the API server has them now, in the form that their user needs: looked up by name or
- * by an index, with a report of each change. Informers of one collection share its list and its watch.
+ * The current objects of a collection of the API server, in the form that the caller needs, with lookup by name or
+ * index and a callback for changes. Informers of one collection share its list and its watch.
  */
 import type { CtlError } from '../../core/errors.ts';
 import type { FailureLog } from '../../core/log.ts';
@@ -25,7 +25,7 @@ export interface InformerOptions<T> extends FollowOptions {
   /** The value by which `withIndex` finds an object; undefined: by none. */
   readonly index?: (value: T) => string | undefined;
   /**
-   * Called after each list, with all objects that are or were there, and after each batch of changes.
+   * Called after each list, with all objects before and after it, and after each batch of changes.
    *
    * @param isList whether everything was listed; the list can be empty
    */
@@ -75,7 +75,7 @@ export class Informer<T> {
     await this.#following?.close();
   }
 
-  /** Whether the objects were listed: one that is not known then does not exist. */
+  /** Whether the objects were listed: from then on, an unknown object does not exist. */
   get isSynced(): boolean {
     return this.#isSynced;
   }
@@ -95,8 +95,8 @@ export class Informer<T> {
   }
 
   /**
-   * Sends a write, and keeps the object that it returns until the watch reports it. Where the watch reports anything
-   * meanwhile, that may be newer, or that the object was deleted: then the watch is waited for.
+   * Sends a write, and keeps the object that it returns until the watch reports it. If the watch reports an event
+   * during the write, the result is not kept, because the event may be newer or a deletion.
    */
   async write(send: () => Promise<KubernetesObject>): Promise<KubernetesObject> {
     const before = this.#reports;

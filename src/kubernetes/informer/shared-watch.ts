@@ -3,9 +3,9 @@
  *
  *   reflector ──object──▶ convert of each follower ──▶ lists and changes of each follower
  *
- * A follower joins a watch that covers its selection. One that joins before anything was read gets the same list. One
- * that joins later gets what the watch retains, without a request, where that is enough for it; otherwise the
- * collection is listed again for all of its followers.
+ * A follower joins a watch that covers its selection. If it joins before anything was read, it gets the same list. If
+ * it joins later and the retained parts of the objects are sufficient for it, it gets these without a request;
+ * otherwise the collection is listed again for all followers.
  */
 import type { CtlError } from '../../core/errors.ts';
 import { ApiError, isLost } from '../api-error.ts';
@@ -34,14 +34,14 @@ export interface FollowOptions extends Selection {
   readonly connection: Connection;
   /** Duration of a watch that is requested from the server, seconds. The value of the first follower is used. */
   readonly watchSeconds?: number;
-  /** How long reading pauses: see the option of the reflector. That of the first follower counts. */
+  /** How long reading pauses: see the option of the reflector. The value of the first follower is used. */
   readonly pause?: (objects: number, bytes: number) => number;
   /**
-   * The part of each object that is kept for those who follow the same collection later. That of the first follower
-   * counts. Left out: nothing is kept.
+   * The part of each object that is retained for later followers of the same collection. The value of the first
+   * follower is used. By default nothing is retained.
    */
   readonly retain?: (object: KubernetesObject) => KubernetesObject;
-  /** Whether the retained part of objects has all that is read of them; default: no. */
+  /** Whether the retained part of objects is sufficient for this follower; default: no. */
   readonly fromRetained?: boolean;
 }
 
@@ -53,7 +53,7 @@ export interface FollowHandlers<T> extends Omit<ReflectorHandlers<T>, 'convert' 
 }
 
 export interface Following {
-  /** No handler is called after it was called. Resolves when the watch has ended, if nobody else follows it. */
+  /** After this call, no handler is called. Resolves when the watch has ended, unless it has other followers. */
   close(): Promise<void>;
 }
 
@@ -95,7 +95,7 @@ function watchesOf(connection: Connection): SharedWatch[] {
 interface Follower {
   readonly options: FollowOptions;
   readonly handlers: FollowHandlers<unknown>;
-  /** Whether it has received a list. Changes before that are none of its own. */
+  /** Whether the follower has received a list. Earlier changes are not reported to it. */
   isListed: boolean;
   /** Whether a failure was reported to it since the last success. */
   isFailing: boolean;
@@ -114,7 +114,7 @@ class SharedWatch {
   readonly #options: FollowOptions;
   #followers: readonly Follower[] = [];
   #reflector: Reflector<Row> | undefined;
-  /** What is kept for later followers, by key; undefined where nothing is. */
+  /** The retained parts of objects by key; undefined if nothing is retained. */
   readonly #retained: Map<string, KubernetesObject> | undefined;
   /** Whether anything was read since the start. */
   #hasRead = false;
@@ -166,7 +166,9 @@ class SharedWatch {
     reflector.start();
   }
 
-  /** @param isCurrent returns false once the reflector was replaced */
+  /**
+   * @param isCurrent whether the reflector has not been replaced
+   */
   #handlers(isCurrent: () => boolean): ReflectorHandlers<Row> {
     const whenCurrent = (run: () => void): void => {
       if (isCurrent()) run();
@@ -248,7 +250,7 @@ class SharedWatch {
     });
   }
 
-  /** Calls each follower. One that throws does not keep the others from being called; the watch is repeated then. */
+  /** Calls each follower, even if one of them throws an error; the watch is then restarted. */
   #toEach(call: (follower: Follower) => void): void {
     const errors: unknown[] = [];
     for (const follower of this.#followers) {
@@ -264,7 +266,7 @@ class SharedWatch {
   }
 }
 
-/** What a follower made of an object; one that has joined since converts what is retained. */
+/** The value to which a follower converted an object; a follower that joined later converts the retained part. */
 function valueFor({ followers, values, retained }: Row, follower: Follower): unknown {
   const index = followers.indexOf(follower);
   if (index >= 0) return values[index];
@@ -280,7 +282,7 @@ function isForbiddenError(error: CtlError): boolean {
   return error instanceof ApiError && error.status === 403;
 }
 
-/** Of namespace and name; label selectors of followers of one watch are equal. */
+/** Compares namespace and name; all followers of a watch have the same label selector. */
 function selects({ type, namespace, name }: Selection, { metadata }: KubernetesObject): boolean {
   const isWithin = namespace === undefined || !type.namespaced || metadata.namespace === namespace;
   return isWithin && (name === undefined || metadata.name === name);

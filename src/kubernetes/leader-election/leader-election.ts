@@ -1,19 +1,19 @@
 /**
  * Elects one of several replicas by a Lease of the API server: at most one leads at a time.
  *
- *   follow ──the Lease is free──▶ write it ──▶ lead, renew ──lost, or closed──▶ follow, or give it up
+ *   follow ──the Lease is free──▶ write it ──▶ lead, renew ──lost, or closed──▶ follow, or release it
  *
  * The rules are those of client-go's leader election. Each replica measures time by its own monotonic clock, from what
  * it has seen or written itself: a follower takes the Lease when it has not seen a change for LEASE_MS, and the write
  * is refused when there was one. The leader stops DEADLINE_MS after it began its last successful write. A leader whose
- * writes hang, or whose process was stopped for a while, has therefore stopped before another begins, as long as no
- * clock runs half as fast again as another.
+ * writes hang, or whose process was suspended, has therefore stopped before another replica begins to lead, unless one
+ * clock runs 1.5 times as fast as another.
  *
- * Two things are stricter than there. A Lease that is deleted is taken for held until LEASE_MS have passed, because
- * its leader learns of the deletion later than others might. The replica that creates it then leads only after
- * LEASE_MS more: another may have led in between by a Lease that was deleted too, and it learns of the new one when it
- * renews its own. Only a replica that has just started creates the Lease and leads at once. A Lease without a holder
- * is free at once only if its holder has given it up; after an edit by hand it is taken for held as well.
+ * Two rules are stricter. A deleted Lease counts as held until LEASE_MS have passed, because its leader may learn of
+ * the deletion later than others. The replica that then creates the Lease leads only after another LEASE_MS: a third
+ * replica may have led in between with a Lease that was also deleted, and learns of the new Lease when it renews its
+ * own. Only a replica that has just started leads at once after creating the Lease. A Lease without a holder is free at
+ * once only if its holder has released it; after a manual edit it counts as held.
  */
 import { backoff } from '../../core/backoff.ts';
 import { type Clock, sleep, type Timer } from '../../core/clock.ts';
@@ -22,7 +22,7 @@ import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import { ApiError, ConnectionError } from '../api-error.ts';
 import { type Lease, type LeaseAccess, type LeaseSpec, microTime } from './lease.ts';
 
-/** How long a Lease that nobody renews is left to its holder, ms. */
+/** How long a Lease that is not renewed still belongs to its holder, ms. */
 export const LEASE_MS = 15_000;
 /** Time after the last successful write at which the leader stops, ms. */
 export const DEADLINE_MS = 10_000;
@@ -31,7 +31,7 @@ const RENEW_MS = 5000;
 /** Interval between attempts after failures, ms. */
 const RETRY_MS = 2000;
 const MAX_RETRY_MS = 15_000;
-/** Longest time that a Lease with another duration is respected, ms: it cannot be held for good by an edit. */
+/** Maximum duration of a Lease, ms: an edit cannot block it forever. */
 const MAX_LEASE_MS = 60_000;
 /** Duration of a released Lease, seconds; the API requires a positive one. */
 const RELEASED_SECONDS = 1;
@@ -41,7 +41,7 @@ const MAX_TASK_RETRY_MS = 60_000;
 
 export interface LeaderElectionOptions {
   readonly lease: LeaseAccess;
-  /** Name of this replica in the Lease. No two processes may have the same, also one after the other. */
+  /** Name of this replica in the Lease. It must be unique, also among former processes. */
   readonly identity: string;
   readonly clock: Clock;
   /** 0 ≤ x < 1. */
@@ -75,7 +75,7 @@ export class LeaderElection {
   #hasLooked = false;
   /** When the Lease may be taken, as far as this replica knows, by the monotonic clock, ms. */
   #freeAt = 0;
-  /** Whether a Lease of this replica may be one that it created and has not led by. */
+  /** Whether this replica may have created its Lease and not led yet. */
   #hasCreated = false;
   #term: Term | undefined;
   #waking = new AbortController();
@@ -88,13 +88,13 @@ export class LeaderElection {
     this.#failures = createFailureLog(options.log, what, `${what} works again`);
   }
 
-  /** Whether this replica leads now, by the clock: also right after the process was stopped for a while. */
+  /** Whether this replica leads now, by the clock: correct even right after the process was suspended. */
   get isLeading(): boolean {
     const term = this.#term;
     return term !== undefined && !term.ending.signal.aborted && this.#options.clock.now() < term.until;
   }
 
-  /** Who holds the Lease, as far as this replica has seen; undefined: nobody. */
+  /** The holder of the Lease as last read; undefined if it has none. */
   get holder(): string | undefined {
     if (this.isLeading) return this.#options.identity;
     return this.#seen?.lease?.spec.holderIdentity || undefined;
@@ -104,7 +104,7 @@ export class LeaderElection {
     this.#running ??= this.#run();
   }
 
-  /** Ends the task, and gives the Lease up, so that another replica leads at once. */
+  /** Ends the task and releases the Lease, so that another replica leads at once. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#term?.ending.abort();
@@ -161,7 +161,7 @@ export class LeaderElection {
     } catch (error) {
       if (!isConflict(error)) throw error;
       this.#observe(await access.read());
-      // Nothing has changed that explains the error: the namespace may not exist.
+      // No change explains the error: the namespace may not exist.
       if (this.#seen === seen) throw error;
       return undefined;
     }
@@ -222,14 +222,17 @@ export class LeaderElection {
     }
   }
 
-  /** The Lease with a new time; where it is another's, the reason for which it is lost. */
+  /** Returns the renewed Lease, or the reason why it is lost. */
   async #renew(held: Lease): Promise<Lease | string> {
     const { lease: access } = this.#options;
     const written = await this.#rewrite(held, (lease) => this.#spec(lease));
     return written ?? access.create(this.#spec(held));
   }
 
-  /** Writes to the Lease that this replica holds. Undefined: it was deleted. A text: who has taken it. */
+  /**
+   * Writes to the Lease that this replica holds. Returns undefined if it was deleted, and a string that names the new
+   * holder if there is one.
+   */
   async #rewrite(held: Lease, specOf: (lease: Lease) => LeaseSpec): Promise<Lease | string | undefined> {
     const { lease: access, identity } = this.#options;
     try {
@@ -303,7 +306,7 @@ export class LeaderElection {
     if (this.#term === undefined || lease?.spec.holderIdentity !== identity) this.#waking.abort();
   }
 
-  /** The spec of this replica as the holder, after a Lease that it or another has held. */
+  /** The spec with this replica as the holder, given the previous Lease. */
   #spec(before: Lease | undefined): LeaseSpec {
     const { identity, now } = this.#options;
     const renewTime = microTime(now());
@@ -317,7 +320,9 @@ export class LeaderElection {
     };
   }
 
-  /** Waits, until something changes at most; not at all when something has changed since the last wait. */
+  /**
+   * Waits until the time has passed or something changes; returns at once if something has changed since the last wait.
+   */
   async #pause(ms: number): Promise<void> {
     if (this.#isClosed) return;
     await sleep(this.#options.clock, ms, this.#waking.signal);

@@ -9,7 +9,7 @@ import { type KubernetesObject, v1Type } from '../objects.ts';
 export interface LeaseSpec {
   readonly holderIdentity: string;
   readonly leaseDurationSeconds: number;
-  /** MicroTime, such as `2026-01-31T12:00:00.000000Z`. Information for people: no replica decides by it. */
+  /** MicroTime, such as `2026-01-31T12:00:00.000000Z`. For information only: replicas do not use it. */
   readonly acquireTime: string;
   readonly renewTime: string;
   /** How often the holder of the Lease has changed. */
@@ -17,9 +17,9 @@ export interface LeaseSpec {
 }
 
 export interface Lease {
-  /** Version by which a write is refused when another came first. */
+  /** The version for optimistic concurrency: a write is refused if the Lease has changed since. */
   readonly version: string;
-  /** Fields of a wrong type, after an edit by hand, have values that delay the takeover. */
+  /** Fields of a wrong type, after a manual edit, have values that delay the takeover. */
   readonly spec: LeaseSpec;
   readonly object: KubernetesObject;
 }
@@ -44,7 +44,7 @@ export interface LeaseAccessOptions {
   readonly log: Log;
 }
 
-/** Time for one request, ms: several fit into the time in which a leader must have renewed its Lease. */
+/** Time limit of a request, ms: a leader has time for several requests to renew its Lease. */
 const REQUEST_TIMEOUT_MS = 4000;
 
 export const LEASES = v1Type('coordination.k8s.io', 'Lease', 'leases');

@@ -41,7 +41,7 @@ export class BackwardWriter {
     this.#tag(field, VARINT);
   }
 
-  /** Bytes that are encoded already: text, or whole fields. */
+  /** Bytes that are encoded already: a string, or whole fields. */
   bytes(encoded: Uint8Array): void {
     // In this order: reserving may replace the buffer.
     const at = this.#reserve(encoded.length);

@@ -1,8 +1,8 @@
 /**
- * Reads the fields of one protobuf message, over bytes from the network. Written by hand because anybody who reaches a
- * port may send a message: only what is asked for is decoded (a Struct nested ten thousand deep is one skipped field),
- * the reader does not recurse, and every length is checked against its enclosing field. It is also faster than decoding
- * a whole message into an object.
+ * Reads the fields of one protobuf message, over bytes from the network. Written by hand because anyone who can reach a
+ * port may send a message: only the requested fields are decoded (a Struct nested ten thousand deep is one skipped
+ * field), the reader does not recurse, and every length is checked against its enclosing field. It is also faster than
+ * decoding a whole message into an object.
  *
  *   const reader = new WireReader(bytes);
  *   for (let field = reader.next(); field !== undefined; field = reader.next())
@@ -34,7 +34,7 @@ function malformed(reason: string): CtlError {
   return new CtlError('invalid_argument', `not a protobuf message: ${reason}`);
 }
 
-/** Goes through the fields of one message. `next` fills and returns the same object, so that nothing is allocated. */
+/** Iterates over the fields of one message. `next` fills and returns the same object, so that nothing is allocated. */
 export class WireReader {
   readonly bytes: Buffer;
   #at: number;
@@ -100,7 +100,7 @@ export class WireReader {
     return new WireReader(this.bytes, field.start, field.end);
   }
 
-  /** What this reader has not read yet. */
+  /** The bytes that this reader has not read yet. */
   rest(): Buffer {
     return this.bytes.subarray(this.#at, this.#end);
   }
@@ -122,7 +122,7 @@ export class WireReader {
   #varint(): number {
     const first = this.bytes[this.#at] ?? 0;
     if (first > 0x7f || this.#at >= this.#end) return this.#longVarint();
-    // Most tags and lengths have one byte; a call less is a tenth of the time of reading.
+    // Most tags and lengths have one byte; avoiding a call saves a tenth of the reading time.
     this.#at++;
     return first;
   }

@@ -1,6 +1,6 @@
 /**
  * The primitives of the protobuf wire format: varints, tags and heads of length-delimited fields. A varint has seven
- * bits of the number in each byte, lowest first; a set eighth bit says that another byte follows. A tag is the varint
+ * bits of the number in each byte, lowest first; if the eighth bit is set, another byte follows. A tag is the varint
  * `field number * 8 + wire type`. Source: https://protobuf.dev/programming-guides/encoding/
  */
 

@@ -1,12 +1,12 @@
 /** Writes small messages field by field, without generated code. */
 import { delimitedLength, VARINT, varintLength, writeDelimitedHead, writeVarint } from './varint.ts';
 
-/** A field to write: text, an unsigned integer of up to 53 bits, or bytes (also of an encoded message). */
+/** A field to write: a string, an unsigned integer of up to 53 bits, or bytes (such as an encoded message). */
 export type FieldToWrite = readonly [field: number, value: string | number | Uint8Array];
 
 /**
  * Encodes fields in the order given, after `reserve` free bytes (for a frame prefix). A repeated field is given once
- * for each value. Empty values are written as well: the caller leaves out what has its default.
+ * for each value. Empty values are written as well: the caller omits fields with default values.
  */
 export function encodeFields(fields: readonly FieldToWrite[], reserve = 0): Buffer {
   let size = reserve;

@@ -1,6 +1,6 @@
 /**
  * The environment variables of `ctl-agent proxy` for the cloud of the workload and for token exchange. The last group
- * names the servers, which other agents have built in.
+ * sets the servers, which other agents have built in.
  */
 import type { EnvTable } from '../env-table.ts';
 

@@ -1,7 +1,10 @@
-/** Variables of DNS of the agent. */
+/** Variables of the agent's DNS server. */
 import type { EnvTable } from '../env-table.ts';
 
-/** The variables that `mesh-iptables` and the agent read, so that queries arrive where they are answered. */
+/**
+ * The variables that both `mesh-iptables` and the agent read, so that queries are redirected to the port that the agent
+ * listens on.
+ */
 export const agentDnsCaptureEnv = {
   DNS_AGENT: {
     setting: 'dnsAgent',

@@ -1,7 +1,7 @@
 /**
  * The environment variables of `ctl-agent proxy` for the workload's key, certificates and token. CA_ROOT_CA and
- * CA_TOKEN_FILE are for a mesh without a cluster, which keeps these files elsewhere. SPIFFE_ENDPOINT_SOCKET is that of
- * the SPIFFE standards.
+ * CA_TOKEN_FILE are for a mesh without a cluster, which keeps these files elsewhere. SPIFFE_ENDPOINT_SOCKET is a
+ * variable of the SPIFFE standards.
  */
 import type { EnvTable } from '../env-table.ts';
 

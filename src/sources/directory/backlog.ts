@@ -16,7 +16,7 @@ const NAMESPACE = /^[^#\n]*\bnamespace["']?:\s*["']?([a-z0-9][-a-z0-9]{0,62})/m;
 const KINDS = /\bkind["']?:\s*["']?([A-Za-z]{1,63})/g;
 /** The namespace of files that do not name one. */
 const DEFAULT_NAMESPACE = 'default';
-/** No namespace has this name: it pays for files of which no document can be identified. */
+/** Not the name of a namespace: the time of files without identifiable documents is charged to it. */
 const NO_NAMESPACE = '';
 
 export interface NextFile {
@@ -43,9 +43,10 @@ export class FileBacklog {
   }
 
   /**
-   * Missing files come after the files that were found with them, which show whether they were renamed. A file that
-   * changes again while it waits keeps its place, and the time at which that was noticed first. One with policies comes
-   * after everything that changed before it: a policy that was moved out of it is in force first.
+   * Missing files are read after the files that were found in the same scan, which show whether a file was renamed. A
+   * file that changes again while it waits keeps its place and the time of its first change. A file with policies is
+   * read after everything that changed before it, so that a policy that was moved to another file is in force there
+   * first.
    */
   async add(changes: readonly FileChange[], slicer: Slicer): Promise<void> {
     for (const change of missingLast(changes)) {
@@ -83,7 +84,7 @@ export class FileBacklog {
     return firstClass(this.#options.kindsOf(path)) === 'other';
   }
 
-  /** A changed file may hide its kinds and so change the order of reading, but not whom the time is charged to. */
+  /** The new content of a file may change its place in the order, but not the namespace that its time is charged to. */
   #placeOf({ path, file }: FileChange): ReadingPlace {
     const text = file === undefined ? '' : beginningOf(path, this.#buffer);
     const kinds = [...this.#options.kindsOf(path), ...text.matchAll(KINDS).map(([, kind = '']) => kind)];

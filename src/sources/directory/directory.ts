@@ -1,11 +1,11 @@
 /**
  * The directory of `--configDir` as a source: every YAML and JSON file below it, followed by kernel events.
  *
- * watcher: which paths changed → settling policy: when to look, and what counts → reader: files → ledger → events
+ * watcher: which paths changed → settling policy: when to read, and what counts → reader: files → ledger → events
  *
- * An event only says where to look; the comparison with the last reading decides. A lost event therefore costs no more
- * than the time to the next one, or to the resync. A document that cannot be read at start ends the start: no earlier
- * version of it could stay in force, and it may forbid something.
+ * An event only names a path; the comparison with the last reading decides what changed. A lost event therefore only
+ * delays a change until the next event or resync. A document that cannot be read at start makes the start fail: there
+ * is no earlier version that could stay in force, and the document may forbid something.
  */
 import { basename, resolve } from 'node:path';
 import type { Clock, Timer } from '../../core/clock.ts';
@@ -34,18 +34,15 @@ export interface DirectorySourceOptions {
   readonly resyncMs: number;
   /** Whether documents of the Gateway API are read; default: they are ignored. */
   readonly serviceApis?: boolean;
-  /** What one document may ask for; default: the usual limits. */
+  /** Limits of a document; default: the usual limits. */
   readonly limits?: DocumentLimits;
-  /** The time that reading took by namespace, where several sources share it. */
+  /** The reading time by namespace, if several sources share it. */
   readonly shares?: ReadingShares;
-  /** Called with the number of documents that were perhaps meant for the mesh and are not read, when they appear. */
+  /** Called when ignored documents appear that were perhaps meant for the mesh, with their number. */
   readonly onIgnored?: (documents: number) => void;
 }
 
-/**
- * How long a directory may be missing at start before that is logged again, and how often from then on: nothing is
- * served meanwhile.
- */
+/** The first and the later intervals at which a missing directory is logged again at start, when nothing is served. */
 const REMIND_FIRST_MS = 5000;
 const REMIND_MS = 60_000;
 
@@ -62,7 +59,7 @@ interface Taken {
   readonly eventTime: number | undefined;
 }
 
-/** Work, ms, after which what was read is sent, though more files wait. */
+/** Working time, ms, after which what was read is reported even if more files wait. */
 const TURN_MS = 50;
 
 /** Why a directory cannot be read, for a message. */
@@ -73,8 +70,8 @@ function stateOf(error: unknown): string {
 }
 
 /**
- * The first batch of events has everything that exists at start; later ones have what was read in a turn. Waits for a
- * directory that does not exist.
+ * The first batch of events has everything that exists at start; each later batch has what was read in a turn. Waits
+ * for a directory that does not exist.
  */
 export function createDirectorySource(options: DirectorySourceOptions): Source {
   return new DirectorySource(options);
@@ -102,9 +99,9 @@ class DirectorySource implements Source {
   #startedAt = 0;
   /** The reading in progress. */
   #reading: Promise<void> | undefined;
-  /** Whether it is time to look for changes: otherwise a reading is for files that wait. */
+  /** Whether the next reading looks for changes; otherwise it only reads files that wait. */
   #isLookDue = false;
-  /** Until the namespace of a waiting file has rested. */
+  /** Runs until the namespace of a waiting file may be read again. */
   #rest: Timer | undefined;
 
   constructor(options: DirectorySourceOptions) {
@@ -200,7 +197,7 @@ class DirectorySource implements Source {
       });
   }
 
-  /** Has the files that wait read: now, or when their namespaces have rested. */
+  /** Schedules the reading of waiting files: now, or when their namespaces may be read again. */
   #readWaiting(): void {
     const { waitMs } = this.#backlog;
     this.#rest?.cancel();
@@ -217,7 +214,7 @@ class DirectorySource implements Source {
     if (outcome === 'ended') return;
     this.#settling.scheduleRecheck();
     const events = this.#reader.flush(outcome.eventTime ?? clock.now());
-    // Without an event, such as for a file that stayed as it was for long enough, the change counts from now.
+    // Without an event (such as for a file that has been unchanged for long enough), the time of the change is now.
     const seenAt = this.#watcher.lastEventTime ?? pending?.lastEventTime ?? clock.now();
     if (events.length > 0) this.#sink?.apply(events, seenAt);
     if (found.isComplete) this.#noteSynced();
@@ -256,7 +253,7 @@ class DirectorySource implements Source {
     return { eventTime: first };
   }
 
-  /** Takes files that wait, those of `changes` among them, namespaces in turn, for a limited time. */
+  /** Reads waiting files, including those of `changes`, for a limited time. Namespaces take turns. */
   async #takeTurn(changes: readonly FileChange[]): Promise<Taken | 'ended'> {
     await this.#backlog.add(changes, new Slicer(this.#options.clock.now));
     const slicer = new Slicer(this.#options.clock.now);
@@ -281,7 +278,7 @@ class DirectorySource implements Source {
     this.#firstRead.resolve();
   }
 
-  /** Scans the tree. `undefined` when there is no directory whose content counts. */
+  /** Scans the tree. Returns `undefined` if there is no directory whose content may be used. */
   async #scan(): Promise<Scan | undefined> {
     const above = await this.#watcher.watchAbove();
     let scan: Scan;
@@ -311,7 +308,7 @@ class DirectorySource implements Source {
     this.#health.bad(`config directory ${this.#root} ${state}`, consequence);
   }
 
-  /** Reports folders that cannot be listed. False when that ends the start. */
+  /** Reports directories that cannot be listed. Returns false if that makes the start fail. */
   #noteUnreadable({ unreadable }: Scan): boolean {
     const [first, ...others] = unreadable;
     if (first === undefined) this.#health.good(`config directory ${this.#root} can be read again`);
@@ -319,7 +316,7 @@ class DirectorySource implements Source {
       const more = others.length === 0 ? '' : ` and ${others.length} more`;
       this.#health.bad(`cannot list ${first}${more}`, 'its last content stays in force');
     } else {
-      this.#failStart(new CtlError('failed_precondition', 'expected a readable folder', { file: first }));
+      this.#failStart(new CtlError('failed_precondition', 'expected a readable directory', { file: first }));
       return false;
     }
     return true;

@@ -31,7 +31,7 @@ export interface FilePart {
   readonly found: readonly ParsedResource[];
 }
 
-/** Aliases that one document may expand to: the library's protection against exponential documents. */
+/** Maximum number of expanded aliases: the protection of the library against exponential documents. */
 const MAX_ALIASES = 100;
 /** Deeper nesting is refused before parsing: parsing recurses, and protobuf's own JSON form allows 100. */
 const MAX_NESTING = 200;
@@ -99,7 +99,7 @@ function* readPart(file: string, piece: Piece, index: number, limits: DocumentLi
   try {
     return yield* readPiece(origin, piece, index, limits);
   } catch (error) {
-    // Nesting deeper than the stack, or too many aliases: hostile, but it affects this document only.
+    // The nesting exceeds the stack, or there are too many aliases: only this document is affected.
     return [unreadable(origin, index, messageOf(error), piece.text)];
   }
 }
@@ -138,12 +138,12 @@ function* readPiece(
   return yield* readItems(raw, { origin: { ...origin, line }, index, text: piece.text, limits, locate });
 }
 
-/** Counts open brackets, in strings as well: no real document has that many unclosed in a string. */
+/** Counts open brackets, including those in strings: no real document has so many unclosed brackets in a string. */
 function isTooDeep(text: string): boolean {
   return (hasManyBrackets(text) && isDeeplyBracketed(text)) || DEEP_SEQUENCE.test(text);
 }
 
-/** Whether there are enough to be worth counting one by one. */
+/** Whether there may be enough brackets that they must be counted. */
 function hasManyBrackets(text: string): boolean {
   let brackets = 0;
   for (const bracket of '[{') {
@@ -188,7 +188,7 @@ function unreadable(origin: ResourceOrigin, index: number, message: string, piec
   };
 }
 
-/** Substitutes for the security documents of a text that cannot be read document by document. */
+/** Substitutes for the security documents in a file that cannot be split into documents. */
 export function salvagedPieces(text: string): Substitute[] | undefined {
   const found = cut(text).map((piece) => salvaged(piece.text));
   return found.every((each) => each === undefined) ? undefined : found.flatMap((each) => each ?? []);

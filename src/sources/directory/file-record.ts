@@ -1,4 +1,4 @@
-/** The documents of one file by key, and what stays in force of a file that has become incomplete. */
+/** The documents of one file by key, and the documents that stay in force when the file becomes incomplete. */
 import {
   type AnyResource,
   keyOf,
@@ -23,8 +23,8 @@ export interface FileRecord {
 }
 
 /**
- * Missing resources stay in force; problems of documents without a known key list them, because each may be one of
- * them.
+ * Missing resources stay in force; problems of documents without a known key list them, because each problem may be
+ * that of a missing resource.
  */
 export function withMissing(next: FileRecord, missing: readonly (readonly [ResourceKey, Provision])[]): FileRecord {
   const kept = missing.map(([key]) => key);
@@ -36,8 +36,8 @@ export function withMissing(next: FileRecord, missing: readonly (readonly [Resou
 }
 
 /**
- * The record of a file after reading `documents`; invalid ones keep their version in `previous`. `incomplete`: some
- * document's key cannot be determined, so a key that is missing may be that one.
+ * The record of a file after reading `documents`; invalid ones keep their version in `previous`. `incomplete`: the key
+ * of some document cannot be determined, so this may be the document of a missing key.
  */
 export function recordOf(
   file: string,
@@ -73,7 +73,7 @@ export function recordOf(
   return { next: { provisions, problems }, incomplete };
 }
 
-/** The problem of a document whose key another document has. @param inForce origin of that one, if it is known */
+/** The problem of a document with the same key as another document. @param inForce origin of the latter, if known */
 export function duplicate(
   id: string,
   key: ResourceKey,

@@ -9,7 +9,7 @@ export interface IgnoredKinds {
   tell(): void;
 }
 
-/** Kinds that are logged: a full cluster has about as many; beyond that they are invented. */
+/** The maximum number of kinds that are logged: large clusters have about as many. */
 const MAX_KINDS = 200;
 
 export function createIgnoredKinds(log: Pick<Log, 'info' | 'warn'>): IgnoredKinds {
@@ -49,7 +49,10 @@ export function createIgnoredKinds(log: Pick<Log, 'info' | 'warn'>): IgnoredKind
   };
 }
 
-/** The number of documents that were perhaps meant for the mesh and that an earlier reading of the file did not have. */
+/**
+ * The number of new ignored documents, compared with the last reading of the file, that were perhaps meant for the
+ * mesh.
+ */
 export function newlyIgnored(before: readonly ParsedResource[], after: readonly ParsedResource[]): number {
   const known = concerningKinds(before);
   let count = 0;

@@ -1,11 +1,11 @@
 /**
- * Which file gives which resource, and what the store was sent. Without I/O: files come and go in any order, and the
- * resulting events describe how the directory's state as a whole has changed.
+ * Records which file defines which resource, and what was reported to the store. It does no I/O: files may appear and
+ * disappear in any order, and the resulting events describe how the state of the whole directory has changed.
  *
- * - A key in several files is given by the first of them in path order; the others are problems until that one is
+ * - If several files define a key, the first of them in path order is used; the others are problems until that file is
  *   deleted.
- * - A document that becomes invalid keeps its last good version; so does everything missing from a file in which some
- *   document cannot be identified (it may be that one).
+ * - The last good version of a document that becomes invalid stays in force, and so does everything missing from a file
+ *   in which some document cannot be identified (it may be that one).
  */
 import type {
   AnyResource,
@@ -16,7 +16,7 @@ import type {
 } from '../../resources/index.ts';
 import { duplicate, type FileRecord, type Provision, recordOf, withMissing } from './file-record.ts';
 
-/** The result of reading a file. `unreadable` keeps everything that it gave before. */
+/** The result of reading a file. If it is unreadable, its previous documents stay in force. */
 export type FileReading = { readonly documents: readonly ParsedResource[] } | { readonly unreadable: ResourceProblem };
 
 export interface Ledger {
@@ -25,7 +25,7 @@ export interface Ledger {
    * identified.
    */
   isSuspicious(file: string, documents: readonly ParsedResource[]): boolean;
-  /** Whether other files give everything that this one gives, unchanged, as after a rename. */
+  /** Whether other files define everything that this file defines, unchanged, as after a rename. */
   isGivenElsewhere(file: string): boolean;
   put(file: string, reading: FileReading): void;
   remove(file: string): void;
@@ -43,7 +43,7 @@ class FileLedger implements Ledger {
   readonly #providers = new Map<ResourceKey, Set<string>>();
   readonly #sent = new Map<ResourceKey, AnyResource>();
   #sentProblems: ReadonlyMap<string, ResourceProblem> = new Map();
-  /** Files with problems, and keys in several files: the few that every flush has to examine. */
+  /** The few files that every flush has to examine: those with problems, or with keys that other files define too. */
   readonly #troubled = new Set<string>();
   readonly #shared = new Set<ResourceKey>();
   readonly #touched = new Set<ResourceKey>();
@@ -51,7 +51,7 @@ class FileLedger implements Ledger {
   isSuspicious(file: string, documents: readonly ParsedResource[]): boolean {
     const previous = this.#files.get(file);
     const { next, incomplete } = recordOf(file, documents, previous);
-    // In place of a half-written policy, the strictest would be in force.
+    // A half-written policy would be replaced by the strictest policy.
     const refused = documents.some((each) => 'problem' in each && each.problem.substitutes !== undefined);
     return refused || incomplete || [...(previous?.provisions.keys() ?? [])].some((key) => !next.provisions.has(key));
   }
@@ -183,7 +183,7 @@ class FileLedger implements Ledger {
     return problems;
   }
 
-  /** Whether another document has the same key: then each is named by its position. */
+  /** Whether another document has the same key: each is then identified by its position. */
   #hasOtherDocument(key: ResourceKey, file: string, index: number): boolean {
     return (this.#providers.get(key)?.size ?? 0) > 1 || this.#provision(file, key)?.index !== index;
   }

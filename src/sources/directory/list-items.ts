@@ -11,7 +11,7 @@ import {
   salvaged,
 } from '../../resources/index.ts';
 
-/** Lists in lists are read as their items, as in kubectl. An anchor may make a list an item of itself. */
+/** Maximum nesting of lists, which are flattened as in kubectl. An anchor could make a list an item of itself. */
 const MAX_LISTS = 4;
 
 export interface DocumentLocation {
@@ -21,7 +21,7 @@ export interface DocumentLocation {
   /** The origin of the document. */
   readonly text: string;
   readonly limits: DocumentLimits;
-  /** Lines of values below a path of the document. */
+  /** Locates the lines of values below a path of the document. */
   readonly locate: (prefix: readonly (string | number)[]) => Locate;
 }
 
@@ -55,7 +55,7 @@ function isList(raw: unknown): raw is { readonly kind: string; readonly items?: 
   return /list$/i.test(raw.kind) || resembles(raw.kind, 'List');
 }
 
-/** Whether a list of `v1`, which may hold any kind, has its items in another field or in another form than a list. */
+/** Whether a `v1` List, which may contain any kind, has no list of items in `items`. */
 function isBrokenList(raw: unknown): boolean {
   if (!isList(raw) || ('apiVersion' in raw && raw.apiVersion !== 'v1')) return false;
   return Object.keys(raw).some((field) => !ENVELOPE.has(field));
@@ -67,7 +67,7 @@ function readOne(raw: unknown, location: DocumentLocation, path: Path): ParsedRe
   const found: ParsedResource = isObject(raw)
     ? { problem: { id: `${origin.file}#${index}`, origin, field: 'items', message: 'required, expected a list' } }
     : parseResource(raw, origin, locate(path), { index, limits });
-  // None of its items are read, and policies among them must not count as absent.
+  // None of its items can be read, and policies among them must not count as deleted.
   const substitutes = salvaged(typeof raw === 'string' ? raw : text);
   return 'problem' in found && substitutes !== undefined ? { problem: { ...found.problem, substitutes } } : found;
 }

@@ -1,7 +1,7 @@
 /**
  * A fast parser of the plain part of YAML: block mappings and sequences of one-line values, as tools write them. A
  * directory of thousands of files is read at start, and a complete YAML parser takes many times as long for files that
- * are mostly like this. It leaves everything uncertain to the complete parser: it never refuses, and never guesses.
+ * are mostly like this. It leaves everything ambiguous to the complete parser, and reports no errors itself.
  */
 
 interface Line {
@@ -14,7 +14,7 @@ interface Line {
 /** The parsed value and the line (from 0) on which it begins; `undefined` for anything beyond the plain part. */
 export type PlainYaml = { readonly value: unknown; readonly line: number } | undefined;
 
-/** Thrown to leave the text to the complete parser. */
+/** Thrown to leave the document to the complete parser. */
 const NOT_PLAIN = Symbol('not plain');
 
 const [SPACE, DASH, HASH, COLON, COMMA] = [0x20, 0x2d, 0x23, 0x3a, 0x2c];
@@ -33,8 +33,8 @@ const QUOTED = /^(?:"[^"\\]*"|'[^']*')$/;
 const INDICATOR = /^[?:,[\]{}#&*!|>'"%@`~<=]|^-(?: |$)/;
 const INTEGER = /^-?(?:0|[1-9]\d{0,14})$/;
 /**
- * Everything else that some schema of YAML may read as a number, a boolean, a null or a merge key. Digits with two dots
- * or more are not one of these.
+ * All other scalars that a YAML schema may interpret as a number, boolean, null or merge key. Digits with two or more
+ * dots are strings in all schemas.
  */
 const AMBIGUOUS =
   /^(?!\d+(?:\.\d+){2,}$)(?:[-+]?[\d.][\d._]*(?:[eE][-+]?\d+)?|[-+]?0[xob].*|[-+]?\.(?:inf|nan)|true|false|null|yes|no|on|off|y|n)$/i;
@@ -173,7 +173,7 @@ function keyLength(text: string): number {
   return end > 0 && (end + 1 === text.length || text.charCodeAt(end + 1) === SPACE) ? end : 0;
 }
 
-/** The name of a key, without quotes if it has any; `undefined` when there is a doubt. */
+/** The name of a key, without quotes; `undefined` if it is ambiguous. */
 function plainKey(key: string): string | undefined {
   const known = plainNames.get(key);
   if (known !== undefined) return known;

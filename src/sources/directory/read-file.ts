@@ -6,7 +6,7 @@ import type { DocumentLimits, ResourceProblem } from '../../resources/index.ts';
 import { checkDecoded, NotUtf8 } from '../utf8.ts';
 import { type FilePart, readDocuments, SOURCE, salvagedPieces } from './documents.ts';
 
-/** Larger files are refused: real configuration never comes near, and reading them would block everything else. */
+/** Larger files are refused: real configuration is much smaller, and reading larger files would block other work. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 /** If a pipe has replaced the file since the stat, opening it must not wait for a writer. */
 export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
@@ -14,13 +14,12 @@ export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 /** A file that gives no documents. */
 export interface UnreadableFile {
   readonly problem: ResourceProblem;
-  /** `gone`: it existed a moment ago. `unread`: its content is unknown. `encoding`: it is not text. */
+  /** `gone`: deleted since the scan. `unread`: its content is unknown. `encoding`: it is not UTF-8. */
   readonly state: 'gone' | 'unread' | 'encoding';
 }
 
 /**
- * Reads without the thread pool: through the pool, the four steps of reading a small file that exists take ten times as
- * long as the reading.
+ * Reads without the thread pool, which would make reading a small file ten times slower.
  * @param size bytes, from the stat
  * @param previous parts of the last reading, reused where they are unchanged
  */
@@ -47,7 +46,7 @@ export function* readResourceFile(
   }
 }
 
-/** Bytes that are not UTF-8 are searched for policies: the words that identify them are plain ASCII. */
+/** Searches bytes that are not UTF-8 for policies: the words that identify them are ASCII. */
 function withPolicies(path: string, { problem, state }: UnreadableFile): UnreadableFile {
   const substitutes = salvagedPieces(readFileSync(path, { encoding: 'latin1', flag: READ_FLAGS }));
   return { state, problem: substitutes === undefined ? problem : { ...problem, substitutes } };

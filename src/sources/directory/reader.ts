@@ -36,7 +36,7 @@ export interface FileChange {
   readonly eventTime: number;
 }
 
-/** Changes among single paths, and when a path changed for which only a scan of the tree tells what happened. */
+/** Changes of single paths, and the time of the first change that needs a scan of the tree. */
 export interface PathChanges {
   readonly changes: readonly FileChange[];
   readonly scanSince: number | undefined;
@@ -50,7 +50,7 @@ export interface DirectoryReaderOptions {
   /** Whether documents of the Gateway API are read. */
   readonly serviceApis: boolean;
   readonly limits: DocumentLimits;
-  /** Called with the number of documents that were perhaps meant for the mesh, are not read, and were not there before. */
+  /** Called with the number of new ignored documents that were perhaps meant for the mesh. */
   readonly onIgnored?: (documents: number) => void;
 }
 
@@ -103,7 +103,7 @@ export class DirectoryReader {
     }
   }
 
-  /** What the documents of a file, as it was read last, cost to index, ms. */
+  /** The time that it takes to index the documents of a file, as it was read last, ms. */
   indexingTimeOf(path: string): number {
     const found = (this.#known.get(path)?.parts ?? []).flatMap((part) => part.found);
     return found.reduce((total, document) => total + indexingTime(document), 0);
@@ -157,8 +157,8 @@ export class DirectoryReader {
   }
 
   /**
-   * Reads a changed file into the ledger.
-   * @param isStart whether this is the first reading: there is no earlier state to wait with, or to keep
+   * Reads a changed file into the ledger. @param isStart whether this is the first reading, without an earlier state
+   * that could stay in force
    * @returns when the change was first noticed, if it counts; `undefined` while the file may be incomplete
    * @throws CtlError at start when the content of a file is unknown
    */
@@ -192,7 +192,7 @@ export class DirectoryReader {
     if (isStart && state === 'unread') {
       throw new CtlError('failed_precondition', problem.message, { ...problem.origin });
     }
-    // The first half of a character, as a copying tool leaves it for a moment, is not UTF-8.
+    // A file that is being copied may end within a character, which is not valid UTF-8.
     if (!isStart && !this.#settling.acceptsUnreadable(path, file, eventTime)) return false;
     this.#known.set(path, { signature: file.signature, parts: this.#known.get(path)?.parts ?? [] });
     this.#ledger.put(path, { unreadable: problem });

@@ -20,7 +20,7 @@ export interface Scan {
   readonly refused: ReadonlyMap<string, string>;
 }
 
-/** How many stats are in flight at once: enough to hide latency, few enough for the thread pool. */
+/** The number of concurrent calls of stat: enough to hide latency, and not too many for the thread pool. */
 const BATCH = 32;
 
 /** Whether a name is read: YAML or JSON, and not hidden (editors' temporary files, `..data` of mounted volumes). */
@@ -44,7 +44,7 @@ export async function statBelow(root: string, path: string): Promise<ScannedFile
   }
 }
 
-/** Whether a path is not a file itself: a link to one, or a directory named like one. */
+/** Whether a path is a link to a file, or a directory with the name of a file. */
 export async function isDetour(path: string): Promise<boolean> {
   try {
     const info = await lstat(path);

@@ -1,24 +1,24 @@
 /**
- * When the state of a directory counts: how long events must pause before files are read, how long a file must look
- * incomplete, and which directory in place of the one that was read is a mistake.
+ * Decides when the state of a directory counts: how long to wait after events before files are read, how long an
+ * incomplete file is ignored, and when a replaced directory is treated as a mistake.
  *
- * Editors and copying tools leave files half-written or absent for a moment. What looks like that (resources missing, a
- * document that cannot be identified, a file missing) must stay so for SETTLE_MS first. When the whole directory
- * disappears, or an empty one replaces it (an unmounted volume), its resources stay in force until files are back.
+ * Editors and copying tools leave files half-written or absent for a moment. Such states (missing resources, a document
+ * that cannot be identified, a missing file) count only after SETTLE_MS. When the whole directory disappears, or an
+ * empty one replaces it (an unmounted volume), its resources stay in force until files are back.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Scan, ScannedFile } from './scan.ts';
 import { Suspicions } from './suspicions.ts';
 import { Timers } from './timers.ts';
 
-/** Writers cause several events for a file; waiting this long after the last of them makes one reading of it. */
+/** A writer causes several events for a file. The file is read once, this long after the last event. */
 const QUIET_MS = 10;
 /** Maximum time that continuous events may delay a reading. */
 const MAX_WAIT_MS = 100;
 /** How long a file must look incomplete before that counts. */
 const SETTLE_MS = 50;
 /**
- * How long a file must be empty before that counts: people delete files, and programs that write slowly empty them
+ * How long a file must be empty before that counts: a file is rarely emptied on purpose, but slow writers truncate it
  * first.
  */
 const EMPTY_SETTLE_MS = 1000;
@@ -27,9 +27,9 @@ export interface SettlingPolicyOptions {
   /** Absolute path of the tree. */
   readonly root: string;
   readonly clock: Clock;
-  /** There have been no events for a moment, or continuous ones for too long. */
+  /** Called when there have been no events for a moment, or continuous events for too long. */
   readonly onQuiet: () => void;
-  /** Files whose state did not count must be checked again: path → when its change was first noticed. */
+  /** Called to check files again whose state did not count: path → when its change was first noticed. */
   readonly onRecheck: (paths: Iterable<readonly [path: string, eventTime: number]>) => void;
 }
 
@@ -66,8 +66,7 @@ export class SettlingPolicy {
   }
 
   /**
-   * Whether the directory just scanned may replace what was read before. An empty directory that is another one than
-   * before may not.
+   * Whether the directory just scanned may replace what was read before. A different directory that is empty may not.
    */
   acceptsRoot(scan: Scan, knownFiles: number): boolean {
     const identity = scan.directories.get(this.#options.root);

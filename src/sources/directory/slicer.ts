@@ -1,4 +1,4 @@
-/** Long work on the main thread in slices, so that streams and probes are served in between. */
+/** Divides long work on the main thread into slices, so that streams and probes are served in between. */
 import { setImmediate } from 'node:timers/promises';
 import type { Slices } from '../../core/slices.ts';
 
@@ -17,7 +17,7 @@ export class Slicer {
     this.#since = now();
   }
 
-  /** How long work took so far, ms: the time between pauses. */
+  /** The total working time so far, ms, without pauses. */
   get worked(): number {
     return this.#worked + this.#now() - this.#since;
   }

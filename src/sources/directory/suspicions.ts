@@ -1,6 +1,6 @@
 /**
- * A state that looks like a file being written counts only once it has lasted: editors and copying tools leave files
- * half-written or absent for a moment.
+ * Delays states that look like a file being written until they have lasted for some time: editors and copying tools
+ * leave files half-written or absent for a moment.
  */
 
 /** A state that counts once it has lasted. `signature` is `undefined` for a missing file. */

@@ -1,11 +1,11 @@
 /**
  * The changed objects of one collection that wait to be read. An object that changes again while it waits keeps its
- * place and takes the newest version. A deletion comes after everything of the namespace that changed before it: what
- * replaces the object is in force first. Until then, the versions before stay in force.
+ * place and gets the newest version. A deletion is processed after all earlier changes in the namespace, so that a
+ * replacement of the object is in force first. Until then, the previous versions stay in force.
  *
- * Of objects that protect workloads, each version is read, in the order of their changes: a rule that moves from one
- * policy to another is in force at any time, in the one or the other. Only consecutive versions of one object are
- * merged. Order holds within a namespace and a class of kinds (`reading-class.ts`), and not beyond.
+ * Objects that protect workloads are read in the order of their changes, each version, so that a rule that moves from
+ * one policy to another is always in force. Only consecutive versions of one object are merged. The order is kept
+ * within a namespace and a class of kinds (`reading-class.ts`).
  */
 import { eventId, type ListedEvent, type ResourceEvent, type ResourceKey } from '../../resources/index.ts';
 import { indexingTime } from '../pacing/indexing-time.ts';
@@ -26,7 +26,7 @@ export interface CollectionReadingHandlers {
   onFailure(error: unknown): void;
 }
 
-/** What a change uses beside its object, bytes. */
+/** Memory of a change in addition to its object, bytes. */
 const CHANGE_BYTES = 512;
 
 export class CollectionReading {
@@ -35,7 +35,7 @@ export class CollectionReading {
   readonly #handlers: CollectionReadingHandlers;
   /** Ids of tasks that wait. */
   readonly #waiting = new Set<string>();
-  /** Ids of the newest versions that wait, of objects of which each version is read. */
+  /** Ids of the newest waiting versions of objects of which each version is read. */
   readonly #newest = new Map<ResourceKey, string>();
   #versions = 0;
   /** Read and not reported yet. */
@@ -53,7 +53,7 @@ export class CollectionReading {
     this.#reading.add(this.#tasks(changes));
   }
 
-  /** Drops what waits. */
+  /** Drops all waiting changes. */
   clear(): void {
     for (const id of this.#waiting) this.#reading.remove(id);
     this.#waiting.clear();
@@ -120,7 +120,7 @@ export class CollectionReading {
   }
 }
 
-/** About what a change uses while it waits. One that is nested too deeply to be measured must not wait. */
+/** Approximate memory of a waiting change. An object that is nested too deeply to be measured must not wait. */
 function bytesOf(change: Change): number {
   if (!('object' in change)) return CHANGE_BYTES;
   try {

@@ -1,6 +1,4 @@
-/**
- * One collection of an API server, followed for a feed: whether it can be read, and what the log says where it cannot.
- */
+/** Follows one collection of an API server for a feed, and logs when it cannot be read. */
 import type { Clock } from '../../core/clock.ts';
 import { type CtlError, messageOf } from '../../core/errors.ts';
 import {
@@ -46,17 +44,17 @@ export interface CollectionOptions {
   readonly reading?: ObjectReading;
   /** How long reading pauses: see the option of the reflector. */
   readonly pause?: (objects: number, bytes: number) => number;
-  /** What is kept of each object for those who follow the collection later; left out: nothing. */
+  /** The part of each object that is retained for later followers of the collection; by default nothing. */
   readonly retain?: (object: KubernetesObject) => KubernetesObject;
-  /** Whether the source has to wait for it, even where it is forbidden. */
+  /** Whether the source waits for the collection even if access to it is forbidden. */
   readonly isRequired: boolean;
   /** A warning of the server about this kind. */
   readonly onWarning: (type: ServedType, text: string) => void;
-  /** What one document may ask for. */
+  /** Limits of a document. */
   readonly limits: DocumentLimits;
-  /** The collection has been listed, or is known not to be readable. */
+  /** Called when the collection has been listed, or is known not to be readable. */
   readonly onSettled: () => void;
-  /** The server says that there is no such collection. */
+  /** Called when the server reports that there is no such collection. */
   readonly onAbsent: () => void;
 }
 
@@ -66,7 +64,7 @@ export class Collection {
   /** Changes that are not read yet. */
   readonly #unread: CollectionReading | undefined;
   readonly #relisting: Relisting;
-  /** Whether a list arrives: its objects are read when they arrive. */
+  /** Whether a list is being received: its objects are read when they arrive. */
   #isListing = true;
   /** Whether results of reading objects may be reused: not between a change of the version and its list. */
   #mayReuse = true;
@@ -90,20 +88,20 @@ export class Collection {
     return this.#type;
   }
 
-  /** Whether the last answer was that there is no such collection. */
+  /** Whether the last response was that there is no such collection. */
   get isAbsent(): boolean {
     return this.#absent;
   }
 
-  /** Whether its objects are known; `forbidden`: the program has no right to read them. */
+  /** Whether its objects are known; `forbidden` if the program has no permission to read them. */
   get access(): ObjectAccess {
     if (this.#isForbidden) return 'forbidden';
     return this.#hasList ? 'read' : 'pending';
   }
 
   /**
-   * Whether nothing more is to be waited for at start. A policy kind that is forbidden is waited for: without its
-   * documents, workloads would be open that are not meant to be.
+   * Whether the start need not wait for the collection any longer. It does wait for a policy kind that is forbidden:
+   * without its policies, workloads would be less protected.
    */
   get isSettled(): boolean {
     const isRequired = this.#options.isRequired || isSecurityKind(this.#type.kind);
@@ -186,7 +184,7 @@ export class Collection {
   }
 
   /**
-   * What is kept of an object that arrives: as it is when it will be read later.
+   * What is kept of a received object; the object itself if it will be read later.
    *
    * @throws CtlError where the object does not fit into the quota
    */
@@ -198,7 +196,7 @@ export class Collection {
       ...(error === undefined ? {} : { error }),
     };
     if (this.#unread !== undefined && !this.#isListing) return received;
-    // After a lost connection, most objects are as they were. A quota counts what was received.
+    // After a lost connection, most objects are unchanged. A quota counts every received object.
     const mayReuse = this.#mayReuse && this.#account === undefined;
     const known = mayReuse ? this.#options.member.known(received.key) : undefined;
     if (known !== undefined && isSameObject(known, object)) return known;
@@ -227,7 +225,7 @@ export class Collection {
   }
 
   #listed(events: readonly ListedEvent[]): void {
-    // The list is newer than what waits.
+    // The list is newer than the waiting changes.
     this.#unread?.clear();
     this.#isListing = false;
     this.#mayReuse = true;

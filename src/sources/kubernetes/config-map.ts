@@ -1,6 +1,6 @@
 /**
- * One ConfigMap of an API server, followed: each of its keys that is read is one configuration. What was read stays in
- * force when the ConfigMap is deleted, damaged or cannot be read any more.
+ * Follows one ConfigMap of an API server: each of its keys that is read is one configuration. The last good content
+ * stays in force when the ConfigMap is deleted, invalid, or no longer readable.
  */
 import type { Clock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
@@ -22,9 +22,9 @@ export interface ConfigMapKeyOptions<T> {
   readonly key: string;
   /** What the key configures, for messages: `mesh configuration`. */
   readonly what: string;
-  /** Reads the text; `origin` names the ConfigMap and the key. */
+  /** Parses the value; `origin` names the ConfigMap and the key. */
   readonly read: (text: string, origin: string) => ParsedText<T>;
-  /** In force while there is no ConfigMap of this name, or it does not have the key. */
+  /** In force while the ConfigMap does not exist or does not have the key. */
   readonly defaultValue: T;
   /** Called for every value that differs from the one before, except the first. `eventTime`: monotonic ms. */
   readonly onValue: (value: T, eventTime: number) => void;
@@ -36,7 +36,7 @@ export interface ConfigMapValue<T> {
    * invalid: the default may allow what the content forbids.
    */
   readonly first: Promise<T>;
-  /** The newest good value; undefined before the first, and where there is none but the default. */
+  /** The newest valid value of the ConfigMap; undefined if there has been none, even while the default is in force. */
   value(): T | undefined;
 }
 
@@ -96,7 +96,7 @@ export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {
   return {
     follow(key) {
       const value = new FollowedKey(title, key, log);
-      // Each calls only the handlers of its own type.
+      // Each value only calls handlers of its own type.
       values.push(value as FollowedKey<unknown>);
       return value;
     },

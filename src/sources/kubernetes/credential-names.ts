@@ -1,6 +1,6 @@
 /**
- * Names of the Secrets and ConfigMaps that gateways may need: those that other resources name as credentials or
- * certificate authorities. Only these are read from a cluster.
+ * The names of the Secrets and ConfigMaps to which other resources refer as credentials or certificate authorities.
+ * Only these are read from a cluster.
  */
 import { isDnsSubdomain } from '../../core/dns-names.ts';
 import { AUTHORITIES_SUFFIX } from '../../core/tls/tls-secrets.ts';
@@ -38,8 +38,8 @@ interface Names {
 }
 
 /**
- * Tells which resources with a class the mesh serves. Other controllers serve the other resources, whose credentials
- * are not needed. The answer for a resource may change with its class. If a function is absent, the mesh serves all.
+ * Decides which resources with a class the mesh serves. Other controllers serve the other resources, whose credentials
+ * are not needed. The result for a resource may change with its class. If a function is absent, the mesh serves all.
  */
 export interface ServedByMesh {
   readonly servesIngress?: (ingress: Resource<'Ingress'>) => boolean;
@@ -89,9 +89,9 @@ export class CredentialNames {
   }
 
   /**
-   * At most `limit` names, in order. Namespaces take turns: one that names many Secrets takes none from those that name
-   * few. Within a namespace, Secrets that are followed already come first, so that a new name does not
-   * displace them.
+   * At most `limit` names, in order. Namespaces take turns, so that a namespace with many names does not displace those
+   * of others. Within a namespace, Secrets that are followed already come first, so that a new name does not displace
+   * them.
    */
   choose(limit: number, isFollowed: (name: string) => boolean): readonly string[] {
     const queues = [...this.#byNamespace().values()].map((names) =>

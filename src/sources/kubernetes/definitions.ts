@@ -1,7 +1,7 @@
 /**
- * Which of the kinds that are read an API server has, followed while custom resource definitions come and go. The
- * definitions are watched, by their metadata alone; each change makes the server's discovery be read again, until both
- * agree. Where definitions may not be watched, discovery is read at intervals.
+ * Follows which kinds an API server serves while CustomResourceDefinitions are created and deleted. The metadata of the
+ * definitions is watched. After each change, API discovery is read until both agree. If definitions may not be watched,
+ * discovery is read at intervals.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { Timer } from '../../core/clock.ts';
@@ -18,16 +18,16 @@ import type { FailureReport } from './failures.ts';
 import { readServedTypes, type ServedTypes } from './served-types.ts';
 import { DEFINITIONS, type DefinedKinds, isPolicyDefinition } from './types.ts';
 
-/** After a change of definitions: a chart applies many at once. */
+/** Delay after a change of definitions, because a chart applies many at once, ms. */
 const LOOK_SOON_MS = 100;
 /** Interval between two reads of discovery that failed or did not agree with the definitions, ms. */
 const RETRY_BASE_MS = 500;
 const RETRY_MAX_MS = 30_000;
-/**
- * How long discovery may disagree with the definitions before the start goes on: a definition in error is never served.
- */
+/** How long the start waits for discovery and the definitions to agree, ms: an invalid definition is never served. */
 const AGREE_MS = 10_000;
-/** How long a kind must be missing from discovery before it counts as gone, where definitions may not be watched. */
+/**
+ * How long a kind must be missing from discovery before it counts as deleted, if definitions may not be watched, ms.
+ */
 const GONE_MS = 10_000;
 /** Number of consecutive "forbidden" responses after which watching is given up. */
 const FORBIDDEN_ATTEMPTS = 3;
@@ -39,7 +39,9 @@ export interface DefinitionsOptions {
   readonly resyncMs: number;
   readonly failures: Pick<FailureReport, 'failed' | 'recovered'>;
   readonly kinds: DefinedKinds;
-  /** What the server has now. `isGone`: whether a kind, as `<plural>.<group>`, does not exist any more. */
+  /**
+   * Called with the kinds that the server serves. `isGone`: whether a kind, as `<plural>.<group>`, no longer exists.
+   */
   readonly onTypes: (served: ServedTypes, isGone: (name: string) => boolean) => void;
 }
 
@@ -99,7 +101,7 @@ export class Definitions {
     await this.#following?.close();
   }
 
-  /** Whether it is known which kinds the server has, or has taken too long. */
+  /** Whether the kinds of the server are known, or waiting for them has timed out. */
   get isSettled(): boolean {
     const { clock } = this.#options.connection;
     if (this.#firstLookAt === undefined) return false;
@@ -170,7 +172,7 @@ export class Definitions {
     }
   }
 
-  /** Workloads would be less protected without the policies of these kinds. */
+  /** Reports kinds of policies that are defined and cannot be read: workloads would be less protected without them. */
   #noteLacking(served: ServedTypes, defined: ReadonlySet<string>): void {
     const { failures } = this.#options;
     const known = [...new Set([...defined, ...served.names])];

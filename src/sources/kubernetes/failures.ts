@@ -1,21 +1,21 @@
 /**
- * The log of what cannot be read from an API server. When the server fails, all kinds fail at once, so failures of one
- * reason are gathered for a moment and written as one line, and so are recoveries.
+ * The log of what cannot be read from an API server. When the server fails, all kinds fail at once, so failures with
+ * the same reason are collected for a moment and logged as one line, and so are recoveries.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 
 const GATHER_MS = 1000;
-/** Kinds that one line names. */
+/** Maximum number of kinds that a line names. */
 const NAMED = 6;
 
 export class FailureReport {
   readonly #log: Pick<Log, 'warn' | 'info'>;
   readonly #clock: Clock;
   readonly #server: string;
-  /** The reason by the name of what fails, as it was written last. */
+  /** The reason that was logged last, by the name of what fails. */
   readonly #failing = new Map<string, string>();
-  /** What is to be written: the reason, or undefined for a recovery. */
+  /** What is to be logged, by name: the reason, or undefined for a recovery. */
   #news = new Map<string, string | undefined>();
   #timer: Timer | undefined;
   /** Since when anything fails, monotonic ms. */

@@ -1,9 +1,10 @@
 /**
- * What a source reports of one kind (in one namespace, where only some are read). Several collections can hold it:
- * `VirtualService` of `networking.mesh.io` and of `networking.istio.io`. If two collections have a document of one
- * name, that of the first collection is in force; the other is reported as a problem. A list of the whole kind is
- * reported once, when all collections have been listed, for what is missing from it is deleted; after that, each
- * collection's own differences are, so that the list of one of 2,000 Secrets costs no more than that Secret.
+ * Reports the documents of one kind for a source (of one namespace, if only some namespaces are read). Several
+ * collections can have the kind: `VirtualService` of `networking.mesh.io` and of `networking.istio.io`. If two
+ * collections have a document of one name, that of the first collection is in force; the other is reported as a
+ * problem. A list of the whole kind is reported once, when all collections have been listed, because documents that it
+ * lacks are deleted. After that, only the differences of each collection are reported, so that listing one of 2,000
+ * Secrets costs no more than that Secret.
  */
 import {
   eventId,
@@ -19,11 +20,11 @@ import type { SourceSink } from '../source.ts';
 export interface FeedMember {
   onList(events: readonly ListedEvent[]): void;
   onChanges(events: readonly ResourceEvent[]): void;
-  /** What was reported of an object; undefined where that is not kept. */
+  /** The last report about an object; undefined if it is not kept. */
   known(key: ResourceKey): ListedEvent | undefined;
-  /** The collection cannot be read at all: the lists of others do not wait for it. */
+  /** Called if the collection cannot be read at all: the list of the kind does not wait for it. */
   skip(): void;
-  /** The collection does not exist any more: its documents are gone. */
+  /** Called when the collection no longer exists: its documents are deleted. */
   remove(): void;
 }
 
@@ -32,7 +33,7 @@ interface Member {
   readonly name: string;
   /** `unread` until the first list. */
   state: 'unread' | 'skipped' | 'listed';
-  /** Kept only where documents of several collections can meet. */
+  /** Kept only if several collections can have the kind. */
   readonly items: Map<ResourceKey, ListedEvent>;
 }
 
@@ -51,9 +52,9 @@ export class KindFeed {
   readonly #options: KindFeedOptions;
   /** In order of rank. */
   #members: Member[] = [];
-  /** Keys of which a problem says that several collections have them. */
+  /** Keys with a reported problem because several collections have them. */
   #duplicates = new Set<ResourceKey>();
-  /** Whether all that the members have was reported: then only differences are. */
+  /** Whether the list of the whole kind was reported: from then on, only differences are reported. */
   #isReported = false;
 
   constructor(options: KindFeedOptions) {
@@ -111,7 +112,7 @@ export class KindFeed {
     this.#report(new Set(member.items.keys()));
   }
 
-  /** Reports everything once all members have been listed; else what is in force now under each of the keys. */
+  /** Reports the list of the kind when all members have been listed; later, what is in force for each of the keys. */
   #report(keys: ReadonlySet<ResourceKey>): void {
     if (this.#isReported || !this.#members.every(({ state }) => state === 'listed')) this.#apply(keys);
     else this.#replaceMerged();
@@ -137,7 +138,7 @@ export class KindFeed {
     sink.replace({ events, eventTime: now(), kinds: [kind], ...(namespace === undefined ? {} : { namespace }) });
   }
 
-  /** Reports what is in force now under each of the keys. */
+  /** Reports what is in force for each of the keys. */
   #apply(keys: ReadonlySet<ResourceKey>, eventTime = this.#options.now()): void {
     const events = [...keys].flatMap((key): ResourceEvent[] => {
       const [first, second] = this.#documents(key);
@@ -150,7 +151,7 @@ export class KindFeed {
     try {
       this.#options.sink.apply(events);
     } catch (error) {
-      // What the sink has is not known any more.
+      // The state of the sink is unknown from here on.
       this.#isReported = false;
       throw error;
     }

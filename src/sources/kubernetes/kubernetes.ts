@@ -4,8 +4,8 @@
  *
  *   definitions ─▶ kinds ─▶ collections (one reflector each) ─▶ feeds (one a kind) ─▶ lists and changes for the store
  *
- * Each kind is read by itself: one that is forbidden, slow or broken leaves the others as they are, and whatever was
- * read stays in force until the server says otherwise.
+ * Each kind is read independently: a kind that is forbidden, slow or broken does not affect the others, and what was
+ * read stays in force until the server reports a change.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
 import { InternalError } from '../../core/errors.ts';
@@ -54,15 +54,15 @@ export interface KubernetesSourceOptions {
   /** Whether the kinds of the mesh are read; where they come from files, only Kubernetes' own kinds are. */
   readonly meshKinds: boolean;
   /**
-   * Whether this is another cluster than the program's own. Of those, Namespaces are not read: their labels decide
-   * about mesh resources, which the local cluster has.
+   * Whether this is a remote cluster. Namespaces of remote clusters are not read: their labels only matter for mesh
+   * resources, which are read from the local cluster.
    */
   readonly isRemote?: boolean;
   /** Kinds without which the source is not synced, even where they are forbidden; default: none. */
   readonly required?: ReadonlySet<Kind>;
   /** Whether the kinds of the Gateway API are read like those of the mesh; default: no. */
   readonly serviceApis?: boolean;
-  /** What one document may ask for; default: the usual limits. */
+  /** Limits of a document; default: the usual limits. */
   readonly limits?: DocumentLimits;
   /**
    * Whether an Ingress is of the mesh, so that its Secrets are read. Ingresses and their classes are read where kinds
@@ -77,22 +77,22 @@ export interface KubernetesSourceOptions {
   /** Called when it becomes known whether Secrets, or ConfigMaps, of a name can be read. */
   readonly onAccess?: (kind: Kind, name: string, access: ObjectAccess) => void;
   /**
-   * Memory that the objects may use, bytes; default: any. What does not fit is a failure, as one to list or watch. With
-   * a limit, the rate at which objects are read is limited as well.
+   * The memory that the objects may use, bytes; default: unlimited. Exceeding it is a failure to list or watch. With a
+   * limit, the rate at which objects are read is limited as well.
    */
   readonly maxBytes?: number;
-  /** The time that reading took by namespace, where several sources share it. */
+  /** The reading time by namespace, if several sources share it. */
   readonly shares?: ReadingShares;
   /** How long the server is asked to keep a watch open, seconds. */
   readonly watchSeconds?: number;
 }
 
-/** After a change of what names other objects: one change rarely comes alone. */
+/** Delay after a change of resources that refer to other objects, ms: changes rarely come alone. */
 const NAMED_SOON_MS = 100;
-/** Objects of a kind that are read by name; each is a watch of its own. */
+/** Maximum number of objects of a kind that are read by name, each with its own watch. */
 const MAX_NAMED = 2000;
 
-/** A kind of which only the objects are read that others name. */
+/** A kind of which only the objects are read to which other resources refer. */
 interface NamedKind {
   readonly type: ServedType;
   readonly names: CredentialNames;
@@ -118,7 +118,7 @@ class KubernetesSource implements Source {
   readonly #options: KubernetesSourceOptions;
   readonly #connection: Connection;
   readonly #quota: ObjectQuota | undefined;
-  /** Absent where memory is limited, and with it the rate: then objects are read when they arrive. */
+  /** Absent if memory and rate are limited: objects are then read when they arrive. */
   readonly #reading: ObjectReading | undefined;
   readonly #pause: ReturnType<typeof readingPace> | undefined;
   readonly #unobserve: () => void;
@@ -239,7 +239,7 @@ class KubernetesSource implements Source {
     });
   }
 
-  /** A name that may not be read in one of the namespaces is `forbidden`: an object of it may exist there. */
+  /** A name is `forbidden` if it may not be read in one of the namespaces: an object of this name may exist there. */
   #reportAccess(type: ServedType, objectName: string): void {
     const collections = this.#collections.get(nameOf(type, objectName)) ?? [];
     const found = new Set(collections.map(({ access }) => access));
@@ -275,7 +275,7 @@ class KubernetesSource implements Source {
     return feed;
   }
 
-  /** Learns from what is reported which objects are named. */
+  /** Updates the names of referenced objects from what is reported. */
   #withNames(sink: SourceSink): SourceSink {
     return {
       apply: (events, seenAt) => {
@@ -298,7 +298,7 @@ class KubernetesSource implements Source {
     });
   }
 
-  /** Reads the objects that are named, each by itself, and ends those that are not named any more. */
+  /** Follows each referenced object, and stops following objects that are no longer referenced. */
   #followNamed(kind: NamedKind): void {
     const { type, names } = kind;
     const { count } = names;
@@ -319,7 +319,7 @@ class KubernetesSource implements Source {
     }
   }
 
-  /** Follows kinds that are new, and ends those that do not exist any more. */
+  /** Follows new kinds, and stops following kinds that no longer exist. */
   #served({ types }: ServedTypes, isGone: (name: string) => boolean): void {
     const { log } = this.#options;
     for (const [name, type] of types) {
@@ -345,7 +345,7 @@ class KubernetesSource implements Source {
     if (this.#isSynced || this.#closed || this.#definitions?.isSettled === false) return;
     const isSettled = (): boolean => [...this.#collections.values()].flat().every((each) => each.isSettled);
     if (!isSettled()) return;
-    // Known only once everything that names them has been read.
+    // Known only when all resources that may refer to them have been read.
     for (const kind of this.#named) this.#followNamed(kind);
     if (!isSettled()) return;
     this.#isSynced = true;

@@ -1,6 +1,7 @@
 /**
- * The memory that the objects of one API server may use. The own cluster's server is trusted with what it has; that of
- * another cluster is not: it could send objects without end, and take the memory of all proxies' control plane.
+ * The memory that the objects of one API server may use. The API server of the program's own cluster is trusted. That
+ * of a remote cluster is not: it could send an endless number of objects and exhaust the memory of the control plane
+ * for all proxies.
  */
 import { CtlError } from '../../core/errors.ts';
 import { eventId, type ListedEvent, type ResourceKey } from '../../resources/index.ts';
@@ -30,7 +31,9 @@ export class ObjectQuota {
     return new QuotaAccount((bytes) => this.#change(bytes));
   }
 
-  /** @throws CtlError where more is used than allowed */
+  /**
+   * @throws CtlError if the limit is exceeded
+   */
   #change(bytes: number): void {
     this.#used += bytes;
     if (bytes <= 0 || this.#used <= this.#maxBytes) return;
@@ -39,7 +42,7 @@ export class ObjectQuota {
   }
 }
 
-/** What one collection uses. While it is listed again, the larger one of the two lists counts. */
+/** The memory of one collection. While the collection is listed again, the larger of the two lists counts. */
 export class QuotaAccount {
   readonly #change: (bytes: number) => void;
   /** Sizes of the objects that were reported. */
@@ -61,7 +64,9 @@ export class QuotaAccount {
     this.#forget();
   }
 
-  /** @throws CtlError where the object does not fit */
+  /**
+   * @throws CtlError if the object exceeds the quota
+   */
   receive(object: ListedEvent): void {
     const size = sizeOf(object);
     this.#received.set(object, size);

@@ -1,4 +1,4 @@
-/** From an object of an API server to a resource, or to what is wrong with it. */
+/** Converts an object of an API server to a resource, or to a problem. */
 import type { CtlError } from '../../core/errors.ts';
 import type { KubernetesObject } from '../../kubernetes/index.ts';
 import {
@@ -28,7 +28,7 @@ export interface ReceivedObject {
   readonly eventTime: number;
 }
 
-/** Whether what was read before is this version of the object. */
+/** Whether the event was read from this version of the object. */
 export function isSameObject(event: ListedEvent, { metadata }: KubernetesObject): boolean {
   const { uid, resourceVersion } = event.type === 'set' ? event.resource.origin : event.problem.origin;
   return resourceVersion !== undefined && resourceVersion === metadata.resourceVersion && uid === metadata.uid;
@@ -46,13 +46,13 @@ export function readObject(
   const parsed = parse(object, origin, limits);
   if ('resource' in parsed) return { type: 'set', resource: parsed.resource, eventTime };
   const key = keyOfObject(kind, object);
-  // The API server has checked the name, whatever else is wrong: a problem of this key and no other.
+  // The API server has checked the name, so the problem concerns only this key, whatever else is wrong.
   const problem = 'problem' in parsed ? parsed.problem : { origin, field: '', message: `expected ${kind}` };
   return { type: 'invalid', problem: { ...problem, id: key, key }, eventTime };
 }
 
 /**
- * An object of which only the metadata could be decoded: a problem, as any document that is refused.
+ * The problem of an object of which only the metadata could be decoded.
  *
  * @param message what is wrong with it
  */
@@ -78,7 +78,10 @@ function originOf(source: string, { metadata }: KubernetesObject): ResourceOrigi
   };
 }
 
-/** An object that cannot be parsed at all, such as one of a nesting deeper than the stack, is refused by itself. */
+/**
+ * Parses an object. One that cannot be parsed at all, for example because its nesting exceeds the stack, is refused
+ * without affecting others.
+ */
 function parse(object: KubernetesObject, origin: ResourceOrigin, limits: DocumentLimits): ParsedResource {
   try {
     return parseResource(object, origin, () => undefined, { limits });

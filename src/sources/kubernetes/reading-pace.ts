@@ -1,7 +1,7 @@
 /**
- * How fast the API server of another cluster is read. Decoding what it sends takes the time of all proxies' control
- * plane, and a server that is not trusted could send objects without end. Reading pauses instead of dropping anything:
- * the rest waits at the server.
+ * Limits how fast the API server of a remote cluster is read. Decoding takes time of the control plane of all proxies,
+ * and a server that is not trusted could send an endless number of objects. Nothing is dropped: reading pauses, and the
+ * server has to wait.
  */
 import type { Clock } from '../../core/clock.ts';
 import { TokenBucket } from '../../core/fairness/token-bucket.ts';
@@ -11,16 +11,19 @@ import type { Log } from '../../core/log.ts';
 const OBJECTS_PER_SECOND = 1000;
 /** An object of more bytes counts as several. */
 const BYTES_PER_OBJECT = 4096;
-/** Objects that are read without a pause, at least: what is listed at start. */
+/** Minimum number of objects that are read without a pause: the lists at start. */
 const MIN_BURST = 20_000;
-/** Bytes of memory for which one more object may be read without a pause: about what a small one uses. */
+/**
+ * For each such amount of memory, another object may be read without a pause: the approximate size of a small object,
+ * bytes.
+ */
 const MEMORY_PER_OBJECT = 2048;
-/** A server that was not paused for as long as this, ms, is not too fast any more: the next pause is logged again. */
+/** If no pause was needed for this long, ms, the next pause is logged again. */
 const CALM_MS = 60_000;
 
 /**
- * How long reading pauses after so many objects and bytes, ms.
- * @param maxBytes the memory that the objects may use: as many as fit are read without a pause
+ * Returns how long reading pauses after a number of objects and bytes, ms. @param maxBytes the memory that the objects
+ * may use: as many objects as fit are read without a pause
  */
 export function readingPace(
   maxBytes: number,

@@ -1,14 +1,14 @@
 /**
- * Lists a collection again after changes could not be taken over: soon at first, and later each time that fails as
- * well, so that one object that cannot be taken over does not have its whole kind listed over and over.
+ * Lists a collection again after changes could not be applied, with a delay that grows with each failure, so that one
+ * object that cannot be applied does not cause endless lists of its whole kind.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 
-/** The delay of the first list, and that of any, at most, ms. */
+/** The first delay and the maximum delay of a list, ms. */
 const RETRY_BASE_MS = 100;
 const RETRY_MAX_MS = 60_000;
-/** After as long as this without a failure, ms, the next one is the first again. */
+/** After this long without a failure, ms, the delay starts again at RETRY_BASE_MS. */
 const CALM_MS = 2 * RETRY_MAX_MS;
 
 export class Relisting {
@@ -40,7 +40,7 @@ export class Relisting {
     });
   }
 
-  /** Called when it is listed for another reason, or is no longer followed. */
+  /** Called when the collection is listed for another reason, or is no longer followed. */
   cancel(): void {
     this.#timer?.cancel();
     this.#timer = undefined;

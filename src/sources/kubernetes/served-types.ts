@@ -15,7 +15,7 @@ export interface ServedTypes {
 /** Newest first: all versions of a kind have the same objects. */
 const VERSION_ORDER = ['v1', 'v1beta1', 'v1alpha3'];
 
-/** Rejects where any part cannot be read: then nothing is known of what is missing from the answer. */
+/** Rejects if any part cannot be read: the missing part could contain any kind. */
 export async function readServedTypes(client: KubernetesClient, kinds: DefinedKinds): Promise<ServedTypes> {
   const types = new Map<string, ServedType>();
   const names = new Set<string>();
@@ -39,8 +39,8 @@ interface ListedType extends ResourceType {
 }
 
 /**
- * Versions of the groups. A group counts as absent only when the list of all groups lacks it: a proxy without a server
- * behind it returns HTTP 404 for every path.
+ * Versions of the groups. A group counts as absent only if it is not in the list of all groups: a proxy without an
+ * available server returns HTTP 404 for every path.
  */
 async function readVersions(
   client: KubernetesClient,
@@ -69,7 +69,7 @@ async function readVersion(client: KubernetesClient, group: string, version: str
   });
 }
 
-/** The answer; undefined where the server has no such group or version. */
+/** The response; undefined if the server has no such group or version. */
 async function orNothing(answer: Promise<unknown>): Promise<unknown> {
   try {
     return await answer;
@@ -84,7 +84,7 @@ function orderOf(version: string): number {
   return index < 0 ? VERSION_ORDER.length : index;
 }
 
-/** Throws CtlError where there is no such list: what answered is not an API server. */
+/** Throws CtlError without such a list: the response is not from an API server. */
 function listIn(value: unknown, field: string, what: string): readonly unknown[] {
   const list = isObject(value) ? value[field] : undefined;
   if (!Array.isArray(list)) throw new CtlError('unavailable', `expected ${what} with the list ${field}`);

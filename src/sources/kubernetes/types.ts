@@ -37,7 +37,7 @@ export function workloadTypes(useEndpointSlice: boolean): readonly ServedType[] 
   ];
 }
 
-/** Ingress, and the classes that say who serves it. */
+/** Ingress, and IngressClass, which decides which controller serves it. */
 export const INGRESS_TYPES: readonly ServedType[] = [
   v1Type('networking.k8s.io', 'Ingress', 'ingresses'),
   v1Type('networking.k8s.io', 'IngressClass', 'ingressclasses', { namespaced: false }),
@@ -53,8 +53,9 @@ const SPEC_RETAINED: ReadonlySet<Kind> = new Set(['KubernetesGateway', 'GatewayC
 const STATUS_RETAINED: ReadonlySet<Kind> = new Set([...SERVICE_API_KINDS, 'Ingress']);
 
 /**
- * What is kept of each object for the controllers of this program, which read the same kinds and begin when this
- * replica leads: metadata of Namespaces, and the status of kinds whose status is written. Undefined: nothing.
+ * The part of each object that is retained for the controllers of this program, which follow the same kinds and start
+ * when this replica leads: metadata of Namespaces, and the status of kinds whose status is written. Undefined if
+ * nothing is retained.
  */
 export function retainedOf({ kind }: ServedType): ((object: KubernetesObject) => KubernetesObject) | undefined {
   if (kind === 'Namespace') return ({ apiVersion, kind, metadata }) => ({ apiVersion, kind, metadata });
@@ -67,7 +68,7 @@ export function retainedOf({ kind }: ServedType): ((object: KubernetesObject) =>
 
 type DefinedKind = MeshKind | ServiceApiKind;
 
-/** The order of documents of one name: those of the mesh's own groups count first. */
+/** The order of precedence of documents with the same name: the mesh's own groups come first. */
 export function rankOf(group: string): number {
   return group.endsWith('.mesh.io') ? 0 : 1;
 }
@@ -78,7 +79,7 @@ export interface DefinedKinds {
   readonly groups: readonly string[];
   /** Whether a definition, named `<plural>.<group>`, may define one of them. */
   isDefinition(name: string): boolean;
-  /** The kind that a kind of a server is; undefined where it is none, or of a version that is not read. */
+  /** The program's kind for a kind of the API server; undefined if the kind or version is not read. */
   kindOf(type: ResourceType): DefinedKind | undefined;
 }
 

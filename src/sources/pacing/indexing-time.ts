@@ -1,10 +1,12 @@
 /**
- * What a document is expected to cost beyond reading it: the model derives services and endpoints from it, once for all
- * namespaces, when the change is published. Its namespace is charged with that as well.
+ * Estimates the cost of a document in addition to reading it: when the change is published, the model derives services
+ * and endpoints from it. Its namespace is charged with that time as well.
  */
 import type { ParsedResource } from '../../resources/index.ts';
 
-/** About what the model needs, ms: for a host, and for each copy of a port, an address or an endpoint. */
+/**
+ * The approximate time that the model needs, ms: for a host, and for each copy of a port, an address or an endpoint.
+ */
 const PER_HOST = 0.2;
 const PER_COPY = 0.01;
 

@@ -1,7 +1,7 @@
 /**
- * Documents of one class that wait to be read. Namespaces take turns by the time that their documents took
- * (`reading-shares.ts`), so a namespace with many costly documents delays the next document of another one by one of
- * them at most. Within a namespace, documents are read in the order in which they began to wait.
+ * Documents of one class that wait to be read. Namespaces take turns according to the time that their documents took
+ * (`reading-shares.ts`), so a namespace with many costly documents delays a document of another namespace by at most
+ * one of them. Within a namespace, documents are read in the order in which they began to wait.
  */
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
 import type { ReadingShares } from './reading-shares.ts';
@@ -9,7 +9,7 @@ import type { ReadingShares } from './reading-shares.ts';
 /** The documents of a namespace, in order. */
 interface Lane {
   readonly ids: Set<string>;
-  /** The last of them; undefined where that one does not wait any more. */
+  /** The document that was added last; undefined if it no longer waits. */
   last: string | undefined;
 }
 
@@ -22,7 +22,9 @@ export class NamespaceTurns {
   /** Namespaces that were passed over because they rest. */
   readonly #resting = new Set<string>();
 
-  /** @param canRest whether a namespace rests that has used its time */
+  /**
+   * @param canRest whether a namespace that has used its time must wait
+   */
   constructor(shares: ReadingShares, canRest: boolean) {
     this.#shares = shares;
     this.#canRest = canRest;
@@ -77,7 +79,7 @@ export class NamespaceTurns {
     }
   }
 
-  /** In how many ms {@link next} has a document, if no other begins to wait; undefined when none waits. */
+  /** The time until {@link next} returns a document, ms, if no other is added; undefined when none waits. */
   get waitMs(): number | undefined {
     if (this.#lanes.size === 0) return undefined;
     if (this.#turns.size > this.#resting.size) return 0;

@@ -13,7 +13,7 @@ const SLICE_MS = 10;
 
 /** An object that waits, or its deletion. Must not throw. */
 export interface ObjectTask {
-  /** Reads it. Returns what it will cost beyond that, ms. */
+  /** Reads it. Returns the additional time that it will cost, ms. */
   readonly read: () => number;
   /** Reports what was read; called once after a slice, however many tasks of it have this function. */
   readonly report: () => void;
@@ -23,7 +23,7 @@ export interface NewTask extends ObjectTask {
   /** Unique among the objects of a source. */
   readonly id: string;
   readonly place: ReadingPlace;
-  /** About what it uses while it waits. */
+  /** The approximate memory that it uses while it waits. */
   readonly bytes: () => number;
 }
 
@@ -44,7 +44,7 @@ export class ObjectReading {
   #used = 0;
   /** Whether a slice will begin after other work of the event loop. */
   #isDue = false;
-  /** Until a namespace has rested. */
+  /** Runs until a namespace may be read again. */
   #timer: Timer | undefined;
   #closed = false;
 
@@ -55,7 +55,10 @@ export class ObjectReading {
     this.#queue = new ReadingQueue(shares);
   }
 
-  /** Reads them in turn, as far as possible at once. A task replaces one of the same id that waits, in its place. */
+  /**
+   * Adds tasks, which are read in turn, at once as far as possible. A task replaces a waiting task with the same id, in
+   * its place.
+   */
   add(tasks: Iterable<NewTask>): void {
     if (this.#closed) return;
     const added: NewTask[] = [];
@@ -70,7 +73,7 @@ export class ObjectReading {
     this.#boundBytes(added);
   }
 
-  /** Whether the task waits, and none behind it of its namespace and class. */
+  /** Whether the task waits and is the last of its namespace and class. */
   isLast(id: string): boolean {
     return this.#queue.isLast(id);
   }
@@ -114,7 +117,7 @@ export class ObjectReading {
     return read;
   }
 
-  /** Reads objects of the namespaces at once whose objects use too much memory while they wait. */
+  /** Reads waiting objects at once for namespaces whose objects use too much memory. */
   #boundBytes(tasks: readonly NewTask[]): void {
     const started = this.#clock.now();
     const reports = new Set<() => void>();

@@ -1,15 +1,15 @@
 /**
- * What documents wait together. Documents of one class never wait behind many of another: a policy, or where a workload
- * runs, is read soon, however many routes are written.
+ * The classes of documents, each of which waits separately, so that policies and the locations of workloads are read
+ * soon, however many routes are written.
  */
 import { CORE_KINDS, isSecurityKind } from '../../resources/index.ts';
 
 /**
- * In the order in which they are read, where they have used the same time.
+ * In the order of reading, if they have used the same time.
  *
  * - `security`: documents that protect workloads.
- * - `workloads`: what runs where. It is written by the orchestrator, and out of date at once.
- * - `other`: everything else. Only here do namespaces rest.
+ * - `workloads`: where workloads run. Kubernetes writes these documents, and they become outdated quickly.
+ * - `other`: everything else. Only in this class do namespaces have to wait.
  */
 export const READING_CLASSES = ['security', 'workloads', 'other'] as const;
 
@@ -21,7 +21,7 @@ export interface ReadingPlace {
   readonly readingClass: ReadingClass;
 }
 
-/** Core kinds that people write at will. */
+/** Core kinds that users write. */
 const WRITTEN: readonly unknown[] = ['ConfigMap', 'Secret'];
 
 export function readingClassOf(kind: unknown): ReadingClass {

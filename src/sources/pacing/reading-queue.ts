@@ -1,6 +1,7 @@
 /**
- * Documents that wait to be read. The class whose documents took the least time is next, and in it the namespace whose
- * documents did (`namespace-turns.ts`). Under each id only the newest item waits, in the place of the one before.
+ * Documents that wait to be read. The class whose documents took the least time is next, and within it the namespace
+ * whose documents took the least (`namespace-turns.ts`). For each id, only the newest item waits, in the place of the
+ * previous one.
  */
 import { NamespaceTurns } from './namespace-turns.ts';
 import { READING_CLASSES, type ReadingClass, type ReadingPlace } from './reading-class.ts';
@@ -35,7 +36,7 @@ export class ReadingQueue<T> {
     return this.#items.get(id)?.item;
   }
 
-  /** Whether the document waits, and none behind it of its namespace and class. */
+  /** Whether the document waits and is the last of its namespace and class. */
   isLast(id: string): boolean {
     const place = this.#items.get(id)?.place;
     return place !== undefined && this.#classes[place.readingClass].isLast(id, place.namespace);
@@ -79,7 +80,7 @@ export class ReadingQueue<T> {
     return undefined;
   }
 
-  /** In how many ms {@link next} has a document, if no other begins to wait; undefined when none waits. */
+  /** The time until {@link next} returns a document, ms, if no other is added; undefined when none waits. */
   get waitMs(): number | undefined {
     const waits = Object.values(this.#classes).flatMap(({ waitMs }) => waitMs ?? []);
     return waits.length === 0 ? undefined : Math.min(...waits);

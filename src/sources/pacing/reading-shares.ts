@@ -1,27 +1,27 @@
 /**
  * How much time of the main thread the documents of each namespace took to be read (parsed and validated), for the
- * queues of all sources. Two things follow from it: whose document is read next (`core/fairness/time-shares.ts`), and
- * which namespace rests. A namespace whose documents are costly may use a quarter of the thread: when it has used
- * {@link BURST_MS} at once, its next documents wait. The rest is longer than CTL_DEBOUNCE_AFTER, so that the changes of
- * other namespaces are published meanwhile.
+ * queues of all sources. It decides whose document is read next (`core/fairness/time-shares.ts`), and which namespace
+ * has to wait. A namespace with costly documents may use a quarter of the thread's time: when it has used {@link
+ * BURST_MS} at once, its next documents wait, for longer than CTL_DEBOUNCE_AFTER, so that the changes of other
+ * namespaces are published meanwhile.
  */
 import { TimeShares } from '../../core/fairness/time-shares.ts';
 import type { ReadingPlace } from './reading-class.ts';
 
-/** Documents that take less, ms, make no namespace rest: many small changes are usual. */
+/** Documents that take less than this, ms, do not make a namespace wait: many small changes are normal. */
 export const COSTLY_MS = 5;
 /** Time that costly documents of a namespace may take at once, ms. */
 export const BURST_MS = 100;
 /** The share of the thread's time that costly documents of one namespace may use in the long run. */
 const SHARE = 1 / 4;
-/** Maximum rest, ms. */
+/** Maximum wait, ms. */
 export const MAX_REST_MS = 5000;
 /** From this number on, namespaces whose time is available again are forgotten. */
 const SWEEP_AT = 1024;
 
 /** Times are monotonic ms. */
 interface Budget {
-  /** When all of it is available again. */
+  /** When the whole budget is available again. */
   readonly fullAt: number;
   readonly restsUntil: number;
 }
@@ -52,7 +52,7 @@ export class ReadingShares {
     if (this.#budgets.size >= SWEEP_AT) this.#sweep(now);
   }
 
-  /** For how long no document of the namespace is read, other than of a class that never waits for that, ms. */
+  /** How long the namespace has to wait, ms; 0 for the classes that never wait. */
   restOf(namespace: string): number {
     const budget = this.#budgets.get(namespace);
     return budget === undefined ? 0 : Math.max(0, budget.restsUntil - this.#now());

@@ -1,11 +1,13 @@
 /**
- * The memory of objects that wait to be read, by namespace: they wait as they were received, whatever is wrong with
- * them. A namespace beyond its bound has its objects read at once instead.
+ * The memory of objects that wait to be read, by namespace. They wait as they were received, not validated. If a
+ * namespace exceeds its limit, its objects are read at once instead.
  */
 
-/** What the waiting objects of a namespace may use, bytes: eight of the largest that an API server stores. */
+/** Limit for the waiting objects of a namespace, bytes: several of the largest objects that an API server stores. */
 export const NAMESPACE_BYTES = 8 * 1024 * 1024;
-/** What those of all namespaces may use, bytes. Beyond it, the namespaces whose objects arrive are over their bound. */
+/**
+ * Limit for all namespaces, bytes. When it is exceeded, every namespace whose objects arrive counts as over its limit.
+ */
 export const TOTAL_BYTES = 64 * 1024 * 1024;
 
 interface Counted {

@@ -3,9 +3,9 @@
  * (CTL_DEBOUNCE_MAX) after the first of them. A window of changes is opened by its first change and closed by its
  * publish; changes during a publish belong to the next window, which waits its own time and for that publish.
  *
- * A process that is behind with its work runs its timers before it handles the events that arrived in the meantime. So
- * when a timer fires late, the wait ends only after one more turn of the event loop; and a sign of a change prolongs
- * the wait when it arrives, not when the change has been read. Otherwise a process that is behind would publish most
+ * An overloaded process runs its timers before it handles the events that arrived in the meantime. Therefore, when a
+ * timer fires late, the wait ends only after one more turn of the event loop, and the announcement of a change prolongs
+ * the wait when it arrives, not when the change has been read. Otherwise an overloaded process would publish most
  * often.
  *
  * With `edsDebounce` false (CTL_ENABLE_EDS_DEBOUNCE) endpoint changes have no window: they are published at once,
@@ -23,9 +23,9 @@ export interface DebounceHooks {
   onTimerReset(): void;
   /** `_timer_quiesce_reached_total`: it has been quiet for long enough. */
   onQuiesce(): void;
-  /** `_timer_max_time_reached_total`: it was never quiet, and the maximum wait is over. */
+  /** `_timer_max_time_reached_total`: the maximum wait is over without a quiet time. */
   onMaxTime(): void;
-  /** A publish threw; its changes are lost, later windows are not affected. */
+  /** A publish failed with an error; its changes are lost, later windows are not affected. */
   onError(error: unknown): void;
 }
 
@@ -44,13 +44,13 @@ export interface DebounceOptions {
 
 export interface Debouncer {
   /**
-   * Reports changed keys; an empty set is ignored. `seenAt`: monotonic ms of the last sign of a change at the source,
-   * if it is known to have been quiet since; the time spent on reading the change is then part of the wait.
+   * Reports changed keys; an empty set is ignored. `seenAt`: monotonic ms of the last announcement of a change by the
+   * source, if it is known to have been quiet since; the time spent on reading the change is then part of the wait.
    */
   changed(keys: ReadonlySet<ResourceKey>, seenAt?: number): void;
   /**
-   * Reports a sign of a change at `at`, monotonic ms; the change itself is reported later, if there is one. Prolongs a
-   * wait, but starts none.
+   * Announces a change at `at`, monotonic ms; the change itself is reported later, if there is one. Prolongs a wait,
+   * but does not start one.
    */
   changePending(at: number): void;
   /** Publishes pending changes without waiting, as after the first synchronisation. */
@@ -62,7 +62,7 @@ export interface Debouncer {
 /** Kinds that change nothing but the endpoints of services. */
 const ENDPOINT_KINDS = ['EndpointSlice/', 'Endpoints/', 'WorkloadEntry/'];
 
-/** A timer that fires later than this, in milliseconds, means that the process is behind. */
+/** If a timer fires later than this, in milliseconds, the process is overloaded. */
 const LATE_MS = 5;
 
 interface Window {
@@ -170,7 +170,7 @@ class WindowDebouncer implements Debouncer {
     if (this.#publishing || this.#stopped) return;
     if (this.#window?.due === true) {
       this.#window = undefined;
-      // Takes everything pending, including endpoints: a storm of endpoint changes cannot delay the window.
+      // Takes everything pending, including endpoints: a flood of endpoint changes cannot delay the window.
       this.#urgent.clear();
       this.#publish('all');
     } else if (this.#urgent.size > 0) {
