@@ -4,8 +4,8 @@
  *   UDP, TCP, TLS ─▶ server ─▶ resolver chain: name table (names of the mesh) ─▶ forwarder, with cache ─▶ resolv.conf
  *                                                                                            or DNS over TLS
  *
- * Queries are decoded once, at the server. Responses stay in wire format: what an upstream resolver answers passes
- * unchanged, whatever types of records it has.
+ * Queries are decoded once, at the server. Responses stay in wire format: the response of an upstream resolver is
+ * passed on unchanged, whatever types of records it has.
  */
 
 /** The sender of a query, for limits. */
@@ -17,7 +17,7 @@ export interface DnsClient {
   readonly identity: string | undefined;
 }
 
-/** What a query says in its OPT record (RFC 6891). */
+/** The OPT record of a query (RFC 6891). */
 export interface DnsEdns {
   /** The largest UDP response that the client accepts, bytes. */
   readonly udpPayload: number;
@@ -46,10 +46,10 @@ export type DnsResponse = Buffer;
 
 export interface DnsResolver {
   /**
-   * Rejects or throws CtlError when there is no answer; the server then answers SERVFAIL. Answers synchronously what it
-   * knows, because that is several times faster.
+   * Rejects or throws CtlError if the name cannot be resolved; the server then returns SERVFAIL. Names that it knows
+   * are resolved synchronously, which is several times faster.
    *
-   * @param next asks the resolvers after this one in the chain: for names that this one does not know
+   * @param next calls the next resolvers of the chain, for names that this resolver does not know
    */
   resolve(query: DnsQuery, client: DnsClient, next: () => DnsAnswer): DnsAnswer;
 }
@@ -71,7 +71,7 @@ export interface DnsServerStats {
   readonly responses: ReadonlyMap<string, number>;
   /** Responses that did not fit into a UDP message. */
   readonly truncated: number;
-  /** Queries answered SERVFAIL, and connections closed, because of a limit. */
+  /** Queries that received SERVFAIL, and connections that were closed, because of a limit. */
   readonly limited: number;
   readonly connections: number;
 }

@@ -8,7 +8,7 @@ import type { MeshState } from './rules/mesh-state.ts';
 import { hostConflicts, servicesInForce } from './services/ownership.ts';
 import type { NameConflict, Service, ServiceKey } from './types/types.ts';
 
-/** The orchestrator's first, then oldest first, then by namespace. */
+/** Kubernetes Services first, then oldest first, then by namespace. */
 function compareServices(a: Service, b: Service): number {
   if (a.registry !== b.registry) return a.registry === 'Orchestrator' ? -1 : 1;
   return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace);
@@ -65,7 +65,7 @@ export function indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, Se
   };
 }
 
-/** The conflicts of all hosts, after a change of the mesh configuration. */
+/** Computes the conflicts of all hosts after a change of the mesh configuration. */
 export function withHostConflicts(state: MeshState): MeshState {
   const conflicts = [...state.claimants.entries()].map(([hostname, all]) => {
     const lost = hostConflicts(all, state);

@@ -1,7 +1,7 @@
 /**
- * The mesh stage of a change, which runs on the main thread and in every worker: from what the registry stage derived,
- * and the configuration that generation reads, to what generation sees. Pure and deterministic: equal changes make
- * equal states, however they are merged.
+ * The mesh stage, which runs on the main thread and in every worker: computes what generation reads from the results of
+ * the registry stage and the configuration. Pure and deterministic: equal changes result in equal states, however they
+ * are merged.
  */
 import { PMap } from '../core/pmap.ts';
 import { keyOf, type Resource, type ResourceChange, type ResourceKey } from '../resources/index.ts';
@@ -36,7 +36,7 @@ interface MeshStep {
 }
 
 /**
- * The next state, its scopes, and what differs. The cost follows the size of the change; equal values stay the same
+ * The next state, its scopes, and the differences. The cost follows the size of the change; equal values stay the same
  * objects.
  */
 export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: MeshDelta): MeshStep {
@@ -136,7 +136,7 @@ function delegatesOf(entry: VirtualServiceEntry | undefined): readonly ResourceK
   return entry?.delegates ?? [];
 }
 
-/** The new resources of a kind (undefined: gone): the changed ones, or with `everything` all. */
+/** The new resources of a kind (undefined if deleted): the changed ones, or all with `everything`. */
 function changedOf<K extends ConfigKind>(
   state: MeshState,
   changed: readonly ResourceChange[],

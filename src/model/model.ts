@@ -1,6 +1,6 @@
 /**
- * The model: the current snapshot, and the scopes that are kept up to date because they are acquired. Other scopes can
- * be read, but their changes are not reported. The main thread has a `Model`, a worker a `MeshModel`.
+ * The model: the current snapshot, and the acquired scopes, which are kept up to date. Other scopes can be read, but
+ * their changes are not reported. The main thread has a `Model`, a worker a `MeshModel`.
  */
 import { Memos } from '../core/memo.ts';
 import type {
@@ -29,7 +29,7 @@ import {
   type Snapshot,
 } from './types/types.ts';
 
-/** What the model made of an update: the next snapshot, and how it differs from the one before. */
+/** The result of an update: the next snapshot, and its differences from the previous one. */
 export interface ModelChange {
   readonly snapshot: Snapshot;
   readonly changes: ChangeSet;
@@ -62,7 +62,7 @@ class ReferenceCounts {
     this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
   }
 
-  /** True for the last reference. */
+  /** Removes a reference. Returns true if it was the last one. */
   remove(id: string): boolean {
     const count = this.#counts.get(id);
     if (count === undefined) return false;
@@ -97,15 +97,15 @@ abstract class ScopedModel<S extends MeshSnapshot> {
   }
 
   /**
-   * Keeps the scope of this id up to date: later steps report its changes. It has to be released as often as it is
-   * acquired. A scope may be acquired before its Sidecar exists.
+   * Keeps the scope of this ID up to date: later updates report its changes. Each acquisition must be released. A scope
+   * may be acquired before its Sidecar exists.
    */
   acquire(id: string): void {
     if (!this.references.has(id)) this.current.scopes.keep(id);
     this.references.add(id);
   }
 
-  /** True when the scope is not acquired any more, and no longer kept up to date. */
+  /** Returns true if the scope is no longer acquired and no longer kept up to date. */
   release(id: string): boolean {
     const last = this.references.remove(id);
     if (last) this.current.scopes.drop(id);
@@ -133,7 +133,7 @@ export class MeshModel extends ScopedModel<MeshSnapshot> {
     this.#state = state;
   }
 
-  /** Makes the next snapshot. When it throws, nothing has changed. */
+  /** Makes the next snapshot. If it throws an error, nothing has changed. */
   apply(delta: MeshDelta): void {
     const step = updateMesh(this.#state, this.current.scopes.scopeIndex, delta);
     this.current = currentOf(step.state, step.scopeIndex);
@@ -179,8 +179,8 @@ export class Model extends ScopedModel<Snapshot> {
   }
 
   /**
-   * Makes the next snapshot and reports what differs. The cost follows the size of the change; equal values stay the
-   * same objects. The value before a change is always that of the current snapshot. When it throws, nothing has
+   * Makes the next snapshot and reports the differences. The cost follows the size of the change; equal values stay the
+   * same objects. The value before a change is always that of the current snapshot. If it throws an error, nothing has
    * changed.
    *
    * @param version of the next snapshot

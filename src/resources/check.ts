@@ -1,4 +1,4 @@
-/** Checks a document for its author: everything that is wrong with it, and what is legal and likely a mistake. */
+/** Checks a document for its author: reports all errors, and valid settings that are likely mistakes. */
 import { kindOf } from './kinds/aliases.ts';
 import type { Kind } from './kinds/types.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
@@ -15,16 +15,16 @@ export interface FieldMessage {
 export interface CheckedDocument {
   /** Undefined where it cannot be read. */
   readonly kind: Kind | undefined;
-  /** None: a mesh accepts the document. */
+  /** Empty if the mesh accepts the document. */
   readonly errors: readonly FieldMessage[];
-  /** Present where a stored document with these errors is not refused. */
+  /** Set if a stored document with these errors is not refused. */
   readonly stored?: 'in force' | 'closed';
   readonly warnings: readonly FieldMessage[];
 }
 
 /**
- * Accepts and refuses as `parseResource` does, and refuses mistakes that only stored documents may have: here the
- * author can still mend them. Undefined for documents of kinds that a mesh does not read.
+ * Checks like `parseResource`, and also refuses mistakes that are tolerated in stored documents only, because the
+ * author can still correct them. Undefined for documents of kinds that the mesh does not read.
  */
 export function checkDocument(document: unknown, limits = DEFAULT_LIMITS): CheckedDocument | undefined {
   const read = readDocument(document, { source: 'check' }, limits);

@@ -53,7 +53,7 @@ function valueAt(data: unknown, path: readonly PropertyKey[]): object {
   return typeof at === 'object' && at !== null ? at : {};
 }
 
-/** The schema without what makes it optional. */
+/** The schema inside optional and default wrappers. */
 function unwrapped(schema: Schema): z.core.$ZodTypes['_zod']['def'] {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   return 'innerType' in def && def.innerType !== undefined ? unwrapped(def.innerType) : def;

@@ -23,8 +23,9 @@ export function isDryRun({ meta }: Pick<AnyResource, 'meta'>): boolean {
 }
 
 /**
- * What is wrong with the annotation of a document; undefined when nothing is. A policy with it is refused, and fails
- * closed. Stored documents of other kinds stay in force, as they always were: without a Sidecar, say, more is allowed.
+ * What is wrong with the annotation of a document; undefined when nothing is. A policy with such an annotation is
+ * refused, and fails closed. Stored documents of other kinds stay in force, because without a Sidecar, for example,
+ * more would be allowed.
  * @param written the annotations as the document has them
  */
 export function dryRunError(
@@ -41,7 +42,7 @@ export function dryRunError(
     return { path, message, stored: 'in force' };
   }
   if (!VALUES.has(value)) return { path, message: `expected "true" or "false", got ${shown(value)}` };
-  // The kind determines the content.
+  // The kind determines the type of the content.
   const { action } = content as ContentOf<'AuthorizationPolicy'>;
   return action === 'AUDIT'
     ? { path, message: 'expected action ALLOW, DENY or CUSTOM: AUDIT denies nothing' }
@@ -58,7 +59,7 @@ export function meantAsDryRun(metadata: unknown): boolean {
   return value === true || (typeof value === 'string' && VALUES.get(value) === true);
 }
 
-/** The name of the annotation that counts in a document. */
+/** The key of the annotation that takes effect in a document. */
 function writtenKey(annotations: unknown): string {
   if (!isObject(annotations) || Object.hasOwn(annotations, DRY_RUN)) return DRY_RUN;
   return Object.keys(annotations).find((key) => meshKey(key) === DRY_RUN) ?? DRY_RUN;

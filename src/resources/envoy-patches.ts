@@ -1,5 +1,5 @@
 /**
- * Which patches of EnvoyFilters this version applies: the operations of Istio 1.7, and two newer ones, which
+ * Which patches of EnvoyFilters this version applies: the operations of Istio 1.7, and two newer operations that
  * replace filters and lists.
  */
 import type { ValidationError } from './parsing/issues.ts';
@@ -28,17 +28,19 @@ const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
 };
 
 /**
- * Most bytes of a value that is merged into many resources: with ten thousand of these, it takes as much memory ten
+ * Maximum size of a value that is merged into many resources: with ten thousand resources, its memory is needed ten
  * thousand times.
  */
 export const MAX_VALUE_BYTES = 64 * 1024;
 
-/** Whether the value of a patch is merged into many resources. A cluster or listener that is added exists once. */
+/** Whether the value of a patch is merged into many resources. An added cluster or listener exists only once. */
 export function isMergedIntoMany(applyTo: unknown, operation: unknown): boolean {
   return operation !== 'ADD' || (applyTo !== 'CLUSTER' && applyTo !== 'LISTENER' && applyTo !== 'EXTENSION_CONFIG');
 }
 
-/** @param bytes size of the value, where it is known */
+/**
+ * @param bytes size of the value, if known
+ */
 export function valueTooLarge(bytes?: number): string {
   const got = bytes === undefined ? '' : `; got ${bytes}`;
   return `expected at most ${MAX_VALUE_BYTES} bytes, because it is merged into many resources${got}`;

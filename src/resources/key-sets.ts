@@ -6,12 +6,12 @@
 import type { JwtRule } from './kinds/schemas.ts';
 import { type ResourceKey, resourceKey } from './kinds/types.ts';
 
-/** Prefix of references to issuers that publish where their keys are (OpenID Connect Discovery 1.0). */
+/** Prefix of references to issuers that publish the URL of their keys (OpenID Connect Discovery 1.0). */
 export const OIDC_REFERENCE = 'oidc:';
 
 /**
- * What has to be fetched for a rule: its `jwksUri`, or `oidc:<issuer>` where the rule has no keys and its issuer is a
- * URL. Undefined when the keys are in the rule, or cannot be found.
+ * The keys to fetch for a rule: its `jwksUri`, or `oidc:<issuer>` if the rule has no keys and its issuer is a URL.
+ * Undefined if the keys are in the rule, or cannot be found.
  */
 export function keySetReference({ issuer, jwks, jwksUri }: JwtRule): string | undefined {
   if (jwks !== undefined && jwks !== '') return undefined;

@@ -1,6 +1,6 @@
 /**
- * Limits of what one document may ask for. What is generated for a document costs memory and time of the control plane
- * and of every Envoy that it concerns, so documents that ask for far more than meshes need are refused. Operators can
+ * Limits of documents. The configuration that is generated for a document costs memory and time of the control plane
+ * and of every Envoy that gets it, so documents that far exceed the needs of real meshes are refused. Operators can
  * raise the limits, all by one factor (CTL_DOCUMENT_LIMIT_FACTOR).
  */
 
@@ -22,7 +22,7 @@ const LIMITS = {
   hostRoutes: [100_000, 'hosts times matches'],
   servers: [1000, 'servers'],
   serverHosts: [10_000, 'hosts of servers'],
-  /** Each host is a service of its own. */
+  /** Each host is a separate service. */
   serviceHosts: [1000, 'hosts'],
   serviceAddresses: [10_000, 'addresses'],
   /** Each of these services has its own copies of addresses and endpoints. */
@@ -31,7 +31,7 @@ const LIMITS = {
   rules: [5000, 'rules'],
   jwtRules: [500, 'JWT rules'],
   regexes: [10_000, 'regular expressions'],
-  /** Each Envoy keeps its programs, a step takes 16 bytes there. */
+  /** Each Envoy keeps the compiled programs, in which a step takes 16 bytes. */
   regexSteps: [1_000_000, 'steps of regular expressions'],
   versionRegexes: [100, 'different regular expressions for proxy versions'],
 } as const satisfies Readonly<Record<string, readonly [limit: number, counted: string]>>;
@@ -48,9 +48,9 @@ export interface DocumentLimits extends Readonly<Record<DocumentLimit, number>> 
   readonly rootNamespace: string | undefined;
 }
 
-/** What the program's settings say about documents. */
+/** The program's settings about documents. */
 export interface DocumentSettings {
-  /** By which all limits are multiplied. */
+  /** The factor of all limits. */
   readonly factor: number;
   readonly servesDelegates?: boolean;
   readonly rootNamespace?: string;
@@ -64,7 +64,7 @@ export function documentLimits(factor: number, servesDelegates = true, rootNames
 
 export const DEFAULT_LIMITS = documentLimits(1);
 
-/** The message for a document that exceeds a limit; without a count where that goes on. */
+/** The message for a document that exceeds a limit; without a count if counting stopped at the limit. */
 export function beyondLimit(name: DocumentLimit, limit: number, count?: number): string {
   const [, counted] = LIMITS[name];
   const got = count === undefined ? ' in one document' : `, got ${count}`;

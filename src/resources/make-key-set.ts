@@ -1,6 +1,6 @@
 /**
- * Makes the resource with a fetched key set. It is apart from `key-sets.ts`, which generation reads too, because it
- * needs a hash.
+ * Makes the resource with a fetched key set. It is separate from `key-sets.ts`, which generation imports too, because
+ * it needs a hash.
  */
 
 import { keySetName } from './key-sets.ts';

@@ -1,8 +1,8 @@
 /**
  * The two configuration files that are not resources: the mesh configuration (`--meshConfig`) and the mesh networks
- * (`--networksConfig`). People bring them whole from existing meshes. One warning therefore lists the fields that meshd
- * does not read, and they are otherwise ignored. A field that is read and has a wrong type is a problem, and so is an
- * unknown one that resembles a known one.
+ * (`--networksConfig`). Users often take them unchanged from existing meshes, so fields that meshd does not read are
+ * only listed in one warning. A field of a wrong type is an error, and so is an unknown field that resembles a known
+ * one.
  */
 import type { z } from 'zod';
 import { isDnsLabel } from '../core/dns-names.ts';
@@ -45,7 +45,7 @@ export function defaultMeshNetworks(): MeshNetworks {
  */
 const WITHOUT_EFFECT = ['disableEnvoyListenerLog'] as const;
 
-/** Settings of Istio 1.7 for which there is another way, with it. */
+/** Settings of Istio 1.7 that have a replacement, with the replacement. */
 function replacedSettings({ certificates }: MeshConfig): string[] {
   if (certificates.length === 0) return [];
   return [
@@ -64,7 +64,7 @@ function unsupportedByEnvoy({ defaultConfig: { statNameLength, tracing = {} } }:
   return fields.length === 0 ? [] : [`fields that no supported Envoy has: ${fields.join(', ')}`];
 }
 
-/** Cluster.dns_refresh_rate has to be more than a millisecond. */
+/** Envoy requires Cluster.dns_refresh_rate to be more than a millisecond. */
 const MIN_DNS_REFRESH_MILLIS = 2;
 
 /** Errors in the order of the checks; the first one is reported. */
@@ -123,10 +123,10 @@ export function parseMeshNetworks(raw: unknown): ParsedConfig<MeshNetworks> {
   return { value: parsed.value, ...(warnings.length === 0 ? {} : { warning: warnings.join('; ') }) };
 }
 
-/** A warning names so many gateways. */
+/** Maximum number of gateways in a warning. */
 const MAX_LISTED = 10;
 
-/** Endpoints that only such a gateway reaches are left out: see `model/addresses/network-gateways.ts`. */
+/** Endpoints that are only reachable through such a gateway are left out: see `model/addresses/network-gateways.ts`. */
 function unknownGateways({ networks }: MeshNetworks): string | undefined {
   const fields = Object.entries(networks).flatMap(([name, { gateways }]) =>
     gateways.flatMap(({ address, registryServiceName }, index) =>
@@ -140,7 +140,7 @@ function unknownGateways({ networks }: MeshNetworks): string | undefined {
   return `${expected}: ${listed}; other networks do not reach endpoints of a network without another gateway`;
 }
 
-/** As in Istio, where a gateway is as near as the endpoints behind it. */
+/** As in Istio, the locality of a gateway is that of the endpoints behind it. */
 function localGateways({ networks }: MeshNetworks): string | undefined {
   const named = Object.keys(networks).filter((name) =>
     networks[name]?.gateways.some(({ locality }) => locality !== undefined),
@@ -162,14 +162,14 @@ export function parseProxyConfig(raw: unknown): ParsedConfig<ProxyConfig> {
 }
 
 /**
- * Parses strictly. Where the only errors are unknown fields that resemble no known ones, parses again without them and
- * names them.
+ * Parses strictly. If the only errors are unknown fields that do not resemble known ones, parses again without them and
+ * reports them.
  */
 function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T> {
   const data = withoutNulls(raw ?? {});
   const broken = brokenText(data);
   if (broken !== undefined) return { problem: broken };
-  // Without its unknown fields, a ConfigMap around the configuration would be the default configuration.
+  // Without its unknown fields, a whole ConfigMap would count as the default configuration.
   if (typeof data === 'object' && data !== null && 'apiVersion' in data && 'kind' in data) {
     return {
       problem: { path: ['kind'], message: `expected the configuration itself, got a ${shown(data.kind)} document` },

@@ -1,4 +1,4 @@
-/** What is published together: changed resources, and changed configuration of the mesh. */
+/** A unit of publication: changed resources and changed configuration of the mesh. */
 import type { ResourceChange } from './kinds/types.ts';
 import type { MeshConfig, MeshNetworks } from './mesh-config.ts';
 
@@ -11,14 +11,14 @@ export interface MeshUpdate {
   readonly mesh?: MeshConfig;
   readonly networks?: MeshNetworks;
   readonly resolvedHosts?: ResolvedHosts;
-  /** Event time of the earliest event behind it, monotonic ms; {@link NO_EVENT} where there is none. */
+  /** Event time of the earliest event behind it, monotonic ms; {@link NO_EVENT} if there is none. */
   readonly eventTime: number;
 }
 
 /** Later than every event. */
 export const NO_EVENT = Number.POSITIVE_INFINITY;
 
-/** Two updates as one: with the later values and the earlier time. */
+/** Merges two updates: takes the later values and the earlier time. */
 export function mergedUpdate(first: MeshUpdate | undefined, then: MeshUpdate): MeshUpdate {
   if (first === undefined) return then;
   const changes = [...first.changes, ...then.changes];

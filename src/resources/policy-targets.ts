@@ -1,4 +1,4 @@
-/** What policies can be attached to by `targetRefs`: Gateways, and what only waypoint proxies serve. */
+/** The targets of policies (`targetRefs`): Gateways, and targets that only waypoint proxies serve. */
 import type { Kind } from './kinds/types.ts';
 import type { ValidationError } from './parsing/issues.ts';
 import type { TargetRef } from './schema/common.ts';
@@ -12,11 +12,14 @@ export const TARGETS: readonly { readonly kind: string; readonly groups: readonl
   { kind: 'ServiceEntry', groups: ['networking.istio.io', 'networking.mesh.io'] },
 ];
 
-/** In Istio's ambient mode: requests to a service, or to those of a namespace, pass this waypoint; `none`: none. */
+/**
+ * In Istio's ambient mode: requests to a service, or to the services of a namespace, pass through this waypoint;
+ * `none`: through none.
+ */
 const USE_WAYPOINT = 'istio.io/use-waypoint';
 const PASSED_ON: ReadonlySet<Kind> = new Set<Kind>(['Namespace', 'Service', 'ServiceEntry']);
 
-/** The label that sends requests to a waypoint, where a document has it. */
+/** The warning about the label that sends requests to a waypoint, if a document has it. */
 export function waypointLabel(kind: Kind, labels: Readonly<Record<string, string>>): ValidationError[] {
   const { [USE_WAYPOINT]: waypoint = 'none' } = labels;
   if (waypoint === 'none' || !PASSED_ON.has(kind)) return [];
@@ -24,7 +27,7 @@ export function waypointLabel(kind: Kind, labels: Readonly<Record<string, string
   return [{ path: ['metadata', 'labels', USE_WAYPOINT], message }];
 }
 
-/** Targets that only waypoints have: no proxy of this mesh applies the policy for them. */
+/** The warnings about targets that only waypoints serve: no proxy of this mesh applies the policy for them. */
 export function waypointTargets(content: {
   readonly targetRef?: TargetRef | undefined;
   readonly targetRefs?: readonly TargetRef[] | undefined;

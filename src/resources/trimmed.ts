@@ -1,17 +1,17 @@
 /**
- * A refused value without most of what is wrong with it. The library reports each error of a value, with everything
- * that a message could need: a list of 100,000 wrong items took half a second. A document with so many errors is
- * refused for the first of them.
+ * Removes most errors from an invalid value. The library reports each error of a value with everything that a message
+ * could need: a list of 100,000 wrong items took half a second. A document with so many errors is refused because of
+ * the first of them.
  */
 import type { z } from 'zod';
 import { compiledSchema, REFUSED } from './kinds/compiled-schema.ts';
 
-/** Wrong entries of lists and maps that are kept, together. */
+/** Maximum number of wrong entries of all lists and maps that are kept. */
 export const MOST_WRONG = 100;
 
 type Schema = z.core.$ZodType;
 
-/** The value up to so many wrong entries; lists and maps end there. It is wrong if the value is. */
+/** The value with at most that many wrong entries: lists and maps end there. The result is invalid if the value is. */
 export function trimmed(schema: Schema, value: unknown): unknown {
   return new Trimming().of(schema, value);
 }
@@ -64,7 +64,7 @@ class Trimming {
     if (compiledSchema(schema)(value) !== REFUSED) return value;
     const before = this.#left;
     const rest = this.of(schema, value);
-    // An entry that contains wrong ones is not counted besides them.
+    // An entry is not counted in addition to the wrong entries that it contains.
     if (this.#left === before) this.#left--;
     return rest;
   }

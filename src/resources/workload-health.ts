@@ -1,9 +1,9 @@
 import { isObject } from '../core/objects.ts';
 
 /**
- * The health of a WorkloadEntry whose workload is probed. The annotation {@link HEALTH_CHECKED} says that it is; then
- * the condition `Healthy` of the status must be `True`, and no condition yet means unhealthy. Istio writes the same
- * annotation and condition.
+ * The health of a WorkloadEntry whose workload is probed. If the annotation {@link HEALTH_CHECKED} is set, the
+ * condition `Healthy` of the status must be `True`; without the condition, the workload is unhealthy. Istio writes the
+ * same annotation and condition.
  */
 
 export const HEALTH_CHECKED = 'proxy.mesh.io/health-checks-enabled';
@@ -20,7 +20,7 @@ export function isUnhealthy(annotations: Readonly<Record<string, string>> | unde
   return !(isObject(condition) && condition.status === 'True');
 }
 
-/** Whether the health of the workload decides if it is used. */
+/** Whether the workload is probed, so that it is used only while it is healthy. */
 export function isProbed(annotations: Readonly<Record<string, string>> | undefined): boolean {
   const checked = annotations?.[HEALTH_CHECKED] ?? annotations?.[ISTIO_HEALTH_CHECKED];
   return checked?.toLowerCase() === 'true' || checked === '1';

@@ -1,4 +1,4 @@
-/** Documents that a translator derives, and how they changed. */
+/** Documents that a translator derives, and their changes. */
 import {
   type AnyResource,
   type ContentOf,
@@ -22,8 +22,8 @@ export interface DerivedName {
 
 /**
  * A derived document.
- * @param from the document that it is derived from, for messages
- * @param hashed what the fingerprint is made from: the content, or less that decides it
+ * @param from the document that it is derived from, for messages @param hashed the input of the fingerprint: the
+ * content, or a smaller value that determines it
  */
 export function deriveResource<K extends MeshKind>(
   kind: K,
@@ -40,15 +40,15 @@ export function deriveResource<K extends MeshKind>(
     ...(created === undefined ? {} : { created }),
   };
   const origin = { source: DERIVED_SOURCE, file: from };
-  // The union pairs kind and content, as the parameters do.
+  // The type parameters guarantee that kind and content fit together.
   const fingerprint = fingerprintOf(kind, meta, hashed);
   return { kind, meta, content, origin, fingerprint } as AnyResource;
 }
 
-/** From here on, a change of one route must not cost the hash of all. */
+/** From this number on, a change of one route must not require hashing all routes. */
 const MANY_ROUTES = 32;
 const NO_META: ResourceMeta = { name: '', namespace: '', labels: {}, annotations: {} };
-/** Hashes of routes and of lists of them, of which a change replaces a few. Neither is changed in place. */
+/** Hashes of routes and of lists of routes, which are immutable: a change replaces a few of them. */
 const routeHashes = new WeakMap<object, string>();
 
 /** The content of a VirtualService with many HTTP routes, with a hash in place of these. */
@@ -66,16 +66,15 @@ function hashOf(value: object, hashed: () => unknown): string {
   return hash;
 }
 
-/** The derived documents of a translator, by what they are derived from. */
+/** The derived documents of a translator by their owner, which they are derived from. */
 export class DerivedDocuments {
   readonly #all = new Map<ResourceKey, AnyResource>();
   readonly #byOwner = new Map<string, ReadonlySet<ResourceKey>>();
-  /** What changed keys had at the last {@link take}. */
+  /** The documents of changed keys at the last {@link take}. */
   readonly #before = new Map<ResourceKey, AnyResource | undefined>();
 
   /**
-   * Replaces what is derived for an owner.
-   * @param owner any text; no two owners may derive the same key
+   * Replaces the derived documents of an owner. @param owner any string; no two owners may derive the same key
    */
   replace(owner: string, documents: readonly AnyResource[]): void {
     const known = this.#byOwner.get(owner);

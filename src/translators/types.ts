@@ -1,11 +1,11 @@
-/** The contract of translators: from documents of other APIs to documents of the mesh's own kinds. */
+/** The contract of translators, which turn documents of other APIs into documents of the mesh's own kinds. */
 import type { ResourceChange } from '../resources/index.ts';
 
 /**
  * Derives documents from those of another API. Pure and deterministic: what it derives depends only on the documents in
  * force, not on the order in which they arrived.
  *
- * Names of derived documents contain `~`, which no name in Kubernetes may have, so that they are never those of users'
+ * Names of derived documents contain `~`, which is invalid in Kubernetes, so they differ from all names of users'
  * documents.
  */
 export interface Translator {

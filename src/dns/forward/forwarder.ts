@@ -1,4 +1,7 @@
-/** Resolves names outside the mesh: cache, one upstream query for equal questions, limits, retry at the next server. */
+/**
+ * Resolves names outside the mesh, with a cache, one upstream query for equal questions, limits, and retries at the
+ * next server.
+ */
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
@@ -23,7 +26,10 @@ export interface ForwarderOptions {
 export interface ForwarderLimits extends CacheLimits {
   /** Questions that are resolved upstream at once; one client may have half of them. */
   readonly maxInFlight: number;
-  /** Clients' queries that wait for these answers, of which several may ask the same; one client may have half. */
+  /**
+   * Queries of clients that wait for these responses (several may ask the same question); one client may have half of
+   * them.
+   */
   readonly maxWaiting: number;
 }
 
@@ -38,7 +44,7 @@ export interface ForwarderStats {
   readonly upstreamQueries: number;
   /** The number of those without a usable response. */
   readonly upstreamFailures: number;
-  /** Queries that had been sent by this forwarder and came back. */
+  /** Queries that this forwarder had sent and received itself. */
   readonly loops: number;
   readonly cacheEntries: number;
 }

@@ -10,7 +10,7 @@ export interface Request {
   readonly question: Buffer;
   /** RD, AD and CD of the client's query. */
   readonly flags: number;
-  /** The client sent an OPT record, so the query to the server has one. */
+  /** Set if the client sent an OPT record: the query to the server then has one as well. */
   readonly edns: { readonly dnssecOk: boolean } | undefined;
 }
 
@@ -24,7 +24,7 @@ export function toRequest({ bytes, questionEnd, edns }: DnsQuery): Request {
   };
 }
 
-/** Equal for requests that have the same responses: names are equal without regard to case (RFC 4343). */
+/** Equal for requests with the same responses: names are compared without case (RFC 4343). */
 export function requestKey({ question, flags, edns }: Request): string {
   const name = question
     .toString('latin1', 0, question.length - 4)

@@ -13,16 +13,17 @@ export interface ResolvConfUpstreamOptions {
   readonly conf: { current(): ResolvConf };
   readonly port?: number;
   /**
-   * Whether this process listens on an address itself: a query to it would come back, so that it is not asked.
+   * Whether this process itself listens on an address: it is not queried, because the query would return to this
+   * process.
    */
   isOwn(host: string, port: number): boolean;
   readonly log: Log;
 }
 
 const DNS_PORT = 53;
-/** A process of some servers serves nothing else while a connection is open, so that it is soon closed, ms. */
+/** Idle timeout of connections, ms: short, because some servers dedicate a process to each connection. */
 const TCP_IDLE_MS = 1000;
-/** For this long, a server that did not respond is asked after the others, ms. */
+/** How long a server that did not respond is tried after the others, ms. */
 const FAILED_MS = 30_000;
 
 interface Server extends Upstream {
@@ -95,7 +96,7 @@ function createServer(host: string, port: number, sent: Map<number, number>, con
         if (conf.current().tcp) return await stream.exchange(request, timeoutMs);
         const response = await exchangeUdp(request, { host, port, timeoutMs, sent });
         if (!isTruncated(response.message)) return response;
-        // The client gets the truncated response where the server has no TCP.
+        // If the server does not support TCP, the client gets the truncated response.
         return await stream.exchange(request, timeoutMs).catch(() => response);
       } catch (error) {
         server.failedUntil = performance.now() + FAILED_MS;

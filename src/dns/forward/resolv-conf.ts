@@ -7,7 +7,7 @@ import type { Log } from '../../core/log.ts';
 import { Refresh } from '../../core/refresh.ts';
 
 export interface ResolvConf {
-  /** IP addresses, IPv6 with a zone where the file has one. */
+  /** IP addresses; IPv6 addresses have the zone that the file gives. */
   readonly servers: readonly string[];
   /** Search domains, lower case, without a dot at the end. */
   readonly search: readonly string[];
@@ -15,15 +15,15 @@ export interface ResolvConf {
   readonly timeoutMs: number;
   /** How many times all servers are asked. */
   readonly attempts: number;
-  /** Each query begins with another server. */
+  /** Whether each query starts with another server. */
   readonly rotate: boolean;
   /** Queries are sent over TCP (`use-vc`). */
   readonly tcp: boolean;
 }
 
 /**
- * Applications wait 5 s before they ask again or elsewhere: two servers must have had their turn by then. The C
- * library's default is 5 s.
+ * Applications retry or try another server after 5 s: two servers must have been tried by then. The default of the C
+ * library is 5 s.
  */
 const DEFAULT_TIMEOUT_MS = 2000;
 /** Default and limits of the C library. */
@@ -96,13 +96,15 @@ export interface ResolvConfSource {
 export interface ResolvConfOptions {
   readonly path: string;
   readonly log: Log;
-  /** How often the file is read, ms. By its name, because it is usually replaced, or a symbolic link. */
+  /** How often the file is read, ms. It is polled by name, because it is usually replaced, or a symbolic link. */
   readonly intervalMs?: number;
 }
 
 const INTERVAL_MS = 2000;
 
-/** @throws CtlError when the file cannot be read or names no server */
+/**
+ * @throws CtlError if the file cannot be read or has no server
+ */
 async function readResolvConf(path: string): Promise<ParsedResolvConf> {
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
     throw new CtlError('failed_precondition', `${path} cannot be read: ${messageOf(error)}`, {}, error);
@@ -114,8 +116,8 @@ async function readResolvConf(path: string): Promise<ParsedResolvConf> {
 }
 
 /**
- * A file that cannot be read, or that names no server, is logged and changes nothing: the last good content stays. At
- * the start there is none; then no name outside the mesh can be resolved until the file is good.
+ * If the file cannot be read or has no server, this is logged and the last good content stays in use. If that happens
+ * at start, names outside the mesh cannot be resolved until the file is valid.
  */
 export async function followResolvConf(options: ResolvConfOptions): Promise<ResolvConfSource> {
   const { path, log, intervalMs = INTERVAL_MS } = options;

@@ -1,4 +1,4 @@
-/** A DNS server that is asked over TLS alone (RFC 7858): when it cannot be verified, nothing is sent at all. */
+/** A DNS server that is only queried over TLS (RFC 7858): if it cannot be verified, no query is sent. */
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { CtlError } from '../../core/errors.ts';
@@ -36,10 +36,10 @@ const SCHEME = 'tcp-tls:';
 const DEFAULT_PORT = 853;
 const ATTEMPTS = 2;
 const TIMEOUT_MS = 3000;
-/** Handshakes are expensive; servers usually wait longer (RFC 7766 section 6.2.3). */
+/** Idle timeout, ms: handshakes are expensive, and servers usually wait longer (RFC 7766 section 6.2.3). */
 const IDLE_MS = 10_000;
 
-/** Reads DNS_SERVER: `tcp-tls:HOST[:PORT]`. Throws CtlError invalid_argument for any other text. */
+/** Reads DNS_SERVER: `tcp-tls:HOST[:PORT]`. Throws CtlError invalid_argument for any other value. */
 export function parseTlsServer(text: string): TlsServerAddress {
   const expected = new CtlError('invalid_argument', `${JSON.stringify(text)}: expected tcp-tls:HOST:PORT`);
   if (!text.startsWith(SCHEME)) throw expected;

@@ -15,7 +15,7 @@ export interface UdpExchangeOptions {
 
 /**
  * Messages that are not a response to this query are ignored, and do not end the wait. The socket is connected, so that
- * the system drops what comes from others and reports a port that is closed.
+ * the system drops packets of other senders and reports a closed port.
  */
 export function exchangeUdp(request: Request, options: UdpExchangeOptions): Promise<UpstreamResponse> {
   const { host, port, timeoutMs, sent } = options;
@@ -46,7 +46,7 @@ export function exchangeUdp(request: Request, options: UdpExchangeOptions): Prom
       end();
       resolve(response);
     });
-    // Called with an error when there is no way to the address, and also after the end of the exchange.
+    // Called with an error if there is no route to the address, also after the end of the exchange.
     socket.connect(port, host, (error?: Error) => {
       if (ended) return;
       if (error !== undefined) {

@@ -1,4 +1,4 @@
-/** Contract of what the forwarder asks. */
+/** The contract of the servers that the forwarder queries. */
 import type { Request, UpstreamResponse } from './request.ts';
 
 export interface Upstream {
@@ -18,7 +18,7 @@ export interface UpstreamSet {
   readonly timeoutMs: number;
 }
 
-/** Where names outside the mesh are resolved. */
+/** The source of the servers that resolve names outside the mesh. */
 export interface UpstreamSource {
   /** Throws CtlError when there is no server. */
   current(): UpstreamSet;

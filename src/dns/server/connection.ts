@@ -10,11 +10,11 @@ export interface ConnectionLimits {
   readonly idleMs: number;
   /** After this, ms, no further queries are read, and the connection is closed when those before are answered. */
   readonly maxAgeMs: number;
-  /** Queries of one connection that wait at once; more are read when one is answered. */
+  /** Maximum number of waiting queries of one connection; more are read when one is answered. */
   readonly maxPipelined: number;
 }
 
-/** Responses that wait for the client to read them, bytes: reading stops above. */
+/** Limit of responses that wait for the client to read them, bytes: above it, no queries are read. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 
 /** Serves a connection until it is closed. */

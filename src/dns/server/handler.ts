@@ -1,4 +1,4 @@
-/** From a received message to its response: checks, the resolver chain, limits, counters. */
+/** Turns a received message into its response, with checks, the resolver chain, limits and counters. */
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Log } from '../../core/log.ts';
@@ -20,7 +20,7 @@ export interface HandlerOptions {
 
 export interface Handler {
   readonly stats: Stats;
-  /** The response to a message; undefined when it gets none. Never throws or rejects. */
+  /** The response to a message; undefined if there is none. Never throws or rejects. */
   handle(bytes: Buffer, client: DnsClient): Buffer | undefined | Promise<Buffer>;
 }
 

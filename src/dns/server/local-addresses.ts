@@ -20,7 +20,8 @@ export function createLocalAddresses(now: () => number, interfaces = networkInte
     const address = text.replace(/^::ffff:/i, '').replace(/%.*$/, '');
     if (address === '::1' || address.startsWith('127.')) return true;
     if (known.has(address)) return true;
-    // Addresses may be added while the program runs; unknown clients must not make it read the list for each query.
+    // Addresses may be added while the program runs, but unknown clients must not cause it to read the list for each
+    // query.
     if (now() - readAt < MAX_AGE_MS) return false;
     readAt = now();
     known = new Set(Object.values(interfaces()).flatMap((list) => (list ?? []).map((entry) => entry.address)));
@@ -29,7 +30,7 @@ export function createLocalAddresses(now: () => number, interfaces = networkInte
 }
 
 /**
- * Whether an address is one on which this process listens: a query sent there would come back.
+ * Whether this process listens on an address: a query sent there would return to this process.
  *
  * @param addresses of the server, as `host:port`; read for each call, because the server may start after its forwarder
  */

@@ -18,7 +18,7 @@ export interface DnsListener {
   /** 0 selects any free port. */
   readonly port: number;
   readonly tls?: DnsServerTls | undefined;
-  /** Left out on a machine that does not have this address: `::1` where IPv6 is switched off. */
+  /** Whether to skip the address if the machine does not have it, such as `::1` if IPv6 is disabled. */
   readonly optional?: boolean | undefined;
 }
 
@@ -26,7 +26,10 @@ export interface DnsServerOptions {
   readonly listen: readonly DnsListener[];
   /** The resolvers in the order in which they are asked. A query that none of them answers receives REFUSED. */
   readonly resolvers: readonly DnsResolver[];
-  /** `local`: only programs on this machine are answered. `any` is an open resolver for all who reach the address. */
+  /**
+   * `local`: only programs on this machine are answered. `any` is an open resolver for everyone who can reach the
+   * address.
+   */
   readonly clients: 'local' | 'any';
   readonly limits?: Partial<DnsServerLimits>;
   readonly log: Log;
@@ -35,11 +38,11 @@ export interface DnsServerOptions {
 export interface DnsServerLimits {
   /** TCP and TLS connections at once; one client may have half of them. */
   readonly maxConnections: number;
-  /** Queries of one connection that wait at once; more are read when one is answered. */
+  /** Maximum number of waiting queries of one connection; more are read when one is answered. */
   readonly maxPipelined: number;
   /** A connection without a query is closed after this, ms. */
   readonly idleMs: number;
-  /** A connection is closed after this, ms, when its queries are answered: a client certificate does not last. */
+  /** A connection is closed after this, ms, when its queries are answered: client certificates expire. */
   readonly maxAgeMs: number;
   /** Queries that wait for an answer at once; one client may have half of them. */
   readonly maxWaiting: number;
@@ -60,7 +63,7 @@ const DEFAULTS = {
 } as const;
 const LOCAL_UDP_BYTES = 4096;
 
-/** Attempts to find a port that is free for UDP and TCP, when any free port will do. */
+/** Attempts to find a port that is free for both UDP and TCP. */
 const PORT_ATTEMPTS = 5;
 
 /** Rejects with CtlError when an address cannot be bound. */
@@ -130,7 +133,7 @@ async function listenOn({ port, tls }: DnsListener, host: string, context: Strea
   }
 }
 
-/** The loopback addresses of both families, as far as the machine has them. */
+/** The loopback addresses of both families that the machine has. */
 export function loopbackListeners(port: number): readonly DnsListener[] {
   return ['127.0.0.1', '::1'].map((host) => ({ host, port, optional: true }));
 }

@@ -6,7 +6,7 @@ import { toError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { Handler } from './handler.ts';
 
-/** Bursts of queries wait here while the program does something else; the system may give less. */
+/** Size of the receive buffer, for bursts of queries while the program is busy; the system may grant less. */
 const RECEIVE_BUFFER_BYTES = 1024 * 1024;
 
 export interface UdpServer {
@@ -32,7 +32,7 @@ export async function startUdp(host: string, port: number, handler: Handler, log
   }
   enlargeBuffer(socket);
   socket.on('error', (error) => log.warn(`DNS over UDP on ${host}: ${error.message}`));
-  // A response that cannot be sent is lost, like any other packet: the client asks again.
+  // A response that cannot be sent is lost, like any other packet: the client retries.
   const sent = (error: Error | null) => {
     if (error !== null) log.debug(`a DNS response over UDP was not sent: ${error.message}`);
   };

@@ -1,12 +1,10 @@
-/** Finds the host of the mesh that a name means: the host itself, a short form of it, or a wildcard. */
+/** Finds the host of the mesh for a name, which may be the host itself, a short form of it, or match a wildcard. */
 import type { NameId, NameTable } from './name-table.ts';
 
-/** What a client sees of the mesh's names. */
+/** The names of the mesh from the point of view of a client. */
 export interface NameScope {
   readonly table: NameTable;
-  /**
-   * Namespace of the workload: `web` means the service web of this namespace. Undefined: no short names.
-   */
+  /** Namespace of the workload: `web` refers to the service web of this namespace. Undefined: no short names. */
   readonly namespace?: string | undefined;
   /** Domain of the services of all namespaces: `svc.cluster.local`. Undefined: no short names. */
   readonly domain?: string | undefined;
@@ -26,8 +24,8 @@ export interface Match {
 }
 
 /**
- * Undefined for a name that is not of the mesh. Names win over wildcards, the longest wildcard over shorter ones, at
- * any depth.
+ * Undefined for a name that is not of the mesh. Names take precedence over wildcards, and longer wildcards over shorter
+ * ones, at any depth.
  *
  * @param name lower case, without a dot at the end
  */

@@ -1,6 +1,6 @@
 /**
- * The names of the mesh with their addresses, compiled for lookups: an index of the names as queries have them, and one
- * array with all addresses. 10,000 names take some 2 MiB.
+ * The names of the mesh with their addresses, compiled for lookups: an index of the names in wire format, and one array
+ * with all addresses. 10,000 names take some 2 MiB.
  */
 import { isIP } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
@@ -27,13 +27,13 @@ export interface NameTable {
   addresses(id: NameId, family: 4 | 6): Uint8Array;
 }
 
-/** Printable characters other than the dot, which stands between labels. */
+/** Labels of printable characters, separated by dots. */
 const NAME = /^(?=.{1,253}$)[!-\-/-~]{1,63}(?:\.[!-\-/-~]{1,63})*$/;
 const UPPER_CASE = /[A-Z]/;
 
 type Entries = Iterable<readonly [name: string, entry: NameEntry]>;
 
-/** Entries that are compiled at a time, which takes less than a millisecond. */
+/** Number of entries that are compiled in one slice, which takes less than a millisecond. */
 const SLICE = 200;
 
 /**

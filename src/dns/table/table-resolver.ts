@@ -8,18 +8,19 @@ import { findHost, type NameScope } from './lookup.ts';
 import type { NameId, NameTable } from './name-table.ts';
 
 /**
- * Types of which a host of the mesh has only what the table says: addresses, and what leads to addresses. An HTTPS
+ * Types that only the table answers for a host of the mesh: addresses, and records that lead to addresses. An HTTPS
  * record (RFC 9460) of the real host, for example, may have addresses that bypass the mesh.
  */
 const OWN_TYPES: ReadonlySet<number> = new Set([TYPE.A, TYPE.AAAA, TYPE.CNAME, TYPE.SVCB, TYPE.HTTPS, TYPE.ANY]);
 
-/** The rest of a response is needed for the OPT record. */
+/** The remaining bytes of a response are reserved for the OPT record. */
 const MAX_RESPONSE_BYTES = MAX_MESSAGE_BYTES - 11;
 
 export interface TableResolverOptions {
   /**
-   * The names that this client sees; read for each query. Undefined while they are not known yet: every query is
-   * answered SERVFAIL, because a name of the mesh must not be looked for elsewhere. An empty table forwards all.
+   * The names that this client sees; read for each query. Undefined while they are not known yet: every query then
+   * receives SERVFAIL, because a name of the mesh must not be resolved elsewhere. With an empty table, all queries are
+   * forwarded.
    */
   scope(client: DnsClient): NameScope | undefined;
   /** 0 ≤ x < 1 */
@@ -27,12 +28,12 @@ export interface TableResolverOptions {
 }
 
 /**
- * - A name of the mesh has the addresses of the table, in random rotation, for 30 s. Without addresses of the family
- *   that is asked for the response is NOERROR without answers: NXDOMAIN would mean that the name does not exist, and
- *   clients that ask for both families at once would give up.
- * - Other types than those that lead to addresses: names below the mesh's domain have none. Hosts outside, such as
- *   `example.com` of a ServiceEntry, keep their MX or TXT records: the next resolver is asked. As the name exists, its
- *   NXDOMAIN becomes NOERROR.
+ * - A name of the mesh has the addresses of the table, in random rotation, for 30 s. Without addresses of the requested
+ *   family, the response is NOERROR without answers: NXDOMAIN would mean that the name does not exist, and clients that
+ *   ask for both families at once would give up.
+ * - Names below the mesh's domain have no records of other types. For hosts outside that domain, such as `example.com`
+ *   of a ServiceEntry, the next resolver is queried for MX or TXT records. Because the name exists, its NXDOMAIN
+ *   becomes NOERROR.
  * - A name to which the client has appended its search domain is answered by a CNAME record to the name, with the
  *   addresses: the client does not go through the rest of its search list.
  */
@@ -42,7 +43,7 @@ export function createTableResolver({ scope, random = Math.random }: TableResolv
       const names = scope(client);
       if (names === undefined) throw new CtlError('unavailable', 'the names of the mesh are not known yet');
       const isOwnType = OWN_TYPES.has(query.type);
-      // Nearly all queries have the name as the table has it: no need to decode it.
+      // The name of nearly every query is in the table in wire format: it need not be decoded.
       const id = isOwnType ? names.table.findWire(query.wireName) : undefined;
       if (id !== undefined) return tableReply(query, id, undefined, names.table, random);
       const { name } = query;
@@ -77,7 +78,7 @@ function tableReply(
   if (!found && (alias === undefined || type !== TYPE.CNAME)) return startReply(query, FLAG.AA, RCODE.NOERROR);
   const target = alias === undefined ? undefined : nameBytes(alias);
   const cnameBytes = target === undefined ? 0 : cnameRecord.size(target);
-  // Addresses belong to the name of the question, or to that to which the CNAME record leads: a pointer to it.
+  // The owner of the address records is the name of the question, or the target of the CNAME record: a pointer to it.
   const owner = target === undefined ? HEADER_BYTES : query.questionEnd + cnameBytes - target.length;
   let space = MAX_RESPONSE_BYTES - query.questionEnd - cnameBytes;
   const records4 = addressRecords(TYPE.A, v4, 4, space, random());

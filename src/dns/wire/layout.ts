@@ -1,8 +1,8 @@
 /**
- * Finds the parts of a DNS message without decoding them: in time linear in its bytes, and without allocating what the
- * counts in its header promise. Messages are checked by this before `dns-packet` decodes them: it allocates four arrays
- * of up to 65,535 entries for a header of 12 bytes, cuts records at the end of the buffer, and follows chains of
- * compression pointers again for each record.
+ * Finds the parts of a DNS message without decoding them, in linear time and without allocating memory for the counts
+ * in its header. Messages are checked by this before `dns-packet` decodes them: it allocates four arrays of up to
+ * 65,535 entries for a header of 12 bytes, cuts records at the end of the buffer, and follows chains of compression
+ * pointers again for each record.
  */
 import { HEADER_BYTES } from './constants.ts';
 
@@ -28,7 +28,7 @@ export interface MessageLayout {
 const MAX_NAME_BYTES = 255;
 const POINTER = 0xc0;
 
-/** Undefined for a message that ends in the middle of something, or goes on after its last record. */
+/** Undefined for a message that is truncated, or has bytes after its last record. */
 export function parseLayout(bytes: Buffer): MessageLayout | undefined {
   if (bytes.length < HEADER_BYTES) return undefined;
   let at: number | undefined = HEADER_BYTES;
@@ -66,7 +66,7 @@ function recordAt(bytes: Buffer, start: number, section: RecordLayout['section']
   return { section, start, type: bytes.readUInt16BE(at), classAt: at + 2, ttlAt: at + 4, dataAt, end };
 }
 
-/** Where a name ends that begins at `start`; undefined when it does not end, or is too long. Pointers end a name. */
+/** The end of the name that begins at `start`; undefined if it has no end or is too long. A pointer ends a name. */
 function nameEnd(bytes: Buffer, start: number): number | undefined {
   let at = start;
   for (;;) {

@@ -1,7 +1,7 @@
 /**
- * Reads what clients send: a valid query, or the response code that it deserves. Nearly all queries have one question
- * and at most an OPT record without options. These are read here, without `dns-packet`, whose objects cost more than
- * everything else that a response needs.
+ * Reads messages of clients: returns a valid query, or the response code for an invalid one. Nearly all queries have
+ * one question and at most an OPT record without options. These are read here, without `dns-packet`, whose objects cost
+ * more than everything else that a response needs.
  */
 import { decode } from 'dns-packet';
 import type { DnsEdns, DnsQuery } from '../types.ts';
@@ -12,7 +12,7 @@ import { parseLayout } from './layout.ts';
 export const MAX_QUERY_BYTES = 4096;
 /** An OPT record, a signature, and one record of an unknown kind. */
 const MAX_ADDITIONAL = 4;
-/** A name consists of characters that tables may contain; a dot within a label cannot be told from one between them. */
+/** Names have only characters that tables may contain; a dot within a label would look like a separator. */
 const FIRST_PRINTABLE = 0x21;
 const LAST_PRINTABLE = 0x7e;
 const DOT = 0x2e;
@@ -34,9 +34,9 @@ const IGNORED: UnusableQuery = { rcode: undefined, edns: false };
 const unusable = (rcode: number, questionEnd?: number): UnusableQuery => ({ rcode, questionEnd, edns: false });
 
 /**
- * Never throws. Responses get no response, so that two servers cannot be made to answer each other. Other operations
- * than queries are answered NOTIMP, messages without exactly one question FORMERR (RFC 9619), classes other than IN and
- * transfers REFUSED.
+ * Never throws. Responses get no response, so that two servers cannot be made to answer each other. Operations other
+ * than queries receive NOTIMP, messages without exactly one question FORMERR (RFC 9619), and classes other than IN and
+ * zone transfers REFUSED.
  */
 export function readQuery(bytes: Buffer): DnsQuery | UnusableQuery {
   return readPlainQuery(bytes) ?? readAnyQuery(bytes);
@@ -82,7 +82,7 @@ const ONE_ADDITIONAL = 1;
 const ONE_QUESTION = 0x10000;
 const MAX_NAME_BYTES = 255;
 
-/** Undefined for every message that is not a usual query: it may be valid, and is read again. */
+/** Undefined for every message that is not a usual query: it may still be valid, and is then parsed completely. */
 export function readPlainQuery(bytes: Buffer): DnsQuery | undefined {
   const { length } = bytes;
   if (length < HEADER_BYTES || ((bytes[2] ?? 0) & 0xf8) !== 0 || bytes.readUInt32BE(4) !== ONE_QUESTION)
@@ -109,7 +109,7 @@ export function readPlainQuery(bytes: Buffer): DnsQuery | undefined {
   return new WireQuery(bytes, questionEnd, type, { udpPayload: bytes.readUInt16BE(questionEnd + 3), dnssecOk });
 }
 
-/** Reads any message with all checks of the whole. */
+/** Parses any message completely, with all checks. */
 export function readAnyQuery(bytes: Buffer): DnsQuery | UnusableQuery {
   if (bytes.length < HEADER_BYTES) return IGNORED;
   const flags = bytes.readUInt16BE(2);

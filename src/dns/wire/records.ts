@@ -1,7 +1,7 @@
 /**
  * Writes the records of names of the mesh. Every request of a workload may wait for these responses, so they are not
- * written with `dns-packet`: it takes ten times as long for some addresses, and repeats the name in each record, so
- * that a UDP message holds an eighth of the addresses.
+ * written with `dns-packet`: it takes ten times as long for a few addresses, and repeats the name in each record, so
+ * that a UDP message has space for an eighth of the addresses.
  */
 import { CLASS_IN, HEADER_BYTES, TYPE } from './constants.ts';
 

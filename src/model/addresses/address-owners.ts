@@ -1,7 +1,7 @@
 /**
  * Who owns an address that documents of several namespaces name: the Service whose virtual IP it is, the Pod that has
- * it, the node, or the API server. Everyone can write Endpoints, EndpointSlices and ServiceEntries about any address,
- * so these own nothing. The rules are in docs/tenants.md.
+ * it, the node, or the API server. Endpoints, EndpointSlices and ServiceEntries can contain any address, so they do not
+ * own addresses. The rules are in docs/tenants.md.
  */
 import { type Resource, type ResourceKey, resourceKey } from '../../resources/index.ts';
 import { type Groups, membersOf } from '../common/groups.ts';
@@ -59,8 +59,8 @@ export function withoutTakenHost(
 }
 
 /**
- * Whether connections to the address of an endpoint belong to a namespace other than that of the service.
- * @param pod the workload at the address, if that is known
+ * Whether an endpoint's address belongs to another namespace than the service, or to a node. @param pod the workload at
+ * the address, if known
  */
 export function isAddressOfOthers(
   address: string,
@@ -69,7 +69,8 @@ export function isAddressOfOthers(
   indexes: AddressIndexes,
   reads: Set<string>,
 ): boolean {
-  // Clusters may use the same addresses: this Pod has the address here, even if another cluster has it as well.
+  // Clusters may use the same addresses: the Pod owns the address in this cluster, even if another cluster uses it as
+  // well.
   if (pod?.meta.namespace === namespace && hasAddress(pod, address)) return false;
   return ownerOutside(address, namespace, indexes, reads) !== undefined;
 }
@@ -112,7 +113,7 @@ function* ownersAt(
   for (const key of membersOf(podsByIp, id)) yield { key, namespace: namespaceOfKey(key) };
   for (const key of membersOf(addressOwners, id)) {
     if (isEndpointsKey(key) && !isApiServerKey(key)) continue;
-    // A Pod here has `hostNetwork`.
+    // A Pod among these owners has `hostNetwork`.
     const ofNode = key.startsWith('Pod/') || key.startsWith('Node/');
     yield { key, namespace: ofNode ? undefined : namespaceOfKey(key) };
   }

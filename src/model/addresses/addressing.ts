@@ -6,13 +6,13 @@ import { addressed } from './cluster-addresses.ts';
 
 /** Which addresses of services a proxy uses. */
 export interface Addressing {
-  /** The cluster with other addresses; absent: those of the local cluster. */
+  /** The cluster with other addresses; absent for the addresses of the local cluster. */
   readonly cluster?: string;
   /** The address families of allocated addresses; absent: none are used. */
   readonly allocated?: 'ipv4' | 'ipv6' | 'dual';
 }
 
-/** A service as these proxies see it: the same object where its addresses are the default ones. */
+/** The service with the addresses for these proxies: the same object if these are the default addresses. */
 export function serviceFor(memos: Memos, service: Service, addressing: Addressing): Service {
   if (service.clusterAddresses === undefined && service.allocatedAddresses === undefined) return service;
   const known = memos
@@ -38,7 +38,7 @@ function isOfFamily(address: string, allocated: 'ipv4' | 'ipv6' | 'dual'): boole
 
 type Part = ReadonlyMap<string, Service>;
 
-/** Services (of a scope) as these proxies see them: the same object where none has other addresses. */
+/** The services of a scope with the addresses for these proxies: the same object if all have the default addresses. */
 export function servicesFor(memos: Memos, services: PMap<Service>, addressing: Addressing): PMap<Service> {
   const known = memos
     .weak<PMap<Service>, Map<string, PMap<Service>>>('services of scopes with other addresses')
@@ -46,7 +46,7 @@ export function servicesFor(memos: Memos, services: PMap<Service>, addressing: A
   const key = addressingKey(addressing);
   let found = known.get(key);
   if (found === undefined) {
-    // Most of a scope is the same after a change, and in other scopes.
+    // Most parts of a scope do not change, and are shared with other scopes.
     const parts = memos.weak<Part, Map<string, Part>>('parts of scopes with other addresses');
     found = services.mapped(
       (service) => serviceFor(memos, service, addressing),

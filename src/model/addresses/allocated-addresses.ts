@@ -1,15 +1,17 @@
 /**
- * Addresses for hosts of ServiceEntries that have none. A proxy tells TCP services on one port apart by address, and
- * the DNS server of its machine answers with these. An address depends on the host name alone, so that it is the same
- * in every replica and after a restart. If the names of several hosts lead to the same address, the oldest host has it,
- * and the others have the next one of their sequence: only such a host moves when another one comes or goes.
+ * Allocates addresses for hosts of ServiceEntries without addresses. A proxy distinguishes TCP services on the same
+ * port by address, and the DNS server of its machine returns the allocated addresses. An address depends only on the
+ * host name, so that it is the same in every replica and after a restart. If several host names lead to the same
+ * address, the oldest host gets it, and the others get the next address of their sequence: only these hosts change when
+ * another host is added or removed.
  *
  * Each host tries the addresses of its sequence until it finds one that no older host has. All hosts that tried an
- * address are kept with it. So the result is the same in whatever order hosts arrive, and a change concerns only hosts
- * that tried the same addresses.
+ * address are recorded with it. The result is therefore independent of the order in which hosts are added, and a change
+ * only affects hosts that tried the same addresses.
  *
- * A ServiceEntry may have such an address written. It competes with hosts by the same rule, as a host whose sequence is
- * this address: otherwise a younger ServiceEntry of any namespace could take it away with a suitable host name.
+ * A ServiceEntry may specify an address of this range. It competes with hosts by the same rule, like a host whose
+ * sequence is only this address: otherwise a younger ServiceEntry of any namespace could take the address with a
+ * suitable host name.
  */
 import { PMap } from '../../core/pmap.ts';
 import { type AnyResource, keyOf, type Resource, type ResourceChange } from '../../resources/index.ts';
@@ -43,13 +45,13 @@ interface Sequence {
   slotOf(host: string, index: number): Slot;
 }
 
-/** A written address in the place of a host: this and its slot. No host begins with it. */
+/** Prefix of a specified address, followed by its slot, in place of a host. No host begins with it. */
 const WRITTEN = '=';
 
 const SEQUENCE: Sequence = { tries: MAX_TRIES, slotOf };
 
 interface Tried {
-  /** Creation of the oldest document that wants an address for the host. */
+  /** Creation time of the oldest document that needs an address for the host. */
   readonly created: number | undefined;
   /** Number of addresses of its sequence that it tried: it has the last one, unless {@link found} is false. */
   readonly tries: number;
@@ -57,10 +59,12 @@ interface Tried {
 }
 
 export interface AllocatedAddresses {
-  /** Host, or written address → keys of the ServiceEntries that want an address for it, or have it written. */
+  /**
+   * Host, or specified address → keys of the ServiceEntries that need an address for the host, or specify the address.
+   */
   readonly wanted: Groups;
   readonly hosts: PMap<Tried>;
-  /** Slot → the hosts that tried it and its written address, oldest first: the first has it. */
+  /** Slot → the hosts that tried it, and the specified address, oldest first: the first has it. */
   readonly slots: PMap<readonly string[]>;
 }
 
@@ -71,8 +75,8 @@ export const NO_ALLOCATED_ADDRESSES: AllocatedAddresses = {
 };
 
 /**
- * The hosts for which a resource wants an address, or its written addresses. Without resolution, the proxy has to know
- * the client's address.
+ * The hosts for which a resource needs an address, or its specified addresses. With resolution NONE, the proxy needs
+ * the address that the client has used.
  */
 function hostsWanting(resource: AnyResource | undefined): readonly string[] {
   const entry = ofKind(resource, 'ServiceEntry');
@@ -141,14 +145,14 @@ class Allocation {
     while (current !== undefined) current = this.#try(current);
   }
 
-  /** Goes on with a host's sequence until it finds an address. Returns the younger host that has lost this address. */
+  /** Continues a host's sequence until it finds an address. Returns the younger host that has lost this address. */
   #try(host: string): string | undefined {
     const { created, tries: tried } = this.#tried(host);
     const length = host.startsWith(WRITTEN) ? 1 : this.#sequence.tries;
     for (let tries = tried; tries < length; tries++) {
       const slot = this.#slotOf(host, tries);
       const list = this.#triedBy(slot);
-      // Any number of hosts may have names that lead to the same address.
+      // Any number of host names may lead to the same address.
       const at = lowerBound(list.length, (index) => this.#isOlder(host, list[index] ?? ''));
       this.#slots.set(slot, list.toSpliced(at, 0, host));
       if (at > 0) continue;
@@ -165,7 +169,10 @@ class Allocation {
     this.#withdraw(host, 0, tries);
   }
 
-  /** Takes a host off these addresses of its sequence. If it had one of them, the oldest of the others gets that. */
+  /**
+   * Removes a host from these addresses of its sequence. If it had one of them, the oldest of the other hosts gets that
+   * address.
+   */
   #withdraw(host: string, from: number, end: number): void {
     for (let index = from; index < end; index++) {
       const slot = this.#slotOf(host, index);
@@ -246,7 +253,7 @@ function writtenKey(address: string): string | undefined {
   return slot === undefined ? undefined : `${WRITTEN}${slot}`;
 }
 
-/** Reads of services that a change of the addresses concerns. */
+/** Reads of services that a change of the addresses affects. */
 export function changedAllocations(before: AllocatedAddresses, after: AllocatedAddresses): readonly string[] {
   if (before === after) return [];
   const hosts = after.hosts.changedKeys(before.hosts);
@@ -255,8 +262,8 @@ export function changedAllocations(before: AllocatedAddresses, after: AllocatedA
 }
 
 /**
- * A ServiceEntry's service with its addresses for proxies that capture DNS: an allocated one for a host without
- * address, unless a Service or Pod has it, and no written one that is allocated to an older host. Adds
+ * A ServiceEntry's service with its addresses for proxies that capture DNS: an allocated address for a host without
+ * addresses, unless a Service or Pod has it, and without specified addresses that are allocated to an older host. Adds
  * the keys that it looks up to `reads`.
  */
 export function withAllocatedAddresses(
@@ -291,7 +298,7 @@ export function withAllocatedAddresses(
   }
   const conflicts: NameConflict[] = [];
   const allocatedAddresses = addressesOfSlot(slotOf(hostname, tried.tries - 1)).filter((address) => {
-    // Clusters may have Pods and Services there: a listener would take connections to them.
+    // Clusters may have Pods and Services with these addresses: a listener would intercept connections to them.
     const owner = addressOwner(address, indexes, reads);
     if (owner === undefined) return true;
     const message = `${source}: host ${hostname} does not get its allocated address ${address}: it belongs to ${owner}`;

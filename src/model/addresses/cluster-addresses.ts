@@ -1,8 +1,8 @@
 /**
- * The addresses of services in other clusters. A Service that several clusters have has a virtual IP in each of them,
- * and a proxy must know that of its own cluster. In a cluster without a virtual IP of the service, its proxies use the
- * default ones, which are those of the Service in force. Clusters may use the same addresses: a default one that
- * another Service has in the proxy's cluster does not lead to this service there.
+ * The addresses of services in other clusters. A Service that exists in several clusters has a virtual IP in each of
+ * them, and a proxy needs that of its own cluster. If the service has no virtual IP in a cluster, proxies there use the
+ * default addresses, which are those of the Service in force. Clusters may use the same addresses: a default address
+ * that another Service has in the proxy's cluster does not belong to this service there.
  */
 import type { Resource } from '../../resources/index.ts';
 import { type CountedNames, nextNames } from '../common/counts.ts';
@@ -15,7 +15,7 @@ import { clusterIps, clustersOfAddress, countElsewhere, type RemoteVirtualIps } 
 import type { Service } from '../types/types.ts';
 import type { AddressIndexes } from './address-owners.ts';
 
-/** What the addresses depend on besides the Services of one name. */
+/** What the addresses depend on in addition to the Services of one name. */
 export interface ClusterAddressIndexes extends AddressIndexes, DefinitionContext {
   readonly remoteVirtualIps: RemoteVirtualIps;
 }
@@ -44,7 +44,7 @@ export function withClusterAddresses(
   const defaults =
     inForce.meta.cluster === undefined ? written : written.filter((address) => !isOfOwnCluster(address, indexes));
   for (const [cluster, taken] of takenAddresses(defaults, indexes)) {
-    // A cluster that has an address for the service is known already: this is another Service's.
+    // Clusters that have an address for the service are known already: here another Service has the address.
     if (!virtual.has(cluster)) {
       virtual.set(
         cluster,
@@ -53,7 +53,8 @@ export function withClusterAddresses(
     }
   }
   const all = [...virtual].map(([cluster, addresses]) => ({ cluster, addresses: [...addresses, ...others] }));
-  // A service entry may define the service beside a Service without virtual IPs: its addresses are all its own.
+  // A ServiceEntry may define the same service as a Service without virtual IPs: then all addresses are those of the
+  // ServiceEntry.
   const shown = addressed(service, defaults.length === written.length ? service.addresses : [...defaults, ...others]);
   const different = all.filter(({ addresses }) => !isSame(addresses, shown.addresses));
   if (different.length === 0) return shown;
@@ -66,7 +67,7 @@ function isOfOwnCluster(address: string, { addressOwners, remoteVirtualIps }: Cl
   return countWithPrefix(membersOf(addressOwners, id), 'Service/') > countElsewhere(remoteVirtualIps, id);
 }
 
-/** The other clusters in which Services have some of the addresses, with those. */
+/** The other clusters in which Services have some of the addresses, with these addresses. */
 function takenAddresses(
   addresses: readonly string[],
   { remoteVirtualIps }: ClusterAddressIndexes,
@@ -89,7 +90,7 @@ function isSame(some: readonly string[], others: readonly string[]): boolean {
 }
 
 /**
- * The clusters for whose proxies alone a service changed; undefined when it changed for others, too.
+ * The clusters whose proxies are the only ones affected by a change of a service; undefined if it affects others, too.
  */
 export function clustersOfChange(
   before: Service | undefined,

@@ -1,7 +1,7 @@
 /**
  * The gateways through which the endpoints of a network are reached from other networks. The mesh networks name them by
- * IP address, by host name, or as a Service (`registryServiceName`) whose addresses from outside its cluster count: in
- * each cluster that the network names (`fromRegistry`), those of its load balancer, its external IPs, or those of nodes
+ * IP address, by host name, or as a Service (`registryServiceName`). Of a Service, the external addresses in each
+ * cluster of the network (`fromRegistry`) are used: those of its load balancer, its external IPs, or those of nodes
  * that it selects by annotation, as in Istio. Host names are resolved by the program that publishes the snapshots.
  */
 import { isDnsSubdomain } from '../../core/dns-names.ts';
@@ -21,9 +21,9 @@ import { compareText } from '../common/order.ts';
 import { type ResourceTables, tableOf } from '../common/tables.ts';
 import type { ModelSettings, NetworkGateway, NetworkGateways } from '../types/types.ts';
 
-/** Gateways that are used of one entry of the configuration: every client has all of them. */
+/** Maximum number of gateways from one entry of the configuration: every client gets all of them. */
 export const MAX_GATEWAYS = 32;
-/** Host names that are resolved for all networks together. */
+/** Maximum number of host names that are resolved for all networks together. */
 export const MAX_GATEWAY_HOSTS = 100;
 
 /** Annotation of a Service of type NodePort: JSON of the labels of the nodes that clients outside use. */
@@ -107,7 +107,7 @@ function stateOf(sources: GatewaySources): GatewayState {
   return { networks, resolvedHosts, services, readsNodes, gateways, hosts: [...hosts].sort(compareText), problems };
 }
 
-/** Looks the gateways up, and collects what was read and what is missing. */
+/** Looks up the gateways, and collects what was read and what is missing. */
 class GatewaySearch {
   readonly services = new Set<ResourceKey>();
   readonly hosts = new Set<string>();
@@ -136,7 +136,7 @@ class GatewaySearch {
     return [...found.values()];
   }
 
-  /** EDS takes addresses only, so that a host name is replaced by its addresses. */
+  /** EDS only supports addresses, so a host name is replaced by its addresses. */
   #atHost(written: string, port: number): Found {
     if (isIpAddress(written)) return [[{ address: written, port }]];
     const host = canonicalHost(written);

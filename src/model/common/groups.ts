@@ -8,14 +8,14 @@ import { lowerBound } from './order.ts';
 export type Groups = PMap<readonly string[]>;
 
 const NONE: readonly string[] = [];
-/** Up to this length, looking through a list is faster than making a set of it. */
+/** Up to this length, searching a list is faster than building a set. */
 const FEW = 8;
 
 export function membersOf(groups: Groups, key: string): readonly string[] {
   return groups.get(key) ?? NONE;
 }
 
-/** Number of members that begin with a text. */
+/** Number of members that begin with a prefix. */
 export function countWithPrefix(members: readonly string[], prefix: string): number {
   const first = lowerBound(members.length, (index) => (members[index] ?? '') >= prefix);
   const end = lowerBound(members.length, (index) => {
@@ -46,7 +46,7 @@ export class GroupEdits {
 
   /** Moves `member` from the groups `before` to the groups `after`. */
   move(member: string, before: readonly string[], after: readonly string[]): void {
-    // Most have one group or few; one document can be in thousands.
+    // Most members have few groups; a document can have thousands.
     const kept = after.length > FEW ? new Set(after) : undefined;
     for (const key of before) if (!(kept?.has(key) ?? after.includes(key))) this.remove(key, member);
     for (const key of after) this.add(key, member);
@@ -64,7 +64,7 @@ export class GroupEdits {
   }
 }
 
-/** The last edit of a member wins. */
+/** The last edit of a member takes effect. */
 function edited(members: readonly string[], last: Edit): readonly string[] {
   if (last.earlier === undefined) return editedOnce(members, last);
   const set = new Set(members);

@@ -1,4 +1,4 @@
-/** Label selection, the same for every selector of the mesh. */
+/** Label selection, used by all selectors of the mesh. */
 
 export type Labels = Readonly<Record<string, string>>;
 

@@ -1,6 +1,4 @@
-/**
- * The network of an endpoint without one of its own: found in the mesh networks by its registry or its address.
- */
+/** Finds the network of an endpoint that does not name one in the mesh networks, by its registry or its address. */
 import type { MeshNetworks } from '../../resources/index.ts';
 import { compareText } from './order.ts';
 
@@ -85,7 +83,7 @@ function contains(range: Range, bytes: readonly number[]): boolean {
   return true;
 }
 
-/** The network that names the registry of a cluster; undefined when none does. */
+/** The network that names the registry of a cluster; undefined if there is none. */
 export function networkOfRegistry({ networks }: MeshNetworks, cluster: string | undefined): string | undefined {
   if (cluster === undefined) return undefined;
   const named = Object.keys(networks).sort(compareText);
@@ -96,8 +94,8 @@ export function networkOfRegistry({ networks }: MeshNetworks, cluster: string | 
 export type NetworkFinder = (address: string, cluster: string | undefined) => string;
 
 /**
- * A network that names the cluster's registry has all of its addresses; else the longest CIDR range decides. This is
- * the order of Istio 1.7, which ignores CIDR ranges for a registry that a network names.
+ * If a network names the cluster's registry, all addresses of the cluster are in this network; otherwise the longest
+ * CIDR range decides. This is the order of Istio 1.7, which ignores CIDR ranges for a registry that a network names.
  * @param clusterId of the program's own cluster
  */
 export function networkFinder(networks: MeshNetworks, clusterId: string): NetworkFinder {

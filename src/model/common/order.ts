@@ -21,7 +21,7 @@ export function compareMeta(a: Dated, b: Dated): number {
   return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
 }
 
-/** The first index for which `isBehind` is true, given that it is true for all following ones. */
+/** The first index for which `isBehind` is true; it must be true for all later indexes. */
 export function lowerBound(length: number, isBehind: (index: number) => boolean): number {
   let [low, high] = [0, length];
   while (low < high) {

@@ -26,10 +26,16 @@ const NAMES: ReadonlyMap<string, Protocol> = new Map<string, Protocol>(
   } satisfies Record<string, Protocol>),
 );
 
-/** SMTP, DNS, MySQL, MongoDB: their servers speak first or are never HTTP, so sniffing would only delay them. */
+/**
+ * SMTP, DNS, MySQL, MongoDB: their servers send the first bytes, or they are never HTTP, so sniffing would only delay
+ * them.
+ */
 const NEVER_HTTP: ReadonlySet<number> = new Set([25, 53, 3306, 27017]);
 
-/** A protocol as it is written in `appProtocol` or in a ServiceEntry's, Gateway's or Sidecar's port; any case. */
+/**
+ * The protocol for `appProtocol` or the protocol of a ServiceEntry's, Gateway's or Sidecar's port, in upper or lower
+ * case.
+ */
 export function parseProtocol(text: string | undefined): Protocol {
   return (text === undefined ? undefined : NAMES.get(text.toLowerCase())) ?? 'Unsupported';
 }

@@ -19,7 +19,7 @@ export function normaliseExportTo(
   return [...names].sort(compareText);
 }
 
-/** Whether something of namespace `owner` with this `exportTo` (normalised) is visible in `namespace`. */
+/** Whether a resource of namespace `owner` with this normalised `exportTo` is visible in `namespace`. */
 export function isVisible(exportTo: readonly string[], owner: string, namespace: string): boolean {
   for (const name of exportTo) {
     if (name === '*' || name === namespace || (name === '.' && owner === namespace)) return true;

@@ -3,8 +3,8 @@ import { type Labels, labelsMatch } from '../common/labels.ts';
 import type { Endpoint, Service, ServicePort } from '../types/types.ts';
 
 /**
- * Each is a cluster without endpoints; ports for UDP have no clusters. Reads few endpoints of nearly all services,
- * because the first ones serve all ports.
+ * The number of ports without endpoints, each of which is a cluster; UDP ports have no clusters. For nearly all
+ * services, only a few endpoints are read, because the first ones serve all ports.
  *
  * @param labels of the subset
  */

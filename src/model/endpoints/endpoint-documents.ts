@@ -3,7 +3,7 @@ import type { Resource } from '../../resources/index.ts';
 
 export type EndpointsDocument = Resource<'Endpoints'> | Resource<'EndpointSlice'>;
 
-/** Addresses of a document for which it names no Pod. May contain duplicates. */
+/** The addresses of a document without a reference to a Pod. May contain duplicates. */
 export function bareAddresses(document: EndpointsDocument | undefined): readonly string[] {
   if (document?.kind === 'EndpointSlice') {
     const { addressType, endpoints = [] } = (document as Resource<'EndpointSlice'>).content;

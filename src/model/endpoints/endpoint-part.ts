@@ -23,7 +23,7 @@ export interface PartPlan {
   readonly make: (collector: EndpointCollector) => void;
 }
 
-/** The identity of an endpoint of a service; when several documents have it, the first decides. */
+/** The identity of an endpoint of a service; if several documents have an equal one, the first takes precedence. */
 function endpointIdentity(servicePort: string, { network, address, cluster = '' }: Workload, port: number): string {
   return `${servicePort}\n${address}\n${port}\n${network}\n${cluster}`;
 }
@@ -37,7 +37,7 @@ export class EndpointCollector {
   readonly #namespace: string;
   readonly #policies: PeerPolicies;
   readonly #before: EndpointPart | undefined;
-  /** The namespace whose policies were recorded last. */
+  /** The namespace whose policies were last recorded as read. */
   #noted: string | undefined;
 
   /**
@@ -50,7 +50,7 @@ export class EndpointCollector {
     this.#before = before;
   }
 
-  /** The first endpoint of an address and port wins. */
+  /** Of several endpoints with the same address and port, the first is used. */
   add(workload: Workload, port: number, servicePort: string): void {
     const effective = isSocketPath(workload.address) ? 0 : port;
     const identity = endpointIdentity(servicePort, workload, effective);

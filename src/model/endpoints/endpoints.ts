@@ -60,7 +60,7 @@ export function endpointPlans(
   });
 }
 
-/** Id of the part of what a Service or ServiceEntry selects or lists. */
+/** Id of the part with the workloads that a Service or ServiceEntry selects or lists. */
 export function selectionId(source: ResourceKey): string {
   return `selected:${source}`;
 }
@@ -154,7 +154,7 @@ function sliceEndpoints(
   indexes: EndpointIndexes,
   collector: EndpointCollector,
 ): void {
-  // Host names cannot be endpoints of a service with static resolution.
+  // A host name cannot be an endpoint of a service with static resolution.
   if (slice.content.addressType === 'FQDN') return;
   const ports = (slice.content.ports ?? []).filter(({ protocol }) => protocol === 'TCP');
   for (const written of slice.content.endpoints ?? []) {
@@ -226,7 +226,7 @@ function resolveAddress(
   const podName = targetRef?.kind === 'Pod' ? targetRef.name : undefined;
   const named =
     podName === undefined ? undefined : podNamed(targetRef?.namespace ?? namespace, podName, cluster, indexes, reads);
-  // A writer of Endpoints can name any pod. The pods themselves decide who has an address.
+  // Endpoints can refer to any Pod, so the addresses in the Pods' own statuses decide.
   const mayBeAnother = podName === undefined || (named !== undefined && !hasAddress(named, address));
   const pod = (mayBeAnother ? podAt(address, cluster, indexes, reads) : undefined) ?? named;
   const ofOthers = isAddressOfOthers(address, namespace, pod, indexes, reads);
@@ -319,8 +319,8 @@ function selectPods(
 }
 
 /**
- * The selector of workloads that is effective for a service; undefined: none. One without labels is none for a Service,
- * and for a ServiceEntry selects all workloads of its namespace.
+ * The effective workload selector of a service; undefined if it has none. A selector without labels selects no
+ * workloads for a Service, and all workloads of its namespace for a ServiceEntry.
  */
 export function workloadSelectorOf(resource: AnyResource | undefined, indexes: DefinitionContext): Labels | undefined {
   if (resource?.kind === 'ServiceEntry') return resource.content.workloadSelector?.labels;

@@ -1,8 +1,8 @@
 /**
- * The address ranges in which Pods, nodes and API servers are. Where documents of other namespaces decide about many
- * addresses at once (a range, a port without an address), connections into these ranges do not belong to them. Every
- * listener of such a port contains the ranges, so there are few of them: addresses one by one in a small mesh, and the
- * blocks that contain them in a larger one, which also do not change with every Pod.
+ * The address ranges of Pods, nodes and API servers. If a document of another namespace applies to many addresses at
+ * once (a range, or a port without an address), it does not apply to connections into these ranges. Every listener of
+ * such a port contains the ranges, so their number is limited: single addresses in a small mesh, and the blocks that
+ * contain them in a larger one, which also change less often.
  */
 import { PMap } from '../../core/pmap.ts';
 import type { AnyResource, Resource, ResourceChange } from '../../resources/index.ts';
@@ -37,10 +37,7 @@ function noCounts(bytes: number, prefixLengths: readonly number[]): readonly Ran
   return prefixLengths.map((prefixLength) => ({ bytes, prefixLength, counts: PMap.empty() }));
 }
 
-/**
- * The first of these prefix lengths that leads to few enough ranges is used. A node mostly has a /24 or /64 for its
- * Pods.
- */
+/** The first of these prefix lengths with few enough ranges is used. The Pods of a node usually have a /24 or /64. */
 export const NO_WORKLOAD_RANGES: WorkloadRanges = {
   families: [noCounts(4, [32, 24, 20, 16, 12, 8, 0]), noCounts(16, [128, 64, 56, 48, 40, 32, 16, 0])],
   ranges: [],

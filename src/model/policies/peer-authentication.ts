@@ -1,9 +1,9 @@
 /**
  * Peer authentication: which transport the policies in force require of a workload. Policies without selector apply to
  * a namespace, or in the root namespace to the whole mesh; those with a selector to matching workloads of their
- * namespace. The narrower level wins, within a level the oldest policy; what it leaves unset is inherited from the
- * wider level. Source: Istio's reference of PeerAuthentication. The substitute of a refused policy wins over all others
- * of its level, and over narrower ones where the policy's selector is unknown.
+ * namespace. The narrower level takes precedence, and within a level the oldest policy; unset modes are inherited from
+ * the wider level. Source: Istio's reference of PeerAuthentication. The substitute of a refused policy takes precedence
+ * over all others of its level, and over narrower ones if the policy's selector is unknown.
  */
 import { PMap } from '../../core/pmap.ts';
 import type { Resource, ResourceChange } from '../../resources/index.ts';
@@ -30,19 +30,19 @@ interface WorkloadPolicy {
 }
 
 interface NamespacePolicies {
-  /** Mode of the policy without selector; unset in the root namespace, where that policy is the mesh's. */
+  /** Mode of the policy without selector; unset in the root namespace, where this policy applies to the mesh. */
   readonly mode: MutualTlsMode | undefined;
   /** Oldest first. */
   readonly workloads: readonly WorkloadPolicy[];
 }
 
 export interface PeerPolicies {
-  /** The mode where no narrower policy applies. */
+  /** The mode if no narrower policy applies. */
   readonly mesh: MutualTlsMode;
   readonly namespaces: PMap<NamespacePolicies>;
   /**
-   * A refused policy may be for any workload of the mesh: mutual TLS is required of all, whatever narrower policies
-   * say.
+   * Set if a refused policy may apply to any workload of the mesh: mutual TLS is then required everywhere, whatever
+   * narrower policies say.
    */
   readonly strict?: true;
 }
@@ -54,7 +54,7 @@ const NO_WORKLOADS: readonly WorkloadPolicy[] = [];
 
 export const NO_PEER_POLICIES: PeerPolicies = { mesh: DEFAULT_MODE, namespaces: PMap.empty() };
 
-/** Namespaces whose workloads may have other policies; `all` when the mesh's own changed. */
+/** Namespaces whose workloads may have different policies; `all` if the policy of the mesh changed. */
 export type PolicyChange = 'all' | ReadonlySet<string>;
 
 /** The parts of the registry stage that these functions read. */
@@ -64,7 +64,7 @@ interface PolicySources {
   readonly peerPolicies: PeerPolicies;
 }
 
-/** The policies after a change of resources (`state` has the new ones already), and where they differ. */
+/** The policies after a change of resources (`state` already has the new ones), and the namespaces with differences. */
 export function updatePeerPolicies(
   state: PolicySources,
   changed: readonly ResourceChange[],
@@ -106,7 +106,7 @@ export function updatePeerPolicies(
   };
 }
 
-/** The workloads that changed policies select, before and after, where that makes a difference. */
+/** The selectors of changed policies, before and after, if the effect on workloads differs. */
 function selectionsOf(
   changed: readonly ResourceChange[],
   change: PolicyChange,
@@ -168,8 +168,8 @@ export function modeOfPort({ mode, ports }: PeerAuthentication, port: number): M
 }
 
 /**
- * Namespaces whose change concerns clients: these depend only on whether mutual TLS is disabled. `all` when that
- * changed for the mesh.
+ * Namespaces whose change affects clients, which only depend on whether mutual TLS is disabled; `all` if that changed
+ * for the mesh.
  */
 export function clientChange(before: PeerPolicies, after: PeerPolicies, change: PolicyChange): PolicyChange {
   if (change === 'all') {

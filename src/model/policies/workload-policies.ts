@@ -16,11 +16,11 @@ type PolicyKind = (typeof KINDS)[number];
 
 interface Selecting {
   readonly key: ResourceKey;
-  /** Metadata of the policy, which decides the order. */
+  /** Metadata of the policy, for the order of precedence. */
   readonly created?: number;
   /** Empty: all workloads. */
   readonly selector: Labels;
-  /** Applies in its own namespace only, even where that is the root namespace. */
+  /** Whether it only applies in its own namespace, even if this is the root namespace. */
   readonly ownNamespaceOnly?: true;
 }
 
@@ -60,7 +60,7 @@ export function updatePolicies(
     const side = is ?? was;
     if (side === undefined) continue;
     const selections = is === undefined ? [] : selectionsOf(is);
-    // This table has the selections of policies, not their content.
+    // This table has the selectors of policies, not their content.
     if (deepEqual(was === undefined ? [] : selectionsOf(was), selections)) continue;
     const { namespace } = side.meta;
     for (const { selector, ownNamespaceOnly } of [...(was === undefined ? [] : selectionsOf(was)), ...selections]) {
@@ -99,8 +99,8 @@ function replaced(list: readonly Selecting[], by: ReadonlyMap<ResourceKey, reado
 export const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
 
 /**
- * The workloads that a policy is for. A target that is not supported (a waypoint's service, say) selects none: a policy
- * for one thing must not allow anything elsewhere.
+ * The workloads that a policy is for. An unsupported target (such as a Service with a waypoint) selects no workload: a
+ * policy for one target must not allow anything elsewhere.
  */
 function selectionsOf(policy: Policy): Selecting[] {
   const { created } = policy.meta;
@@ -108,7 +108,7 @@ function selectionsOf(policy: Policy): Selecting[] {
   const targets = targetsOf(policy);
   if (targets.length === 0) {
     const selector = selectorOf(policy) ?? {};
-    // In the root namespace, a Telemetry document with a selector is one for workloads there.
+    // In the root namespace, a Telemetry document with a selector only applies to workloads there.
     const own = policy.kind === 'Telemetry' && Object.keys(selector).length > 0;
     return [{ ...of, selector, ...(own && { ownNamespaceOnly: true }) }];
   }
@@ -129,7 +129,7 @@ function selectorOf({ kind, content }: Policy): Labels | undefined {
   return kind === 'EnvoyFilter' ? content.workloadSelector?.labels : content.selector?.matchLabels;
 }
 
-/** The policies for a workload: the mesh's first, then its namespace's, oldest first. */
+/** The policies for a workload: first those of the mesh, then those of its namespace, each oldest first. */
 export function policiesOf(state: PolicySources, namespace: string, labels: Labels): WorkloadPolicies {
   return {
     authentication: selectedOf(state, 'RequestAuthentication', namespace, labels),
@@ -137,7 +137,7 @@ export function policiesOf(state: PolicySources, namespace: string, labels: Labe
   };
 }
 
-/** The EnvoyFilters for a workload: the mesh's first, then its namespace's, oldest first. */
+/** The EnvoyFilters for a workload: first those of the mesh, then those of its namespace, each oldest first. */
 export function envoyFiltersOf(state: PolicySources, namespace: string, labels: Labels): readonly ResourceKey[] {
   return selectedOf(state, 'EnvoyFilter', namespace, labels);
 }

@@ -1,4 +1,7 @@
-/** Which service ports are served at an address of a network: determines the inbound configuration of a proxy. */
+/**
+ * Indexes which service ports are served at an address of a network, which determines the inbound configuration of a
+ * proxy.
+ */
 import type { PMap } from '../../core/pmap.ts';
 import { deepEqual } from '../common/equal.ts';
 import { compareText } from '../common/order.ts';
@@ -7,7 +10,7 @@ import { networkAddress } from '../workloads/network-names.ts';
 import type { EndpointDelta } from './service-record.ts';
 import type { State } from './state.ts';
 
-/** Looks like an IP address. Proxies have no host names or socket paths. */
+/** Matches IP addresses, and not host names or socket paths, which proxies do not have. */
 const NUMERIC = /^[\d.]+$|:/;
 
 const NONE: readonly BoundInstance[] = [];
@@ -15,7 +18,7 @@ const NONE: readonly BoundInstance[] = [];
 /** Service → its endpoints that are removed from an address; undefined: all of them. */
 type Gone = Map<ServiceKey, ReadonlySet<Endpoint> | undefined>;
 
-/** What changes at addresses (see `networkAddress`). */
+/** The changes at addresses (see `networkAddress`). */
 interface AddressChanges {
   readonly removed: Map<string, Gone>;
   readonly added: Map<string, BoundInstance[]>;
@@ -52,7 +55,7 @@ function changesByAddress(
   const changes: AddressChanges = { removed: new Map(), added: new Map() };
   for (const key of new Set([...services.keys(), ...endpoints.keys()])) {
     const service = after.services.get(key);
-    // Other ports bind every endpoint of the service in another way.
+    // A change of the ports affects every endpoint of the service.
     const redefined = !deepEqual(before.services.get(key)?.ports, service?.ports);
     const delta = endpoints.get(key) ?? NO_DELTA;
     if (redefined) remove(changes.removed, key, before.endpoints.get(key) ?? [], undefined);
@@ -108,7 +111,9 @@ function compareInstances(a: BoundInstance, b: BoundInstance): number {
   );
 }
 
-/** The instances at an address of a network. Where several clusters of one network have the address, the first has it. */
+/**
+ * The instances at an address of a network. If several clusters of a network use the address, the first one is used.
+ */
 export function instancesAt(
   { instances }: Pick<State, 'instances'>,
   network: string,

@@ -1,7 +1,7 @@
 /**
  * The registry stage of a change, which only the main thread runs: from resources to services, endpoints and workloads,
- * in steps that each process only what the step before found changed. What generation reads of the result is the input
- * of the mesh stage (`mesh.ts`).
+ * in steps, each of which only processes what the previous step found to be changed. The parts that generation reads
+ * are the input of the mesh stage (`mesh.ts`).
  */
 import type { AnyResource, MeshUpdate, Resource, ResourceChange, ResourceKey } from '../../resources/index.ts';
 import { networksWithOtherGateways, nextNetworkGateways } from '../addresses/network-gateways.ts';
@@ -30,7 +30,9 @@ type RegistryChanges = Pick<
   'endpoints' | 'networkGateways' | 'addresses' | 'peerAuthentication' | 'workloads' | 'configs' | 'nameConflicts'
 >;
 
-/** @param resources the new ones by key; undefined: gone. Without the kinds that generation reads directly */
+/**
+ * @param resources the new resources by key (undefined if deleted), without the kinds that generation reads directly
+ */
 export function updateRegistry(
   before: State,
   resources: ReadonlyMap<ResourceKey, AnyResource | undefined>,
@@ -105,7 +107,7 @@ function joinedParts(a: AffectedParts | undefined, b: AffectedParts): AffectedPa
   return a === 'all' || b === 'all' ? 'all' : b.union(a ?? new Set());
 }
 
-/** Sets the mesh configuration and networks where they differ. */
+/** Sets the mesh configuration and networks if they differ. */
 function configure(
   before: State,
   { mesh, networks }: Pick<MeshUpdate, 'mesh' | 'networks'>,
@@ -136,7 +138,7 @@ function updateUnserved(
   }
   if (before.networkOf !== state.networkOf) for (const [key, pod] of table.entries()) pods.set(key, pod);
   for (const key of addresses) {
-    // Every existing pod is among the changed ones already.
+    // All existing Pods already count as changed.
     if (present === table.size) break;
     const address = addressOfKey(key);
     for (const pod of membersOf(state.podsByIp, addressId(address) ?? address)) pods.set(pod, table.get(pod));

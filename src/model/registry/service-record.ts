@@ -1,7 +1,7 @@
 /**
  * The intermediate results that one snapshot passes to the next for a service: its definition, and its endpoints in
- * parts. A change rebuilds the parts that it concerns and merges the differences; other endpoints of the service are
- * not touched.
+ * parts. A change rebuilds the affected parts and merges the differences; other endpoints of the service are not
+ * touched.
  */
 import type { Resource } from '../../resources/index.ts';
 import { withoutTakenAddresses, withoutTakenHost } from '../addresses/address-owners.ts';
@@ -17,7 +17,7 @@ import { definitionOf, mergeDefinitions } from '../services/definitions.ts';
 import type { Endpoint, NameConflict, Service } from '../types/types.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from '../workloads/peers.ts';
 
-/** The parts of a service that a change concerns: everything, or tokens, which are reads and ids of parts. */
+/** The parts of a service that a change affects: all, or those with these tokens, which are reads and IDs of parts. */
 export type AffectedParts = 'all' | ReadonlySet<string>;
 
 /** Numbers that the metrics report. */
@@ -26,7 +26,7 @@ export interface ServiceFacts {
   readonly pendingPod: number;
   readonly withoutPod: number;
   readonly duplicates: number;
-  /** Clusters without endpoints, subsets apart. */
+  /** The number of clusters without endpoints, not counting subsets. */
   readonly withoutInstances: number;
 }
 
@@ -40,13 +40,13 @@ export interface ServiceRecord {
   readonly peers: PeerCounts;
   readonly localities: Counts;
   readonly networks: Counts;
-  /** Without the program's own. */
+  /** Without the cluster of this program. */
   readonly clusters: Counts;
   readonly facts: ServiceFacts;
   readonly conflicts: readonly NameConflict[];
 }
 
-/** Endpoints that were removed and added; equal ones are neither. */
+/** The removed and added endpoints; equal endpoints are in neither list. */
 export interface EndpointDelta {
   readonly removed: ReadonlySet<Endpoint>;
   readonly added: readonly Endpoint[];
@@ -65,7 +65,10 @@ const NO_ENDPOINTS: readonly Endpoint[] = [];
 const NONE_REMOVED: ReadonlySet<Endpoint> = new Set();
 
 export interface Definers {
-  /** The Services of one name in several clusters. The first is in force, the others have addresses and endpoints. */
+  /**
+   * The Services of one name in several clusters. The first is in force; the others only contribute addresses and
+   * endpoints.
+   */
   readonly services: readonly Resource<'Service'>[];
   readonly entries: readonly Resource<'ServiceEntry'>[];
 }
@@ -117,7 +120,8 @@ export function nextRecord(
 }
 
 /**
- * The parts by their plans; those concerned are rebuilt. `remade` are the ids of parts that are new, different or gone.
+ * The parts for the plans; affected parts are rebuilt. `remade` has the IDs of parts that are new, different or
+ * removed.
  */
 function nextParts(
   plans: readonly PartPlan[],
@@ -192,7 +196,7 @@ function allInForce(parts: ServiceRecord['parts']): Endpoint[] {
   return [...found.values()];
 }
 
-/** Several parts may have the same address and port: the first of them wins. */
+/** If several parts have the same address and port, the first is used. */
 function inForce(
   parts: ServiceRecord['parts'],
   identity: string,
@@ -221,7 +225,7 @@ function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta):
   return endpoints;
 }
 
-/** With more than one member in this many removed, it is cheaper to filter the list. */
+/** If more than one in this many endpoints is removed, it is cheaper to filter the list. */
 const ENDPOINTS_PER_REMOVED = 16;
 
 function without(before: readonly Endpoint[], removed: ReadonlySet<Endpoint>): readonly Endpoint[] {

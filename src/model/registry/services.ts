@@ -87,7 +87,7 @@ function definersOf(state: State, key: ServiceKey): Definers {
   const table = tableOf(state.resources, 'Service');
   const entries = tableOf(state.resources, 'ServiceEntry');
   const sources = membersOf(state.definers, key);
-  // Keys of the program's own cluster have no cluster suffix, and so come first.
+  // Keys of the program's own cluster have no cluster suffix and therefore come first.
   const services = sources.flatMap((source) => table.get(source) ?? []);
   return { services, entries: sources.flatMap((source) => entries.get(source) ?? []) };
 }

@@ -50,7 +50,7 @@ export interface State {
   readonly networkOf: NetworkFinder;
   readonly resources: ResourceTables<RegistryKind>;
 
-  /** IP address (`addressId`) → keys of the pods that have it, in any cluster. */
+  /** IP address (`addressId`) → keys of the Pods that have it, in any cluster. */
   readonly podsByIp: Groups;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;
@@ -66,8 +66,8 @@ export interface State {
   readonly definers: Groups;
   readonly services: PMap<Service>;
   /**
-   * Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, of the nodes that have it, of the
-   * Pods on the network of such a node, and of the Endpoints or EndpointSlices that name it without a Pod.
+   * Address (`addressId`) → keys of the Services whose virtual IP it is, of the Nodes that have it, of the Pods on the
+   * host network of such a Node, and of the Endpoints or EndpointSlices that contain it without a reference to a Pod.
    */
   readonly addressOwners: Groups;
   readonly remoteVirtualIps: RemoteVirtualIps;

@@ -1,4 +1,4 @@
-/** The workload of a namespace at an address, as the registry knows it. */
+/** Finds the workload of a namespace at an address in the registry. */
 import type { Resource } from '../../resources/index.ts';
 import { membersOf } from '../common/groups.ts';
 import { addressId } from '../common/networks.ts';
@@ -8,7 +8,7 @@ import { networkAddress } from '../workloads/network-names.ts';
 import { podNetwork, podWorkload } from '../workloads/workloads.ts';
 import type { State } from './state.ts';
 
-/** Undefined: nothing of the namespace is known there. */
+/** Undefined if no workload of the namespace is known there. */
 export function workloadAt(
   state: State,
   network: string,

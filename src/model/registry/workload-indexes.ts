@@ -34,7 +34,7 @@ function namespaceOf(resource: AnyResource | undefined): string[] {
   return resource === undefined ? [] : [resource.meta.namespace];
 }
 
-/** The addresses of which a resource is among the `addressOwners`. */
+/** The addresses for which a resource is in `addressOwners`. */
 function ownedIds(resource: AnyResource | undefined, settings: ModelSettings): readonly string[] {
   switch (resource?.kind) {
     case 'Service':
@@ -177,7 +177,7 @@ class DirtyServices {
     for (const id of ids) this.addReaders(`${ADDRESS_READ}${id}`);
   }
 
-  /** Services with this virtual IP in any cluster: see `cluster-addresses.ts`. */
+  /** Adds services with this virtual IP in any cluster: see `cluster-addresses.ts`. */
   addSharing(address: string): void {
     if (this.#shared.has(address)) return;
     this.#shared.add(address);
@@ -187,7 +187,7 @@ class DirtyServices {
     }
   }
 
-  /** Services of a namespace that select a workload with these labels; only ServiceEntries select pods. */
+  /** Adds services of a namespace that select a workload with these labels; only ServiceEntries select Pods. */
   addSelecting(namespace: string, labels: Labels, what: 'pods' | 'entries'): void {
     const { resources, selecting, selectingPods, settings } = this.#state;
     for (const key of membersOf(what === 'pods' ? selectingPods : selecting, namespace)) {
@@ -221,7 +221,9 @@ export function dirtyServices(
   return dirty.found;
 }
 
-/** The virtual IPs that Services of a cluster had or have, and those of other clusters have as well or had. */
+/**
+ * The former and current virtual IPs of Services in one cluster that Services in other clusters had or have as well.
+ */
 function addressesWithOtherClusters(
   before: State,
   after: State,

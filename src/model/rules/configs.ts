@@ -1,15 +1,15 @@
-/** Configuration that generation reads directly: which of it differs in what generation reads. */
+/** Configuration that generation reads directly: finds changes of the parts that generation reads. */
 import { type AnyResource, isDryRun, type ResourceChange } from '../../resources/index.ts';
 import { deepEqual } from '../common/equal.ts';
 import type { ChangeSet } from '../types/types.ts';
 
-/** The resources that differ in what generation reads. */
+/** The resources with changes of the parts that generation reads. */
 export function changedConfigs(changed: readonly ResourceChange[]): ChangeSet['configs'] {
   const differing = changed.filter(({ before, after }) => !deepEqual(readPart(before), readPart(after)));
   return new Map(differing.map(({ key, before, after }) => [key, { before, after }]));
 }
 
-/** Names are in the key; labels are read for namespaces only, of annotations the one about dry runs. */
+/** Names are in the key; labels are only read for namespaces, and only the dry-run annotation is read. */
 function readPart(resource: AnyResource | undefined): unknown {
   if (resource === undefined) return undefined;
   const { content, meta } = resource;

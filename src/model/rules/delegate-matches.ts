@@ -1,6 +1,6 @@
 /**
- * Conditions of a delegate's route under those of the route that delegates to it. A delegate may only narrow: each of
- * its matches must be a part of some match of the root, else the route is left out
+ * Merges the matches of a delegate's route with those of the route that delegates to it. A delegate may only narrow
+ * matches: each of its matches must be contained in a match of the root, otherwise the route is left out
  * (https://istio.io/latest/docs/reference/config/networking/virtual-service/#Delegate).
  */
 import type { HeaderMatch, HttpMatch, StringMatch } from '../../resources/index.ts';
@@ -11,7 +11,7 @@ type Named = Readonly<Record<string, HeaderMatch>> | undefined;
 /** More pairs of matches are not compared: see `MAX_ROUTES` of delegates.ts. */
 export const MAX_PAIRS = 100_000;
 
-/** The conditions of both; undefined where a match of the delegate is not contained in one of the root. */
+/** The merged matches; undefined if a match of the delegate is not contained in a match of the root. */
 export function mergeMatches(root: Matches, delegate: Matches): HttpMatch[] | undefined {
   if (root === undefined || root.length === 0) return [...(delegate ?? [])];
   if (delegate === undefined || delegate.length === 0) return [...root];
@@ -68,7 +68,7 @@ function isPart(whole: HttpMatch, part: HttpMatch): boolean {
     (['uri', 'scheme', 'method', 'authority'] as const).every((field) => covers(whole[field], part[field])) &&
     namedParts(whole.headers, part.headers, covers) &&
     namedParts(whole.queryParams, part.queryParams, covers) &&
-    // What the root excludes stays excluded.
+    // Headers that the root excludes stay excluded.
     namedParts(whole.withoutHeaders, part.withoutHeaders, (outer, inner) => covers(inner, outer))
   );
 }
@@ -90,7 +90,7 @@ function ownValue<T>(record: Readonly<Record<string, T>> | undefined, name: stri
 
 type Match = StringMatch | HeaderMatch | undefined;
 
-/** Whether every value that `part` matches is one that `whole` matches. An absent match matches everything. */
+/** Whether `whole` matches every value that `part` matches. An absent match matches everything. */
 function covers(whole: Match, part: Match): boolean {
   if (whole === undefined || part === undefined || 'present' in whole) return true;
   if ('present' in part) return false;

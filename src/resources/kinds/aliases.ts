@@ -1,5 +1,5 @@
 /**
- * The single place for the names under which existing meshes write what meshd defines itself.
+ * The only place that maps names of existing meshes to the names that meshd defines.
  *
  * - API groups: `networking.istio.io` and `security.istio.io`, in all their versions, mean
  *   `networking.mesh.io/v1alpha3`, `security.mesh.io/v1beta1` and `telemetry.mesh.io/v1`.
@@ -41,7 +41,7 @@ const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set([
   'Namespace',
   'Node',
 ]);
-/** Versions in which the field's meshes have served these kinds. */
+/** Versions in which other meshes have served these kinds. */
 const MESH_VERSIONS: readonly string[] = ['v1alpha3', 'v1beta1', 'v1'];
 const TELEMETRY_VERSIONS: readonly string[] = ['v1', 'v1alpha1'];
 
@@ -102,7 +102,7 @@ const KIND_BY_API: ReadonlyMap<string, Kind> = new Map(
   ),
 );
 
-/** The kind that `apiVersion` and `kind` of a document mean; `undefined` for kinds that meshd does not read. */
+/** The kind for `apiVersion` and `kind` of a document; `undefined` for kinds that meshd does not read. */
 export function kindOf(apiVersion: string, kind: string): Kind | undefined {
   return KIND_BY_API.get(`${apiVersion}/${kind}`);
 }
@@ -118,7 +118,7 @@ export function meshKey(key: string): string {
   return `${domain.slice(0, -'istio.io'.length)}mesh.io${key.slice(slash)}`;
 }
 
-/** A twin's value: the same, except that `tlsMode` names the mesh. */
+/** The value of a twin: unchanged, except for `tlsMode`. */
 function meshValue(twin: string, value: string): string {
   return twin === TLS_MODE && value === 'istio' ? 'mesh' : value;
 }
@@ -147,8 +147,8 @@ export function selectorLabels(labels: Readonly<Record<string, string>>): Record
 export const INGRESS_CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
 
 /**
- * Whether a key is that of an annotation that something reads: one of the mesh's domains, Prometheus scraping, or the
- * class of an Ingress.
+ * Whether an annotation with this key is read: keys of the mesh's domains, of Prometheus scraping, and the class of an
+ * Ingress.
  */
 export function isReadAnnotation(key: string): boolean {
   if (key === INGRESS_CLASS_ANNOTATION) return true;

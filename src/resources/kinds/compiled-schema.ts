@@ -1,9 +1,9 @@
 /**
  * The fast path through a schema: it parses good values and reports no reasons for bad ones. Reading a directory of
- * thousands of good documents is mostly schema work, and the library records for each value everything that a message
- * could need. Here a parser is built once from the schema itself, so that there is one definition. Whatever this file
- * does not know of the library's schemas it leaves to the library, value by value. After `REFUSED`, the caller asks the
- * schema for the reasons.
+ * thousands of valid documents is mostly schema validation, and the library records for each value everything that an
+ * error message could need. Here a parser is built once from the schema itself, so that there is one definition.
+ * Schemas that this file does not support are left to the library, value by value. After `REFUSED`, the caller uses the
+ * schema to get the reasons.
  */
 import type { z } from 'zod';
 
@@ -124,7 +124,7 @@ function stringReader(
       : REFUSED;
 }
 
-/** Whole numbers between bounds, which is what nearly all numbers are. */
+/** Integers between bounds, which nearly all numbers are. */
 function numberReader(schema: z.core.$ZodNumber): CompiledSchema {
   const { def } = schema._zod;
   let [least, most] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
@@ -184,7 +184,7 @@ function recordReader(schema: Schema, def: z.core.$ZodRecordDef): CompiledSchema
 interface Field {
   readonly key: string;
   readonly read: CompiledSchema;
-  /** What an absent field means: nothing, a default, or an error. */
+  /** What happens if the field is absent: nothing, a default, or an error. */
   readonly absent: 'nothing' | 'default' | 'fault';
 }
 
@@ -224,7 +224,7 @@ function fieldOf(key: string, schema: Schema): Field | undefined {
   return absent === undefined ? undefined : { key, read: compiledSchema(schema), absent };
 }
 
-/** An object as parsers of YAML and JSON make them. */
+/** Whether a value is an object as YAML and JSON parsers create it. */
 function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }

@@ -3,7 +3,7 @@ import { CtlError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/nearest.ts';
 import { MESH_KINDS, type MeshKind } from './types.ts';
 
-/** The short names that the kinds have in orchestrators; those without one get the first letters of their words. */
+/** The short names of the kinds in kubectl; kinds without one get the first letters of their words. */
 const SHORT: Readonly<Record<string, MeshKind>> = {
   ap: 'AuthorizationPolicy',
   dr: 'DestinationRule',

@@ -17,7 +17,7 @@ export const MESH_KINDS = [
   'WorkloadGroup',
 ] as const;
 
-/** Kinds that only ever restrict: a refused one must not leave its workloads open (see `substitute.ts`). */
+/** Kinds that only restrict: a refused document must not leave its workloads unprotected (see `substitute.ts`). */
 export const SECURITY_KINDS = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
 
 /** Kinds of the orchestrator; the content is the object without `apiVersion`, `kind` and `metadata`. */
@@ -71,8 +71,8 @@ export type SecurityKind = (typeof SECURITY_KINDS)[number];
 export type CoreKind = (typeof CORE_KINDS)[number];
 export type IngressKind = (typeof INGRESS_KINDS)[number];
 /**
- * The access to the objects of a name, where only objects are read that others name: all of them, nothing yet, or
- * nothing because the program has no right to read them.
+ * The access to the objects of a name, if only referenced objects are read: they are read, not read yet, or the program
+ * has no permission to read them.
  */
 export type ObjectAccess = 'read' | 'pending' | 'forbidden';
 

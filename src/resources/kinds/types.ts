@@ -1,6 +1,6 @@
 /**
- * A resource: its kind, its metadata as far as anything reads it, and its typed content. The content types come from
- * the schemas (`schemas.ts`), one per kind.
+ * A resource: its kind, the metadata that is read, and its typed content. The content types come from the schemas
+ * (`schemas.ts`), one per kind.
  */
 import type { Kind, SecurityKind } from './kinds.ts';
 import type { ContentOf } from './schemas.ts';
@@ -22,18 +22,21 @@ export {
   type ServiceApiKind,
 } from './kinds.ts';
 
-/** Metadata that something reads. Cluster-scoped kinds have namespace `''`. */
+/** The metadata that is read. Cluster-scoped kinds have namespace `''`. */
 export interface ResourceMeta {
   readonly name: string;
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Milliseconds since the epoch; absent for files that do not say. Orders "oldest wins" (absent sorts first). */
+  /**
+   * Milliseconds since the epoch; absent for files without it. If the oldest document takes precedence, absent values
+   * come first.
+   */
   readonly created?: number;
   /** The number of the version of the content (Kubernetes ObjectMeta), of {@link SERVICE_API_KINDS} only. */
   readonly generation?: number;
   /**
-   * Set on a WorkloadEntry whose health is checked and that is not reported healthy (`status.conditions`, see
+   * Set on a WorkloadEntry with health checks that is not reported as healthy (`status.conditions`, see
    * `workload-health.ts`).
    */
   readonly unhealthy?: true;
@@ -46,14 +49,16 @@ export interface ResourceMeta {
   readonly substitute?: 'covers' | 'overrides';
 }
 
-/** Where a resource came from, for messages to people. Never read by generation. */
+/** Where a resource came from, for messages. Never read by generation. */
 export interface ResourceOrigin {
   /** Id of the source, such as `directory`. */
   readonly source: string;
   readonly file?: string;
   /** 1-based line of the document's first line. */
   readonly line?: number;
-  /** As in the source's object (Kubernetes ObjectMeta): they distinguish versions and objects of one name. */
+  /**
+   * From the object of the source (Kubernetes ObjectMeta): they distinguish versions and objects with the same name.
+   */
   readonly uid?: string;
   readonly generation?: number;
   readonly resourceVersion?: string;
@@ -70,11 +75,13 @@ export interface Resource<K extends Kind = Kind> {
    * that nothing changed. Computed by the schema layer.
    */
   readonly fingerprint: string;
-  /** What of the document was left out or is not acted on. Never read by generation, not part of the fingerprint. */
+  /**
+   * Parts of the document that were left out or have no effect. Never read by generation, not part of the fingerprint.
+   */
   readonly warnings?: readonly ResourceWarning[];
 }
 
-/** Something in a document that was left out, or is not acted on, and is reported. */
+/** A part of a document that was left out or has no effect. */
 export interface ResourceWarning {
   /** Path of the field, such as `spec.http[0].retriess`. */
   readonly field: string;
@@ -148,29 +155,29 @@ export interface ResourceProblem {
   /** What was expected, one line. */
   readonly message: string;
   /**
-   * Present when the document is, or may be, of a security kind: the resources to put in force where no good version of
-   * it is known. Empty when the document only observes (action AUDIT).
+   * Set if the document is, or may be, of a security kind: the resources to put in force if no good version of it is
+   * known. Empty if the document only observes (action AUDIT).
    */
   readonly substitutes?: readonly Substitute[];
   /**
-   * Where the key cannot be determined: resources of the same file that are missing from it now and stay in force,
-   * because the document may be one of them.
+   * Set if the key cannot be determined: resources that the file no longer has and that stay in force, because the
+   * document may be one of them.
    */
   readonly kept?: readonly ResourceKey[];
 }
 
-/** The strictest meaning that a refused document of a security kind can have had, as far as it could be read. */
+/** The strictest policy that a refused document of a security kind can have been, as far as it could be read. */
 export interface Substitute {
   readonly kind: SecurityKind;
-  /** Undefined where it cannot be determined: then the whole mesh is covered. */
+  /** Undefined if it cannot be determined: the whole mesh is covered then. */
   readonly namespace?: string;
   readonly name?: string;
   readonly content: ContentOf<SecurityKind>;
-  /** False where the selector could not be read, so that the whole namespace is covered. */
+  /** False if the selector could not be read: the whole namespace is covered then. */
   readonly selectorKnown: boolean;
 }
 
-/** A resource that changed, in force or of a state of the model. A resource that did not exist is undefined. */
+/** A change of a resource in force, or of a resource in the model. `undefined` means that it did not exist. */
 export interface ResourceChange {
   readonly key: ResourceKey;
   readonly before: AnyResource | undefined;

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { AnyResource, Kind, ResourceMeta } from '../kinds/types.ts';
 
-/** 128 bits: collisions between versions of a resource are out of the question, and keys stay short. */
+/** 128 bits: collisions between versions of a resource are practically impossible, and keys stay short. */
 const HEX_DIGITS = 32;
 
 /** Hex digest of all that generation can read of a resource. */
@@ -10,15 +10,15 @@ export function fingerprintOf(kind: Kind, meta: ResourceMeta, content: unknown):
   return hash('sha256', JSON.stringify(ordered([kind, meta, content])), 'hex').slice(0, HEX_DIGITS);
 }
 
-/** A resource of CLUSTER_KINDS as one of a cluster other than the program's own. */
+/** The resource of CLUSTER_KINDS with the name of a remote cluster. */
 export function inCluster(resource: AnyResource, cluster: string): AnyResource {
   const meta: ResourceMeta = { ...resource.meta, cluster };
   return { ...resource, meta, fingerprint: fingerprintOf(resource.kind, meta, resource.content) };
 }
 
 /**
- * The value with the keys of all objects sorted; the value itself where they are sorted already. `JSON.stringify`
- * writes the sorted value, which is many times as fast as code of our own. The schemas accept no key `__proto__`.
+ * The value with the keys of all objects sorted; the value itself if they are sorted already. `JSON.stringify` of the
+ * sorted value is many times as fast as a custom serializer. The schemas accept no key `__proto__`.
  */
 function ordered(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -44,7 +44,10 @@ function ordered(value: unknown): unknown {
   return same ? value : copy;
 }
 
-/** Keys of an object above which an insertion costs more than sorting all of them: maps of labels or of metadata. */
+/**
+ * With more keys than this, insertion sort is slower than the general sort: only maps of labels or metadata have as
+ * many.
+ */
 const FEW_KEYS = 32;
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Documents of kinds that are not read. Most of them are legitimate beside a mesh's configuration (a Deployment, a
- * Role). Others look as if their author expected the mesh to act on them. This file tells these two apart, so that
- * neither passes unnoticed.
+ * Documents of kinds that are not read. Most of them are normal next to the configuration of a mesh (a Deployment, a
+ * Role). Others look as if their author expected them to have an effect on the mesh. This file distinguishes the two,
+ * so that the latter are reported.
  */
 import { apiVersionsOf, kindOf } from '../kinds/aliases.ts';
 import { CORE_KINDS, type Kind, MESH_KINDS, type ResourceOrigin } from '../kinds/types.ts';
@@ -11,7 +11,7 @@ export interface IgnoredDocument {
   /** apiVersion and kind, one short line of printable text. */
   readonly what: string;
   readonly origin: ResourceOrigin;
-  /** Why it may have been meant for the mesh; absent for documents that are plainly meant for something else. */
+  /** Why it may have been meant for the mesh; absent for documents that are clearly meant for something else. */
   readonly concern?: string;
 }
 
@@ -60,10 +60,7 @@ function concernOf(apiVersion: string, kind: string): string | undefined {
   return group === '' && !OTHER_CORE_KINDS.has(kind) ? 'unknown kind' : undefined;
 }
 
-/**
- * The kind that was probably meant: a mesh kind under whatever group, or an orchestrator kind under the right group or
- * none.
- */
+/** The kind that was probably meant: a mesh kind with any group, or a Kubernetes kind with the right group or none. */
 function servedKind(group: string, kind: string): Kind | undefined {
   const mesh = MESH_KINDS.find((each) => each === kind);
   const core = CORE_KINDS.find((each) => each === kind);

@@ -2,9 +2,9 @@ import { isObject } from '../../core/objects.ts';
 
 /**
  * Keys in a policy itself (`jwks` of a RequestAuthentication's rule): which of them Envoy can verify tokens with. Envoy
- * refuses a key set in which it can read no key, and with it the listener that the set is part of. Validation and
- * generation both use this file, so that generation can send whatever validation accepts. It uses nothing of Node,
- * because generation must not.
+ * refuses a key set without a readable key, and with it the whole listener. Validation and generation both use this
+ * file, so that generation can send whatever validation accepts. It does not use Node APIs, because generation must
+ * not.
  */
 
 /** Limit of Envoy's library; issuers have a handful of keys. */
@@ -52,8 +52,8 @@ type PublicKey = Readonly<Record<string, string>>;
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
 /**
- * Why a key set gives away the key that signs its tokens: everyone who may read the policy could sign with a symmetric
- * key, or with a private one. Undefined when it does not.
+ * Why a key set reveals the key that signs tokens: everyone who may read the policy could sign with a symmetric or
+ * private key. Undefined if it does not.
  */
 export function secretInKeys(text: string): string | undefined {
   for (const [index, key] of keysIn(text).entries()) {

@@ -1,4 +1,6 @@
-/** What a mesh reads of a document's metadata (Kubernetes ObjectMeta), and which document it identifies. */
+/**
+ * The parts of a document's metadata that the mesh reads (Kubernetes ObjectMeta), and the document that they identify.
+ */
 import { z } from 'zod';
 import { isDnsLabel, isDnsSubdomain, MAX_DNS_LABEL, MAX_DNS_NAME } from '../../core/dns-names.ts';
 import { isObject } from '../../core/objects.ts';
@@ -28,7 +30,7 @@ export const metadata = z.object({
   deletionTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
 });
 
-/** Name and namespace as far as they can be read; no namespace where it cannot be determined. */
+/** Name and namespace as far as they can be read; no namespace if it cannot be determined. */
 export function namesIn(written: unknown): SubstituteName {
   const fields = isObject(written) ? written : {};
   const name = metadata.shape.name.safeParse(fields.name);
@@ -50,7 +52,7 @@ export function isMisspeltNamespace(field: string, fields: Readonly<Record<strin
   return (fields.namespace ?? undefined) === undefined && (resembles(field, 'namespace') || field === 'ns');
 }
 
-/** Fields that the orchestrator puts into metadata and that a mesh does not read (Kubernetes ObjectMeta). */
+/** Fields of Kubernetes ObjectMeta that the mesh does not read. */
 const OTHER_METADATA: ReadonlySet<string> = new Set([
   'clusterName',
   'deletionGracePeriodSeconds',

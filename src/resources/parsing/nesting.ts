@@ -1,9 +1,9 @@
-/** How deep a document may be nested: code that walks documents calls itself for each level. */
+/** The maximum nesting of a document: code that walks documents is recursive. */
 import type { ValidationError } from './issues.ts';
 
 /** As in requests to webhooks: types of the API server end below 30 levels, patches for Envoy below 100. */
 export const MAX_DEPTH = 200;
-/** A message names the beginning of a path, which is where the author finds the value. */
+/** Maximum number of steps of the path in a message: its beginning is enough to find the value. */
 const MAX_STEPS = 8;
 
 /** The error of a document that is nested too deep; undefined for others. */
@@ -13,7 +13,7 @@ export function nestedTooDeep(document: unknown): ValidationError | undefined {
   return { path: path.reverse().slice(0, MAX_STEPS), message: `expected at most ${MAX_DEPTH} levels of nesting` };
 }
 
-/** The path, last step first, to a value that is nested in more levels than are left; undefined when there is none. */
+/** The path, last step first, to a value that is nested too deep; undefined if there is none. */
 function pathBelow(value: unknown, levels: number): (string | number)[] | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (levels === 0) return [];

@@ -1,6 +1,6 @@
 /** `key: null` in YAML means absent, as in protobuf's JSON form: such keys are removed before the schemas see them. */
 
-/** Message for a field without a value that restricts what is allowed: without it, more would be. */
+/** The error for a restricting field without a value: without the field, more would be allowed. */
 export const EMPTY_VALUE = 'expected a value, got null';
 
 /** Maps in which a key without a value has a meaning: "this header must be present". */
@@ -52,14 +52,16 @@ type Path = readonly (string | number)[];
  * Path of the first null in a value that matches: one that {@link withoutNulls} removes, or one in a list. Each part of
  * the value is visited once, and only the path that is returned is copied.
  *
- * @param around path of the value; the path that is returned begins with it
+ * @param around path of the value, the beginning of the returned path
  * @param matches must not keep the path
  */
 export function firstNull(value: unknown, around: Path, matches: (path: Path) => boolean): Path | undefined {
   return find(value, [...around], matches);
 }
 
-/** @param path of the value; after a match that of the null, otherwise as it was */
+/**
+ * @param path path of the value; after a match the path of the null, otherwise unchanged
+ */
 function find(value: unknown, path: (string | number)[], matches: (path: Path) => boolean): Path | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const keepsNulls = KEEP_UNDER.has(String(path.at(-1))) && !Array.isArray(value);

@@ -1,6 +1,6 @@
 /**
- * Turns a document's plain data into a typed resource, or into the one problem line a person needs. All documents come
- * through here, whichever source they have.
+ * Turns a document's plain data into a typed resource, or into a one-line problem. The documents of all sources are
+ * parsed here.
  */
 import type { z } from 'zod';
 import { isObject } from '../../core/objects.ts';
@@ -103,8 +103,8 @@ type Path = readonly (string | number)[];
 const SELECTOR = 'workloadSelector';
 
 /**
- * Path of the first null in place of a value that restricts, for which a document is refused: without the field it
- * would allow more than what was written. Undefined when there is none.
+ * Path of the first null in place of a restricting value, for which a document is refused: without the field, it would
+ * allow more than its author intended. Undefined if there is none.
  *
  * @param written the document's spec with its nulls
  * @param spec the same without nulls
@@ -127,12 +127,12 @@ function nullsOfIngressTls(written: unknown): Path[] {
   });
 }
 
-/** Reads a document; nothing is left out of the errors. */
+/** Reads a document, and reports all of its errors. */
 export function readDocument(raw: unknown, origin: ResourceOrigin, limits = DEFAULT_LIMITS): ReadDocument {
   if (!isObject(raw)) return { errors: [{ path: [], message: `expected a resource, got ${shown(raw)}` }] };
   const kind = documentKind(raw, origin);
   if (typeof kind !== 'string') return 'path' in kind ? { errors: [kind] } : kind;
-  // Before anything that takes longer than counting.
+  // Checked first, because counting is fast.
   const tooMuch = nestedTooDeep(raw) ?? beyondRawLimits(kind, raw, limits);
   if (tooMuch !== undefined) return refused([tooMuch], keyIn(kind, raw.metadata));
   const document = withoutNulls(raw);
@@ -205,7 +205,7 @@ function parseEnvelope(
   const parsed = readBy(metadata, document.metadata);
   const fields = isObject(document.metadata) ? document.metadata : {};
   const warnings = CORE.has(kind) ? [] : [...unknownMetadata(fields)];
-  // In another namespace a document means something else.
+  // In another namespace, the document would have another meaning.
   const misplaced = warnings.find(({ path }) => isMisspeltNamespace(String(path[1]), fields));
   if (misplaced !== undefined) return { errors: [misplaced] };
   if (!parsed.success) {
@@ -259,7 +259,7 @@ function parseContent(
   });
   const errors = located.filter(({ stored }) => stored === undefined);
   const mistakes = located.filter(({ stored }) => stored !== undefined);
-  // An unknown field in a policy, or in place of all known ones, may be the important one.
+  // In a policy, or if there is no known field, an unknown field may be the important one.
   const refused = isSecurityKind(kind) || document.spec === undefined ? unknown : [];
   if ('errors' in read || errors.length > 0 || refused.length > 0) {
     return { errors: [...unknown, ...errors, ...mistakes] };
@@ -269,7 +269,7 @@ function parseContent(
   return { content: read.content, warnings: [...unknown, ...mistakes, ...warnings] };
 }
 
-/** With the listeners closed whose TLS cannot be acted on. */
+/** The content, with listeners closed whose TLS settings cannot be applied. */
 function closed<K extends Kind>(kind: K, read: ReadResult<K>, nulls: LeftOut['empty']): ReadResult<K> {
   if (kind !== 'Sidecar' || 'errors' in read) return read;
   const { warnings } = read;
@@ -311,7 +311,7 @@ function readContent<K extends Kind>(kind: K, input: unknown): ReadResult<K> {
   return { errors: [...warnings, ...validationErrorsOf(second.error.issues)] };
 }
 
-/** The first errors of a content that has very many: all of them would take long to collect. */
+/** The first errors of content with very many errors: collecting all of them would take long. */
 function manyErrors(schema: z.ZodType, input: unknown): readonly ValidationError[] | undefined {
   const { error } = schema.safeParse(trimmed(schema, input), { reportInput: true });
   const errors = validationErrorsOf(error?.issues ?? []);

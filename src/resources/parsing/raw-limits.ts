@@ -1,7 +1,7 @@
 /**
- * How much a document asks for, counted in its plain data: the schemas take far more time for a list of 40,000 wrong
- * entries than it takes to count them. `validate/` counts what the content means, such as hosts times routes; here a
- * document is refused only when it is beyond the same limits however it is read.
+ * Checks limits on the plain data of a document, before validation: schemas take far longer for a list of 40,000 wrong
+ * entries than counting them. `validate/` counts the resulting configuration, such as hosts times routes; here a
+ * document is refused only if it exceeds the same limits in any case.
  */
 import { isMergedIntoMany, MAX_VALUE_BYTES, valueTooLarge } from '../envoy-patches.ts';
 import type { Kind } from '../kinds/types.ts';
@@ -84,12 +84,15 @@ function largeValue(patches: readonly unknown[]): ValidationError | undefined {
   return undefined;
 }
 
-/** Most characters of a value as text: more than it may have bytes, because an encoded value has no names of fields. */
+/**
+ * Maximum number of characters of a value in JSON: larger than the limit in bytes, because the encoded value has no
+ * field names.
+ */
 const MAX_VALUE_TEXT = 4 * MAX_VALUE_BYTES;
-/** Characters that each value counts besides its text, so that many short ones are limited as well. */
+/** Characters that are added for each value, so that many short values are limited as well. */
 const LEAST_TEXT = 4;
 
-/** What is left of so many characters after the text of a value; counting ends below 0. */
+/** Subtracts the size of a value from the remaining characters; counting ends below 0. */
 function sizeLeft(value: unknown, characters: number): number {
   let left = characters - LEAST_TEXT;
   if (typeof value === 'string') return left - value.length;

@@ -1,4 +1,4 @@
-/** Refused documents of the security kinds: which kind was meant, and what takes the place of the policy. */
+/** Refused documents of the security kinds: which kind was meant, and what replaces the policy. */
 import { meantAsDryRun } from '../dry-run.ts';
 import { type ResourceProblem, SECURITY_KINDS, type SecurityKind } from '../kinds/types.ts';
 import { namesIn } from './metadata.ts';

@@ -1,19 +1,19 @@
 /**
- * Searches text that cannot be parsed for documents of the security kinds: a policy whose YAML is broken must not count
- * as absent. The lines with kind and namespace identify it.
+ * Searches files that cannot be parsed for documents of the security kinds: a policy with invalid YAML must not count
+ * as deleted. The lines with kind and namespace identify it.
  */
 import { isDnsLabel } from '../../core/dns-names.ts';
 import { SECURITY_KINDS, type SecurityKind, type Substitute } from '../kinds/types.ts';
 import { resembles } from './resembles.ts';
 import { type SubstituteName, substitutesFor } from './substitute.ts';
 
-/** Maximum documents of one text that are examined; nearly all have one, and some have a list. */
+/** Maximum number of documents of a file that are examined; nearly all files have one, and some have a list. */
 const MAX_DOCUMENTS = 100;
 
 const COMMENT = /^[ \t]*#.*$/gm;
 /** The word after `kind`, whatever is between them: the colon may be missing; there may be an anchor or a tag. */
 const KIND = /\bkind\b["']?[ \t]*[:;=]?\s*(?:[&!]\S*\s+)*["']?([A-Za-z]+)/gi;
-/** At the beginning of a line it is the kind of the whole document. */
+/** At the beginning of a line, `kind` is that of the whole document. */
 const TOP_KIND = new RegExp(`^["']?${KIND.source}`, 'gim');
 /** The API group of the policies. */
 const SECURITY_GROUP = /\bsecurity\.(?:mesh|istio)\.io\b/;
@@ -51,7 +51,7 @@ function kindsIn(text: string): SecurityKind[] {
   const kindByFields = (): SecurityKind[] =>
     TOP_GROUP.test(text) ? FIELDS_OF_KIND.flatMap(([kind, word]) => (word.test(text) ? [kind] : [])).slice(0, 1) : [];
   const top = [...text.matchAll(TOP_KIND)].map(([, word = '']) => word);
-  // Text of policies inside another document, such as a ConfigMap, is not a policy.
+  // A policy that is quoted inside another document, such as a ConfigMap, is not a policy.
   if (top.length > 0 && !top.some((word) => /list$/i.test(word) || meant(word) !== undefined)) return kindByFields();
   const found = [...text.matchAll(KIND)].flatMap(([, word = '']) => meant(word) ?? []).slice(0, MAX_DOCUMENTS);
   return found.length === 0 ? kindByFields() : found;
@@ -64,7 +64,7 @@ function nameOf(text: string): SubstituteName {
   return { namespace, ...(name === undefined ? {} : { name }) };
 }
 
-/** The text between the two words: after the second one, names belong to something else. */
+/** The part between `metadata` and `spec`: names after `spec` belong to something else. */
 function metadataOf(text: string): string {
   const from = text.search(/\bmetadata\b/);
   const rest = from < 0 ? '' : text.slice(from);
@@ -72,7 +72,7 @@ function metadataOf(text: string): string {
   return to < 0 ? '' : rest.slice(0, to);
 }
 
-/** The namespaces that the text names; undefined where some document's cannot be determined. */
+/** The namespaces of the documents; undefined if one of them cannot be determined. */
 function namespacesOf(text: string, documents: number): string[] | undefined {
   const written = [...text.matchAll(NAMESPACE)].map(([, namespace = '']) => namespace);
   const distinct = [...new Set(written)];

@@ -1,7 +1,7 @@
 /**
- * Substitutes for refused documents of a security kind of which no good version is known: the strictest meaning that
- * the document can have had, for the workloads that its selector covers as far as it can be read. A mistake in a policy
- * thereby locks out, and never lets in.
+ * Substitutes for refused documents of a security kind of which no good version is known: the strictest policy that the
+ * document can have been, for the workloads that its selector covers as far as it can be read. A mistake in a policy
+ * may therefore deny requests, but never allows more.
  *
  * - AuthorizationPolicy (ALLOW, DENY, CUSTOM, or an action that cannot be read): deny everything. AUDIT: nothing.
  * - PeerAuthentication: mutual TLS only, on all ports.
@@ -27,7 +27,7 @@ export function isSecurityKind(kind: unknown): kind is SecurityKind {
   return SECURITY_KINDS.some((each) => each === kind);
 }
 
-/** What could be read of a document's metadata. */
+/** The readable part of a document's metadata. */
 export interface SubstituteName {
   readonly namespace?: string;
   readonly name?: string;
@@ -39,7 +39,9 @@ const NO_ISSUER = 'refused-request-authentication';
 /** Maximum number of rules; each is a part of every listener it applies to. */
 const MAX_RULES = 64;
 
-/** @param spec as far as it could be parsed at all */
+/**
+ * @param spec the spec, if it could be parsed at all
+ */
 export function substitutesFor(kind: SecurityKind, of: SubstituteName, spec: unknown): Substitute[] {
   const { target, selectorKnown } = targetOf(kind, spec, of.namespace !== undefined);
   const content = contentOf(kind, target, spec);
@@ -48,7 +50,7 @@ export function substitutesFor(kind: SecurityKind, of: SubstituteName, spec: unk
 
 type Target = Pick<ContentOf<'RequestAuthentication'>, 'selector' | 'targetRef' | 'targetRefs'>;
 
-/** The document's selector; absent for a selector that cannot be read, or next to which another one may be meant. */
+/** The document's selector; absent if it cannot be read, or if another field may be a misspelt selector. */
 function targetOf(
   kind: SecurityKind,
   spec: unknown,

@@ -1,19 +1,19 @@
 /**
  * Fields that no schema knows. As in a Kubernetes API server, the document is accepted without them, and a warning
- * names each; a field of a newer version, or a typing error, does not cost the rest of the document.
+ * names each; a field of a newer version, or a typing error, does not affect the rest of the document.
  *
- * Where the document without the field would allow more than what was written, the field is an error, and the document
+ * If the document without the field would allow more than its author intended, the field is an error, and the document
  * is refused:
  *
- * - Anywhere in the security kinds. A rule without one of its conditions matches more: ALLOW lets more in; a DENY with
- *   a misspelt `action` would be an ALLOW; without `mtls` plain text may be let in.
- * - In `match` of a VirtualService: without the condition the route serves everybody.
+ * - Anywhere in the security kinds. A rule without one of its conditions matches more: ALLOW allows more; a DENY with a
+ *   misspelt `action` would be an ALLOW; without `mtls` plain text may be accepted.
+ * - In `match` of a VirtualService: without the condition, the route matches every request.
  * - In `tls` of a Gateway's server: without `subjectAltNames` every client certificate would be accepted.
- * - In `workloadSelector`, where no label is left: the document would be for all workloads.
- * - Where the name resembles a field that narrows ({@link NARROWING}) and the document lacks that field.
+ * - In `workloadSelector`, if no label is left: the document would apply to all workloads.
+ * - If the name resembles a field that limits the document ({@link NARROWING}) and the document lacks that field.
  *
- * Everywhere else a refused document restricts no more than a pruned one: without a Sidecar or the TLS settings of a
- * DestinationRule, more is open than without one of their fields. So these are pruned.
+ * In all other cases, refusing the document would allow more than removing the field: for example, without a Sidecar or
+ * the TLS settings of a DestinationRule. So the field is removed.
  */
 import type { z } from 'zod';
 import { type Kind, SECURITY_KINDS } from '../kinds/types.ts';
@@ -41,10 +41,10 @@ const NARROWING: Readonly<
   VirtualService: [{ in: /^$/, fields: ['exportTo', 'gateways'] }],
 };
 
-/** Objects whose unknown fields are always errors: kind → steps of the path that lead there. */
+/** Objects whose unknown fields are always errors: kind → the step of the path to them. */
 const GUARDED: Readonly<Partial<Record<Kind, string>>> = { Gateway: 'tls', VirtualService: 'match' };
 
-/** Schemas report errors inside a value only once its type is right, so that pruning may reveal more errors. */
+/** Schemas report errors inside a value only if its type is correct, so pruning may reveal more errors. */
 const MAX_ROUNDS = 8;
 
 export interface Pruned {
@@ -104,8 +104,8 @@ export function mayBeGuarded(kind: Kind): boolean {
 type PathTest = (path: Path) => boolean;
 
 /**
- * Whether a document without the field at a path, which is in its selector, would be for all workloads. The labels of
- * the content are counted once, because the test is made for each field of a selector.
+ * Whether a document without the field at a path of its selector would apply to all workloads. The labels of the
+ * content are counted once, because each field of a selector is tested.
  */
 export function leavesAllSelected(content: unknown): PathTest {
   const selector = valueAt(content, [SELECTOR]);

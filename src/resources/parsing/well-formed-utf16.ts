@@ -1,12 +1,12 @@
 /**
- * Detects ill-formed text: half of a UTF-16 surrogate pair. No Envoy message can contain it, and it is invisible in a
- * log.
+ * Detects ill-formed strings, which contain half of a UTF-16 surrogate pair. Envoy messages cannot contain them, and
+ * they are invisible in logs.
  */
 import type { ValidationError } from './issues.ts';
 
-/** The first ill-formed text in a document, key or value; undefined when there is none. */
+/** The first ill-formed key or string in a document; undefined if there is none. */
 export function brokenText(document: unknown): ValidationError | undefined {
-  // Nearly all documents are well formed: only ill-formed ones are searched for the position.
+  // Nearly all documents are well formed: the position is determined only for ill-formed ones.
   if (isWhole(document)) return undefined;
   return { path: pathToBroken(document) ?? [], message: 'expected well-formed Unicode: surrogates must be in pairs' };
 }

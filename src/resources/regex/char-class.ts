@@ -5,19 +5,19 @@
  */
 
 const ASCII = 128;
-/** A set of ASCII characters is so many words of 32 bits. */
+/** The number of 32-bit words of a set of ASCII characters. */
 const WORDS = 4;
 const WORD_BITS = 32;
 /** The letters in the words of the upper case and of the lower case. */
 const [UPPER_WORD, LOWER_WORD, LETTERS] = [2, 3, 0x07fffffe];
 
-/** Of any range of characters beyond ASCII: the sequences of two, three and four bytes. */
+/** The size of any range of characters beyond ASCII: sequences of two, three and four bytes. */
 const WIDE_RANGE_SIZE = 24;
-/** Of all characters beyond ASCII. */
+/** The size of all characters beyond ASCII. */
 const ALL_WIDE_SIZE = 8;
-/** Of a Unicode class or its complement: `\pL` has the most. */
+/** The maximum size of a Unicode class or its complement: that of `\pL`. */
 const UNICODE_CLASS_SIZE = 1250;
-/** What letters of either case add: the Kelvin sign is a k, and the long s an s. */
+/** The additional size of case-insensitive letters: the Kelvin sign matches k, and the long s matches s. */
 const FOLDED_SIZE = 48;
 /** The same for ranges beyond ASCII, whose other cases may be anywhere. */
 const FOLDED_WIDE_SIZE = 640;
@@ -28,12 +28,14 @@ type Ranges = readonly (readonly [low: number, high: number])[];
 export class CharClass {
   readonly #ascii = new Uint32Array(WORDS);
   readonly #isFolded: boolean;
-  /** Instructions for what it has beyond ASCII. */
+  /** The number of instructions for characters beyond ASCII. */
   #wide = 0;
   /** Whether it has a class of everything but some ASCII characters. */
   #hasAllWide = false;
 
-  /** @param isFolded whether letters stand for either case */
+  /**
+   * @param isFolded whether letters match either case
+   */
   constructor(isFolded: boolean) {
     this.#isFolded = isFolded;
   }
@@ -133,7 +135,7 @@ export const PERL_CLASSES: ReadonlyMap<string, Uint32Array> = asSets([
   ['w', WORD],
 ]);
 
-/** `[:alpha:]` and its like by name. */
+/** `[:alpha:]` and similar classes by name. */
 export const POSIX_CLASSES: ReadonlyMap<string, Uint32Array> = asSets([
   ['alnum', ALNUM],
   ['alpha', ALPHA],

@@ -8,7 +8,7 @@ import { Reader, SyntaxProblem } from './syntax.ts';
  */
 export const MAX_REGEX_LENGTH = 1024;
 /**
- * Maximum program of a regular expression. Envoy refuses whole route configurations with a larger one, as bootstraps
+ * Maximum program of a regular expression. Envoy refuses route configurations with a larger program, because bootstraps
  * set `re2.max_program_size.error_level`.
  */
 export const MAX_REGEX_PROGRAM = 32_768;
@@ -16,7 +16,9 @@ export const MAX_REGEX_PROGRAM = 32_768;
 /** What is wrong with an expression, or the size of its program in instructions, at most. */
 export type RegexCheck = { readonly problem: string } | { readonly size: number };
 
-/** @param maxProgram for expressions with less than Envoys take */
+/**
+ * @param maxProgram a lower limit for expressions that are not sent to Envoys
+ */
 export function readRegex(pattern: string, maxProgram = MAX_REGEX_PROGRAM): RegexCheck {
   if (pattern === '') return { problem: 'expected a regular expression that is not empty' };
   if (pattern.length > MAX_REGEX_LENGTH) {

@@ -1,14 +1,14 @@
-/** Regular expressions that the control plane itself matches: those about versions of proxies. */
+/** Regular expressions that the control plane itself evaluates: those for proxy versions. */
 import { createRequire } from 'node:module';
 
 type Re2 = typeof import('re2js').RE2JS;
 type Matcher = (text: string) => boolean;
 
-/** So that an expression takes milliseconds at most to compile, and to match with a text of {@link MAX_TEXT}. */
+/** Limits the time to compile an expression, and to match a string of {@link MAX_TEXT}, to milliseconds. */
 export const MAX_MATCHED_PROGRAM = 128;
 /** Longer strings do not match any expression: versions are shorter. */
 const MAX_TEXT = 128;
-/** Expressions that are kept, those used last. Meshes have a few, for thousands of proxies. */
+/** The number of expressions that are kept, most recently used. Meshes have a few, for thousands of proxies. */
 const MAX_KEPT = 1000;
 /** Results that are kept for an expression. Meshes have a few versions of proxies. */
 const MAX_RESULTS = 32;
@@ -17,8 +17,8 @@ let loaded: Re2 | undefined;
 const kept = new Map<string, Matcher>();
 
 /**
- * An expression that `readRegex` accepts, of at most {@link MAX_MATCHED_PROGRAM} steps, as a function that tells
- * whether a text contains a match.
+ * An expression that `readRegex` accepts, of at most {@link MAX_MATCHED_PROGRAM} steps, as a function that returns
+ * whether a string contains a match.
  */
 export function compileRegex(pattern: string): Matcher {
   const matcher = kept.get(pattern) ?? remembering(compiled(pattern));

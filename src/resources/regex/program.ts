@@ -1,23 +1,25 @@
 /**
- * Size of the program that RE2 compiles an expression to, at most. The time and memory that an expression costs an
- * Envoy follow it; it multiplies with nested repetitions (`(\w{30}){30}`). Counted as RE2 counts after its last pass
- * (`Prog::Flatten`): one instruction for each range of bytes, two for a group, about one for an operator.
+ * The maximum size of the program that RE2 compiles an expression to, which determines the time and memory of an
+ * expression in Envoy; it multiplies with nested repetitions (`(\w{30}){30}`). Counted as RE2 counts after its last
+ * pass (`Prog::Flatten`): one instruction for each range of bytes, two for a group, about one for an operator.
  */
 
 export interface Program {
   readonly size: number;
-  /** Whether it matches an empty text. */
+  /** Whether it matches an empty string. */
   readonly isNullable: boolean;
   /** The highest product of nested counted repetitions. */
   readonly repeats: number;
 }
 
-/** Begin and end of every program, the search for its first match, and how the first item is entered. */
+/**
+ * The instructions of every program: begin and end, the search for the first match, and the entry to the first item.
+ */
 export const BASE_SIZE = 6;
 
 export const EMPTY: Program = { size: 1, isNullable: true, repeats: 1 };
 
-/** Bytes of these many ranges. */
+/** A program for this number of byte ranges. */
 export function oneOf(ranges: number): Program {
   return { size: Math.max(1, ranges), isNullable: false, repeats: 1 };
 }
@@ -49,13 +51,13 @@ export function captured(program: Program): Program {
   return { ...program, size: program.size + 2 };
 }
 
-/** `x*`, `x+`, `x?`; loops over what may be empty need more. */
+/** `x*`, `x+`, `x?`; loops over items that may be empty need more instructions. */
 export function starred({ size, isNullable, repeats }: Program, operator: string): Program {
   const more = operator === '?' ? 1 : isNullable ? 4 : 2;
   return { size: size + more, isNullable: isNullable || operator !== '+', repeats };
 }
 
-/** `x{least,most}`; undefined: any number. Copies of x, those that may be missing within each other. */
+/** `x{least,most}`; undefined: any number. The program has copies of x; optional copies are nested. */
 export function repeated(program: Program, least: number, most: number | undefined): Program {
   const { size, isNullable, repeats } = program;
   const copies = most ?? least;

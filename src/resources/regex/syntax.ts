@@ -1,27 +1,27 @@
 /**
- * Reads regular expressions as the RE2 of Envoys does: which it accepts, and how large their programs are. Nothing is
- * compiled, and the time is linear in the length of the expression, so that documents with thousands of expressions
- * cost no more than others of their size. Envoys of different versions compare bytes or characters: what one of them
- * refuses is refused. Source: https://github.com/google/re2/wiki/Syntax
+ * Parses regular expressions like RE2 in Envoy: decides which are accepted, and how large their programs are. Nothing
+ * is compiled, and the time is linear in the length of the expression, so that documents with thousands of expressions
+ * cost no more than others of their size. Envoys of different versions compare bytes or characters: an expression that
+ * either of them refuses is refused. Source: https://github.com/google/re2/wiki/Syntax
  */
 import { CharClass, literalSize, PERL_CLASSES, POSIX_CLASSES } from './char-class.ts';
 import { alternated, captured, concatenated, EMPTY, oneOf, type Program, repeated, starred } from './program.ts';
 
 /** Highest count of `x{count}`, and highest product of nested ones (RE2's `maximum_repeat_count`). */
 const MAX_REPEATS = 1000;
-/** RE2 has no such limit; it keeps recursion over programs shallow. */
+/** RE2 has no such limit; it limits the recursion over programs. */
 const MAX_GROUPS = 250;
 /** Envoys that compare bytes refuse higher codes. */
 const MAX_CODE = 0xff;
 /** `.` without newlines, or with them. */
 const ANY_SIZE = 9;
 
-/** What is wrong with an expression. Thrown inside of this folder. */
+/** The error of an expression. Only thrown inside this folder. */
 export class SyntaxProblem extends Error {}
 
 interface Group {
   readonly isCapture: boolean;
-  /** Whether letters stood for either case before it. */
+  /** Whether letters matched either case before it. */
   readonly wasFolded: boolean;
   /** Its finished alternatives. */
   readonly alternatives: Program[];
@@ -49,7 +49,7 @@ const CONTROLS: ReadonlyMap<string, number> = new Map([
 export class Reader {
   readonly #text: string;
   #at = 0;
-  /** `(?i)`: letters stand for either case. */
+  /** `(?i)`: letters match either case. */
   #isFolded = false;
   readonly #names = new Set<string>();
   readonly #groups: Group[] = [];
@@ -71,7 +71,7 @@ export class Reader {
     return this.#ended(this.#group);
   }
 
-  /** Reads an item or an operator behind one; true for an operator. */
+  /** Reads an item or an operator after an item; true for an operator. */
   #item(afterOperator: boolean): boolean {
     const character = this.#text[this.#at] ?? '';
     switch (character) {
@@ -116,7 +116,7 @@ export class Reader {
     return false;
   }
 
-  /** The code of the current character, which is passed. */
+  /** Returns the code of the current character and moves past it. */
   #next(): number {
     const code = this.#text.codePointAt(this.#at) ?? 0;
     this.#at += code > 0xffff ? 2 : 1;
@@ -137,7 +137,7 @@ export class Reader {
     items.push(make(last));
   }
 
-  /** False where the brace is a literal. */
+  /** False if the brace is a literal. */
   #counted(afterOperator: boolean): boolean {
     const match = this.#take(COUNTS);
     if (match === undefined) return false;
@@ -219,7 +219,7 @@ export class Reader {
     this.#at = end < 0 ? this.#text.length : end + 2;
   }
 
-  /** `\d`, `\pL` and their like; false for another escape. */
+  /** `\d`, `\pL` and similar; false for other escapes. */
   #addEscapedClass(set: CharClass): boolean {
     const letter = this.#text[this.#at + 1] ?? '';
     const perl = PERL_CLASSES.get(letter.toLowerCase());
@@ -290,7 +290,8 @@ export class Reader {
     }
     this.#at++;
     const high = this.#classCharacter();
-    // As characters, and as bytes: then the range is from the last byte of the one to the first byte of the other.
+    // Both as characters, and as bytes: a range of bytes is from the last byte of the first character to the first byte
+    // of the second.
     if (high.code < low.code || (high.bytes[0] ?? 0) < (low.bytes.at(-1) ?? 0))
       throw new SyntaxProblem('invalid character class range');
     set.addRange(low.code, high.code);
@@ -307,7 +308,7 @@ export class Reader {
     return { code, bytes: Buffer.from(String.fromCodePoint(code), 'utf8') };
   }
 
-  /** The match of a pattern at the current position, which moves behind it. */
+  /** The match of a pattern at the current position, which moves past it. */
   #take(pattern: RegExp): RegExpExecArray | undefined {
     pattern.lastIndex = this.#at;
     const match = pattern.exec(this.#text);

@@ -10,11 +10,11 @@ import { z } from 'zod';
 import { selectorLabels, workloadLabels } from '../kinds/aliases.ts';
 import { parseDuration } from './duration.ts';
 
-/** As many nanoseconds as 63 bits count, in whole hours: Envoy refuses a message with a longer duration. */
+/** The nanoseconds of a 63-bit number, in whole hours: Envoy refuses messages with a longer duration. */
 const MAX_DURATION_HOURS = 2_562_047;
 const MAX_DURATION_MILLIS = MAX_DURATION_HOURS * 3_600_000;
 
-/** Duration text (`1.5s`, `1m0s`, `250ms`) → milliseconds, possibly fractional. */
+/** A duration string (`1.5s`, `1m0s`, `250ms`) → milliseconds, possibly fractional. */
 export const duration = z.string('expected a duration such as "1.5s"').transform((text, context) => {
   const millis = parseDuration(text);
   if (millis !== undefined && Math.abs(millis) <= MAX_DURATION_MILLIS) return millis;
@@ -41,7 +41,7 @@ export const portNumber = uint32;
 export const strings = z.array(z.string());
 export const stringMap = z.record(z.string(), z.string());
 
-/** Labels of a workload, an endpoint or a subset's pods: `istio` names get their mesh twins beside them. */
+/** Labels of a workload, an endpoint or a subset's pods: mesh twins are added to `istio` names. */
 export const workloadLabelMap = stringMap.transform(workloadLabels);
 /** Labels that select: `istio` names are replaced by their mesh twins. */
 export const selectorLabelMap = stringMap.transform(selectorLabels);

@@ -1,6 +1,6 @@
 /**
- * The orchestrator's kinds, as far as a mesh reads them. Unknown fields are dropped, not refused: these objects have
- * many fields that concern others, and dropping them here keeps their edits from counting as changes.
+ * The fields of Kubernetes kinds that a mesh reads. Unknown fields are dropped, not refused: these objects have many
+ * fields that do not concern the mesh, and without them, edits of such fields do not count as changes.
  */
 import { z } from 'zod';
 import { portNumber, selectorLabelMap, stringMap, strings } from './common.ts';
@@ -15,7 +15,7 @@ const objectReference = z.object({
 
 const conditions = z.array(z.object({ type: z.string(), status: z.string() }));
 
-/** Everything that is read of a Namespace is in its metadata. */
+/** Only the metadata of a Namespace is read. */
 export const namespace = z.object({});
 export type NamespaceContent = z.output<typeof namespace>;
 

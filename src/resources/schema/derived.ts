@@ -1,6 +1,6 @@
 /**
- * Fields of documents that the program derives from those of other APIs (Gateway API, Ingress), beside the fields that
- * users write. They are part of the types only: no schema accepts them, so that no user's document can have them.
+ * Additional fields of the documents that the program derives from those of other APIs (Gateway API, Ingress). They are
+ * part of the types only: no schema accepts them, so that no user's document can have them.
  */
 import type { z } from 'zod';
 
@@ -28,14 +28,17 @@ export interface DerivedHttpMatch {
 }
 
 export interface DerivedDestination {
-  /** There is no such destination: its share of requests is answered with 500, that of connections is closed. */
+  /**
+   * Set if the destination does not exist: its share of requests receives HTTP 500, and its share of connections is
+   * closed.
+   */
   unusable?: true;
 }
 
 export interface DerivedRedirect {
   /**
-   * The port that the location has without naming it. It replaces a port that the client named: Envoy would keep that.
-   * Only without `port` and `authority`.
+   * The default port of the location, which is omitted there. It replaces the port of the request, which Envoy would
+   * keep. Only set without `port` and `authority`.
    */
   impliedPort?: number;
   /** Replaces the matched prefix. */
@@ -45,11 +48,11 @@ export interface DerivedRedirect {
 }
 
 export interface DerivedGateway {
-  /** Selects only proxies of its own namespace. */
+  /** Whether it selects only proxies of its own namespace. */
   ownNamespace?: true;
   /**
-   * Requests of HTTPS connections to one server, for hosts of another server of the port, are answered with 421. Ports
-   * of services without a declared protocol get HTTP/1.1.
+   * Requests on HTTPS connections to one server that are for hosts of another server of the port receive HTTP 421.
+   * Ports of services without a declared protocol get HTTP/1.1.
    */
   isolated?: true;
   /** The key pair that the gateway presents to servers whose rule of {@link DerivedDestinationRule} has TLS. */
@@ -68,7 +71,7 @@ export interface DerivedServerTls {
 export interface DerivedClientTls {
   /** PEM: the authorities that verify the server. */
   authorities?: string;
-  /** The settings are incomplete: no connection is made. */
+  /** Set if the settings are incomplete: no connection is made then. */
   unusable?: true;
 }
 

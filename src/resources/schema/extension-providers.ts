@@ -1,4 +1,4 @@
-/** `extensionProviders` of the mesh configuration: services that policies consult, and where telemetry goes. */
+/** `extensionProviders` of the mesh configuration: services that policies call, and destinations of telemetry. */
 import { z } from 'zod';
 import { duration, portNumber, stringMap, strings, uint32 } from './common.ts';
 
@@ -9,7 +9,7 @@ const authorizer = {
   ...service,
   timeout: duration.optional(),
   failOpen: z.boolean().default(false),
-  /** HTTP status, as text, of requests that are refused because the authorizer does not answer. */
+  /** HTTP status, as a string, for requests that are denied because the authorizer is unavailable. */
   statusOnError: z.string().optional(),
   clearRouteCache: z.boolean().default(false),
   includeRequestBodyInCheck: z
@@ -53,7 +53,7 @@ const textOrLabels = z.strictObject({
   labels: z.record(z.string(), z.json()).optional(),
 });
 
-/** A provider of a kind that is not here has none of the fields besides its name. */
+/** A provider of an unsupported kind has only a name. */
 export const extensionProvider = z.strictObject({
   name: z.string(),
   envoyExtAuthzGrpc: z.strictObject(authorizer).optional(),

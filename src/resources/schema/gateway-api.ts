@@ -1,6 +1,6 @@
 /**
- * The kinds of the Gateway API, as far as they are translated (https://gateway-api.sigs.k8s.io/reference/spec/, version
- * 1.6). Unknown fields are dropped, and enumerations are open: the API adds fields and values, and a value that is not
+ * The translated parts of the kinds of the Gateway API (https://gateway-api.sigs.k8s.io/reference/spec/, version 1.6).
+ * Unknown fields are dropped, and enumerations are open: the API adds fields and values, and a value that is not
  * supported is reported in the object's status instead of refusing the document.
  */
 import { z } from 'zod';
@@ -138,7 +138,7 @@ const cors = z.object({
 });
 export type Cors = z.output<typeof cors>;
 
-/** Filters of HTTPRoute; those of GRPCRoute are some of them. */
+/** Filters of HTTPRoute; GRPCRoute has a subset of them. */
 const routeFilter = z.object({
   type: z.string(),
   requestHeaderModifier: headerFilter.optional(),
@@ -154,7 +154,7 @@ export type RouteFilter = z.output<typeof routeFilter>;
 const filteredBackend = z.object({ ...weightedBackend.shape, filters: z.array(routeFilter).optional() });
 export type FilteredBackend = z.output<typeof filteredBackend>;
 
-/** Of headers and query parameters. */
+/** Matches of headers and query parameters. */
 const namedMatch = secret('value', z.object({ type: z.string().optional(), name: z.string(), value: z.string() }));
 export type NamedMatch = z.output<typeof namedMatch>;
 

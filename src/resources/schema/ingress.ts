@@ -1,4 +1,4 @@
-/** Ingress and IngressClass of Kubernetes, as far as they are read. The content is the object's `spec`. */
+/** The fields of Ingress and IngressClass that are read. The content is the object's `spec`. */
 import { z } from 'zod';
 import { portNumber, strings } from './common.ts';
 

@@ -38,10 +38,10 @@ export const proxyConfig = z.strictObject({
   proxyMetadata: stringMap.optional(),
   extraStatTags: strings.optional(),
   holdApplicationUntilProxyStarts: z.boolean().optional(),
-  /** Of injected Pods. */
+  /** For injected Pods. */
   image: proxyImage.optional(),
   readinessProbe: readinessProbe.optional(),
-  /** The proxies in front of a gateway: of all, or of the one that states it in its node metadata. */
+  /** The proxies in front of gateways: of all, or of a single gateway that sets it in its node metadata. */
   gatewayTopology: z
     .strictObject({
       numTrustedProxies: uint32.optional(),
@@ -114,7 +114,7 @@ export const meshConfig = z.strictObject({
     })
     .default({ normalization: 'DEFAULT' }),
   extensionProviders: z.array(extensionProvider).default([]),
-  /** Names of `extensionProviders` that are used where no Telemetry document names others. */
+  /** Names of `extensionProviders` that are used unless a Telemetry document names others. */
   defaultProviders: z
     .strictObject({ tracing: strings.optional(), metrics: strings.optional(), accessLogging: strings.optional() })
     .default({}),
@@ -153,6 +153,6 @@ const network = z.strictObject({
 
 export const meshNetworks = z.strictObject({ networks: z.record(z.string(), network).default({}) });
 
-/** Which endpoints belong to which network, and through which gateways a network is entered. */
+/** Which endpoints belong to which network, and the gateways of each network. */
 export type MeshNetworks = z.output<typeof meshNetworks>;
 export type MeshNetwork = z.output<typeof network>;

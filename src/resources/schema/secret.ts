@@ -1,13 +1,13 @@
 /**
  * Marks schema fields that contain secrets. Code that shows a resource (debug pages) or quotes one of its values
- * (messages about refused documents) reads the marks, so that a field is described once, where it is defined.
+ * (messages about refused documents) reads the marks, so that a field is marked only where it is defined.
  */
 import type { z } from 'zod';
 
 /**
  * Which part of a field is secret:
  *
- * - `value`: every text in it
+ * - `value`: every string in it
  * - `url`: user, password and query of a URL
  * - `keySet`: the members of a JSON Web Key Set that are not public
  * - `byName`: values by name (headers, query parameters, metadata) whose name suggests credentials

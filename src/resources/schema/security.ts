@@ -14,7 +14,7 @@ const policyTarget = {
 export const peerAuthentication = z.strictObject({
   selector: workloadSelector.optional(),
   mtls: mutualTls.optional(),
-  /** By container port, as text. */
+  /** By container port, as a string. */
   portLevelMtls: z.record(z.string(), mutualTls).optional(),
 });
 

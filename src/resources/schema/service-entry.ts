@@ -1,4 +1,4 @@
-/** ServiceEntry and WorkloadEntry: services and workloads that no orchestrator manages. */
+/** ServiceEntry and WorkloadEntry: services and workloads outside Kubernetes. */
 import { z } from 'zod';
 import { networkingSelector, port, portNumber, strings, uint32, workloadLabelMap } from './common.ts';
 

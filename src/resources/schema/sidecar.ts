@@ -1,4 +1,7 @@
-/** Sidecar: what the proxies of a namespace or of selected workloads listen on and may reach. */
+/**
+ * Sidecar: the ports that the proxies of a namespace or of selected workloads listen on, and the services that they can
+ * reach.
+ */
 import { z } from 'zod';
 import { networkingSelector, port, strings } from './common.ts';
 import { connectionPool } from './destination-rule.ts';

@@ -4,10 +4,13 @@ import { TRAFFIC_METRICS } from '../traffic-metrics.ts';
 import { duration, targetRef, workloadSelector } from './common.ts';
 import { customTags, percentage } from './tracing.ts';
 
-/** One document is read for every listener of its workloads: at most so many entries, and providers of an entry. */
+/**
+ * Maximum number of entries of a document, and of providers of an entry: a document is read for every listener of its
+ * workloads.
+ */
 export const MAX_ENTRIES = 16;
 export const MAX_EXPRESSION_CHARACTERS = 2048;
-/** Envoys evaluate each tag for each request: at most so many in one override. */
+/** Maximum number of tags in one override: Envoys evaluate each tag for each request. */
 export const MAX_METRIC_TAGS = 16;
 /** Of all overrides of a document together: what they change is computed for each view of proxies. */
 const MAX_TAG_OVERRIDES = 512;

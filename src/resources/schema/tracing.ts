@@ -1,9 +1,9 @@
-/** Tracing: what proxy configurations and Telemetry documents say about spans. */
+/** Tracing settings of proxy configurations and Telemetry documents. */
 import { z } from 'zod';
 import { uint32 } from './common.ts';
 import { clientTlsSettings } from './tls-settings.ts';
 
-/** Spans of one proxy: at most so many tags, names and values at most so long. */
+/** Limits of the tags of a proxy's spans: their number, and the length of names and values. */
 export const MAX_CUSTOM_TAGS = 64;
 const MAX_TAG_CHARACTERS = 1024;
 

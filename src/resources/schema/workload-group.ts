@@ -1,4 +1,4 @@
-/** WorkloadGroup: what the workloads of one kind outside the orchestrator have in common, and how they are probed. */
+/** WorkloadGroup: the common properties of a group of workloads outside Kubernetes, and how they are probed. */
 import { z } from 'zod';
 import { int32, portNumber, stringMap, workloadLabelMap } from './common.ts';
 import { secret } from './secret.ts';
@@ -28,7 +28,7 @@ export const readinessProbe = z.strictObject({
 });
 
 export const workloadGroup = z.strictObject({
-  /** Of the WorkloadEntries that are written for the group. */
+  /** Metadata of the WorkloadEntries that are written for the group. */
   metadata: z.strictObject({ labels: workloadLabelMap.optional(), annotations: stringMap.optional() }).optional(),
   template: workloadEntry,
   probe: readinessProbe.optional(),

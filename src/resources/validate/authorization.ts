@@ -1,6 +1,6 @@
 /**
- * Validates AuthorizationPolicy. A value that can match nothing is refused: in a rule that denies, it would guard
- * nothing, and nobody would notice.
+ * Validates AuthorizationPolicy. A value that cannot match anything is refused: in a rule that denies requests, it
+ * would have no effect without anyone noticing.
  *
  * A star at the beginning or the end of a value matches the rest; anywhere else it is an ordinary character. Paths may
  * have templates (`{*}`, `{**}`) instead.
@@ -92,7 +92,7 @@ function checkSource(source: AuthorizationSource, errors: ValidationErrors): voi
   checkBoth(source, ['ipBlocks', 'notIpBlocks', 'remoteIpBlocks', 'notRemoteIpBlocks'], errors, checkCidr);
 }
 
-/** A service account has a namespace already: with another one the source matches nobody. */
+/** A service account already includes a namespace: with a different namespace, the source would match no caller. */
 function checkAccountsAlone(source: AuthorizationSource, errors: ValidationErrors): void {
   const given = (field: keyof AuthorizationSource) => (source[field]?.length ?? 0) > 0;
   const accounts = (['serviceAccounts', 'notServiceAccounts'] as const).find(given);
@@ -150,7 +150,7 @@ function checkPath(errors: ValidationErrors, value: string): void {
   if (wrong !== undefined) errors.add([], `${wrong}, got ${shown(value)}`);
 }
 
-/** Attributes that a condition may name, with the form of their values; those with brackets take a name inside. */
+/** Attributes of conditions, with the format of their values; attributes with brackets need a name inside. */
 const ATTRIBUTES: Readonly<Record<string, Check | undefined>> = {
   'source.ip': checkCidr,
   'remote.ip': checkCidr,

@@ -1,7 +1,7 @@
 /**
  * Checks expressions of the Common Expression Language in access log filters: an Envoy refuses a listener whose filter
  * it cannot compile. Grammar: https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax. Envoy evaluates
- * neither comprehensions nor most conversions by default, so that their names are not functions here.
+ * neither comprehensions nor most conversions by default, so their names are not accepted as functions.
  */
 
 const FUNCTIONS: ReadonlySet<string> = new Set([
@@ -23,7 +23,7 @@ const FUNCTIONS: ReadonlySet<string> = new Set([
   ...['getMinutes', 'getMonth', 'getSeconds'],
 ]);
 
-/** More than filters need; the parser here and that of Envoy recurse. */
+/** Maximum nesting, more than filters need; this parser and that of Envoy are recursive. */
 const MAX_DEPTH = 32;
 
 const TOKEN =
@@ -41,7 +41,7 @@ class ExpressionError {
   }
 }
 
-/** One line on why Envoy could not compile the expression; undefined where nothing is known against it. */
+/** One line that explains why Envoy could not compile the expression; undefined if there is no known reason. */
 export function expressionProblem(expression: string): string | undefined {
   try {
     new Parser(tokens(expression)).whole();
@@ -85,7 +85,7 @@ class Parser {
     if (text !== undefined) throw new ExpressionError(`unexpected ${JSON.stringify(text.slice(0, 40))}`);
   }
 
-  /** Which operator binds more tightly does not matter for whether an expression is one. */
+  /** The precedence of operators does not matter for validity. */
   #expression(): void {
     if (++this.#depth > MAX_DEPTH) throw new ExpressionError(`nested more than ${MAX_DEPTH} deep`);
     this.#unary();
@@ -137,7 +137,7 @@ class Parser {
     this.#expression();
   }
 
-  /** The arguments after a name, where it is called. */
+  /** The arguments after a name, if it is called. */
   #call(name: string): void {
     if (!this.#take('(')) return;
     if (!FUNCTIONS.has(name)) throw new ExpressionError(`Envoy has no function ${name.slice(0, 40)}`);

@@ -1,6 +1,6 @@
 /**
- * Validates core kinds: refuses only what would make Envoy refuse the generated configuration. An orchestrator has
- * validated its objects already; files in a directory have not been validated.
+ * Validates core kinds: refuses only what would make Envoy refuse the generated configuration. Objects of an API server
+ * have already been validated; files in a directory have not.
  */
 import { shown } from '../parsing/issues.ts';
 import type { EndpointSliceContent, EndpointsContent, PodContent, ServiceContent } from '../schema/core.ts';

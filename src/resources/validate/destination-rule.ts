@@ -27,12 +27,12 @@ import {
   isIpAddress,
 } from './values.ts';
 
-/** Largest Maglev table and hash ring that Envoy accepts. */
+/** Maximum size of the Maglev table and hash ring that Envoy accepts. */
 const MAX_MAGLEV_TABLE = 5_000_011;
 const MAX_RING = 8 * 1024 * 1024;
 /**
- * Most labels of `failoverPriority`: with the ranks of localities they make no more priorities than Envoy accepts
- * (`LocalityLbEndpoints.priority`: 128).
+ * Maximum number of labels of `failoverPriority`: together with the ranks of localities they result in no more
+ * priorities than Envoy accepts (`LocalityLbEndpoints.priority`: 128).
  */
 const MAX_PRIORITY_LABELS = 12;
 /** Longest TLS server name that Envoy accepts. */
@@ -130,7 +130,7 @@ function isPrime(value: number): boolean {
   return true;
 }
 
-/** Localities are `region/zone/subzone`; also used for the mesh configuration's setting. */
+/** Localities are `region/zone/subzone`; also used for the mesh configuration. */
 export function checkLocalityLb(setting: LocalityLbSetting, errors: ValidationErrors): void {
   const ways = (['distribute', 'failover', 'failoverPriority'] as const).filter((field) => setting[field]?.length);
   if (ways.includes('distribute') && ways.length > 1)
@@ -158,7 +158,7 @@ export function checkLocalityLb(setting: LocalityLbSetting, errors: ValidationEr
   unique(errors.at('failover'), setting.failover, ['from'], 'region', (rule) => rule.from);
 }
 
-/** Also the pool of a Sidecar's inbound side. */
+/** Also used for `inboundConnectionPool` of a Sidecar. */
 export function checkConnectionPool(pool: ConnectionPool, errors: ValidationErrors): void {
   const { tcp, http } = pool;
   if (tcp === undefined && http === undefined) errors.add([], 'expected tcp or http');
@@ -184,7 +184,7 @@ export function checkConnectionPool(pool: ConnectionPool, errors: ValidationErro
   }
 }
 
-/** Also the mesh configuration's. */
+/** Also used for the mesh configuration. */
 export function checkTcpKeepalive(keepalive: TcpKeepalive, errors: ValidationErrors): void {
   checkWholeSeconds(errors.at('time'), keepalive.time);
   checkWholeSeconds(errors.at('interval'), keepalive.interval);
@@ -216,7 +216,7 @@ function checkClientTls(tls: ClientTlsSettings, errors: ValidationErrors): void 
   if (!tls.privateKey) errors.add(['privateKey'], 'required for mode MUTUAL');
 }
 
-/** The credential of mode MUTUAL is also the client's. */
+/** In mode MUTUAL, the credential is also that of the client. */
 function checkNothingVerified(tls: ClientTlsSettings, errors: ValidationErrors): void {
   const fields = tls.mode === 'MUTUAL' ? VERIFYING : ([...VERIFYING, 'credentialName'] as const);
   for (const field of fields) {
@@ -225,5 +225,5 @@ function checkNothingVerified(tls: ClientTlsSettings, errors: ValidationErrors):
   }
 }
 
-/** Fields that say which servers are accepted. */
+/** Fields that verify servers. */
 const VERIFYING = ['caCertificates', 'caCrl', 'subjectAltNames'] as const;

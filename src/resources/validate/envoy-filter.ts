@@ -1,4 +1,7 @@
-/** Validates EnvoyFilter: the match fits what is patched, and the value is a piece of that message. */
+/**
+ * Validates EnvoyFilter: the match must fit the target of the patch, and the value must be valid for the message of the
+ * target.
+ */
 import { CtlError } from '../../core/errors.ts';
 import { fromProtoJson } from '../../protobuf/index.ts';
 import { isMergedIntoMany, MAX_VALUE_BYTES, unappliedPatch, valueTooLarge } from '../envoy-patches.ts';
@@ -35,7 +38,7 @@ export function validateEnvoyFilter(spec: EnvoyFilterSpec, errors: ValidationErr
   checkVersions(spec, errors.at('configPatches'));
 }
 
-/** Patches mostly have the same expression. */
+/** Most patches have the same expression. */
 function checkVersions({ configPatches }: EnvoyFilterSpec, errors: ValidationErrors): void {
   const checked = new Set<string>();
   each(errors, configPatches, ({ match }, at) => {
@@ -93,7 +96,7 @@ function checkFilterMatch({ applyTo, match }: EnvoyConfigPatch, errors: Validati
   }
 }
 
-/** Names of generated clusters and listeners, which an added one must not have. */
+/** Names of generated clusters and listeners, which added ones must not have. */
 const GENERATED_NAMES: Readonly<Partial<Record<ApplyTo, RegExp>>> = {
   CLUSTER: /^(?:(?:out|in)bound[|_]|BlackHoleCluster$|PassthroughCluster$|InboundPassthroughCluster)/,
   LISTENER: /^(?:virtual(?:In|Out)bound$|[\d.]+_\d+$|[\da-f]*:[\da-f:.]*_\d+$|\/)/i,

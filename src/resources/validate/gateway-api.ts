@@ -1,6 +1,6 @@
 /**
  * Validates kinds of the Gateway API as an API server does (their custom resource definitions, version 1.6), so that
- * files cannot contain names and hosts that are invalid in derived documents or in Envoy.
+ * names and hosts in files are valid in derived documents and in Envoy.
  */
 import { DNS_SUBDOMAIN_PATTERN, isDnsSubdomain, MAX_DNS_NAME } from '../../core/dns-names.ts';
 import { shown } from '../parsing/issues.ts';
@@ -9,7 +9,7 @@ import { each, unique, type ValidationErrors } from './validation-errors.ts';
 
 const HOSTNAME = new RegExp(`^(\\*\\.)?${DNS_SUBDOMAIN_PATTERN}$`, 'i');
 const PRECISE_HOSTNAME = new RegExp(`^${DNS_SUBDOMAIN_PATTERN}$`, 'i');
-/** An API server allows 16. */
+/** API servers allow 16. */
 const MAX_RULES = 1024;
 
 export function validateKubernetesGateway({ listeners }: KubernetesGatewaySpec, errors: ValidationErrors): void {

@@ -20,7 +20,7 @@ const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'G
 /** Modes in which the gateway terminates TLS with its own certificate. */
 const OWN_CERTIFICATE: ReadonlySet<string> = new Set(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL']);
 const VERSIONS = ['TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'];
-/** Meaning of `TLS_AUTO`, and of an absent version: Envoy's own bounds. */
+/** The versions for `TLS_AUTO`, and for an absent version: Envoy's defaults. */
 const DEFAULT_MIN = 'TLSV1_2';
 const DEFAULT_MAX = 'TLSV1_3';
 /**
@@ -45,7 +45,7 @@ const CIPHER_SUITES: ReadonlySet<string> = new Set([
   'AES256-SHA',
   'DES-CBC3-SHA',
 ]);
-/** Suites of TLS 1.3, where there is no choice. */
+/** Suites of TLS 1.3, which cannot be configured. */
 const TLS13_SUITE = /^TLS_(AES|CHACHA20)_/;
 /** SHA-256 in base64, and in hexadecimal digits with or without colons between bytes, as Envoy accepts it. */
 const SPKI = /^[A-Za-z0-9+/]{43}=$/;
@@ -102,15 +102,14 @@ function checkProtocolTls(server: GatewayServer, errors: ValidationErrors): void
   }
 }
 
-/** Also for the TLS of a Sidecar's ingress listener (`ingress-tls.ts`). */
+/** Also used for the TLS settings of a Sidecar's ingress listener (`ingress-tls.ts`). */
 export function checkServerTls(tls: ServerTlsSettings, errors: ValidationErrors): void {
   const { mode } = tls;
   const names = tls.credentialName || tls.credentialNames?.length || tls.tlsCertificates?.length;
   if (mode === 'MESH_MUTUAL' && (names || tls.serverCertificate || tls.privateKey || tls.caCertificates)) {
     errors.add([], 'expected no certificates of its own for mode MESH_MUTUAL');
   }
-  // SIMPLE is the protocol's zero mode only where a certificate is named; `tls: {httpsRedirect: true}` has no mode at
-  // all.
+  // An absent mode means SIMPLE only if a certificate is named; `tls: {httpsRedirect: true}` has no mode at all.
   if (mode !== undefined && OWN_CERTIFICATE.has(mode) && !names) {
     if (!tls.serverCertificate)
       errors.add(['credentialName'], `required for mode ${mode} (or serverCertificate and privateKey)`);
@@ -133,7 +132,7 @@ export function checkServerTls(tls: ServerTlsSettings, errors: ValidationErrors)
   });
 }
 
-/** A range that contains no version would make every handshake at the port fail. */
+/** With an empty range of versions, every handshake at the port would fail. */
 function checkTlsVersions(
   { minProtocolVersion: min, maxProtocolVersion: max }: ServerTlsSettings,
   errors: ValidationErrors,

@@ -7,12 +7,14 @@ const MAX_HOST = 254;
 /** Hosts and wildcards such as `*.example.com`, by their position in a list. */
 export class HostIndex {
   readonly #exact = new Map<string, number>();
-  /** Wildcards, by what follows the star. */
+  /** Wildcards by the part after the star. */
   readonly #wildcards = new Map<string, number>();
   /** The first host below each domain. */
   readonly #below = new Map<string, number>();
 
-  /** @param hosts the first of equal ones counts */
+  /**
+   * @param hosts of equal hosts, the first is used
+   */
   constructor(hosts: readonly string[] = []) {
     hosts.forEach((host, index) => {
       this.add(host, index);
@@ -51,7 +53,7 @@ function parsed(host: string): { readonly name: string; readonly isWildcard: boo
   return { name: isWildcard ? plain.slice(1) : plain, isWildcard };
 }
 
-/** What may follow the star of a wildcard for this name: `.b.c`, `.c` and nothing for `a.b.c`. */
+/** The parts after the star of the wildcards that match this name: `.b.c`, `.c` and '' for `a.b.c`. */
 function domainsOf(name: string): string[] {
   const domains = [''];
   for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) domains.push(name.slice(dot));

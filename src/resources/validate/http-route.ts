@@ -67,7 +67,7 @@ export function checkHttpRoute(route: HttpRoute, errors: ValidationErrors): void
   checkAuthority(route, errors);
 }
 
-/** Which of two values the authority of a request gets would depend on the proxy. */
+/** With two values, the authority of a request would depend on the proxy. */
 function checkAuthority({ rewrite, headers }: HttpRoute, errors: ValidationErrors): void {
   let isSet = Boolean(rewrite?.authority);
   for (const operation of ['set', 'add'] as const) {

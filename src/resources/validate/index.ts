@@ -64,7 +64,7 @@ export function semanticErrors<K extends Kind>(
 function validateSecret(content: SecretContent, errors: ValidationErrors): void {
   for (const { entry, message } of tlsSecretProblems(content)) {
     if (entry === undefined) errors.add(['data'], message);
-    // `stringData` takes precedence, as in the orchestrator.
+    // `stringData` takes precedence, as in Kubernetes.
     else errors.add([content.stringData?.[entry] === undefined ? 'data' : 'stringData', entry], message);
   }
 }

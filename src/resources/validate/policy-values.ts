@@ -1,4 +1,4 @@
-/** Parts of all security kinds: selectors, lists of values, ports as text. */
+/** Parts of all security kinds: selectors, lists of values, ports as strings. */
 
 import { shown } from '../parsing/issues.ts';
 import { TARGETS } from '../policy-targets.ts';
@@ -27,7 +27,7 @@ interface Targeting {
   readonly targetRefs?: readonly TargetRef[] | undefined;
 }
 
-/** What a policy may be attached to: a policy for anything else would hold for nobody. */
+/** Checks what a policy is attached to: with any other target, the policy would apply to nothing. */
 export function checkTarget({ selector, targetRef, targetRefs }: Targeting, errors: ValidationErrors): void {
   if (targetRef !== undefined) checkTargetRef(targetRef, errors.at('targetRef'));
   each(errors.at('targetRefs'), targetRefs, checkTargetRef);
@@ -39,7 +39,7 @@ export function checkTarget({ selector, targetRef, targetRefs }: Targeting, erro
   }
 }
 
-/** With the first group of each. */
+/** The names of the targets, each with its first group. */
 const TARGET_NAMES = TARGETS.map(({ kind, groups: [group = ''] }) => (group === '' ? kind : `${group}/${kind}`)).join(
   ', ',
 );

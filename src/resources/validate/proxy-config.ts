@@ -5,15 +5,15 @@ import type { ValidationErrors } from './validation-errors.ts';
 
 /** Names that API servers accept for variables of containers. */
 const VARIABLE = /^[-._a-zA-Z][-._a-zA-Z0-9]{0,255}$/;
-/** Suffix of the tag of an image: what the annotation `sidecar.mesh.io/proxyImageType` takes. */
+/** Suffix of the tag of an image, as in the annotation `sidecar.mesh.io/proxyImageType`. */
 const IMAGE_TYPE = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/;
-/** Of all variables of a document: they are part of every Pod that it is for. */
+/** Limit for all variables of a document, which become part of every Pod that it selects. */
 const MAX_VARIABLE_CHARACTERS = 16_384;
 const MAX_VARIABLES = 256;
 const MAX_SELECTOR_LABELS = 64;
 /**
- * Where the agent sends its token and certificate requests, and what it trusts there: who may write a ProxyConfig need
- * not be allowed to change Pods.
+ * Variables that decide where the agent sends its token and certificate requests, and which servers it trusts: users
+ * who may write a ProxyConfig may not be allowed to change Pods.
  */
 const RESERVED = new Set(['CA_ADDR', 'CA_PROVIDER', 'CA_ROOT_CA', 'XDS_ROOT_CA', 'SPIFFE_ENDPOINT_SOCKET']);
 

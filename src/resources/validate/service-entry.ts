@@ -21,7 +21,7 @@ import {
 const MAX_CLUSTERS = 16_384;
 /** `unix://` and the longest path that the kernel accepts. */
 const MAX_UNIX_ADDRESS = 'unix://'.length + 107;
-/** Protocols in which clients name the host that they want. */
+/** Protocols whose requests contain the host name. */
 const NAMES_ITS_HOST: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'TLS']);
 const DNS: ReadonlySet<string> = new Set(['DNS', 'DNS_ROUND_ROBIN']);
 
@@ -152,7 +152,7 @@ function checkWorkload(entry: WorkloadEntrySpec, errors: ValidationErrors): void
   checkPlacement(entry, errors);
 }
 
-/** Checks what an entry has beside its address. */
+/** Checks the fields of an entry other than its address. */
 export function checkPlacement(entry: WorkloadEntrySpec, errors: ValidationErrors): void {
   for (const [name, port] of Object.entries(entry.ports ?? {})) {
     checkDnsLabel(errors.at('ports', name), name);

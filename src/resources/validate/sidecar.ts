@@ -43,7 +43,7 @@ export function validateSidecar(spec: SidecarSpec, errors: ValidationErrors): vo
   }
 }
 
-/** Its TLS is checked where the listener can be closed (`ingress-tls.ts`). */
+/** Its TLS settings are checked in `ingress-tls.ts`, which can close the listener. */
 function checkIngress(listener: SidecarIngress, errors: ValidationErrors): void {
   checkPort(errors.at('port', 'number'), listener.port.number);
   checkOptionalProtocol(errors.at('port', 'protocol'), listener.port.protocol);

@@ -1,4 +1,4 @@
-/** Collects the errors of one resource: validators walk the content and add what they refuse. */
+/** Collects the errors of one resource: validators walk the content and add errors. */
 
 import { beyondLimit, DEFAULT_LIMITS, type DocumentLimit, type DocumentLimits } from '../limits.ts';
 import type { ValidationError } from '../parsing/issues.ts';
@@ -8,13 +8,13 @@ export type Path = readonly (string | number)[];
 /** Adds errors under a path; `at` returns a collector for a part of the content. */
 export interface ValidationErrors {
   add(path: Path, message: string): void;
-  /** A mistake for which only new documents are refused: stored ones keep the meaning that they have. */
+  /** Adds a mistake for which only new documents are refused: stored documents keep their effect. */
   addForAuthor(path: Path, message: string): void;
-  /** False, with an error, when the document exceeds the limit. */
+  /** Returns false, and adds an error, if the document exceeds the limit. */
   atMost(limit: DocumentLimit, count: number | undefined): boolean;
   /**
-   * Adds to a count over the whole document. False, with an error at the first place beyond, when the document exceeds
-   * the limit.
+   * Adds to a count for the whole document. Returns false if the document exceeds the limit, and adds an error the
+   * first time.
    */
   spend(limit: DocumentLimit, amount: number): boolean;
   at(...steps: (string | number)[]): ValidationErrors;
@@ -28,7 +28,7 @@ export function errorList(limits: DocumentLimits = DEFAULT_LIMITS): {
   return { errors: new Place(document, undefined, []), found: document.found };
 }
 
-/** What is shared by all locations of a document. */
+/** The state that all locations of a document share. */
 interface Checked {
   readonly found: ValidationError[];
   readonly limits: DocumentLimits;

@@ -58,7 +58,7 @@ export function plainHost(host: string): string {
   return lower.endsWith('.') ? lower.slice(0, -1) : lower;
 }
 
-/** `unix:///PATH`, where the path is a file's, or `unix://@NAME` for one in the abstract namespace. */
+/** `unix:///PATH` with the path of a file, or `unix://@NAME` for the abstract namespace. */
 export function isUnixSocket(address: string): boolean {
   return (address.startsWith('unix:///') && !address.endsWith('/')) || address.startsWith('unix://@');
 }
@@ -109,7 +109,7 @@ export function checkPercent(errors: ValidationErrors, value: number | undefined
     errors.add([], `expected a percentage from 0 to 100, got ${value}`);
 }
 
-/** A regular expression that Envoys match. */
+/** A regular expression that Envoy evaluates. */
 export function checkRegex(errors: ValidationErrors, pattern: string): void {
   if (!errors.spend('regexes', 1)) return;
   const read = readRegex(pattern);
@@ -117,7 +117,7 @@ export function checkRegex(errors: ValidationErrors, pattern: string): void {
   else errors.spend('regexSteps', read.size);
 }
 
-/** A regular expression on the version of a proxy, which the control plane matches. */
+/** A regular expression for proxy versions, which the control plane evaluates. */
 export function checkVersionRegex(errors: ValidationErrors, pattern: string): void {
   if (!errors.spend('versionRegexes', 1)) return;
   const read = readRegex(pattern, MAX_MATCHED_PROGRAM);
@@ -139,7 +139,9 @@ export function checkHeaderName(errors: ValidationErrors, name: string): void {
   if (!HEADER_NAME.test(name)) errors.add([], `expected a header name, got ${shown(name)}`);
 }
 
-/** Text for a header, such as a path or host after a rewrite: Envoy refuses characters that would end the header. */
+/**
+ * A string for a header, such as a path or host after a rewrite: Envoy refuses characters that would end the header.
+ */
 export function checkHeaderText(errors: ValidationErrors, text: string | undefined): void {
   if (text === undefined) return;
   if (/[\0\r\n]/.test(text)) errors.add([], `expected a string on one line, got ${shown(text)}`);
@@ -182,7 +184,7 @@ function isLabelKey(key: string): boolean {
   return slash < 0 || isDnsSubdomain(key.slice(0, slash));
 }
 
-/** `.` this namespace, `*` all, `~` none, or a namespace. `*` beside others, or anything twice, is a mistake. */
+/** `.` this namespace, `*` all, `~` none, or a namespace. `*` together with others, or any duplicate, is a mistake. */
 export function checkExportTo(errors: ValidationErrors, exportTo: readonly string[] | undefined): void {
   each(errors, exportTo, (entry, at) => {
     if (!['.', '*', '~'].includes(entry) && !isDnsLabel(entry)) {
@@ -214,7 +216,7 @@ const PROTOCOLS: ReadonlySet<string> = new Set(
   'HTTP HTTPS GRPC GRPC-WEB HTTP2 HTTP_PROXY MONGO MYSQL REDIS TCP THRIFT TLS UDP'.split(' '),
 );
 
-/** As {@link checkProtocol}, but an absent or empty one is valid: it is detected from the first bytes. */
+/** Like {@link checkProtocol}, but the protocol may be absent or empty: it is then detected from the first bytes. */
 export function checkOptionalProtocol(errors: ValidationErrors, protocol: string | undefined): void {
   if (protocol !== undefined && protocol !== '') checkProtocol(errors, protocol);
 }

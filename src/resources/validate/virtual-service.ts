@@ -45,7 +45,7 @@ export function validateVirtualService(spec: VirtualServiceSpec, errors: Validat
   checkExportTo(errors.at('exportTo'), spec.exportTo);
 }
 
-/** A VirtualService without hosts: others delegate requests to it, for their own hosts and gateways. */
+/** Checks a VirtualService without hosts, to which others delegate requests for their own hosts and gateways. */
 function checkDelegate({ gateways, http, tls, tcp }: VirtualServiceSpec, errors: ValidationErrors): void {
   for (const [field, list] of Object.entries({ gateways, tls, tcp })) {
     if (list?.length) errors.add([field], `expected no ${field} without hosts: a delegate has only http`);

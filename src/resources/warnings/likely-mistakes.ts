@@ -1,6 +1,6 @@
 /**
  * Valid settings that their author probably did not mean. The author gets a warning when the document is checked; the
- * mesh acts on the document as it is.
+ * mesh applies the document as it is.
  */
 
 import type { ContentOf, HttpMatch, HttpRoute } from '../kinds/schemas.ts';
@@ -71,12 +71,12 @@ function isPlainHttp(protocol: string | undefined): boolean {
   return ['HTTP', 'HTTP2', 'GRPC'].includes(protocol?.toUpperCase() ?? '');
 }
 
-/** A protocol whose connections are told apart by their address alone. */
+/** Whether connections of the protocol are only distinguished by their addresses. */
 function isConnection(protocol: string | undefined): boolean {
   return protocol?.toUpperCase() === 'TCP';
 }
 
-/** Routes behind one that matches every request, or with the same match as an earlier one. */
+/** Routes after a route that matches every request, or with the same match as an earlier route. */
 function neverReached(routes: readonly HttpRoute[]): ValidationError[] {
   const all = routes.findIndex(({ match }) => !match?.length || match.some(matchesAll));
   const found: ValidationError[] = [];
@@ -120,7 +120,7 @@ function unweighted(routes: readonly HttpRoute[]): ValidationError[] {
   );
 }
 
-/** The first attempt of a request uses up its whole time. */
+/** The first attempt of a request may use its whole time. */
 function tooShort(routes: readonly HttpRoute[]): ValidationError[] {
   return routes.flatMap(({ timeout, retries }, index) => {
     const { attempts = 0, perTryTimeout } = retries ?? {};

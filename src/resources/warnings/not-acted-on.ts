@@ -1,6 +1,6 @@
 /**
- * Valid settings that this version does not act on. The document's author gets a warning, because nothing else would
- * show it. Remove an entry when its feature exists.
+ * Valid settings that have no effect in this version. The document's author gets a warning, because there is no other
+ * sign of that. Remove an entry when its feature exists.
  */
 import { ineffectiveField, unappliedPatch } from '../envoy-patches.ts';
 import type { ContentOf } from '../kinds/schemas.ts';
@@ -102,7 +102,10 @@ function unservedTelemetry({ tracing = [], metrics = [] }: ContentOf<'Telemetry'
   ];
 }
 
-/** The same type is the port of a ServiceEntry, which alone has endpoints. */
+/**
+ * The ports of Gateways and Sidecars have the same type as those of ServiceEntries, but `targetPort` only has an effect
+ * in a ServiceEntry.
+ */
 function targetPort(
   path: ValidationError['path'],
   port: { readonly targetPort?: number | undefined } | undefined,
@@ -132,7 +135,7 @@ function exponentialDelays(http: NonNullable<ContentOf<'VirtualService'>['http']
   });
 }
 
-/** As in Istio, which knows the field and does not compare it. */
+/** As in Istio, which accepts the field and ignores it. */
 function sourceSubnets({ tcp = [], tls = [] }: ContentOf<'VirtualService'>): readonly ValidationError[] {
   return Object.entries({ tcp, tls }).flatMap(([field, routes]) =>
     routes.flatMap(({ match = [] }, route) =>

@@ -1,6 +1,6 @@
 /**
- * Values of AuthorizationPolicies with a star in the middle, as other products have them. Here a star is a wildcard at
- * one end only, so that such a value matches almost nothing: a DENY with it denies nothing, and `not…` of an ALLOW
+ * Values of AuthorizationPolicies with a star in the middle, which other products support. Here a star is a wildcard
+ * only at one end, so such a value matches almost nothing: a DENY with it denies nothing, and `not…` of an ALLOW
  * excludes nothing.
  */
 
@@ -8,7 +8,7 @@ import type { ValidationError } from '../parsing/issues.ts';
 import { isPathTemplate } from '../path-templates.ts';
 import type { AuthorizationPolicySpec } from '../schema/security.ts';
 
-/** Values of conditions may be secrets, so that none is quoted. */
+/** Values of conditions may be secrets, so values are not quoted. */
 const MESSAGE = '"*" in the middle is not a wildcard: it matches literally';
 
 /** Paths start at the content. */
@@ -40,7 +40,7 @@ function isPaths(field: string): boolean {
   return field === 'paths' || field === 'notPaths';
 }
 
-/** A star besides the one that is a wildcard: validation refuses values with one at each end. */
+/** Whether there is a star that is not the wildcard: validation refuses values with a star at both ends. */
 function hasInnerStar(value: string): boolean {
   return value.slice(1, -1).includes('*');
 }

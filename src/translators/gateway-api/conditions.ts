@@ -1,13 +1,15 @@
-/** Conditions of one object, each type once. */
+/** Conditions of an object, at most one of each type. */
 import type { Condition } from './status-types.ts';
 
-/** What is wrong: the reason of a condition, and a sentence for people. */
+/** A problem: the reason and the message of a condition. */
 export interface Complaint {
   readonly reason: string;
   readonly message: string;
 }
 
-/** @param generation of the object; undefined where it has none */
+/**
+ * @param generation of the object; undefined if it has none
+ */
 export function condition(
   type: string,
   status: Condition['status'],
@@ -18,7 +20,7 @@ export function condition(
   return { type, status, reason, message, ...(generation === undefined ? {} : { observedGeneration: generation }) };
 }
 
-/** True without a complaint; otherwise False with the complaint's reason. */
+/** A condition that is True without a complaint, and otherwise False with the complaint's reason. */
 export function verdict(
   type: string,
   complaint: Complaint | undefined,

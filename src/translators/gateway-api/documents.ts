@@ -1,6 +1,6 @@
 /**
- * The documents that the translation reads, and who reads which of them: what a computation read is recorded, so that a
- * change leads to those computations that it concerns and to no others.
+ * The documents that the translation reads. The reads of each computation are recorded, so that a change only repeats
+ * the computations that have read what changed.
  */
 import {
   type AnyResource,
@@ -29,14 +29,16 @@ export class Documents {
   readonly #grants = new Map<string, Set<ResourceKey>>();
   readonly #readers = new Map<Fact, Set<string>>();
   readonly #reads = new Map<string, ReadonlySet<Fact>>();
-  /** Facts whose last reader is gone since the last {@link takeUnread}; some may have new readers. */
+  /** Facts that lost their last reader since the last {@link takeUnread}; some may have new readers. */
   readonly #unread = new Set<Fact>();
   #recording: Set<Fact> | undefined;
   /** The access to objects that are read by name, by `Kind/name`. */
   readonly #access = new Map<string, ObjectAccess>();
   readonly #areReadByName: boolean;
 
-  /** @param areReadByName whether Secrets are unknown until `setAccess` says that those of a name are read */
+  /**
+   * @param areReadByName whether Secrets are read by name, and unknown until `setAccess` is called for a name
+   */
   constructor(areReadByName = false) {
     this.#areReadByName = areReadByName;
   }
@@ -50,7 +52,7 @@ export class Documents {
     return fact;
   }
 
-  /** Whether documents of a name are known: one that is not among them then does not exist. */
+  /** The access to the documents of a name. With access, a document that is not here does not exist. */
   accessTo(kind: Kind, name: string): ObjectAccess {
     const fact = accessFact(kind, name);
     this.note(fact);
@@ -76,7 +78,7 @@ export class Documents {
   get<K extends Kind>(kind: K, namespace: string, name: string): Resource<K> | undefined {
     const key = resourceKey(kind, namespace, name);
     this.note(key);
-    // The kind in the key determines the type.
+    // The kind in the key determines the type of the resource.
     return this.#all.get(key) as Resource<K> | undefined;
   }
 

@@ -1,7 +1,7 @@
 /**
  * The features of the Gateway API that are supported, by their names in `GatewayClass.status.supportedFeatures`
- * (sigs.k8s.io/gateway-api, pkg/features). They decide which tests of the conformance suite are run, so that each one
- * is shown by them. docs/gateway-api.md lists them.
+ * (sigs.k8s.io/gateway-api, pkg/features). They select the tests of the conformance suite, so each of them is tested.
+ * docs/gateway-api.md lists them.
  */
 export const SUPPORTED_FEATURES: readonly string[] = [
   'BackendTLSPolicy',

@@ -4,7 +4,7 @@
  */
 
 export interface Precedence {
-  /** How exact the path is: an exact path, an expression, a prefix. */
+  /** The type of the path match, the most specific first: exact, regular expression, prefix. */
   readonly path: 'exact' | 'regex' | 'prefix';
   /** The number of characters of the path. */
   readonly length: number;

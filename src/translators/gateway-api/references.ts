@@ -1,4 +1,6 @@
-/** References between objects: which are permitted across namespaces (ReferenceGrant), and what they lead to. */
+/**
+ * References between objects: which are permitted across namespaces (ReferenceGrant), and why one cannot be resolved.
+ */
 import type { ObjectReference } from '../../resources/index.ts';
 import type { Documents } from './documents.ts';
 
@@ -9,7 +11,7 @@ export interface Referrer {
   readonly namespace: string;
 }
 
-/** Why there is no document of a reference: it does not exist, or that is not known. */
+/** Why a referenced document is not available: it does not exist, or is not known yet. */
 export function absence(documents: Documents, kind: 'ConfigMap' | 'Secret', namespace: string, name: string): string {
   const what = `${kind} ${namespace}/${name}`;
   switch (documents.accessTo(kind, name)) {

@@ -1,4 +1,4 @@
-/** Which revision of the control plane serves a Gateway or writes the status of a class, so that each has one. */
+/** Decides which single revision of the control plane serves a Gateway or writes the status of a class. */
 import type { Resource } from '../../resources/index.ts';
 import type { Documents } from './documents.ts';
 

@@ -1,6 +1,7 @@
 /**
- * The statuses of objects of the Gateway API, in the API's own JSON form. They are desired statuses: who writes them
- * adds `lastTransitionTime` (kept while a condition's `status` does not change) and keeps what other controllers wrote.
+ * The statuses of objects of the Gateway API, in the API's own JSON form. They are desired statuses: their writer adds
+ * `lastTransitionTime` (unchanged while a condition's `status` does not change) and keeps the entries of other
+ * controllers.
  */
 import type { ParentReference, ResourceKey, RouteGroupKind, ServiceApiKind } from '../../resources/index.ts';
 
@@ -34,9 +35,9 @@ export interface PolicyAncestorStatus {
 
 export interface StatusContent {
   readonly conditions?: readonly Condition[];
-  /** For a GatewayClass. */
+  /** Only for a GatewayClass. */
   readonly supportedFeatures?: readonly { readonly name: string }[];
-  /** For a Gateway. */
+  /** Only for a Gateway. */
   readonly addresses?: readonly { readonly type: string; readonly value: string }[];
   readonly listeners?: readonly ListenerStatus[];
   /** For routes: the entries of this controller. */
@@ -59,7 +60,7 @@ export interface DesiredStatus {
   /** '' for a GatewayClass. */
   readonly namespace: string;
   readonly name: string;
-  /** Of the object that was translated: one of the same name with another uid is another object. */
+  /** The UID of the translated object: an object of the same name with another UID is a different object. */
   readonly uid?: string;
   readonly generation?: number;
   readonly status: StatusContent;

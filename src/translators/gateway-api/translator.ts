@@ -4,9 +4,9 @@
  *   GatewayClass, Gateway ─▶ plan of its listeners ─▶ routes that attach ─┬▶ hostnames of listeners ─▶ documents
  *   Service, ReferenceGrant ─▶ backends ─▶ compiled rules of routes ──────┘
  *
- * A computation of one of these stages is repeated when something changed that it read (`documents.ts`), so that a
- * change of one route translates that route and the hostnames that it has or had. Rules do not depend on where their
- * route is attached: a change of a Gateway compiles none.
+ * A computation of one of these stages is repeated when something that it has read changes (`documents.ts`), so that a
+ * change of one route only translates that route and the hostnames that it has or had. Rules do not depend on where
+ * their route is attached, so they are not compiled again when a Gateway changes.
  */
 import {
   type AnyResource,
@@ -42,18 +42,18 @@ export const CONTROLLER_NAME = 'mesh.io/gateway-controller';
 export interface GatewayApiOptions extends TranslatorOptions {
   /** Default: {@link CONTROLLER_NAME}. */
   readonly controllerName?: string;
-  /** Gateways of other revisions are not served. Default: `default`, to which those without a label belong. */
+  /** Gateways of other revisions are not served. Default: `default`, the revision of Gateways without a label. */
   readonly revision?: string;
   /**
-   * Whether Secrets and ConfigMaps are read one by one, by name, where the program has the right to read them:
-   * `setAccess` then reports the access to each name. By default all are read.
+   * Whether Secrets and ConfigMaps are read by name, as far as the program has permission: `setAccess` then reports the
+   * access to each name. By default all are read.
    */
   readonly areReadByName?: boolean;
   /** Whether gateways read the Secrets of their own namespace themselves. Default: no. */
   readonly gatewaysReadSecrets?: boolean;
 }
 
-/** What has to be computed again, by the key of its document. */
+/** The computations to repeat, by the key of their document. */
 interface Dirty {
   readonly gateways: Set<ResourceKey>;
   /** Identifiers of references to backends. */
@@ -62,7 +62,7 @@ interface Dirty {
   readonly routes: Set<ResourceKey>;
   /** Routes whose rules are computed again. */
   readonly rules: Set<ResourceKey>;
-  /** Of Gateways, GatewayClasses and policies; those of routes are computed with the route. */
+  /** Statuses of Gateways, GatewayClasses and policies; statuses of routes are computed with the routes. */
   readonly statuses: Set<ResourceKey>;
   /** `namespace/name` of Services. */
   readonly services: Set<ServiceName>;
@@ -212,13 +212,13 @@ export class GatewayApiTranslator implements Translator {
     return content.controllerName === this.#controllerName;
   }
 
-  /** Computes where a route could attach, regardless of other routes. */
+  /** Computes the listeners that a route could attach to, regardless of other routes. */
   #attachRoute(key: ResourceKey): void {
     const candidate = this.#documents.reading(`route:${key}`, (): CandidateRoute | undefined => {
       const { kind, namespace, name } = parseKey(key);
       const found = isRouteKind(kind) ? this.#documents.get(kind, namespace, name) : undefined;
       if (found === undefined) return undefined;
-      // The key is of a route kind, and so is the resource.
+      // The kind in the key determines the type of the resource.
       const resource = found as RouteResource;
       const { meta, content } = resource;
       const hostnames = 'hostnames' in content ? content.hostnames : undefined;
@@ -262,7 +262,7 @@ export class GatewayApiTranslator implements Translator {
     return compiled;
   }
 
-  /** What gateways do with the connections to a Service, and the statuses of its policies. */
+  /** Updates how gateways connect to a Service, and the statuses of its policies. */
   #updateService(service: ServiceName, dirty: Dirty): void {
     const policies = this.#users.policiesOf(service);
     const grpcPorts = this.#users.grpcPortsOf(service);

@@ -1,7 +1,8 @@
 /**
  * Policies, EnvoyFilters and Telemetry documents for Gateways that this control plane does not serve, such as waypoints
- * of another one. Nothing enforces them there, and they are never for other workloads instead: what allows something in
- * one place must not allow it in another. Their authors get a warning, because nothing else would show it.
+ * of another one. They are not enforced there, and they never apply to other workloads instead: a document that allows
+ * something in one place must not allow it in another. Their authors get a warning, because there is no other sign of
+ * that.
  */
 import {
   type AnyResource,
@@ -18,11 +19,11 @@ const KINDS = ['AuthorizationPolicy', 'EnvoyFilter', 'RequestAuthentication', 'T
 type Policy = Extract<AnyResource, { readonly kind: (typeof KINDS)[number] }>;
 
 export interface UnservedTargetsOptions {
-  /** In GatewayClasses that are served. Undefined: no Gateway is read. */
+  /** The controller name of GatewayClasses that are served; undefined if Gateways are not read. */
   readonly controllerName: string | undefined;
-  /** A document in force. A later change of it is among the changes that are applied. */
+  /** Returns a document in force. Later changes of it are passed to `apply`. */
   readonly resource: (key: ResourceKey) => AnyResource | undefined;
-  /** Called when the warnings of a policy differ from those before, with the policy that has them. */
+  /** Called with a policy when its warnings have changed. */
   readonly onWarnings: (key: ResourceKey, policy: AnyResource) => void;
 }
 
@@ -92,7 +93,7 @@ export class UnservedTargets {
     if (policy !== undefined) this.#options.onWarnings(key, { ...policy, warnings });
   }
 
-  /** Why a Gateway is not served; undefined: it is, by this or another revision of the control plane. */
+  /** Why a Gateway is not served; undefined if this or another revision of the control plane serves it. */
   #unserved(key: ResourceKey): string | undefined {
     const { controllerName, resource } = this.#options;
     if (controllerName === undefined) return 'is not read without CTL_ENABLED_SERVICE_APIS';

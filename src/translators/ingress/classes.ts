@@ -1,4 +1,4 @@
-/** Which Ingresses the mesh serves: by class, as the mesh configuration says. */
+/** Decides by class which Ingresses the mesh serves, according to the mesh configuration. */
 import { INGRESS_CLASS_ANNOTATION, type MeshConfig, type Resource } from '../../resources/index.ts';
 
 /** `spec.controller` of IngressClasses that the mesh serves. */
@@ -10,7 +10,7 @@ export type IngressSettings = Pick<
   'ingressClass' | 'ingressControllerMode' | 'ingressSelector' | 'ingressService'
 >;
 
-/** The IngressClass of a name; undefined where there is none. */
+/** Returns the IngressClass of a name; undefined if there is none. */
 export type ClassOf = (name: string) => Resource<'IngressClass'> | undefined;
 
 /**
@@ -27,12 +27,13 @@ export function isServed(
   if (annotated !== undefined && annotated !== '') return annotated === ingressClass;
   const named = content.ingressClassName;
   if (named === undefined) return mode === 'DEFAULT';
-  // Without an object of that name, as in a directory, the class is the one of the mesh configuration.
+  // Without an IngressClass of that name, as in a directory, the name is compared with the class of the mesh
+  // configuration.
   const found = classOf(named);
   return found === undefined ? named === ingressClass : CONTROLLERS.has(found.content.controller ?? '');
 }
 
-/** Value of the label `mesh` of gateways that have no selector in the mesh configuration. */
+/** Value of the label `mesh` of the gateways if the mesh configuration has no selector. */
 const DEFAULT_GATEWAY = 'ingressgateway';
 const DEFAULT_SERVICE = 'mesh-ingressgateway';
 

@@ -1,4 +1,4 @@
-/** Ingress of Kubernetes: to a Gateway and virtual services. */
+/** Translates Kubernetes Ingresses to a Gateway and VirtualServices. */
 export type { IngressSettings } from './classes.ts';
 export type { IngressAddress, IngressStatus } from './statuses.ts';
 export { type IngressOptions, IngressTranslator } from './translator.ts';

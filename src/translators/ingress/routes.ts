@@ -9,10 +9,10 @@ import {
   type Resource,
 } from '../../resources/index.ts';
 
-/** In rules without a host. */
+/** The host of rules without a host. */
 export const ANY_HOST = '*';
 
-/** A port number for the name of a Service's port; undefined when there is none. */
+/** The port number for the name of a Service's port; undefined if there is none. */
 export type NamedPort = (namespace: string, service: string, port: string) => number | undefined;
 
 export interface RouteInputs {
@@ -20,7 +20,7 @@ export interface RouteInputs {
   readonly namedPort: NamedPort;
 }
 
-/** A path of an Ingress, with what orders it among others. */
+/** A path of an Ingress, with the properties that determine its order. */
 interface Candidate {
   readonly exact: boolean;
   readonly length: number;
@@ -34,18 +34,18 @@ interface Candidate {
  */
 export function hostRoutes(host: string, ingresses: readonly Resource<'Ingress'>[], inputs: RouteInputs): HttpRoute[] {
   const candidates = ingresses.flatMap((ingress) => pathsOf(host, ingress, inputs));
-  // The sort is stable: of equal paths, that of the oldest Ingress counts.
+  // The sort is stable: of equal paths, that of the oldest Ingress takes precedence.
   candidates.sort((a, b) => Number(b.exact) - Number(a.exact) || b.length - a.length);
   return candidates.flatMap(({ match, action }) => {
-    // One path that Envoy refuses, such as one with a query, would cost all routes of the gateway.
+    // With a path that Envoy refuses, such as one with a query, it would refuse all routes of the gateway.
     if (derivedRouteProblem(withHost(host, match, UNAVAILABLE)) !== undefined) return [];
     const route = withHost(host, match, action);
-    // Requests for the path of a backend that Envoy refuses must not reach the backend of a shorter path.
+    // If Envoy would refuse the backend of a path, its requests must not reach the backend of a shorter path.
     return [derivedRouteProblem(route) === undefined ? route : withHost(host, match, UNAVAILABLE)];
   });
 }
 
-/** A route with the match of a path, to validate that alone. */
+/** A route with the match of a path, to validate only the match. */
 export function matchingRoute(path: IngressPath): HttpRoute {
   return withHost(ANY_HOST, pathMatch(path).match, UNAVAILABLE);
 }
@@ -68,7 +68,7 @@ function isHost(host: string): boolean {
   return isDnsSubdomain(host.startsWith('*.') ? host.slice(2) : host);
 }
 
-/** Hosts as names of virtual hosts, without those that are none. An absent or empty one is any host. */
+/** Hosts as names of virtual hosts, without invalid ones. An absent or empty host means any host. */
 export function hostNames(hosts: readonly (string | undefined)[]): string[] {
   return hosts.map((host) => host?.toLowerCase() || ANY_HOST).filter((host) => host === ANY_HOST || isHost(host));
 }
@@ -93,7 +93,7 @@ function elements(path: string): Omit<Candidate, 'action'> {
   return { exact: false, length: prefix.length + 1, match: prefix === '' ? undefined : { pathPrefix: prefix } };
 }
 
-/** A port name that no Service has is answered with 503, as a Service without endpoints is. */
+/** Requests for an unknown port name receive HTTP 503, as for a Service without endpoints. */
 const UNAVAILABLE: HttpRoute = { directResponse: { status: 503 } };
 
 function actionFor({ service }: IngressBackend, namespace: string, { domain, namedPort }: RouteInputs): HttpRoute {

@@ -7,16 +7,16 @@ export interface IngressAddress {
   readonly hostname?: string;
 }
 
-/** What the status of an Ingress should say. */
+/** The desired status of an Ingress. */
 export interface IngressStatus {
   readonly kind: 'Ingress';
   readonly namespace: string;
   readonly name: string;
-  /** Empty while no address is known: what was written before stays. */
+  /** Empty while no address is known: the current status is kept then. */
   readonly status: { readonly loadBalancer?: { readonly ingress: readonly IngressAddress[] } };
 }
 
-/** The addresses that a Service is reached at from outside: those of its load balancer, else its external addresses. */
+/** The external addresses of a Service: those of its load balancer, else its external IPs. */
 export function gatewayAddresses(service: AnyResource | undefined): readonly IngressAddress[] {
   if (service?.kind !== 'Service') return [];
   const { spec, status } = service.content;
@@ -27,8 +27,8 @@ export function gatewayAddresses(service: AnyResource | undefined): readonly Ing
 }
 
 /**
- * Which Ingresses are served, at which addresses, and which of them changed. An object that was deleted and created
- * again under its name has the same status, so none names its uid.
+ * The statuses of served Ingresses, and which of them changed. They have no UID, because an object that is deleted and
+ * created again under the same name has the same status.
  */
 export class IngressStatusTable {
   readonly #served = new Map<ResourceKey, IngressStatus>();

@@ -1,6 +1,6 @@
 /**
  * Translates Ingresses: to one Gateway for all of them, and to one VirtualService for each host. Gateways with the
- * label of the mesh configuration serve them, in the namespace of ORCH_INGRESS_NS alone. Certificates are Secrets of
+ * label of the mesh configuration serve them, only in the namespace of ORCH_INGRESS_NS. Certificates are Secrets of
  * that namespace, as for any other Gateway.
  */
 import {
@@ -29,7 +29,7 @@ export interface IngressOptions extends TranslatorOptions {
   readonly namespace: string;
   /** A document in force. A later change of it is among the changes that are applied. */
   readonly resource: (key: ResourceKey) => AnyResource | undefined;
-  /** Called for an Ingress that is served with warnings, when these differ from those before. */
+  /** Called with a served Ingress that has warnings, when they have changed. */
   readonly onWarnings: (key: ResourceKey, ingress: Resource<'Ingress'>) => void;
 }
 
@@ -46,7 +46,7 @@ export class IngressTranslator implements Translator {
   readonly #documents = new DerivedDocuments();
   #settings: IngressSettings | undefined;
   #configured = false;
-  /** All that are in force; those of other classes, too. */
+  /** All Ingresses in force, including those of other classes. */
   readonly #ingresses = new Map<ResourceKey, Ingress>();
   readonly #classOf: ClassOf;
   /** The served Ingresses by host. */
@@ -152,7 +152,9 @@ export class IngressTranslator implements Translator {
     this.#warn(key, isOne ? ingress : undefined);
   }
 
-  /** @param ingress undefined for one that is not served: its warnings concern others */
+  /**
+   * @param ingress undefined if it is not served: its warnings are then not those of this controller
+   */
   #warn(key: ResourceKey, ingress: Ingress | undefined): void {
     const warnings: readonly ResourceWarning[] = ingress === undefined ? [] : ingressWarnings(ingress);
     if (ingress === undefined || warnings.length === 0) {
@@ -243,19 +245,21 @@ function servicesOf({ meta, content }: Ingress): ResourceKey[] {
 /** The TLS settings of hosts without a Secret. */
 const NO_CERTIFICATE: ServerTlsSettings = { mode: 'SIMPLE', closed: 'closes its connections: no secretName' };
 
-/** Hosts of an entry without a Secret have a server, too: they are not served with the certificate of a wildcard. */
+/**
+ * Hosts of an entry without a Secret have a server too, so that they are not served with the certificate of a wildcard.
+ */
 function httpsServers({ meta, content }: Ingress): GatewayServer[] {
   return (content.tls ?? []).flatMap(({ hosts, secretName }, index) => {
     const port = { number: 443, name: `https~${meta.namespace}~${meta.name}~${index}`, protocol: 'HTTPS' };
     const names = hostNames(hosts === undefined || hosts.length === 0 ? [ANY_HOST] : hosts);
-    // Without hosts there is nothing to protect from other certificates.
+    // Without hosts, there is no server to add.
     if (names.length === 0 || (!secretName && !hosts?.length)) return [];
     const tls = secretName ? { mode: 'SIMPLE' as const, credentialName: secretName } : NO_CERTIFICATE;
     return [{ port, hosts: names.map(own), tls }];
   });
 }
 
-/** A host entry for virtual services of the Gateway's namespace alone, which the derived ones are in. */
+/** A host entry that only accepts virtual services of the Gateway's namespace, which has the derived ones. */
 function own(host: string): string {
   return `./${host}`;
 }
@@ -266,7 +270,7 @@ function hostsOf({ content }: Ingress): readonly string[] {
   return [...hosts];
 }
 
-/** The oldest first, those of one age by name. */
+/** The oldest first; of equal age, by name. */
 function byAge(a: Ingress, b: Ingress): number {
   const [x, y] = [a, b].map(({ meta }) => meta.created ?? 0);
   const age = (x ?? 0) - (y ?? 0);

@@ -1,4 +1,4 @@
-/** What of an Ingress is not served as it is written: its author learns it from a warning alone. */
+/** Warnings about the parts of an Ingress that are not served as written: there is no other sign for its author. */
 import { isDnsLabel } from '../../core/dns-names.ts';
 import {
   derivedRouteProblem,
@@ -34,7 +34,7 @@ export function ingressWarnings({ content }: Resource<'Ingress'>): readonly Reso
     for (const [at, path] of (http?.paths ?? []).entries()) {
       const fields = ['rules', index, 'http', 'paths', at];
       const problem = derivedRouteProblem(matchingRoute(path));
-      // Its field is one of the route, which the author has not written.
+      // The field in the problem is that of the derived route, which the author does not know.
       if (problem !== undefined) warn([...fields, 'path'], `${problem.replace(/^[^ ]+: /, '')}: it is not served`);
       checkBackend(path.backend, [...fields, 'backend'], warn);
     }

@@ -1,4 +1,4 @@
-/** What the backends of routes lead to. */
+/** Resolves the backends of routes. */
 import type { BackendReference } from '../../../resources/index.ts';
 import type { Complaint } from '../conditions.ts';
 import type { Documents, Fact } from '../documents.ts';
@@ -36,7 +36,7 @@ interface Resolved {
 
 /**
  * The resolutions of references to backends, each computed once for all rules that need it. A rule reads the resolution
- * and not the Service, so that a change of a Service concerns only the rules whose backends it changes.
+ * and not the Service, so that a change of a Service only affects the rules whose backends it changes.
  */
 export class Backends {
   readonly #documents: Documents;
@@ -75,7 +75,7 @@ export class Backends {
     return backendFact(id);
   }
 
-  /** Removes the resolutions among these facts: nothing reads them. */
+  /** Removes the resolutions among these facts, which have no readers. */
   forget(facts: Iterable<Fact>): void {
     for (const fact of facts) {
       if (!fact.startsWith(FACT_PREFIX)) continue;
@@ -99,7 +99,7 @@ export class Backends {
     const service = this.#documents.get('Service', namespace, name);
     if (service === undefined) return missing(`Service ${namespace}/${name} does not exist`);
     const { type, ports = [] } = service.content.spec;
-    // It could name anything, also what the cluster protects (CVE-2021-25740 is the same for Ingress).
+    // It could name any address, including protected ones (see CVE-2021-25740 for Ingress).
     if (type === 'ExternalName') return missing(`Service ${namespace}/${name} is of type ExternalName`);
     if (!ports.some((each) => each.port === port && each.protocol === 'TCP')) {
       return missing(`Service ${namespace}/${name} has no TCP port ${port ?? ''}`.trimEnd());

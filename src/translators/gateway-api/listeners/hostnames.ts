@@ -7,25 +7,28 @@ export function hostnameOf(written: string | undefined): string {
   return written === undefined || written === '' ? ANY_HOST : written.toLowerCase();
 }
 
-/** Whether every host that `narrow` names is one that `wide` names. */
+/** Whether `wide` matches every host that `narrow` matches. */
 export function covers(wide: string, narrow: string): boolean {
   if (wide === ANY_HOST || wide === narrow) return true;
   return wide.startsWith('*.') && narrow.length >= wide.length && narrow.endsWith(wide.slice(1));
 }
 
-/** The hosts that both name, as one of the two; undefined where they have none in common. */
+/** The hostname that matches the common hosts of both, which is one of the two; undefined if there are none. */
 export function intersection(a: string, b: string): string | undefined {
   if (covers(a, b)) return b;
   return covers(b, a) ? a : undefined;
 }
 
-/** The hosts that a listener and a route have in common, each once: those of the listener for a route without any. */
+/**
+ * The common hostnames of a listener and a route, without duplicates; that of the listener for a route without
+ * hostnames.
+ */
 export function commonHostnames(listener: string, route: readonly string[] | undefined): readonly string[] {
   if (route === undefined || route.length === 0) return [listener];
   return [...new Set(route.flatMap((written) => intersection(listener, hostnameOf(written)) ?? []))];
 }
 
-/** Hostnames with a value for each; those with hosts in common with another are found without comparing all. */
+/** Hostnames with values. A hostname that overlaps with another is found without comparing all. */
 export class HostnameSet<T> {
   readonly #names = new Map<string, T>();
   /** Wildcard → a value with a narrower hostname. */
@@ -37,7 +40,7 @@ export class HostnameSet<T> {
     for (const wide of wildcardsOf(hostname)) if (!this.#below.has(wide)) this.#below.set(wide, value);
   }
 
-  /** The value of a hostname that has hosts in common with any of these. */
+  /** The value of a hostname that overlaps with any of these. */
   firstCommon(hostnames: readonly string[]): T | undefined {
     for (const hostname of hostnames) {
       const found = this.#names.get(hostname) ?? this.#below.get(hostname);

@@ -1,4 +1,4 @@
-/** TLS of listeners: their certificates, and how they verify those of clients. */
+/** TLS of listeners: their certificates, and the verification of client certificates. */
 import { AUTHORITIES_SUFFIX, keyPairOf } from '../../../core/tls/tls-secrets.ts';
 import type {
   FrontendTls,
@@ -16,7 +16,10 @@ export interface ServerCertificates {
   /** The Secrets that can be used. */
   readonly keyPairs: readonly SecretName[];
   readonly unresolved: Complaint | undefined;
-  /** What is not known of them, because the gateway reads them itself; undefined: all are known. */
+  /**
+   * A message about a Secret that only the gateway reads and the control plane does not know; undefined if all are
+   * known.
+   */
   readonly unchecked: string | undefined;
 }
 
@@ -49,7 +52,7 @@ function ownSecret(namespace: string, name: string): string {
 }
 
 interface KeyPairComplaint extends Complaint {
-  /** The Secret where it may exist, and the control plane does not know it. */
+  /** The Secret, if it may exist but is not known to the control plane. */
   readonly unknown?: SecretName;
 }
 
@@ -62,7 +65,7 @@ export function keyPairSecret(
   const { group = '', kind = 'Secret', name } = reference;
   const invalid = (message: string): Complaint => ({ reason: 'InvalidCertificateRef', message });
   if (group !== '' || kind !== 'Secret') return invalid(`${kind} ${name}: expected a Secret of the core group`);
-  // Its SDS name would be that of the authorities of another credential.
+  // Its SDS name would be equal to that of the authorities of another credential.
   if (name.endsWith(AUTHORITIES_SUFFIX)) {
     return invalid(`Secret ${name}: names that end in ${AUTHORITIES_SUFFIX} are reserved for CA certificates`);
   }
@@ -93,7 +96,7 @@ export interface ClientValidation {
   readonly unresolved: Complaint | undefined;
 }
 
-/** How the HTTPS listeners of a port verify clients; undefined where they accept all. */
+/** How the HTTPS listeners of a port verify clients; undefined if they accept all clients. */
 export function clientValidation(
   documents: Documents,
   { meta, content }: Resource<'KubernetesGateway'>,
@@ -112,7 +115,7 @@ export function clientValidation(
     const rejected = { reason: 'NoValidCACertificate', message: unresolved?.message ?? 'expected caCertificateRefs' };
     return { settings: {}, rejected, unresolved: unresolved ?? { ...rejected, reason: 'InvalidCACertificateRef' } };
   }
-  // A certificate that is not verified is not an identity: none is requested where clients need none.
+  // A certificate that is not verified is not an identity, so it is not requested unless clients need one.
   const settings: ServerTlsSettings =
     validation.mode === 'AllowInsecureFallback' ? {} : { mode: 'MUTUAL', clientAuthorities: found.join('') };
   return { settings, rejected: undefined, unresolved };

@@ -1,5 +1,5 @@
 /**
- * A Gateway as a set of listeners: which are valid, what each lets in, and its TLS settings
+ * Plans the listeners of a Gateway: which of them are valid, which routes each permits, and its TLS settings
  * (https://gateway-api.sigs.k8s.io/reference/spec/#gatewayspec, "Distinct Listeners").
  */
 import {
@@ -41,15 +41,15 @@ export interface PlannedListener {
   readonly rejected: (Complaint & { readonly isConflict?: true }) | undefined;
   /** The reason why references of the listener are not resolved. */
   readonly unresolved: Complaint | undefined;
-  /** Which Secrets are not known here; undefined: all are known. */
+  /** A message about Secrets that are not known to the control plane; undefined if all are known. */
   readonly unchecked: string | undefined;
   /** Whether proxies get a configuration for it. */
   readonly isServed: boolean;
   /**
-   * Why its connections are closed, or its requests are answered with 404 where they are not encrypted: it has no
-   * certificate, cannot verify clients, or has the hostname of another listener. They must not reach another listener
-   * of the port, such as one for all names, which may have routes of others, or demand less of clients. Of listeners
-   * with the same hostname, the first one is closed.
+   * Why its connections are closed (or, without TLS, its requests receive HTTP 404): it has no certificate, cannot
+   * verify clients, or has the hostname of another listener. They must not reach another listener of the port, such as
+   * one for all hostnames, which may have routes of other owners or be less strict with clients. Of listeners with the
+   * same hostname, the first is closed.
    */
   readonly closedBecause: string | undefined;
   /** Whether the hosts of another TLS listener of the port overlap with its own. */
@@ -108,7 +108,7 @@ function clientCertificate(
   return { clientKeyPair: NO_KEY_PAIR, unresolved: { reason, message: found.message } };
 }
 
-/** No connection that needs a key pair is made: one without it could be accepted with fewer rights. */
+/** Prevents connections that need a key pair: without it, a server might accept them with fewer permissions. */
 const NO_KEY_PAIR: SecretName = { namespace: '', name: '' };
 
 const ADDRESS_TYPES: ReadonlySet<string> = new Set(['IPAddress', 'Hostname']);
@@ -165,7 +165,10 @@ function planListener(context: ListenerContext, listener: GatewayListener): Plan
   };
 }
 
-/** Why the name of a listener that is not accepted is closed: without that, it would belong to a wider listener. */
+/**
+ * Why connections for the hostname of a refused listener are closed: otherwise a less specific listener would accept
+ * them.
+ */
 function closedBecause(
   { content }: KubernetesGateway,
   listener: GatewayListener,
@@ -246,7 +249,7 @@ function allowedNamespaces(
   return from === 'Selector' ? (written?.selector ?? 'None') : 'None';
 }
 
-/** What the first bytes of a connection must be: one port can have one of these. */
+/** The family of the protocol: all listeners of a port must have the same. */
 function familyOf(protocol: string): string {
   return protocol === 'HTTPS' ? 'TLS' : protocol;
 }
@@ -314,7 +317,7 @@ function serverTls(
   };
 }
 
-/** The fact that a computation has read the plan of a Gateway. */
+/** The fact that stands for the plan of a Gateway. */
 export function planFact(namespace: string, name: string): string {
   return `plan/${namespace}/${name}`;
 }

@@ -1,4 +1,4 @@
-/** Which routes are attached where: by listener and hostname. */
+/** The attached routes by listener and hostname. */
 import type { ResourceKey } from '../../../resources/index.ts';
 import type { GatewayPlan } from '../listeners/listeners.ts';
 import { HostRoutes } from './host-routes.ts';
@@ -23,7 +23,7 @@ export class AttachedRoutes {
   readonly #changedHosts = new Map<string, HostAddress>();
   readonly #changedGateways = new Set<string>();
 
-  /** Marks the hostnames where the route is added, removed or does something else. */
+  /** Marks the hostnames at which the route is added, removed or changed. */
   replace(key: ResourceKey, route: TranslatedRoute | undefined): void {
     const before = this.#routes.get(key);
     const [hostsBefore, hostsAfter] = [hostsOf(before), hostsOf(route)];
@@ -87,7 +87,7 @@ export class AttachedRoutes {
     listener.routes.add(route.key);
   }
 
-  /** From a hostname; the route may be attached with others, which are added afterwards. */
+  /** Removes a route from a hostname; other routes are added afterwards. */
   #remove(key: ResourceKey, host: HostAddress): void {
     const listeners = this.#gateways.get(host.gateway);
     const listener = listeners?.get(host.listener);

@@ -1,4 +1,4 @@
-/** Which listeners a route attaches to, and why not to others. */
+/** Decides which listeners a route attaches to. */
 import type { LabelSelector, ParentReference, ResourceMeta } from '../../../resources/index.ts';
 import type { Complaint } from '../conditions.ts';
 import type { Documents } from '../documents.ts';
@@ -12,7 +12,7 @@ import {
 } from '../listeners/listeners.ts';
 import { GATEWAY_GROUP } from '../references.ts';
 
-/** What attachment reads of a route. */
+/** The parts of a route that attachment reads. */
 export interface AttachableRoute {
   readonly kind: RouteKind;
   readonly meta: ResourceMeta;
@@ -34,7 +34,9 @@ export interface ParentResult {
   readonly complaint: Complaint | undefined;
 }
 
-/** @param planOf the plan of a Gateway; undefined where it does not exist, or is of another controller */
+/**
+ * @param planOf returns the plan of a Gateway; undefined if it does not exist or belongs to another controller
+ */
 export function attach(
   documents: Documents,
   route: AttachableRoute,
@@ -88,7 +90,7 @@ function allows(documents: Documents, allowed: AllowedNamespaces, gateway: Gatew
   return selects(allowed, { [NAME_LABEL]: namespace, ...labels });
 }
 
-/** Every Namespace has it (Kubernetes documentation, "Automatic labelling"), also those that no file defines. */
+/** Every Namespace has it (Kubernetes documentation, "Automatic labelling"), including those that no file defines. */
 const NAME_LABEL = 'kubernetes.io/metadata.name';
 
 /** An unknown operator selects nothing. */

@@ -1,4 +1,4 @@
-/** What the rules of a route do, wherever it is attached. */
+/** The rules of a route, compiled independently of where the route is attached. */
 import type { Resource } from '../../../resources/index.ts';
 import { type Backend, type BackendContext, resolveBackend } from '../backends/backends.ts';
 import type { Complaint } from '../conditions.ts';
@@ -7,9 +7,9 @@ import { type CompiledRules, compileRules } from './rules.ts';
 
 export type RouteResource = { [K in RouteKind]: Resource<K> }[RouteKind];
 
-/** Where connections of a TLSRoute or TCPRoute go. */
+/** A destination of connections of a TLSRoute or TCPRoute. */
 export interface ConnectionTarget {
-  /** Undefined: the share of a backend that cannot be used. */
+  /** Undefined for a backend that cannot be used, which keeps its share of connections. */
   readonly backend: Backend | undefined;
   readonly weight: number;
 }
@@ -19,7 +19,7 @@ export interface Compiled extends CompiledRules {
   readonly targets: readonly ConnectionTarget[];
 }
 
-/** What it reads is recorded: the resolutions of backends, and nothing of Gateways. */
+/** Its reads are recorded: only resolutions of backends, and nothing of Gateways. */
 export function compile(route: RouteResource, context: BackendContext): Compiled {
   if (route.kind === 'HTTPRoute' || route.kind === 'GRPCRoute') {
     return { targets: [], ...compileRules(route as Resource<'HTTPRoute'> | Resource<'GRPCRoute'>, context) };
@@ -27,7 +27,7 @@ export function compile(route: RouteResource, context: BackendContext): Compiled
   return compileConnections(route as Resource<'TCPRoute'> | Resource<'TLSRoute'>, context);
 }
 
-/** Nothing distinguishes the connections of several rules: the first rule has them all. */
+/** Connections of several rules cannot be distinguished: the first rule gets all of them. */
 function compileConnections(route: Resource<'TCPRoute'> | Resource<'TLSRoute'>, context: BackendContext): Compiled {
   const [rule] = route.content.rules ?? [];
   const targets: ConnectionTarget[] = [];

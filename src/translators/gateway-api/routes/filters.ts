@@ -139,7 +139,7 @@ function mirrorTo(backend: Backend, { percent, fraction }: RequestMirror): NonNu
   return { destination, ...(value === undefined ? {} : { percentage: { value } }) };
 }
 
-/** The API's default for how long browsers keep an answer to a preflight request, seconds. */
+/** The API's default time for which browsers cache the response to a preflight request, seconds. */
 const CORS_MAX_AGE = 5;
 
 function corsPolicy(cors: Cors): CorsPolicy {
@@ -151,7 +151,7 @@ function corsPolicy(cors: Cors): CorsPolicy {
     allowCredentials,
     maxAge = CORS_MAX_AGE,
   } = cors;
-  // For requests with credentials, browsers read `*` as a name (Fetch standard, 3.3.4).
+  // For requests with credentials, browsers interpret `*` literally (Fetch standard, 3.3.4).
   const isAnyWithCredentials = allowCredentials === true && exposeHeaders?.includes('*') === true;
   return {
     allowOrigins: allowOrigins.map(originMatch),

@@ -1,4 +1,4 @@
-/** The routes of a hostname of a listener, with their matches in one order. */
+/** The routes of a hostname of a listener, with all of their matches in order of precedence. */
 import type { HttpRoute, ResourceKey } from '../../../resources/index.ts';
 import { comparePrecedence, compareRoutes } from '../precedence.ts';
 import type { ListenerScheme } from './paths.ts';
@@ -48,8 +48,8 @@ export class HostRoutes {
   }
 
   /**
-   * Replaces the matches of routes with other content. Those of one route are in order, and so are those that stay:
-   * sorting takes time in proportion to their number and the logarithm of the number of these runs (TimSort).
+   * Replaces the matches of changed routes. The matches of each route are sorted, and so are the unchanged ones:
+   * sorting takes time proportional to their number and the logarithm of the number of sorted runs (TimSort).
    */
   #merge(): readonly RankedMatch[] {
     const gone = new Set<ResourceKey>();

@@ -1,4 +1,4 @@
-/** Redirects and rewrites: how they change the path of a request, which depends on the match. */
+/** Redirects and rewrites, whose effect on the path depends on the match. */
 import type { HttpRedirect, HttpRewrite, PathModifier, RequestRedirect, UrlRewrite } from '../../../resources/index.ts';
 import type { Complaint } from '../conditions.ts';
 import { escapeRegex } from './filters.ts';
@@ -50,7 +50,7 @@ function wholePath(path: string): { match: string; rewrite: string } {
   return { match: '^/.*$', rewrite: path.replaceAll('\\', '\\\\') };
 }
 
-/** Codes that clients follow with the same request, where the route says nothing else. */
+/** The default status code of a redirect. */
 const DEFAULT_REDIRECT = 302;
 
 /** A redirect without its port, which depends on the listener: see {@link redirectPort}. */

@@ -1,6 +1,6 @@
 /**
- * HTTPRoutes and GRPCRoutes with common hostnames: a listener accepts one of them, the oldest, then the first by name
- * (GRPCRouteSpec.hostnames). Routes of the same kind are merged instead.
+ * HTTPRoutes and GRPCRoutes with common hostnames: a listener accepts only one of them: the oldest, or of equal age the
+ * first by name (GRPCRouteSpec.hostnames). Routes of the same kind are merged instead.
  */
 import type { ResourceKey } from '../../../resources/index.ts';
 import { HostnameSet } from '../listeners/hostnames.ts';

@@ -1,4 +1,4 @@
-/** A route as translated: where it attaches, what it does there, and its status. */
+/** A translated route: its attachments, its rules and its status. */
 import type { ResourceKey } from '../../../resources/index.ts';
 import { type Complaint, condition, verdict } from '../conditions.ts';
 import { ROUTE_KINDS, type RouteKind } from '../listeners/listeners.ts';

@@ -1,6 +1,6 @@
 /**
- * Rules of HTTPRoute and GRPCRoute as routes of a virtual service: one for each match, because matches of all routes of
- * a hostname are put in one order.
+ * Rules of HTTPRoute and GRPCRoute as routes of a virtual service: one for each match, because the matches of all
+ * routes of a hostname are sorted together.
  */
 import {
   derivedRouteProblem,
@@ -40,7 +40,7 @@ export interface CompiledRules {
   readonly matches: readonly RankedMatch[];
   /** The action of a match; undefined for a match that is left out. */
   readonly routeOf: (match: RankedMatch) => CompiledRoute | undefined;
-  /** A hash of everything from which the routes of the matches are made. */
+  /** A hash of everything that determines the routes of the matches. */
   readonly digest: string;
   /** Backends that receive requests or copies of them. */
   readonly backends: readonly Backend[];
@@ -60,7 +60,7 @@ interface Rule {
   readonly timing: Pick<HttpRoute, 'timeout' | 'retries'>;
 }
 
-/** What depends on the content of a route alone, and not on what its references lead to. */
+/** The parts of a compiled route that only depend on its content, and not on its references. */
 interface ParsedRoute {
   readonly rules: readonly Rule[];
   /** In order of precedence. */
@@ -89,11 +89,11 @@ function parsedRoute(route: HttpResource): ParsedRoute {
   return parsed;
 }
 
-/** Failures without an answer, which are retried whatever codes a rule lists. */
+/** Failures without a response, which are retried whatever codes a rule lists. */
 const NO_ANSWER = ['connect-failure', 'refused-stream'];
 const TIMEOUT = 504;
 
-/** Attempts of a rule that does not say how many, as for other routes of the mesh. */
+/** Default number of attempts of a rule, as for other routes of the mesh. */
 const DEFAULT_ATTEMPTS = 2;
 
 function toRetries({ timeouts, retry }: HttpRouteRule): Pick<HttpRoute, 'timeout' | 'retries'> {
@@ -158,15 +158,18 @@ export function compileRules(route: HttpResource, context: BackendContext): Comp
     const http = made?.[match];
     return http && { http, redirect };
   };
-  // Routes are made from the rules and from what their references lead to.
+  // Routes depend on the rules and on the resolved references.
   const digest = `${ofRules} ${JSON.stringify(actions.map(({ http }) => http))}`;
   return { matches, routeOf, digest, backends, unsupported, unresolved, ruleCount: rules.length };
 }
 
-/** A rule's answer where it cannot do what it should: its requests must not reach another rule instead. */
+/** The response of a rule that cannot be served: its requests must not reach another rule instead. */
 const REFUSED: HttpRoute = { directResponse: { status: 500 } };
 
-/** The routes of a rule's matches, or why the rule is not served: a rule without one of its matches is another rule. */
+/**
+ * The routes of a rule's matches, or why the rule is not served. A rule is not served without one of its matches,
+ * because that would change its meaning.
+ */
 function compileRoutes(
   { name, matches: { matches, unsupported } }: Rule,
   action: Action,
@@ -179,14 +182,14 @@ function compileRoutes(
     if ('reason' in http) return action.unsupported ?? http;
     const whole = withMatch(name, http, match);
     const message = http === action.http ? (problem ?? ofMatch) : derivedRouteProblem(whole);
-    // What Envoy would refuse is refused here, so that it affects this rule alone.
+    // Configuration that Envoy would refuse is refused here, so that it affects only this rule.
     if (message !== undefined) return action.unsupported ?? { reason: 'UnsupportedValue', message };
     made.push(whole);
   }
   return action.unsupported ?? unsupported ?? made;
 }
 
-/** The answer for a match of a rule that is not served; undefined for a match that Envoy cannot compare. */
+/** The response for a match of a rule that is not served; undefined for a match that Envoy cannot compare. */
 function refused(name: string, { match, problem }: CompiledMatch): HttpRoute | undefined {
   return problem === undefined ? withMatch(name, REFUSED, match) : undefined;
 }

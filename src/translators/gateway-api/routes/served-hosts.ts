@@ -1,4 +1,4 @@
-/** From listeners and the routes of their hostnames to Gateways and VirtualServices. */
+/** Derives Gateways and VirtualServices from listeners and the routes of their hostnames. */
 import type { AnyResource, HttpRoute, RouteDestination, ServerTlsSettings } from '../../../resources/index.ts';
 import { deriveResource } from '../../derived.ts';
 import { covers } from '../listeners/hostnames.ts';
@@ -20,7 +20,9 @@ function gatewayName({ gateway, listener }: ListenerOf, hostname?: string): stri
   return hostname === undefined ? name : `${name}~${hostname}`;
 }
 
-/** Whether a listener has one Gateway for each hostname, because Envoy chooses where connections go by Gateway. */
+/**
+ * Whether a listener has one Gateway for each hostname, because the destination of connections is chosen by Gateway.
+ */
 function hasGatewayPerHost({ use }: PlannedListener): boolean {
   return use === 'terminate';
 }
@@ -43,7 +45,7 @@ function tlsOf({ use, tls, closedBecause }: PlannedListener): ServerTlsSettings 
 function derivedGateway({ gateway, listener }: ListenerOf, name: string, hostname: string): AnyResource {
   const { namespace, created } = gateway;
   const { use, port, closedBecause } = listener;
-  // A closed listener also owns the names in requests of connections to other listeners, as one for HTTPS does.
+  // A closed listener also owns its hostname in requests on connections to other listeners, like an HTTPS listener.
   const isClosedTls = use !== 'http' && closedBecause !== undefined;
   const tls = tlsOf(listener);
   const server = {
@@ -62,7 +64,7 @@ function derivedGateway({ gateway, listener }: ListenerOf, name: string, hostnam
   return deriveResource('Gateway', { namespace, name, created }, content, gatewayKeyOf(gateway));
 }
 
-/** Whether requests for these hosts belong to another listener of the port, whose hostname is closer. */
+/** Whether requests for these hosts belong to another listener of the port with a more specific hostname. */
 export function isIsolated({ gateway, listener }: ListenerOf, hostname: string): boolean {
   return gateway.listeners.some(
     (other) =>
@@ -76,7 +78,7 @@ export function isIsolated({ gateway, listener }: ListenerOf, hostname: string):
 }
 
 /**
- * What a hostname of a listener derives.
+ * The documents that are derived for a hostname of a listener.
  * @param routes those that are attached with the hostname
  */
 export function hostDocuments(
@@ -86,7 +88,7 @@ export function hostDocuments(
 ): readonly AnyResource[] {
   const { gateway, listener } = of;
   const { isServed, closedBecause, use } = listener;
-  // All requests for the name of a closed listener are answered with 404.
+  // All requests for the hostname of a closed listener receive HTTP 404.
   const isClosed = closedBecause !== undefined && use === 'http' && hostname === listener.hostname;
   if (!(isServed || isClosed) || isIsolated(of, hostname)) return [];
   const { namespace, created } = gateway;
@@ -112,7 +114,7 @@ export function hostDocuments(
   return [derivedGateway(of, name, hostname), derived(connections, name)];
 }
 
-/** The response for hosts of a listener that no route has. */
+/** The response for hosts of a listener without routes. */
 const NOT_FOUND: HttpRoute = { directResponse: { status: 404 } };
 
 function httpRoutes({ use, port }: PlannedListener, routes: HostRoutes | undefined): HostRules {

@@ -1,4 +1,4 @@
-/** Which policies and which routes of Gateways concern each Service. */
+/** The policies and the routes of Gateways that refer to each Service. */
 import type { ResourceKey } from '../../../resources/index.ts';
 import { type Policy, type ServiceName, targetsOf } from '../backends/backend-tls.ts';
 import type { TranslatedRoute } from '../routes/routes.ts';

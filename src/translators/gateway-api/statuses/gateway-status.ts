@@ -131,7 +131,7 @@ function listenerStatus(
   };
 }
 
-/** Characters of a digest, 6 bits each: a Gateway has few listeners, and nobody gains by a collision. */
+/** Characters of a digest, 6 bits each: a Gateway has few listeners, and a collision has no benefit for an attacker. */
 const DIGEST_LENGTH = 12;
 
 /** The listeners of a Gateway that proxies get a configuration for. */
