@@ -1,6 +1,7 @@
 /**
- * Which facts a change of the mesh changes: the counterpart of what a reader records (`reads/`). Units that have read a
- * changed fact are generated again, and no others; a property test compares that with generating everything.
+ * Computes the facts that a change of the mesh affects: the counterpart of the reads that a reader records (`reads/`).
+ * Units that have read a changed fact are generated again, and no others; a property test compares that with generating
+ * everything.
  */
 import {
   type ChangeSet,
@@ -32,13 +33,13 @@ import { changedCredentials, namingSecrets } from './secrets/index.ts';
 import type { Unit } from './types.ts';
 
 /**
- * Changed facts. For a fact that is a list: names of units that may be new. Undefined for other facts: where the list
- * of units depends on one, any unit may have changed.
+ * Changed facts. For a fact that is a list, the names of units that may be new. Undefined for other facts: if the list
+ * of units depends on such a fact, any unit may have changed.
  */
 export type FactChanges = ReadonlyMap<Fact, ReadonlySet<Unit> | undefined>;
 
 export interface ChangedFacts {
-  /** Mesh configuration or networks changed: every fact may have. */
+  /** The mesh configuration or networks changed, so every fact may have changed. */
   readonly everything: boolean;
   readonly meshWide: FactChanges;
   /** By scope. A scope that was replaced, added or removed is the fact `scope`. */
@@ -117,7 +118,9 @@ function scopeFacts(before: Scope | undefined, after: Scope | undefined, change:
   return facts;
 }
 
-/** The clusters for whose proxies alone the service of a host changed; undefined: it changed for all. */
+/**
+ * The clusters whose proxies are the only ones affected by a change of a host's service; undefined if all are affected.
+ */
 function clustersOfHost(before: Scope, after: Scope, host: string): ReadonlySet<string> | undefined {
   const clusters = new Set<string>();
   const lists = [before, after].map((scope) => [scope, ...scope.egress].map(({ services }) => services.get(host)));
@@ -288,7 +291,7 @@ function metricsOf(resource: AnyResource | undefined): string | undefined {
   return resource?.kind === 'Telemetry' ? JSON.stringify(resource.content.metrics) : undefined;
 }
 
-/** A virtual service to which others delegate: the gateways that these are bound to. */
+/** Adds the gateways of the virtual services that delegate to a virtual service. */
 function rootFacts(
   facts: Collected,
   mesh: MeshSnapshot,
@@ -302,7 +305,7 @@ function rootFacts(
   }
 }
 
-/** A virtual service before or after the change, for the gateways that it is bound to. */
+/** Adds facts for the gateways that a virtual service is bound to, before or after the change. */
 function boundFacts(
   facts: Collected,
   previous: MeshSnapshot,

@@ -65,7 +65,7 @@ type PartGenerators<V extends View> = Readonly<Record<GeneratedType, UnitGenerat
 
 const NO_OUTPUT: UnitOutput = { resources: [], findings: [] };
 
-/** For types without resources in a part, or with those of patches alone. */
+/** The generator of types without resources in a part, other than those that patches add. */
 const NONE: UnitGenerator<View> = { units: () => [], generate: () => NO_OUTPUT };
 
 const OUTBOUND: PartGenerators<OutboundView> = {
@@ -184,8 +184,8 @@ export function unitsOf(mesh: MeshSnapshot, view: View, type: GeneratedType): re
  * snapshots, views and selections give equal bytes, and a unit's bytes do not depend on what else is selected, or on
  * the other placements. Never throws because of the configuration.
  *
- * @param former what units were last made with, for EnvoyFilters that do not fit; nothing where they were made with the
- *   current ones or never
+ * @param former the EnvoyFilters that units were last generated with, used if the current ones do not fit; empty for
+ * units that were generated with the current ones or never
  */
 export function generate(
   mesh: MeshSnapshot,
@@ -234,7 +234,7 @@ export function* generateInSlices(
   return { units, placed, reads, findings, failures };
 }
 
-/** Problems of units with the same misfits have one list of these: thousands of units may have hundreds of misfits. */
+/** Units with the same misfits share one list of these: thousands of units may have hundreds of misfits. */
 function sharedMisfits(): (problem: PatchProblem) => PatchProblem {
   const known = new Map<string, PatchProblem['misfits']>();
   return ({ message, misfits }) => {
@@ -268,7 +268,8 @@ function* unitOutputs(
   const outputs: (readonly [Unit, UnitOutput | Error])[] = [];
   for (const unit of ordered) {
     const { value: output, facts: read } = recorded(() => attempt(() => generator.generate(unit, placements)));
-    // For a unit that does not exist nothing is recorded: the list of units has the facts with which it appears.
+    // Nothing is recorded for a unit that does not exist: the facts with which it would appear are reads of the list of
+    // units.
     if (output instanceof Error || exists(output) || isListed(unit)) facts.set(unit, factsOf(read));
     outputs.push([unit, output]);
     yield;
@@ -279,7 +280,7 @@ function* unitOutputs(
 /** Types whose resources contain no addresses of services. */
 const UNADDRESSED: ReadonlySet<GeneratedType> = new Set(['cds', 'sds']);
 
-/** The read facts: what was read of services includes their addresses in the view's cluster. */
+/** The read facts, extended by the addresses of the read services in the view's cluster. */
 function factsOfView(read: Facts, view: View, type: GeneratedType): Facts {
   const cluster = view.part === 'outbound' ? view.cluster : undefined;
   if (cluster === undefined || UNADDRESSED.has(type)) return read;
@@ -316,15 +317,15 @@ function attempt(make: () => UnitOutput): UnitOutput | Error {
 }
 
 /**
- * Finds a reference that nothing provides: an Envoy would wait for such a resource until its fetch timeout, and delay
- * its other new clusters or listeners meanwhile.
+ * Finds a reference to a resource that does not exist: Envoy would wait for it until its fetch timeout, and delay other
+ * new clusters or listeners meanwhile.
  */
 function danglingRefs(
   snapshot: MeshReader,
   view: View,
 ): (type: GeneratedType, resources: readonly GeneratedResource[]) => string | undefined {
-  // A cluster object is shared by views with the same service and destination rule, which decide who provides its
-  // endpoints: the result for one view is valid for all that have the same object.
+  // Views with the same service and destination rule share a cluster object. Because these decide how endpoints are
+  // provided, the result for one view is valid for all views with the same object.
   const clusters = snapshot.memos.weak<GeneratedResource, { provided: boolean }>('provided clusters');
   const ofCluster = (cluster: GeneratedResource): string | undefined => {
     const known = clusters.get(cluster, () => ({ provided: false }));

@@ -75,7 +75,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
   };
 }
 
-/** The snapshot of what generation may read of a state. */
+/** The snapshot of the parts of a state that generation may read. */
 export function meshSnapshot(state: MeshState, scopes: MeshScopes): MeshSnapshot {
   const routes = state.memos.weak<MeshState['virtualServices'], Map<string, readonly ResolvedVirtualService[]>>(
     'virtual services of gateways',
@@ -105,8 +105,8 @@ export function meshSnapshot(state: MeshState, scopes: MeshScopes): MeshSnapshot
 }
 
 /**
- * The Gateways that select a proxy. The proxies of the Kubernetes Gateway API belong to a Gateway of their namespace,
- * which decides who may attach: no Gateway of another namespace may add servers to them.
+ * The Gateways that select a proxy. The proxies of a Gateway of the Kubernetes Gateway API only belong to this Gateway,
+ * which decides which routes may attach: Gateways of other namespaces cannot add servers to them.
  */
 function selectGateways(state: MeshState, namespace: string, labels: Labels): readonly Gateway[] {
   const isOwned = Object.hasOwn(labels, GATEWAY_NAME);
@@ -118,7 +118,7 @@ function selectGateways(state: MeshState, namespace: string, labels: Labels): re
 }
 
 function sourceLabels(memos: Memos, scope: Scope | undefined): readonly string[] {
-  // By list: scopes share lists, so many namespaces cost one pass.
+  // Computed for each list: scopes share lists, so many namespaces need only one pass.
   const byList = memos.weak<readonly ResolvedVirtualService[], ReadonlySet<string>>('source labels');
   const lists = scope?.egress.map(({ virtualServices }) => virtualServices) ?? [];
   const labels = lists.map((list) =>

@@ -7,7 +7,7 @@ import { toDuration } from '../common/index.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
-/** Unlimited by default: Envoy's own default of 1,024 surprises people under load. */
+/** Unlimited by default: Envoy's own default of 1,024 is often unexpected under load. */
 const UNLIMITED = 0xffffffff;
 
 /** Limits as written; zero and less mean "no limit". */
@@ -23,7 +23,7 @@ export function hasBudgetInterval(rule: MergedDestinationRule): boolean {
   return [rule, ...rule.subsets].some((each) => each.trafficPolicy?.retryBudget?.budgetInterval !== undefined);
 }
 
-/** A retry budget without what the proxies' Envoy does not have. */
+/** A retry budget without the fields that the proxies' Envoy does not support. */
 export function usableBudget(budget: RetryBudget | undefined, intervals: boolean): RetryBudget | undefined {
   if (intervals || budget?.budgetInterval === undefined) return budget;
   const { budgetInterval: _, ...usable } = budget;

@@ -10,15 +10,15 @@ const { DnsCluster } = envoy.extensions.clusters.dns.v3;
 const { V4_ONLY, V6_ONLY, V4_PREFERRED } = envoy.extensions.clusters.common.dns.v3.DnsLookupFamily;
 
 /**
- * DNS lookups by the families of the machine. With both families IPv4 comes first: many machines with an IPv6 address
- * cannot reach the rest of the world by it.
+ * DNS lookup families by the address families of the machine. With both families, IPv4 is preferred: many machines with
+ * an IPv6 address have no IPv6 connectivity beyond their network.
  */
 const LOOKUP_FAMILY = { ipv4: V4_ONLY, ipv6: V6_ONLY, dual: V4_PREFERRED } as const satisfies Record<
   NodeFamilies,
   number
 >;
 
-/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` has the same names with other numbers. */
+/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` has the same names with different numbers. */
 const OLD_LOOKUP_FAMILY = { ipv4: 1, ipv6: 2, dual: 3 } as const satisfies Record<NodeFamilies, number>;
 
 /** How Envoy resolves names to endpoints (all of their addresses), and how often. */

@@ -1,7 +1,7 @@
 /**
- * Clusters of a gateway: for every service exported to its namespace. Virtual services change more often than services
- * do, and with the cluster already present a new route works at once. Where there are too many services for that,
- * CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
+ * Clusters of a gateway: for every service exported to its namespace. Virtual services change more often than services,
+ * and a new route takes effect at once if the cluster is already present. If there are too many services for that,
+ * CTL_FILTER_GATEWAY_CLUSTER_CONFIG limits the clusters to destinations of the gateway.
  */
 import type { Service } from '../../model/index.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';
@@ -20,7 +20,7 @@ export function gatewayClusterUnits(snapshot: MeshReader, view: GatewayView): re
   const used = authorizerHosts(snapshot, view).union(targetsOf(snapshot, view)).union(collectorHosts(snapshot.mesh));
   const isWanted = (host: string): boolean => {
     if (used.has(host)) return true;
-    // Reading the hosts has recorded which service each is.
+    // Reading the hosts has recorded their services.
     const service = unrecorded(() => services.get(host));
     return service !== undefined && isPassedOn(snapshot, view, service);
   };

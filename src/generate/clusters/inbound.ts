@@ -40,7 +40,7 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined || unit !== INBOUND_CLUSTERS_UNIT) return NOTHING;
   const clusters = new Map<string, NamedCluster>();
-  // One cluster per port: a port that several services share is one application.
+  // One cluster per port: several services with the same target port share one application.
   const add = (cluster: NamedCluster | undefined) => {
     if (cluster !== undefined && !clusters.has(cluster.name)) clusters.set(cluster.name, cluster);
   };
@@ -71,9 +71,9 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
 }
 
 /**
- * The pool that a destination rule has for clients of a port: the application there gets no more than one of them may
- * send. Of several services at the port, the first with a pool decides.
- * @param at the port whose settings apply, where it is not that of the service
+ * The connection pool of the destination rule for a port, which also limits what the proxy sends to the application. Of
+ * several services at the port, the first with a pool is used. @param at the port whose settings apply, if it is not
+ * that of the service
  */
 function poolOfRules(scope: ScopeReader, ports: readonly InboundPort[] = [], at?: number): ConnectionPool | undefined {
   for (const { hostname, servicePort } of ports) {
@@ -117,7 +117,7 @@ function ingressLabels(
 
 type ApplicationEndpoint = envoy.config.endpoint.v3.Endpoint.Input;
 
-/** On a machine of both families, an application that does not answer at the first address is tried at the other. */
+/** On a machine with both families, the second address is tried if the application does not respond at the first. */
 function endpointAt({ bind, extraBind }: Binds, port: number): ApplicationEndpoint {
   const address = addressOf(bind, port);
   return extraBind === undefined
@@ -181,7 +181,7 @@ function ingressCluster(
   const port = colon < 0 ? number : Number(endpoint.slice(colon + 1));
   const host = colon < 0 ? '' : endpoint.slice(0, colon).replace(/^\[|\]$/g, '');
   const own = host === '0.0.0.0' || host === '::';
-  // Without redirection there is no original destination; such views have the workload's addresses.
+  // Without redirection there is no original destination, so such views have the workload's addresses.
   if (own && view.interception !== 'NONE') {
     return {
       ...commonOf(snapshot, name, protocol, pool),

@@ -21,7 +21,7 @@ const DEFAULT_RING_SIZE = 1024;
 /** Envoy's limit of `minimum_ring_size`. */
 const MAX_RING_SIZE = 8_388_608;
 
-/** Round robin unless the settings differ. Not for original-destination clusters, which choose no endpoint. */
+/** Round robin unless the settings differ. Not for original-destination clusters, which do not choose an endpoint. */
 export function loadBalancing(settings: LoadBalancerSettings | undefined): Balancing {
   if (settings?.consistentHash !== undefined) return consistentHashing(settings.consistentHash);
   const warmup = settings?.warmup?.duration ?? settings?.warmupDurationSecs;
@@ -64,7 +64,7 @@ function consistentHashing({ maglev, ringHash, minimumRingSize }: ConsistentHash
       ...(tableSize !== undefined && tableSize > 0 && { maglevLbConfig: { tableSize: { value: tableSize } } }),
     };
   }
-  // The older field exists beside the newer one; 0 means absent in both.
+  // The older field and the newer one both exist; 0 means absent in both.
   const size = ringHash?.minimumRingSize || minimumRingSize || DEFAULT_RING_SIZE;
   return { lbPolicy: RING_HASH, ringHashLbConfig: { minimumRingSize: { value: Math.min(size, MAX_RING_SIZE) } } };
 }

@@ -27,16 +27,16 @@ export interface MeshPeering {
   readonly service: Service;
   readonly mesh: MeshConfig;
   readonly settings: ModelSettings;
-  /** Whether the view's proxies have mesh certificates; and if so, which peers the service has. */
+  /** Whether the view's proxies have mesh certificates. */
   readonly sds: boolean;
   readonly peers: ServicePeers | undefined;
-  /** Whether the view's proxies tell servers of TCP connections who they are. */
+  /** Whether the view's proxies exchange metadata with servers of TCP connections. */
   readonly tellsServers: boolean;
 }
 
 const PLAIN: Transport = {};
 
-/** The transport of a cluster whose settings ask for mesh mutual TLS, or for nothing at all. */
+/** The transport of a cluster whose settings ask for mesh mutual TLS, or have no TLS settings. */
 export function meshTransport(
   inputs: MeshPeering,
   target: ClusterTarget,
@@ -59,8 +59,8 @@ function secured(inputs: MeshPeering, target: ClusterTarget, discovery: Discover
     // An original destination has no endpoint metadata: mutual TLS requires that all possible destinations accept it.
     return ready === 'all' ? { transportSocket: mutualTls(inputs, target, undefined, speaks) } : PLAIN;
   }
-  // Inside the mesh the cluster stays the same while proxies are added and removed; one that resolves names contains
-  // its endpoints anyway, and one without endpoints from here has no peers.
+  // Clusters of the mesh do not change while proxies are added and removed. A cluster that resolves names contains its
+  // endpoints anyway, and a cluster without endpoints has no peers.
   if (discovery !== 'eds' && ready === undefined) return PLAIN;
   // Endpoints without a match get the cluster's own transport, which is plain text by default: a second match for them
   // would be a quarter of the message.
@@ -85,7 +85,7 @@ function mutualTls(
   const context = {
     commonTlsContext: {
       ...meshTlsContext(meshPeers(inputs, tls), alpnOf(inputs, speaks)),
-      // As a client Envoy would stop at 1.2 by default.
+      // As a client, Envoy uses at most TLS 1.2 by default.
       tlsParams: { tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3 },
     },
     sni: tls?.sni || serverName(port.port, subset, service.hostname),
@@ -93,7 +93,7 @@ function mutualTls(
   return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
 }
 
-/** Envoy rejects longer server names. Servers of the mesh do not select by name, so it can be omitted. */
+/** Envoy rejects longer server names. Servers of the mesh do not depend on the name, so it can be omitted. */
 const MAX_SERVER_NAME = 255;
 
 function serverName(port: number, subset: string, host: string): string {

@@ -26,7 +26,7 @@ export function outboundClusters(
   const { connectTimeout } = snapshot.mesh;
   const metrics = metricsSource(snapshot, view);
   const clusters = [blackHoleCluster(connectTimeout), passthroughCluster(connectTimeout)].map((cluster) => {
-    // As in Istio: connections that no service takes count under the name of the cluster.
+    // As in Istio, connections to unknown destinations are counted under the name of the cluster.
     return { ...cluster, ...serviceMetadata(metrics, { host: '', name: cluster.name, namespace: '' }) };
   });
   return { resources: clusters.map(closedCluster), findings: [] };

@@ -13,7 +13,7 @@ const DEFAULT_INTERVAL_MS = 10_000;
 const DEFAULT_EJECTION_MS = 30_000;
 const DEFAULT_ERRORS = 5;
 
-/** Enforced (per cent) when the count is above 0, switched off when it is 0. */
+/** Enforced (percent) if the count is above 0, disabled if it is 0. */
 function enforce(count: number): { value: number } {
   return { value: count > 0 ? 100 : 0 };
 }
@@ -23,8 +23,8 @@ export function outlierDetection(settings: OutlierDetection): Message {
   return {
     // Destination rules have no statistical ejection.
     enforcingSuccessRate: { value: 0 },
-    // As every Envoy did before it had this field: otherwise nothing in a service of fewer than ten endpoints is ever
-    // ejected, because of the default of 10 %.
+    // The behavior of Envoy before it had this field: otherwise, with the default of 10 %, no endpoint of a service
+    // with fewer than ten endpoints is ever ejected.
     alwaysEjectOneHost: { value: true },
     ...countedErrors(settings),
     ...(isOwn(interval, DEFAULT_INTERVAL_MS) && { interval: toDuration(interval) }),
@@ -37,7 +37,7 @@ export function outlierDetection(settings: OutlierDetection): Message {
 
 function countedErrors(settings: OutlierDetection): Message {
   const { consecutiveErrors, consecutive5xxErrors, consecutiveGatewayErrors } = settings;
-  // The deprecated count means gateway errors and, unlike the newer one, nothing else.
+  // The deprecated field only counts gateway errors, unlike the newer one.
   if (consecutiveErrors !== undefined && consecutiveErrors > 0 && consecutiveGatewayErrors === undefined) {
     return {
       ...gatewayFailures(consecutiveErrors),

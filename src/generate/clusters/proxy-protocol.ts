@@ -1,6 +1,6 @@
 /**
  * Connections that begin with a header of the PROXY protocol, which names the client's address
- * (https://www.haproxy.org/download/1.8/doc/proxy-protocol.txt). Inside of TLS nothing changes: the header comes first.
+ * (https://www.haproxy.org/download/1.8/doc/proxy-protocol.txt). The header precedes TLS, which is not affected.
  */
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { ProxyProtocol } from '../../resources/index.ts';
@@ -19,7 +19,7 @@ const PLAIN_SOCKET: TransportSocket = {
   typedConfig: packAny(RawBuffer, {}),
 };
 
-/** The transport with the header, whichever endpoint it is chosen for. */
+/** The transport with the header, for every endpoint. */
 export function announced(
   { transportSocket, transportSocketMatches, ...others }: Transport,
   { version }: ProxyProtocol,

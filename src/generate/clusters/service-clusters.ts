@@ -1,7 +1,4 @@
-/**
- * The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination
- * rule.
- */
+/** The clusters of one service for its clients: one per port, and one per port and subset of its destination rule. */
 import { CtlError } from '../../core/errors.ts';
 import type { ClientFiles } from '../../core/proxy.ts';
 import type { MergedDestinationRule, Protocol } from '../../model/index.ts';
@@ -74,28 +71,27 @@ interface ClusterInputs extends DiscoveryInputs, MeshPeering {
   /** Whether the view also passes through other proxies' mutual TLS to the service. */
   readonly passedOn: boolean;
   readonly files: FileReader;
-  /** Files that the proxies have in place of those of the rule; one object for equal ones. */
+  /** Files of the proxies that replace those of the rule; one object for equal files. */
   readonly clientFiles: ClientFiles | undefined;
   /** Secrets for the rule's TLS settings, at gateways. */
   readonly credentials: string | undefined;
-  /** The key pair that the gateway presents where `atGateways` of the rule has TLS settings; undefined: none. */
+  /**
+   * The key pair that the gateway presents if `atGateways` of the rule has TLS settings; undefined if there is none.
+   */
   readonly keyPair: string | undefined;
-  /** Whether HTTP of ports without a declared protocol is HTTP/1.1. */
+  /** Whether ports without a declared protocol use HTTP/1.1. */
   readonly undeclaredHttp1: boolean;
-  /** Whether Envoy has the intervals of retry budgets; false where the rule has none. */
+  /** Whether Envoy supports the intervals of retry budgets; false if the rule has none. */
   readonly budgetIntervals: boolean;
-  /** Whether the view's proxies have a filter that would replace the protocol names of TLS to servers of others. */
+  /** Whether the view's proxies have a filter that would override the ALPN protocols of TLS to external servers. */
   readonly keepsAlpn: boolean;
-  /** What reads from the clusters which service they lead to. */
+  /** The source of metrics, which reads the service from the metadata of clusters. */
   readonly metrics: MetricsSource | undefined;
 }
 
 const clusters = new InputCache<ClusterInputs, UnitOutput>('clusters of services', serviceClusters);
 
-/**
- * All clusters of a host in a scope, for each of the placements where they depend on it; none when the host is not in
- * the scope.
- */
+/** All clusters of a host in a scope, for each placement if they depend on it; none if the host is not in the scope. */
 export function clustersOfHost(
   snapshot: MeshReader,
   view: EnvoyClientView,
@@ -260,7 +256,7 @@ function originOf(rule: MergedDestinationRule | undefined, subset: string): Pick
   return configMetadata('destination-rule', namespace, name, subset);
 }
 
-/** Traffic of a cluster: TCP proxies lead to it too where the protocol is detected. */
+/** The traffic of a cluster: if the protocol is detected, it has TCP connections, too. */
 function trafficOf(protocol: Protocol, speaks: UpstreamHttp): Traffic {
   if (speaks === 'none') return 'bytes';
   return isHttp(protocol) ? 'requests' : 'both';
@@ -294,7 +290,7 @@ function encodeCluster(cluster: Cluster, name: string, discovery: Discovery): Ge
   return { name, bytes, refs: discovery === 'eds' ? [cluster.edsClusterConfig?.serviceName ?? name] : [] };
 }
 
-/** A cluster that refers to no other resource. */
+/** A cluster without references to other resources. */
 export function closedCluster(cluster: NamedCluster): GeneratedResource {
   return { name: cluster.name, bytes: encode(envoy.config.cluster.v3.Cluster, cluster), refs: [] };
 }

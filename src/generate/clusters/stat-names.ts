@@ -1,6 +1,6 @@
 /**
- * The names of clusters in Envoy's statistics, where the mesh configuration has patterns for them. Placeholders as in
- * Istio 1.7, and those that newer releases added. Without a pattern a cluster has its own name there.
+ * The names of clusters in Envoy's statistics, from patterns of the mesh configuration. Placeholders are those of Istio
+ * 1.7 and newer releases. Without a pattern, the name of the cluster is used.
  */
 import type { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';

@@ -30,7 +30,9 @@ export const CLUSTER_PROVIDED = 6;
  */
 const INBOUND_SOURCE: Readonly<Record<IpFamily, string>> = { ipv4: '127.0.0.6', ipv6: '::6' };
 
-/** As in newer releases of Istio: servers and firewalls forget idle connections long before Envoy's hour has passed. */
+/**
+ * As in newer releases of Istio: servers and firewalls drop idle connections long before Envoy's default of one hour.
+ */
 const PASSTHROUGH_POOL: ConnectionPool = { http: { idleTimeout: 300_000 } };
 
 export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
@@ -49,7 +51,7 @@ export function blackHoleCluster(connectTimeoutMs: number): NamedCluster {
   return emptyCluster(BLACKHOLE_CLUSTER, connectTimeoutMs);
 }
 
-/** Has no endpoints: traffic to it is refused. */
+/** A cluster without endpoints: traffic to it is refused. */
 export function emptyCluster(name: string, connectTimeoutMs: number): NamedCluster {
   return { name, type: STATIC, connectTimeout: toDuration(connectTimeoutMs) };
 }
@@ -59,7 +61,7 @@ export function inboundPassthroughCluster(family: IpFamily, connectTimeoutMs: nu
   return { ...passthroughCluster(connectTimeoutMs), name, upstreamBindConfig: inboundSource(family) };
 }
 
-/** On a node of both families Envoy uses the source of the destination's family. */
+/** On a node with both families, Envoy uses the source address of the destination's family. */
 export function inboundSource(families: NodeFamilies): envoy.config.core.v3.BindConfig.Input {
   const [first = 'ipv4', second] = familiesOf({ families });
   const sourceOf = (family: IpFamily) => ({ address: INBOUND_SOURCE[family], portValue: 0 });

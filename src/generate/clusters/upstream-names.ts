@@ -1,6 +1,7 @@
 /**
  * Which name a cluster that originates TLS requests (SNI) and which names it accepts in the server's certificate. A
- * verified certificate proves nothing until its name is compared: with the system's authorities, anybody can have one.
+ * verified certificate proves nothing until its names are checked: anyone can get a certificate from a public
+ * authority.
  *
  * Accepted names: subjectAltNames of the rule, else those of the ServiceEntry, else `sni`, else the host.
  */
@@ -20,7 +21,7 @@ export interface ServerNames {
   readonly sni: string | undefined;
   readonly sniOfRequest: boolean;
   readonly verifiesRequestHost: boolean;
-  /** The certificate must have one of these names, if there are any. */
+  /** The certificate must have one of these names, unless the list is empty. */
   readonly matchers: readonly SanMatcher[];
 }
 
@@ -51,7 +52,7 @@ function defaultNames(sni: string | undefined, hostname: string): SanMatcher[] {
   return hostname.startsWith('*.') ? [nameBelow(hostname.slice(1))] : [];
 }
 
-/** A DNS name with this suffix. A certificate's own wildcard (`*.example.com`) has such a suffix too. */
+/** A DNS name with this suffix. A wildcard name in a certificate (`*.example.com`) has such a suffix too. */
 function nameBelow(suffix: string): SanMatcher {
   return { ...exactName(suffix.slice(1)), matcher: { suffix, ignoreCase: true } };
 }

@@ -13,7 +13,7 @@ const EXTENSION = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
 export type UpstreamHttp = 'none' | 'http1' | 'http2' | 'client';
 
 /**
- * @param sniffed whether the protocol of ports without one is detected
+ * @param sniffed whether the protocol of ports without a declared one is detected
  * @param meshUpgrades the mesh configuration's `h2UpgradePolicy`
  */
 export function upstreamHttp(
@@ -32,7 +32,7 @@ export function upstreamHttp(
   return meshUpgrades && !keeps ? 'http2' : 'http1';
 }
 
-/** Which parts of TLS to the server come from the request's host. */
+/** The TLS settings that depend on the host of the request. */
 export type RequestNames = Pick<ServerNames, 'sniOfRequest' | 'verifiesRequestHost'>;
 
 const NO_NAMES: RequestNames = { sniOfRequest: false, verifiesRequestHost: false };

@@ -12,24 +12,28 @@ const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
 
 /**
- * Who reads the files in a rule. With an agent that serves them as secrets, a missing or changed file affects only the
- * connections that need it; Envoy itself rejects the whole cluster. Istio's agent has no names for revocation lists.
+ * The program that reads the files in a rule. If an agent serves them as secrets, a missing or invalid file only
+ * affects the connections that need it; if Envoy reads them, it rejects the whole cluster. Istio's agent does not
+ * support revocation lists.
  */
 export type FileReader = 'agent' | 'istio-agent' | 'envoy';
 
 /**
- * Where most distributions, and the images of Istio's proxies, have the machine's trusted authorities: for proxies
- * without an agent that finds them. Envoy has no setting for them (`system_root_certs` is not implemented, and means no
- * verification).
+ * The file with the trusted authorities of the machine in most distributions and in the images of Istio's proxies, for
+ * proxies without an agent that finds it. Envoy has no setting for it (`system_root_certs` is not implemented, and
+ * would disable verification).
  */
 const SYSTEM_AUTHORITIES_FILE = '/etc/ssl/certs/ca-certificates.crt';
 
-/** The settings when they ask for TLS that is not the mesh's. */
+/** The settings if they request TLS that is not that of the mesh. */
 export function originatedTls(tls: ClientTlsSettings | undefined): ClientTlsSettings | undefined {
   return tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL' ? tls : undefined;
 }
 
-/** The settings with the files that a proxy names itself. Certificates from Secrets stay, and so does no verification. */
+/**
+ * The settings with the files that a proxy specifies itself. Certificates from Secrets are kept, and so is disabled
+ * verification.
+ */
 export function withClientFiles(tls: ClientTlsSettings, files: ClientFiles | undefined): ClientTlsSettings {
   if (files === undefined) return tls;
   const { certChain, key, roots } = files;
@@ -41,7 +45,7 @@ export function withClientFiles(tls: ClientTlsSettings, files: ClientFiles | und
   };
 }
 
-/** Whether the server's certificate is verified. Only a rule that explicitly disables it is not. */
+/** Whether the server's certificate is verified, which only an explicit setting disables. */
 export function verifiesServer({ insecureSkipVerify }: ClientTlsSettings): boolean {
   return insecureSkipVerify !== true;
 }
@@ -49,7 +53,7 @@ export function verifiesServer({ insecureSkipVerify }: ClientTlsSettings): boole
 export interface TlsSocketOptions {
   readonly tls: ClientTlsSettings;
   readonly credential: ClientCredential | undefined;
-  /** SDS name of the key pair to present, where the gateway decides it. */
+  /** SDS name of the key pair to present, if the gateway determines it. */
   readonly keyPair?: string | undefined;
   readonly names: ServerNames;
   readonly files: FileReader;
@@ -64,7 +68,7 @@ export function tlsSocket(options: TlsSocketOptions): envoy.config.core.v3.Trans
   const { names, http2 } = options;
   const { TLSv1_2, TLSv1_3 } = TlsParameters.TlsProtocol;
   const commonTlsContext: CommonTlsContext = {
-    // As a client Envoy would stop at 1.2 by default.
+    // As a client, Envoy uses at most TLS 1.2 by default.
     tlsParams: { tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3 },
     ...ownCertificate(options),
     ...serverChecks(options),
@@ -100,7 +104,7 @@ function serverChecks({ tls, credential, names, files }: TlsSocketOptions): Comm
     if (authorities === undefined) return {};
     return {
       combinedValidationContext: {
-        // The Secret's revocation list replaces it.
+        // The revocation list of the Secret replaces it.
         defaultValidationContext: { ...crl, ...expected },
         validationContextSdsSecretConfig: adsSecret(authorities),
       },

@@ -8,7 +8,7 @@ export interface Range {
   readonly bits: number;
 }
 
-/** A range or single address; undefined for any other text. */
+/** A range or single address; undefined for any other string. */
 export function parseRange(text: string): Range | undefined {
   const [address = '', length, ...more] = text.split('/');
   const bytes = addressBytes(address);
@@ -18,12 +18,12 @@ export function parseRange(text: string): Range | undefined {
   return { bytes: bytes.map((byte, index) => byte & prefixMask(bits - index * 8)), bits };
 }
 
-/** Mask of one byte of which `bits` are left in the prefix. */
+/** Mask of a byte in which `bits` bits belong to the prefix. */
 function prefixMask(bits: number): number {
   return (0xff00 >> Math.max(0, Math.min(8, bits))) & 0xff;
 }
 
-/** The range of this prefix length around another one, as text that is equal for equal ranges. */
+/** The range with this prefix length that contains another one, as a canonical string. */
 export function maskedRange({ bytes }: Range, bits: number): string {
   return `${bytes.map((byte, index) => byte & prefixMask(bits - index * 8)).join('.')}/${bits}`;
 }
@@ -54,7 +54,7 @@ export function cidrRange(text: string): envoy.config.core.v3.CidrRange.Input | 
   return { addressPrefix: addressText(range.bytes), prefixLen: { value: range.bits } };
 }
 
-/** Each range once, in the given order. */
+/** The ranges without duplicates, in the given order. */
 export function cidrRanges(texts: readonly string[]): envoy.config.core.v3.CidrRange.Input[] {
   const byKey = new Map<string, envoy.config.core.v3.CidrRange.Input>();
   for (const text of texts) {

@@ -1,8 +1,8 @@
 /**
- * The names under which proxies request the endpoints of their clusters. Over State of the World a proxy repeats all of
- * them whenever it acknowledges a changed endpoint, so there they are short: a thousand clusters are 14 kB a request
- * instead of 50. Over Delta a name is sent once, and is the readable name of the cluster. Cluster names are the same in
- * both.
+ * The names under which proxies request the endpoints of their clusters. With State of the World, a proxy repeats all
+ * of them in each acknowledgement of a changed endpoint, so they are short: a request for a thousand clusters has 14 kB
+ * instead of 50. With Delta, a name is sent once, and is the readable name of the cluster. Cluster names are the same
+ * in both variants.
  */
 import { hash } from 'node:crypto';
 import type { EndpointNames } from '../types.ts';

@@ -1,4 +1,7 @@
-/** Shared by all generators: names of resources, address families and ranges, TLS of the mesh, and caches by input. */
+/**
+ * Functions that all generators share: names of resources, address families and ranges, TLS of the mesh, and caches by
+ * input.
+ */
 export { addressKey, cidrRange, cidrRanges, isRange, rangeHolds } from './cidr.ts';
 export { configMetadata, joinedMetadata } from './config-metadata.ts';
 export { endpointName } from './endpoint-names.ts';

@@ -1,7 +1,7 @@
 /**
- * Caches results by their inputs: ten namespaces that see a service alike share one cluster, generated once. The
- * computation receives only the input object, and every member of that object is compared before a result is used
- * again, so that nothing can be read without being part of the key.
+ * Caches results by their inputs: ten namespaces with the same view of a service share one cluster, which is generated
+ * once. The computation receives only the input object, and every member of that object is compared before a result is
+ * used again, so that nothing can be read without being part of the key.
  */
 import type { Memos } from '../../core/memo.ts';
 import { type Facts, noteAll, recorded } from '../reads/index.ts';
@@ -12,18 +12,19 @@ interface Entry<Result> {
   readonly facts: Facts;
 }
 
-/** Results per anchor that are always cached: a service is seen differently by namespaces with settings of their own. */
+/** Number of results per anchor that are always cached: namespaces may have different settings for a service. */
 const ALWAYS_CACHED = 24;
 
 /**
- * Maximum results per anchor. A service is seen differently by proxies in different localities: with fewer entries than
+ * Maximum number of results per anchor. Proxies in different localities have different results: with fewer entries than
  * localities, each result would be computed again every time. The oldest is evicted first.
  */
 const MAX_ENTRIES = 256;
 
 /**
- * Of more than {@link ALWAYS_CACHED} results, maximum for inputs that differ in objects only. Most of these are results
- * for older versions of what has changed: a service can have new endpoints a thousand times a day.
+ * With more than {@link ALWAYS_CACHED} results, the maximum number of results whose inputs only differ in objects. Most
+ * of these are results for older versions of changed objects: the endpoints of a service can change a thousand times a
+ * day.
  */
 const MAX_VERSIONS = 4;
 
@@ -40,7 +41,7 @@ export class InputCache<Inputs extends object, Result> {
     this.#make = make;
   }
 
-  /** Throws what the computation throws; then nothing is cached. */
+  /** If the computation throws an error, it is rethrown and nothing is cached. */
   get(memos: Memos, anchor: object, inputs: Inputs): Result {
     const values: readonly unknown[] = Object.values(inputs);
     const entries = memos.weak<object, Entry<Result>[]>(this.#name).get(anchor, () => []);
@@ -56,7 +57,7 @@ export class InputCache<Inputs extends object, Result> {
   }
 }
 
-/** Removes an entry where there are too many beside a new one with these values. */
+/** Removes an entry if there are too many for a new one with these values. */
 function evict(entries: Entry<unknown>[], values: readonly unknown[]): void {
   if (entries.length < ALWAYS_CACHED) return;
   const versions = entries.filter((entry) => haveSameScalars(entry.values, values));
@@ -64,7 +65,7 @@ function evict(entries: Entry<unknown>[], values: readonly unknown[]): void {
   if (oldest !== undefined) entries.splice(entries.indexOf(oldest), 1);
 }
 
-/** Whether the values differ in objects only. An object that is absent is another version of it. */
+/** Whether the values only differ in objects. An absent object counts as another version. */
 function haveSameScalars(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a.every(
     (value, index) => isVersion(value) === isVersion(b[index]) && (isVersion(value) || value === b[index]),

@@ -1,6 +1,6 @@
 /**
- * The address families of a proxy's machine. They decide where its listeners bind (Envoy rejects a listener on `::`
- * where IPv6 is switched off), which addresses of services get listeners, and which of a workload's addresses it uses.
+ * The address families of a proxy's machine. They decide where its listeners bind (Envoy rejects a listener on `::` if
+ * IPv6 is disabled), which addresses of services get listeners, and which of a workload's addresses it uses.
  */
 import type { Memos } from '../../core/memo.ts';
 import type { Endpoint } from '../../model/index.ts';
@@ -21,8 +21,8 @@ const LISTS: Readonly<Record<NodeFamilies, readonly IpFamily[]>> = {
 };
 
 /**
- * The families of a node by its own addresses; `ipv4` for one without a usable address. Link-local IPv6 addresses reach
- * no other machine.
+ * The families of a node by its own addresses; `ipv4` for a node without a usable address. Link-local IPv6 addresses
+ * are not usable for other machines.
  */
 export function familiesOfNode(addresses: readonly string[]): NodeFamilies {
   const found = new Set(addresses.filter((each) => isIpAddress(each) && !LINK_LOCAL.test(each)).map(familyOf));
@@ -46,7 +46,7 @@ export function hasFamilyOf({ families }: OnFamilies, address: string): boolean 
   return families === 'dual' || families === familyOf(address);
 }
 
-/** Where a listener binds: the address that names it, and one more on a machine of both families. */
+/** The addresses of a listener: the one in its name, and another on a machine with both families. */
 export interface Binds {
   readonly bind: string;
   readonly extraBind: string | undefined;
@@ -56,7 +56,7 @@ export function wildcardBinds(node: OnFamilies): Binds {
   return bindsOf(node, WILDCARD);
 }
 
-/** Where a proxy accepts its clients without redirection. */
+/** The addresses at which a proxy without redirection accepts its clients. */
 export function loopbackBinds(node: OnFamilies): Binds {
   return bindsOf(node, LOOPBACK);
 }
@@ -67,15 +67,15 @@ function bindsOf(node: OnFamilies, addresses: Readonly<Record<IpFamily, string>>
 }
 
 interface ByFamilies {
-  /** Absent where all endpoints are of one family. */
+  /** Absent if all endpoints have the same family. */
   readonly lists: Readonly<Record<NodeFamilies, readonly Endpoint[]>> | undefined;
 }
 
 /**
- * The endpoints for a node of these families: the same list object where all have one family, or none has an IP
- * address. Otherwise those of the node's family; a node of both reaches a workload that has both by IPv4 only, so that
- * the workload counts once. Where a service has no endpoint of the node's family, the node gets the others: an
- * IPv6-only machine may have a translator to IPv4.
+ * The endpoints for a node with these families: the same list object if all have the same family, or none has an IP
+ * address. Otherwise the endpoints of the node's family; a node with both families only uses IPv4 for a workload with
+ * both, so that the workload counts once. If a service has no endpoint of the node's family, the node gets the others,
+ * because an IPv6-only machine may use NAT64.
  */
 export function reachableEndpoints(
   memos: Memos,

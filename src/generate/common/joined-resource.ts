@@ -1,7 +1,7 @@
 /** A resource whose message is joined from pieces that are reused from one generation to the next. */
 import type { GeneratedResource } from '../types.ts';
 
-/** The message is the concatenation of the pieces; they are joined only when the whole is read. */
+/** The message is the concatenation of the pieces, which are only joined when the message is read. */
 export function joinedResource(
   name: string,
   pieces: readonly Uint8Array[],

@@ -26,13 +26,13 @@ const ROOT_CERTIFICATES = 'ROOTCA';
 
 /**
  * ALPN protocols that clients of the mesh offer: `istio` means that the TLS is between proxies and not from the
- * application; the longer names mean HTTP inside. Servers choose none of them (the codec detects the protocol), only
- * `h2` where it is offered too.
+ * application; the longer names mean HTTP inside. Servers do not select any of them (the codec detects the protocol),
+ * only `h2` if it is also offered.
  *
  * {@link PEER_EXCHANGE} means TCP too.
  */
 export const MESH_ALPN = {
-  /** Offered for HTTP/1.1, for HTTP/2, and for whichever of them the client speaks. */
+  /** Offered for HTTP/1.1, for HTTP/2, and for the protocol of the client. */
   http1: ['istio-http/1.1', 'istio'],
   http2: ['istio-h2', 'istio', 'h2'],
   http: ['istio-http/1.1', 'istio-h2', 'istio'],
@@ -40,8 +40,8 @@ export const MESH_ALPN = {
 } as const;
 
 /**
- * Peers that agree on this name begin with messages about themselves. Only Envoys with Istio's extensions can: others
- * neither offer the name nor choose it.
+ * Peers that negotiate this protocol exchange metadata first. Only Envoys with Istio's extensions support this: others
+ * neither offer nor select it.
  */
 export const PEER_EXCHANGE = 'istio-peer-exchange';
 
@@ -50,11 +50,12 @@ export const HTTP_INSIDE = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'] as c
 export const MESH_TLS = ['istio', PEER_EXCHANGE, ...HTTP_INSIDE] as const;
 
 /**
- * Protocols that servers choose from for HTTP. Without a common name there is no choice, and the protocol is detected.
+ * The protocols that servers support for HTTP. Without a common protocol, none is selected and the protocol is
+ * detected.
  */
 const SERVER_HTTP_ALPN = ['h2', 'http/1.1'];
 
-/** For TLS 1.2; those of 1.3 cannot be chosen. Forward secrecy and authenticated encryption only. */
+/** For TLS 1.2; those of 1.3 cannot be configured. Only with forward secrecy and authenticated encryption. */
 const CIPHER_SUITES = [
   'ECDHE-ECDSA-AES256-GCM-SHA384',
   'ECDHE-RSA-AES256-GCM-SHA384',
@@ -73,7 +74,7 @@ export function anyWorkload(trustDomains: readonly string[]): SanMatcher[] {
 
 /**
  * The workloads of `accounts` (`namespace/serviceAccount`) in any of the trust domains. An empty `serviceAccount` means
- * any account of the namespace. Names that no identity can have match nothing.
+ * any account of the namespace. Names that are not valid in an identity match nothing.
  */
 export function workloadsOf(accounts: readonly string[], trustDomains: readonly string[]): SanMatcher[] {
   return trustDomains.flatMap((domain) =>
@@ -87,8 +88,8 @@ export function workloadsOf(accounts: readonly string[], trustDomains: readonly 
 }
 
 /**
- * Exactly this name. Envoy compares a name with alternative names of one type only; the form of the name determines the
- * type.
+ * Matches exactly this name. Envoy compares a name with subject alternative names of one type, which is determined by
+ * the form of the name.
  */
 export function exactName(name: string): SanMatcher {
   const sanType = name.includes('://') ? SanType.URI : isIpAddress(name) ? SanType.IP_ADDRESS : SanType.DNS;
@@ -97,7 +98,7 @@ export function exactName(name: string): SanMatcher {
 
 /**
  * A secret that the agent serves. The agent has its own secrets in memory, and a listener waits for them without a
- * limit. It may never respond with others: the listener starts without them after `waitMs`. The node is in each
+ * limit. It may never respond for other secrets: the listener starts without them after `waitMs`. The node is in each
  * request, because the agent of Istio 1.7 crashes without it (`sdsservice.go`, StreamSecrets).
  */
 function agentSecret(name: string, waitMs = 0): SecretConfig {
@@ -116,7 +117,7 @@ function agentSecret(name: string, waitMs = 0): SecretConfig {
 }
 
 /**
- * How long a listener or cluster waits for an agent that reads files or Secrets; the agent has no answer for missing
+ * How long a listener or cluster waits for an agent that reads files or Secrets; the agent does not respond for missing
  * ones.
  */
 const READ_WAIT_MS = 2_000;
@@ -145,7 +146,7 @@ export function meshTlsContext(peers: readonly SanMatcher[], alpn: readonly stri
   };
 }
 
-/** What is inside of mutual TLS; `peer-exchange`: TCP, after messages of clients that agree. */
+/** The protocol inside mutual TLS; `peer-exchange`: TCP, after a metadata exchange if the client supports it. */
 export type Inside = 'http' | 'tcp' | 'peer-exchange';
 
 const SERVER_ALPN: Readonly<Record<Inside, readonly string[]>> = {

@@ -1,6 +1,6 @@
 /**
- * The names by which generated resources refer to each other and by which people and tools know them. Both ends of
- * every reference take them from here, so that a listener and the routes that it requests cannot disagree.
+ * The names of generated resources, which refer to each other by name and which users and tools know. Both ends of
+ * every reference use these functions, so that a listener and the routes that it requests have the same name.
  */
 
 import { isSocketPath } from './values.ts';
@@ -9,7 +9,7 @@ type Direction = 'outbound' | 'inbound';
 
 /** Sends every connection to its original destination. */
 export const PASSTHROUGH_CLUSTER = 'PassthroughCluster';
-/** Has no endpoints: traffic to it is refused. */
+/** A cluster without endpoints: traffic to it is refused. */
 export const BLACKHOLE_CLUSTER = 'BlackHoleCluster';
 /** Inbound connections to ports that no service declares. */
 export const INBOUND_PASSTHROUGH_CLUSTER_IPV4 = 'InboundPassthroughClusterIpv4';
@@ -17,7 +17,7 @@ export const INBOUND_PASSTHROUGH_CLUSTER_IPV6 = 'InboundPassthroughClusterIpv6';
 
 export { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../../core/proxy.ts';
 
-/** The listener unit of the virtual listeners; all others but {@link DNS_LISTENER_UNIT} are ports. */
+/** The listener unit of the virtual listeners; all others except {@link DNS_LISTENER_UNIT} are ports. */
 export const VIRTUAL_LISTENER_UNIT = 'virtual';
 
 /** The listener unit of captured DNS queries. */
@@ -41,7 +41,7 @@ export function meshServerName(port: number, subset: string, host: string): stri
   return `outbound_.${port}_.${subset}_.${host}`;
 }
 
-/** `inbound|<port>||`: named by the port alone, so that replicas and renamed services share it. */
+/** `inbound|<port>||`: named only by the port, so that replicas and renamed services share it. */
 export function inboundClusterName(port: number): string {
   return clusterName('inbound', port, '', '');
 }
@@ -70,7 +70,7 @@ export function outboundRouteName(port: number): string {
 }
 
 /**
- * Route configuration of one service's port, for listeners that serve that service alone (sniffed, headless):
+ * Route configuration of one service's port, for listeners that only serve that service (sniffed, headless):
  * `<host>:<port>`.
  */
 export function serviceRouteName(host: string, port: number): string {
@@ -84,7 +84,7 @@ export function parseOutboundRouteName(name: string): { readonly host: string; r
   return { host: name.slice(0, Math.max(0, colon)), port: Number(name.slice(colon + 1)) };
 }
 
-/** Inline route configuration of an inbound port: `inbound|<port>||`, the name of the cluster it leads to. */
+/** Inline route configuration of an inbound port: `inbound|<port>||`, the name of its cluster. */
 export function inboundRouteName(port: number): string {
   return inboundClusterName(port);
 }

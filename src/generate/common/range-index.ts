@@ -1,8 +1,8 @@
-/** Address ranges by their prefix: finds the ranges that contain another range without comparing it with each. */
+/** Indexes address ranges by prefix, to find the ranges that contain another range without comparing it with each. */
 import { maskedRange, parseRange } from './cidr.ts';
 
 export class RangeIndex {
-  /** Canonical text → the range as it was written first. */
+  /** Canonical form → the range as it was first written. */
   readonly #ranges = new Map<string, string>();
   /** Prefix lengths by the number of bytes of an address, descending. */
   readonly #lengths = new Map<number, number[]>();
@@ -24,7 +24,7 @@ export class RangeIndex {
       );
   }
 
-  /** The narrowest range that contains all of this range or address; undefined: there is none. */
+  /** The narrowest range that contains this range or address; undefined if there is none. */
   around(text: string): string | undefined {
     const range = parseRange(text);
     if (range === undefined) return undefined;

@@ -5,7 +5,7 @@
 import type { MergedDestinationRule } from '../../model/index.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/index.ts';
 
-/** The settings in force for one cluster: absent ones have their default. */
+/** The effective settings of one cluster; absent settings have their default. */
 export type EffectivePolicy = Omit<TrafficPolicy, 'portLevelSettings'>;
 
 const DEFAULTS: EffectivePolicy = {};
@@ -40,8 +40,8 @@ function subsetNamed({ subsets }: MergedDestinationRule, name: string): (typeof 
 }
 
 /**
- * The same at a gateway, where the TLS settings and the HTTP version of `atGateways` replace the others: those for the
- * port, else those for all ports.
+ * The same at a gateway, where the TLS settings and the HTTP version of `atGateways` (for the port, else for all ports)
+ * replace the others.
  */
 export function gatewayPolicy(
   rule: MergedDestinationRule | undefined,
@@ -70,11 +70,11 @@ export function isGatewayTls(rule: MergedDestinationRule | undefined, tls: Clien
   return own !== undefined && [own, ...(own.portLevelSettings ?? [])].some((settings) => settings.tls === tls);
 }
 
-/** Settings that those of a port cannot have, and so do not replace. */
+/** Settings that cannot be set for a port, and are therefore not replaced. */
 const ONLY_FOR_ALL_PORTS = ['tunnel', 'proxyProtocol', 'retryBudget'] as const satisfies (keyof EffectivePolicy)[];
 const SETTINGS = ['connectionPool', 'loadBalancer', 'outlierDetection', 'tls', ...ONLY_FOR_ALL_PORTS] as const;
 
-/** The settings that a policy has, of these. */
+/** Those of these settings that a policy has. */
 function defined(
   policy: EffectivePolicy | undefined,
   settings: readonly (keyof EffectivePolicy)[] = SETTINGS,

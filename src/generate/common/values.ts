@@ -2,8 +2,8 @@
 import type { envoy, google } from '../../protobuf/index.ts';
 
 /**
- * The longest duration that Envoy accepts: 2^63 ns, rounded down to whole hours. Longer ones in resources and the mesh
- * configuration are refused; a setting may still mean "without end".
+ * The longest duration that Envoy accepts: 2^63 ns, rounded down to whole hours. Longer durations in resources and the
+ * mesh configuration are refused, but a program setting may be Infinity.
  */
 const MAX_MILLIS = 2_562_047 * 3_600_000;
 

@@ -1,11 +1,11 @@
-/** The scope that a view's part is generated from, and that the facts it reads are relative to. */
+/** The scope that a view's part is generated from, and to which the facts that it reads belong. */
 import { defaultScopeId } from '../../model/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { OutboundView, View } from '../types.ts';
 
 /**
- * Undefined when the scope no longer exists: its Sidecar was deleted, and its proxies have moved to another view. Then
- * there is nothing to generate.
+ * Undefined if the scope no longer exists: its Sidecar was deleted, and its proxies have moved to another view. There
+ * is nothing to generate then.
  */
 export function scopeOfView(snapshot: MeshReader, view: View): ScopeReader | undefined {
   if (view.part === 'gateway') return snapshot.gatewayScope(view.namespace, view.ruleLabels);
@@ -13,8 +13,8 @@ export function scopeOfView(snapshot: MeshReader, view: View): ScopeReader | und
 }
 
 /**
- * The scope with the addresses that the view's proxies use: for everything that contains addresses of services. Nobody
- * takes connections to allocated addresses where none are redirected.
+ * The scope with the addresses that the view's proxies use, for resources that contain addresses of services. Without
+ * redirection, allocated addresses are not used, because no proxy would receive connections to them.
  */
 export function addressedScope(
   snapshot: MeshReader,

@@ -1,8 +1,8 @@
 /**
  * Which domains the services of a route configuration have, shared by all namespaces that see the same services. The
- * owner of a domain matters only when there are two candidates. This index shows that there are none without examining
- * every domain of every service again: seen from different namespaces, services differ only in the short names of the
- * namespace's own.
+ * owner of a domain only matters if there are two candidates. This index shows that there are none without examining
+ * every domain of every service again: for different namespaces, the domains only differ in the short names of the
+ * namespace's own services.
  */
 import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
@@ -11,7 +11,7 @@ import { foreignViewer, isOwn, serviceDomains, type Viewer, viewerKey } from './
 
 interface OwnHosts {
   readonly hosts: ReadonlySet<IndexedHost>;
-  /** The domains that only their own namespace knows. */
+  /** The domains that only apply in the service's own namespace. */
   readonly domains: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export interface DomainIndex {
   readonly hosts: ReadonlyMap<string, IndexedHost>;
   /** In the code-unit order of their names. */
   readonly ordered: readonly IndexedHost[];
-  /** Whether no two services have a domain in common, as other namespaces see them. */
+  /** Whether no two services have a common domain, without the domains that only apply in their own namespaces. */
   readonly disjoint: boolean;
   /** All those domains, with the number of services that have them. */
   readonly domains: PMap<number>;
@@ -32,11 +32,13 @@ export interface IndexedHost {
   /** Name of its virtual host: `host:port`. */
   readonly name: string;
   readonly port: number;
-  /** As seen from every namespace but the service's own. */
+  /** The domains that apply in every namespace but the service's own. */
   readonly domains: readonly string[];
 }
 
-/** @param port the port that clients use; 0 where that is each service's own port */
+/**
+ * @param port the port that clients use; 0 for each service's own port
+ */
 export function domainIndex(
   memos: Memos,
   entries: readonly ServicePortEntry[],
@@ -69,7 +71,7 @@ function isAlike({ ordered }: DomainIndex, list: readonly IndexedHost[]): boolea
   return Math.abs(ordered.length - list.length) < list.length / 4;
 }
 
-/** The last large index of each port. The next one mostly differs by one service. */
+/** The last large index of each port. The next one usually differs by one service. */
 function latestIndexes(memos: Memos): Map<string, DomainIndex> {
   return memos.weak<Memos, Map<string, DomainIndex>>('latest domain indexes').get(memos, () => new Map());
 }
@@ -106,7 +108,10 @@ function makeIndex(list: readonly IndexedHost[], before: DomainIndex | undefined
   return { hosts, ordered: inOrder(list), disjoint: domains.size === listed, domains };
 }
 
-/** How many services have each domain, computed from the counts of the previous index, which differs little. */
+/**
+ * The number of services with each domain, computed from the counts of the previous index, which usually differs only a
+ * little.
+ */
 function countedDomains(list: readonly IndexedHost[], before: DomainIndex | undefined): DomainIndex['domains'] {
   const counts = before?.domains ?? PMap.empty<number>();
   const gone = new Set(before?.ordered);
@@ -119,7 +124,7 @@ function countedDomains(list: readonly IndexedHost[], before: DomainIndex | unde
   return counts.with([...counted].map(([domain, number]) => [domain, number === 0 ? undefined : number]));
 }
 
-/** Entries are in the order of their hosts, which is nearly that of the names. */
+/** Sorts entries by name. They are in the order of their hosts, which is nearly the same. */
 function inOrder(list: readonly IndexedHost[]): readonly IndexedHost[] {
   const sorted = list.every(({ name }, index) => index === 0 || (list[index - 1]?.name ?? '') < name);
   return sorted ? list : list.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
@@ -128,8 +133,8 @@ function inOrder(list: readonly IndexedHost[]): readonly IndexedHost[] {
 const NO_OWN: OwnHosts = { hosts: new Set(), domains: [] };
 
 /**
- * The viewer's own services in an index. Nothing is cached for viewers without any: proxies choose the namespace that
- * they state, so the cache could grow without limit.
+ * The viewer's own services in an index. Results for viewers without services are not cached: proxies choose the
+ * namespace that they state, so the cache could grow without limit.
  */
 export function ownHosts(memos: Memos, index: DomainIndex, viewer: Viewer): OwnHosts {
   const known = memos.weak<DomainIndex, Map<string, OwnHosts>>('own hosts').get(index, () => new Map());

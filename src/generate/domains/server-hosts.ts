@@ -17,8 +17,8 @@ export function serverHost(entry: string, gatewayNamespace: string): ServerHost 
 }
 
 /**
- * The hosts that a server and a virtual service have in common: of two that cover each other the narrower one. In the
- * order of the virtual service's hosts, each once.
+ * The common hosts of a server and a virtual service: of two hosts that overlap, the more specific one. In the order of
+ * the virtual service's hosts, without duplicates.
  */
 export function commonHosts(
   serverHosts: readonly ServerHost[],

@@ -3,19 +3,21 @@ import type { Memos } from '../../core/memo.ts';
 import type { Service } from '../../model/index.ts';
 import { isIpAddress } from '../common/index.ts';
 
-/** Where clients are, as far as short names depend on it. */
+/** The properties of clients that short names depend on. */
 export interface Viewer {
-  /** Their namespace; undefined for one without own services here. */
+  /** Their namespace; undefined if it has no services here. */
   readonly namespace: string | undefined;
   /** The part after the namespace in full names, such as `.svc.cluster.local`; '' when there are no short names. */
   readonly shared: string;
   /** Suffix of the names of the namespace's own services. */
   readonly own: string;
-  /** Set where clients name the port with the host. */
+  /** Set if clients always name the port with the host. */
   readonly onlyWithPort?: true;
 }
 
-/** @param dnsDomain that of the proxy's namespace, such as `default.svc.cluster.local` */
+/**
+ * @param dnsDomain the domain of the proxy's namespace, such as `default.svc.cluster.local`
+ */
 export function viewerOf(dnsDomain: string, onlyWithPort?: true): Viewer {
   const [namespace, service, ...suffix] = dnsDomain.split('.');
   const form = onlyWithPort && { onlyWithPort };
@@ -30,12 +32,12 @@ export function foreignViewer({ namespace: _, ...viewer }: Viewer): Viewer {
   return { ...viewer, namespace: undefined, own: '' };
 }
 
-/** The part of a key for what viewers without own services see differently. */
+/** The part of a cache key for differences between viewers without own services. */
 export function viewerKey({ shared, onlyWithPort }: Viewer): string {
   return onlyWithPort === true ? `:${shared}` : shared;
 }
 
-/** Whether a service is one of the viewer's own: its first label alone is a name for it there. */
+/** Whether a service is in the viewer's namespace: its first label is then a name for it. */
 export function isOwn({ hostname }: Service, { own }: Viewer): boolean {
   return own !== '' && hostname.endsWith(own);
 }

@@ -1,7 +1,7 @@
 /**
- * From a service's endpoints to the load assignment of one cluster: selected by port and subset, other networks
- * replaced by their gateways, grouped by locality. The result is small plain data with two writers: bytes for EDS
- * (`encode.ts`) and a message for clusters that contain their endpoints (`message.ts`).
+ * Computes the load assignment of a cluster from a service's endpoints: selects them by port and subset, replaces
+ * endpoints of other networks by their gateways, and groups them by locality. The result is plain data with two
+ * encoders: bytes for EDS (`encode.ts`) and a message for clusters that contain their endpoints (`message.ts`).
  */
 import type { Endpoint, Health, NetworkGateway } from '../../model/index.ts';
 import { isIpAddress, isSocketPath } from '../common/index.ts';
@@ -34,7 +34,7 @@ export interface Assignment {
 
 const MAX_WEIGHT = 0xffffffff;
 
-/** The load assignment of a cluster. Equal inputs give equal results; the order of endpoints is that of the service. */
+/** The load assignment of a cluster. Equal inputs have equal results; the order of endpoints is that of the service. */
 export function assignEndpoints(input: EndpointsInput): Assignment {
   const groups = viaGateways(group(input), input).map((each) => ({ ...each, weight: sumOfWeights(each.endpoints) }));
   const localities = shareLocalities(groups, input.locality).map(({ locality, weight, priority, endpoints }) => ({
@@ -90,7 +90,7 @@ function isChosen(input: EndpointsInput, endpoint: Endpoint): boolean {
   if (input.isGrpc && (isSocketPath(endpoint.address) || !isDirectlyReachable(input, endpoint.network))) return false;
   for (const [key, value] of Object.entries(input.labels)) if (endpoint.labels[key] !== value) return false;
   if (input.resolvesNames) return !isSocketPath(endpoint.address);
-  // One host name would make Envoy reject the whole assignment.
+  // A single host name would make Envoy reject the whole assignment.
   return isSocketPath(endpoint.address) || isIpAddress(endpoint.address);
 }
 
@@ -101,8 +101,8 @@ function isDirectlyReachable({ network, gateways }: EndpointsInput, other: strin
 
 /**
  * Endpoints of other networks are not reachable by their own addresses: the gateways of their network replace them,
- * with their summed weight. Without a known gateway they are left out. All weights are multiplied so that the sum
- * divides evenly among the gateways.
+ * with the sum of their weights. Without a known gateway they are left out. All weights are multiplied so that the sum
+ * can be divided evenly among the gateways.
  */
 function viaGateways(groups: readonly Group<Candidate>[], input: EndpointsInput): readonly Group<AssignedEndpoint>[] {
   const { gateways, network } = input;
@@ -119,8 +119,8 @@ function viaGateways(groups: readonly Group<Candidate>[], input: EndpointsInput)
       const through = candidate.network === network ? undefined : gateways.get(candidate.network);
       if (through === undefined) endpoints.push({ ...candidate, weight: candidate.weight * factor });
       else if (candidate.health === 'healthy') {
-        // A gateway passes through mutual TLS, and only to endpoints that accept it. Plain text does not name its
-        // destination: it counts only where no endpoint accepts mutual TLS.
+        // A gateway passes mutual TLS through, only to endpoints that accept it. Plain text does not name its
+        // destination, so endpoints without mutual TLS only count if no endpoint accepts it.
         const { weight, tlsReady } = remote.get(through) ?? { weight: 0, tlsReady: false };
         if (candidate.tlsReady && !tlsReady) remote.set(through, { weight: candidate.weight, tlsReady: true });
         else if (candidate.tlsReady === tlsReady) remote.set(through, { weight: weight + candidate.weight, tlsReady });
@@ -148,13 +148,13 @@ function sumOfWeights(endpoints: readonly AssignedEndpoint[]): number {
 }
 
 /**
- * Envoy rejects an assignment whose weights sum up to more than 32 bits, within a locality or over localities: then all
- * are scaled down equally.
+ * Envoy rejects an assignment if the sum of weights exceeds 32 bits, within a locality or for all localities: all
+ * weights are then scaled down equally.
  */
 function withinLimits(localities: readonly AssignedLocality[]): readonly AssignedLocality[] {
   const total = localities.reduce((sum, { weight, endpoints }) => sum + Math.max(weight, sumOfWeights(endpoints)), 0);
   if (total <= MAX_WEIGHT) return localities;
-  // Half: rounding up to 1 must not carry the sum over the limit again.
+  // Half of the limit, because rounding up to 1 must not exceed it again.
   const scale = MAX_WEIGHT / 2 / total;
   const scaled = (weight: number) => Math.max(1, Math.floor(weight * scale));
   return localities.map(({ locality, priority, weight, endpoints }) => ({

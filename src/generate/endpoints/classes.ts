@@ -1,6 +1,6 @@
 /**
- * Reduces the network and locality that a proxy reports to classes: proxies that nothing distinguishes are in one
- * class, and whatever proxies report, there are no more classes than the configuration makes.
+ * Reduces the network and locality that a proxy reports to classes: proxies that need not be distinguished are in the
+ * same class, so the number of classes is limited by the configuration, whatever proxies report.
  */
 import type { Memos } from '../../core/memo.ts';
 import {
@@ -34,7 +34,7 @@ export function networkOfEndpoints(
   network: string,
 ): string {
   const found = networksOf(memos, networks, endpoints);
-  // All of the endpoints' networks are foreign to it, and '' represents such a network unless it is one of them.
+  // Without it, all endpoints are in other networks, which '' represents unless it is one of them.
   return found.has(network) || found.has('') ? network : '';
 }
 
@@ -53,15 +53,15 @@ export function readsPlacement(
   );
 }
 
-/** What the rules of a mesh read of localities. */
+/** The parts of localities that the rules of a mesh read. */
 interface LocalityReads {
-  /** Whether they read them at all: some rule distributes by them, or prefers near ones. */
+  /** Whether any rule reads localities: distributes by them, or prefers near endpoints. */
   readonly any: boolean;
   /** Regions, zones and subzones that rules name. */
   readonly named: readonly [regions: ReadonlySet<string>, zones: ReadonlySet<string>, subzones: ReadonlySet<string>];
   /** Labels of proxies that rules compare. */
   readonly labels: ReadonlySet<string>;
-  /** All of this as text, for comparison. */
+  /** All of this as a string, for comparison. */
   readonly text: string;
 }
 
@@ -87,8 +87,8 @@ function localityReads(snapshot: MeshSnapshot): LocalityReads {
 const NO_NAMES: ReadonlySet<string> = new Set();
 
 /**
- * Regions, zones and subzones that were added or removed between two snapshots, as far as rules distinguish proxies by
- * them; undefined when the rules read localities differently than before.
+ * Regions, zones and subzones that were added or removed between two snapshots, if rules distinguish proxies by them;
+ * undefined if the rules now read different parts of localities.
  */
 export function changedLocalityNames(previous: Snapshot, next: Snapshot): ReadonlySet<string> | undefined {
   const reads = localityReads(next);
@@ -98,9 +98,9 @@ export function changedLocalityNames(previous: Snapshot, next: Snapshot): Readon
 }
 
 /**
- * The locality that represents this one in the whole mesh; '' where nothing reads any. Parts that neither endpoints nor
- * rules have are replaced, so that there are no more classes than the mesh makes, whatever proxies report.
- * @param isKnown whether endpoints are in a region, zone or subzone
+ * The locality that represents this one in the whole mesh; '' if localities are not read. Parts that neither endpoints
+ * nor rules have are replaced, so that the number of classes is limited, whatever proxies report. @param isKnown
+ * whether there are endpoints in a region, zone or subzone
  */
 export function localityOfMesh(snapshot: MeshSnapshot, isKnown: (name: string) => boolean, locality: string): string {
   const { any, named } = localityReads(snapshot);
@@ -135,9 +135,12 @@ interface Rule {
   readonly subsets?: readonly { readonly trafficPolicy?: TrafficPolicy | undefined }[] | undefined;
 }
 
-/** @param meshIsOn whether rules without a setting of their own have the mesh's */
+/**
+ * @param meshIsOn whether the setting of the mesh applies to rules without their own
+ */
 function isLocal(rule: Rule, meshIsOn: boolean): boolean {
-  // Which of these settings meet in a cluster is not looked at: a few more proxies than needed are told apart.
+  // It is not checked which of these settings apply to the same cluster, so slightly more proxies are distinguished
+  // than necessary.
   const isOn = meshIsOn || settingsOf(rule).some((setting) => setting !== undefined && isEnabled(setting));
   if (!isOn) return false;
   return [rule, ...(rule.subsets ?? [])].some(({ trafficPolicy }) =>
@@ -156,8 +159,8 @@ function settingsOf(rule: Rule): (LocalityLbSetting | undefined)[] {
 }
 
 /**
- * The values of the labels that a rule, or the mesh, compares, as JSON, so that they are compared by value; '' where
- * none is compared. The labels that only rules of other hosts compare make no difference.
+ * The values of the labels that a rule, or the mesh, compares, as JSON, so that they are compared by value; '' if none
+ * is compared. Labels that only rules of other hosts compare are ignored.
  */
 export function labelsRead(
   { localityLbSetting }: MeshConfig,
@@ -185,8 +188,8 @@ function placesOfEndpoints(memos: Memos, endpoints: readonly Endpoint[]): Readon
 }
 
 /**
- * The locality that represents all localities treated like this one for these endpoints; '' for those without any
- * preference. Whatever localities proxies report, only those of endpoints and rules count.
+ * The locality that represents all localities that are equivalent to this one for these endpoints; '' for localities
+ * without any preference. Only localities of endpoints and rules are distinguished, whatever proxies report.
  */
 export function localityClass(
   memos: Memos,

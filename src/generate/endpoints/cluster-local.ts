@@ -2,7 +2,7 @@
  * Which endpoints of a service the proxies of a cluster may use. For a cluster-local service, proxies use only the
  * endpoints in their own cluster. Cluster-local services are those in `kube-system`, the API server, the control plane,
  * and the services that `serviceSettings` of the mesh configuration declare as such; `serviceSettings` can also exempt
- * services. Documents of tenants cannot change this.
+ * services. Documents of namespaces cannot change this.
  */
 import type { Memos } from '../../core/memo.ts';
 import { canonicalHost, type Endpoint, type MeshSnapshot, matchingPatterns, type Service } from '../../model/index.ts';
@@ -14,7 +14,7 @@ type Sources = Pick<MeshSnapshot, 'mesh' | 'settings' | 'memos'>;
 /** Host name, or a pattern with a wildcard → whether its services are cluster-local. */
 type Patterns = ReadonlyMap<string, boolean>;
 
-/** The most specific pattern decides; among equally specific ones, the last. */
+/** The most specific pattern decides; among equally specific ones, the last one. */
 export function isClusterLocal({ mesh, settings, memos }: Sources, host: string): boolean {
   const patterns = memos
     .weak<MeshConfig, Patterns>('cluster-local hosts')
@@ -48,9 +48,9 @@ export function readsCluster(sources: Sources, host: string, endpoints: readonly
 const NONE: readonly Endpoint[] = [];
 
 interface Split {
-  /** Whether some of the endpoints are in other clusters. */
+  /** Whether some endpoints are in other clusters. */
   readonly hasOthers: boolean;
-  /** All endpoints, each address and port once: clusters may share addresses. */
+  /** All endpoints, without duplicate addresses and ports: clusters may share addresses. */
   readonly all: readonly Endpoint[];
   /** '' is the program's own cluster. */
   readonly byCluster: ReadonlyMap<string, readonly Endpoint[]>;

@@ -1,4 +1,4 @@
-/** How Envoy learns a cluster's endpoints. Clusters and endpoints must agree on it. */
+/** How Envoy discovers a cluster's endpoints. Clusters and endpoints must be consistent. */
 import type { ModelSettings, Service } from '../../model/index.ts';
 import type { EffectivePolicy } from '../common/index.ts';
 import type { View } from '../types.ts';
@@ -15,10 +15,10 @@ export function discoveryOf(
   settings: ModelSettings,
   view: Pick<View, 'part'>,
 ): Discovery {
-  // Strangers would choose the addresses to which gateways connect; routes cannot name a wildcard either.
+  // Clients of gateways could choose the addresses to which gateways connect; routes cannot name a wildcard either.
   if (service.resolution === 'dynamic') return view.part === 'outbound' ? 'dynamic' : 'none';
   const passthrough = service.resolution === 'passthrough' || policy.loadBalancer?.simple === 'PASSTHROUGH';
-  // The original destination of a gateway's connections is the gateway itself; gRPC applications know of none.
+  // The original destination of a gateway's connections is the gateway itself; gRPC applications have none.
   if (view.part === 'gateway' || view.part === 'grpc-client') return service.resolution === 'dns' ? 'dns' : 'eds';
   if (service.headless && service.resolution === 'passthrough' && settings.edsForHeadless) return 'eds';
   return passthrough ? 'original' : service.resolution === 'dns' ? 'dns' : 'eds';

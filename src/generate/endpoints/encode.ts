@@ -35,8 +35,8 @@ function writeLocality(writer: BackwardWriter, { locality, weight, priority, end
     writeEndpoint(writer, endpoint);
     writer.message(2, mark);
   }
-  // Also for an unknown locality: Envoy reads the weight of a locality only when the field is present, and one without
-  // a weight gets no requests from hashing balancers, nor beside others.
+  // Also for an unknown locality: Envoy only reads the weight of a locality if the field is present, and a locality
+  // without a weight gets no requests from hashing load balancers, or if other localities have weights.
   const mark = writer.mark();
   const [region = '', zone = '', subZone = ''] = locality.split('/');
   if (subZone !== '') writer.string(3, subZone);

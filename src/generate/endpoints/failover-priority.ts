@@ -8,7 +8,7 @@ import type { LocalityLbSetting } from '../../resources/index.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** A label and the proxy's value; null: no endpoint has it. */
+/** A label and the proxy's value; null if no endpoint has this value. */
 export type PriorityLabel = readonly [name: string, value: string | null];
 
 const NETWORK = 'topology.mesh.io/network';
@@ -33,14 +33,14 @@ function labelOf({ labels, locality, network }: Located, name: string): string {
   return own || (Object.hasOwn(labels, name) ? (labels[name] ?? '') : '');
 }
 
-/** The labels of a proxy that settings compare: not those whose value the setting itself has (`label=value`). */
+/** The labels of a proxy that settings compare, without those whose value the setting specifies (`label=value`). */
 export function comparedLabels(setting: LocalityLbSetting | undefined): readonly string[] {
   return (setting?.failoverPriority ?? []).filter((entry) => !entry.includes('='));
 }
 
 /**
- * Those of a proxy's labels that are compared, sorted by name; undefined where it has none of them. Thousands of
- * compared labels therefore cost a proxy no more than the labels that it has.
+ * The compared labels that a proxy has, sorted by name; undefined if it has none. The cost is therefore limited by the
+ * labels of the proxy, even with thousands of compared labels.
  */
 export function labelsForFailover(compared: ReadonlySet<string>, proxy: Located): Labels | undefined {
   if (compared.size === 0) return undefined;
@@ -51,8 +51,8 @@ export function labelsForFailover(compared: ReadonlySet<string>, proxy: Located)
 }
 
 /**
- * What a setting compares, for a proxy with these labels. Values that no endpoint has are one value, so that there are
- * no more results than endpoints make, whatever labels proxies report.
+ * The labels that a setting compares, for a proxy with these labels. All values that no endpoint has count as one
+ * value, so that the number of results is limited, whatever labels proxies report.
  */
 export function priorityLabels(
   memos: Memos,
@@ -73,8 +73,8 @@ export function priorityLabels(
 }
 
 /**
- * 0 for an endpoint that shares all labels. A network, where it is the first label, decides above all others, and the
- * others are compared in other networks too.
+ * 0 for an endpoint that shares all labels. If the network is the first label, it takes precedence over all others,
+ * which are compared in other networks too.
  */
 export function rankOf(priorities: readonly PriorityLabel[], endpoint: Located): number {
   const count = priorities.length;

@@ -1,26 +1,26 @@
 /**
- * Localities (`region/zone/subzone`): which of them a proxy prefers, and how much of its traffic each gets. This
- * decides only priorities and weights; the endpoints stay the same.
+ * Localities (`region/zone/subzone`): decides which of them a proxy prefers, and the share of traffic of each. This
+ * only affects priorities and weights, not the set of endpoints.
  */
 import type { LocalityLbSetting } from '../../resources/index.ts';
 import type { PriorityLabel } from './failover-priority.ts';
 
-/** How localities are treated for one cluster, as seen by proxies of one locality. */
+/** The rules about localities for one cluster and the proxies of one locality. */
 export interface LocalityRules {
   /** The proxy's own locality. */
   readonly from: string;
   readonly distribute: LocalityLbSetting['distribute'];
   readonly failover: LocalityLbSetting['failover'];
-  /** Failover needs outlier detection: without it Envoy never learns that a locality is bad. */
+  /** Failover needs outlier detection: without it, Envoy does not detect that a locality is unhealthy. */
   readonly failoverEnabled: boolean;
-  /** Labels that decide before the locality does; then the locality counts only with `failover`. */
+  /** Labels that take precedence over the locality, which then only counts with `failover`. */
   readonly priorities?: readonly PriorityLabel[];
 }
 
 /** Endpoints of a locality that have the same rank by their labels. */
 export interface LocalityGroup {
   readonly locality: string;
-  /** 0 without labels that decide. */
+  /** 0 without such labels. */
   readonly rank: number;
   /** The sum of the endpoints' weights. */
   readonly weight: number;
@@ -45,7 +45,7 @@ export function shareLocalities<Group extends LocalityGroup>(
   if (rules?.priorities !== undefined) return prioritise(plain, rules);
   if (rules === undefined || rules.from === '') return plain;
   const distribution = rules.distribute?.find(({ from }) => from !== undefined && localityMatches(from, rules.from));
-  // Either, not both: a rule that distributes determines all traffic.
+  // A rule that distributes traffic determines all of it, without failover.
   if (rules.distribute !== undefined && rules.distribute.length > 0) {
     return distribution?.to === undefined ? plain : distribute(plain, distribution.to);
   }
@@ -64,7 +64,7 @@ function distribute<Group extends LocalityGroup>(
 ): LocalityShare<Group>[] {
   const result: LocalityShare<Group>[] = [];
   const taken = new Set<string>();
-  // More exact patterns first, so that `a/b/*` gets its share before `a/*` and `*` divide the rest.
+  // More specific patterns first, so that `a/b/*` gets its share before `a/*` and `*` divide the rest.
   const patterns = Object.entries(to).sort(([a], [b]) => exactness(b) - exactness(a) || (a < b ? -1 : a > b ? 1 : 0));
   for (const [pattern, percentage] of patterns) {
     const matched = shares.filter(({ locality }) => !taken.has(locality) && localityMatches(pattern, locality));

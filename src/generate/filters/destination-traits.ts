@@ -15,7 +15,7 @@ import { protocolKind } from './protocol-kind.ts';
 /** Envoy's well-known key for the protocol names of upstream connections, which override the cluster's. */
 const UPSTREAM_ALPN = 'envoy.network.application_protocols';
 
-/** Settings of a destination rule that apply to connections as TCP proxies see them. */
+/** Settings of a destination rule for TCP connections. */
 export interface ConnectionSettings {
   /** The server is an HTTP proxy, which is asked for a connection to the target. */
   readonly tunnel: Tunnel | undefined;
@@ -25,15 +25,15 @@ export interface ConnectionSettings {
   readonly maxDuration: number | undefined;
 }
 
-/** What a TCP proxy needs to know about a destination besides its cluster. */
+/** What a TCP proxy needs to know about a destination in addition to its cluster. */
 export interface DestinationTraits extends ConnectionSettings {
   /** Same client address, same endpoint. */
   readonly hashSourceIp: boolean;
-  /** Whether its cluster has no endpoints of its own: connections go to their destinations. */
+  /** Whether connections go to their original destination, because the cluster has no endpoints. */
   readonly original: boolean;
   /**
-   * `named`: its cluster announces HTTP. `foreign`: it originates TLS that is not the mesh's, with the cluster's
-   * protocol names.
+   * `named`: its cluster announces HTTP. `foreign`: it originates TLS that is not that of the mesh, with the ALPN
+   * protocols of the cluster.
    */
   readonly tls: 'named' | 'unnamed' | 'foreign';
 }
@@ -42,11 +42,11 @@ export interface DestinationTraits extends ConnectionSettings {
 export interface TraitsReader {
   /** Its port; undefined for one of a gateway. */
   readonly at: number | undefined;
-  /** Whether its proxies have mesh certificates: only they announce what is inside. */
+  /** Whether its proxies have mesh certificates: only mutual TLS announces the protocol inside. */
   readonly sds: boolean;
 }
 
-/** The services and destination rules of a scope, as far as they decide the traits of a destination. */
+/** The traits of a destination, from the services and destination rules of a scope. */
 export function destinationTraits(
   scope: Pick<ScopeReader, 'services' | 'rules'>,
   host: string,
@@ -72,7 +72,7 @@ export function destinationTraits(
   };
 }
 
-/** The network filter before a TCP proxy to such destinations; none where nothing has to be overridden. */
+/** The network filter before a TCP proxy to such destinations; none if nothing has to be overridden. */
 export function bytesInside(
   settings: ModelSettings,
   view: ProxyCapabilities,

@@ -1,7 +1,7 @@
 /**
- * Dynamic DNS: the proxy resolves names that match a wildcard and that its clients request, and connects to what it
- * finds (Envoy's dynamic forward proxy). Requests name it in their host, which the cluster resolves itself; TLS
- * connections in their server name, which a network filter resolves for the cluster.
+ * Dynamic DNS: the proxy resolves the names below a wildcard that its clients request, and connects to the resulting
+ * addresses (Envoy's dynamic forward proxy). For HTTP, the cluster resolves the host of the request; for TLS
+ * connections, a network filter resolves the server name for the cluster.
  */
 import { envoy } from '../../protobuf/index.ts';
 import { toDuration } from '../common/index.ts';
@@ -19,17 +19,18 @@ type DnsCacheConfig = envoy.extensions.common.dynamic_forward_proxy.v3.DnsCacheC
 
 /**
  * Maximum names of one cluster that a proxy keeps: clients choose them. Requests for others fail until unused ones are
- * dropped, after five minutes (`DnsCacheConfig.host_ttl`). Envoy's own default, written because it is a limit.
+ * dropped, after five minutes (`DnsCacheConfig.host_ttl`). This is Envoy's default, set explicitly because it is a
+ * limit.
  */
 const MAX_HOSTS = 1024;
 
-/** Envoy's well-known key for the port of dynamic forward proxies, where the host of a request names none. */
+/** Envoy's well-known key for the port of dynamic forward proxies, used if the host of a request has no port. */
 const UPSTREAM_PORT = 'envoy.upstream.dynamic_port';
 
-/** The ports that Envoy uses without being told: by plain requests, and by those in TLS that the cluster originates. */
+/** The default ports of Envoy: for plain-text requests, and with TLS origination. */
 const DEFAULT_PORTS: ReadonlySet<number> = new Set([80, 443]);
 
-/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily`. With both families IPv4 comes first, as for other names. */
+/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily`. With both families, IPv4 is preferred, as for other names. */
 const LOOKUP_FAMILY = { ipv4: 1, ipv6: 2, dual: 3 } as const satisfies Record<NodeFamilies, number>;
 
 /** The names of one cluster. Envoy refuses two caches of one name with different settings. */
@@ -43,8 +44,8 @@ export function dnsCache(cluster: string, families: NodeFamilies, refreshRateMs:
 }
 
 /**
- * The network filter that resolves the server name of a TLS connection. Without it the cluster knows no host, and
- * refuses the connection.
+ * The network filter that resolves the server name of a TLS connection. Without it the cluster has no host and refuses
+ * the connection.
  */
 export function serverNameResolver(view: ProxyCapabilities, port: number, names: DnsCacheConfig): TypedConfig[] {
   if (!hasExtension(view, SNI_DYNAMIC_FORWARD_PROXY)) return [];
@@ -52,7 +53,7 @@ export function serverNameResolver(view: ProxyCapabilities, port: number, names:
   return [typedConfig(SNI_DYNAMIC_FORWARD_PROXY, FilterConfig, { portValue: port, dnsCacheConfig: names })];
 }
 
-/** The network filter that names the port for requests whose host has none. */
+/** The network filter that sets the port for requests whose host has none. */
 export function portOfRequests(view: ProxyCapabilities, port: number | undefined): TypedConfig[] {
   if (port === undefined || DEFAULT_PORTS.has(port) || !hasExtension(view, SET_FILTER_STATE)) return [];
   const value = {

@@ -29,7 +29,7 @@ export const REDIS_FILTER = 'envoy.filters.network.redis_proxy';
 export const THRIFT_FILTER = 'envoy.filters.network.thrift_proxy';
 export const THRIFT_RATE_LIMIT_FILTER = 'envoy.filters.thrift.rate_limit';
 export const THRIFT_ROUTER_FILTER = 'envoy.filters.thrift.router';
-/** Of Istio's own builds of Envoy. */
+/** Extensions of Istio's builds of Envoy. */
 export const PEER_EXCHANGE_FILTER = 'envoy.filters.network.metadata_exchange';
 export const PEER_EXCHANGE_UPSTREAM_FILTER = 'envoy.filters.network.upstream.metadata_exchange';
 export const ALPN_FILTER = 'istio.alpn';
@@ -41,7 +41,7 @@ export const TCP_GRPC_ACCESS_LOG = 'envoy.access_loggers.tcp_grpc';
 export const OPENTELEMETRY_ACCESS_LOG = 'envoy.access_loggers.open_telemetry';
 /** It has bounds for its series since Envoy 1.40. */
 export const STATS_ACCESS_LOG = 'envoy.access_loggers.stats';
-/** The filter of Istio's proxies that counts requests and connections, for both. */
+/** The filter of Istio's proxies that counts requests and connections. */
 export const ISTIO_STATS_FILTER = 'istio.stats';
 export const CEL_LOG_FILTER = 'envoy.access_loggers.extension_filters.cel';
 export const ZIPKIN_TRACER = 'envoy.tracers.zipkin';
@@ -50,8 +50,8 @@ export const DATADOG_TRACER = 'envoy.tracers.datadog';
 export const SKYWALKING_TRACER = 'envoy.tracers.skywalking';
 
 /**
- * Extensions whose presence generation checks. A view has only these of its proxies' extensions, so that everything it
- * reads is in its key.
+ * Extensions whose presence generation checks. A view only contains these of its proxies' extensions, so that
+ * everything that generation reads is in its key.
  */
 export const ASKED_EXTENSIONS = [
   FILE_ACCESS_LOG,
@@ -107,12 +107,12 @@ export function listsExtension({ capabilities }: ProxyCapabilities, name: AskedE
   return capabilities.extensions?.includes(name) === true;
 }
 
-/** A mesh has a few versions of Envoy; proxies can report anything, though. */
+/** A mesh has a few versions of Envoy, but proxies can report anything. */
 const MAX_CAPABILITIES = 256;
 
 /**
- * The one object for equal capabilities, for caches that compare by identity. There are few: subsets of the checked
- * extensions.
+ * Returns the same object for equal capabilities, for caches that compare by identity. There are few: subsets of the
+ * checked extensions.
  */
 export function sharedCapabilities(memos: Memos, { capabilities }: ProxyCapabilities): Capabilities {
   return memos.weak<Capabilities, Capabilities>('shared capabilities').get(capabilities, () => {

@@ -1,7 +1,7 @@
 /**
  * The filters that forward connections of a protocol that Envoy reads: for statistics (MySQL, MongoDB), or to choose a
- * server for each command (Redis) or call (Thrift). As in Istio 1.7 those of MySQL, Redis and Thrift have a variable
- * each. A proxy gets a filter if it lists the extension: builds of Envoy differ in these.
+ * server for each command (Redis) or call (Thrift). As in Istio 1.7, each of MySQL, Redis and Thrift has a variable. A
+ * proxy gets a filter if it lists the extension, which not all builds of Envoy have.
  */
 
 import type { ModelSettings, Protocol } from '../../model/index.ts';
@@ -29,9 +29,9 @@ export interface ForwardedPort {
 
 export interface ForwardedTo {
   readonly statPrefix: string;
-  /** The cluster; undefined where connections are divided among several, or go through a tunnel. */
+  /** The cluster; undefined if connections are divided among several clusters, or go through a tunnel. */
   readonly cluster: string | undefined;
-  /** Whether it has no endpoints of its own: connections go to their destinations. */
+  /** Whether connections go to their original destination, because the cluster has no endpoints. */
   readonly original: boolean;
 }
 
@@ -56,7 +56,7 @@ export function forwarded(
         ? [mysqlFilter(statPrefix), tcpProxy]
         : [tcpProxy];
     case 'Redis': {
-      // It chooses a server by the key of each command.
+      // The filter chooses a server by the key of each command.
       const reads = settings.redisFilter && cluster !== undefined && !original && listsExtension(view, REDIS_FILTER);
       return reads ? [redisFilter(statPrefix, cluster)] : [tcpProxy];
     }
@@ -90,8 +90,8 @@ function redisFilter(statPrefix: string, cluster: string): TypedConfig {
 }
 
 /**
- * Each call goes to the cluster, on any transport and in any protocol that Envoy detects.
- * @param thriftFilters those of rate limits; empty: no limit
+ * Each call goes to the cluster, on any transport and in any protocol that Envoy detects. @param thriftFilters the
+ * filters of rate limits; empty without a limit
  */
 function thriftFilter(statPrefix: string, cluster: string, thriftFilters: readonly TypedConfig[]): TypedConfig {
   const { ThriftProxy } = envoy.extensions.filters.network.thrift_proxy.v3;

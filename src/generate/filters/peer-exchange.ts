@@ -1,7 +1,7 @@
 /**
- * Filters of Istio's own builds of Envoy: peers tell each other who they are at the start of a TCP connection, and
- * requests announce their protocol to the server. Other Envoys do without them: the identity of a peer is in its
- * certificate, and clusters announce the protocol of their ports (`MESH_ALPN`).
+ * Filters of Istio's builds of Envoy: peers exchange metadata at the start of a TCP connection, and requests announce
+ * their protocol to the server. Other Envoys do not need them: the identity of a peer is in its certificate, and
+ * clusters announce the protocol of their ports (`MESH_ALPN`).
  */
 import type { ModelSettings } from '../../model/index.ts';
 import { xds } from '../../protobuf/index.ts';
@@ -19,12 +19,12 @@ import {
 type Settings = Pick<ModelSettings, 'tcpMetadataExchange'>;
 type Struct = NonNullable<xds.type.v3.TypedStruct.Input['value']>;
 
-/** Whether clients tell servers who they are: with the filter of clusters. */
+/** Whether clients send metadata to servers, with the filter of clusters. */
 export function tellsServers(settings: Settings, view: ProxyCapabilities): boolean {
   return settings.tcpMetadataExchange && listsExtension(view, PEER_EXCHANGE_UPSTREAM_FILTER);
 }
 
-/** Whether servers tell clients who they are. */
+/** Whether servers send metadata to clients. */
 export function tellsClients(settings: Settings, view: ProxyCapabilities): boolean {
   return settings.tcpMetadataExchange && listsExtension(view, PEER_EXCHANGE_FILTER);
 }
@@ -34,12 +34,12 @@ export function announcesByFilter(settings: Settings, view: ProxyCapabilities): 
   return settings.tcpMetadataExchange && listsExtension(view, ALPN_FILTER);
 }
 
-/** Protocol names of TCP connections to servers: with the first one the peers begin with messages about themselves. */
+/** ALPN protocols of TCP connections to servers: with the first one, the peers exchange metadata. */
 export function tcpAlpn(tells: boolean): readonly string[] {
   return tells ? [PEER_EXCHANGE, ...MESH_ALPN.tcp] : MESH_ALPN.tcp;
 }
 
-/** The filter before all others of a server's connections. It acts where both sides have agreed on the exchange. */
+/** The first filter of a server's connections. It has an effect if both sides have negotiated the exchange. */
 export function serverPeerExchange(settings: Settings, view: ProxyCapabilities): TypedConfig[] {
   return tellsClients(settings, view) ? [peerExchange(PEER_EXCHANGE_FILTER)] : [];
 }
@@ -57,7 +57,7 @@ function peerExchange(name: string): TypedConfig {
 /** By the version of a request to the server; as in Istio 1.7. */
 const BY_VERSION = { HTTP10: ['istio-http/1.0', 'istio'], HTTP11: MESH_ALPN.http1, HTTP2: MESH_ALPN.http2 } as const;
 
-/** The HTTP filter that replaces the protocol names of the cluster, except where its metadata forbids it. */
+/** The HTTP filter that replaces the ALPN protocols of the cluster, unless its metadata forbids it. */
 export function alpnFilter(): TypedConfig {
   const overrides = Object.entries(BY_VERSION).map(([version, names]) => ({
     structValue: {
@@ -72,7 +72,7 @@ export function alpnFilter(): TypedConfig {
   });
 }
 
-/** A cluster whose servers are not of the mesh: its protocol names stay. */
+/** Metadata of a cluster with external servers: its ALPN protocols are kept. */
 export const KEEPS_ALPN = {
   metadata: { filterMetadata: { istio: { fields: { alpn_override: { stringValue: 'false' } } } } },
 };

@@ -1,4 +1,4 @@
-/** What a port's protocol means for a listener. */
+/** The kinds of protocols that listeners distinguish. */
 import type { ModelSettings, Protocol } from '../../model/index.ts';
 import { HTTP_INSPECTOR, hasExtension, type ProxyCapabilities, TLS_INSPECTOR } from './extensions.ts';
 
@@ -19,7 +19,7 @@ export function protocolKind(protocol: Protocol, sniff: boolean): ProtocolKind {
   return protocol === 'Unsupported' && sniff ? 'auto' : 'tcp';
 }
 
-/** Whether the view's proxies can detect protocols, and shall. */
+/** Whether protocol detection is enabled and supported by the view's proxies. */
 export function sniffs(
   settings: ModelSettings,
   direction: 'sniffOutbound' | 'sniffInbound',

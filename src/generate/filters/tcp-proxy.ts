@@ -20,14 +20,14 @@ export interface WeightedTcpCluster {
 
 export interface TcpProxyOptions {
   readonly statPrefix: string;
-  /** Those of weight 0 get nothing. The weight of a single one does not matter. */
+  /** Clusters with weight 0 get no connections. The weight of a single cluster does not matter. */
   readonly clusters: readonly WeightedTcpCluster[];
   /** Same client address, same endpoint: for clusters with a hashing load balancer. */
   readonly hashSourceIp?: boolean;
   readonly settings?: ConnectionSettings | undefined;
 }
 
-/** The network filter that forwards a connection. Without any destination connections are refused. */
+/** The network filter that forwards a connection. Without any destination, connections are refused. */
 export function tcpProxy({ connectionLogs }: Telemetry, options: TcpProxyOptions): TypedConfig {
   const { TcpProxy } = envoy.extensions.filters.network.tcp_proxy.v3;
   // Envoy refuses weights below 1 (TcpProxy.WeightedCluster.ClusterWeight.weight).
@@ -100,8 +100,8 @@ export function forwardingFilters(
 }
 
 /**
- * The settings of a proxy to several destinations, because Envoy has them for the proxy: the shortest times, and the
- * tunnel that all of them have.
+ * The settings of a TCP proxy with several destinations, which has only one value of each: the shortest timeouts, and
+ * the tunnel if all destinations have the same.
  */
 function commonSettings(destinations: readonly DestinationTraits[]): ConnectionSettings | undefined {
   const [first, ...others] = destinations;

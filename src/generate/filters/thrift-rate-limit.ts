@@ -1,7 +1,7 @@
 /**
- * Rate limits of Thrift calls, as in Istio 1.7: with `thriftConfig` of the mesh configuration, clients ask a rate limit
- * service about each call to a Thrift port, with the host of the port as domain and the cluster of the client's node as
- * the descriptor `source_cluster`. Calls that it does not answer in time are allowed.
+ * Rate limits of Thrift calls, as in Istio 1.7: with `thriftConfig` of the mesh configuration, clients query a rate
+ * limit service for each call to a Thrift port, with the host of the port as domain and the cluster of the client's
+ * node as the descriptor `source_cluster`. If it does not respond in time, the call is allowed.
  */
 import { canonicalHost, type Protocol } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
@@ -25,12 +25,12 @@ export interface ThriftRateLimit {
   /** The host of the called service. */
   readonly domain: string;
   readonly cluster: string;
-  /** The host of the service that is asked. */
+  /** The host of the rate limit service. */
   readonly authority: string;
   readonly timeoutMs: number;
 }
 
-/** Undefined where the service of the mesh configuration limits nothing on ports of the protocol. */
+/** Undefined if there is no rate limit service for ports of the protocol. */
 export function thriftRateLimit(
   mesh: MeshConfig,
   protocol: Protocol | undefined,
@@ -51,7 +51,7 @@ export function thriftLimiter({
   return host === '' ? undefined : { host: canonicalHost(host), port: Number(port) };
 }
 
-/** The Thrift filters of a limited port; none where the proxies do not list the extension. */
+/** The Thrift filters of a limited port; none if the proxies do not list the extension. */
 export function thriftLimitFilters(view: ProxyCapabilities, limit: ThriftRateLimit | undefined): TypedConfig[] {
   if (limit === undefined || !listsExtension(view, THRIFT_RATE_LIMIT_FILTER)) return [];
   const { filters, router } = envoy.extensions.filters.network.thrift_proxy;
@@ -61,7 +61,7 @@ export function thriftLimitFilters(view: ProxyCapabilities, limit: ThriftRateLim
       domain,
       timeout: toDuration(timeoutMs),
       rateLimitService: {
-        // Servers reject the name of the cluster, which Envoy sends otherwise: `|` is not a character of authorities.
+        // Otherwise Envoy sends the name of the cluster, which servers reject: `|` is not valid in authorities.
         grpcService: { envoyGrpc: { clusterName: cluster, authority } },
         transportApiVersion: envoy.config.core.v3.ApiVersion.V3,
       },
@@ -70,7 +70,7 @@ export function thriftLimitFilters(view: ProxyCapabilities, limit: ThriftRateLim
   ];
 }
 
-/** What is said about a call to a limited port. */
+/** The descriptor of a call to a limited port. */
 export const BY_SOURCE: envoy.config.route.v3.RateLimit.Input = { actions: [{ sourceCluster: {} }] };
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Connections that no service takes: to their own destination, to the egress proxy of the Sidecar, or refused. An
- * egress proxy that is not a service of the scope has no cluster, and Envoy closes connections to it: they never bypass
- * it.
+ * Connections to unknown destinations: passed through to their original destination, sent to the egress proxy of the
+ * Sidecar, or refused. An egress proxy that is not a service of the scope has no cluster, and Envoy closes connections
+ * to it: they never bypass it.
  */
 import type { Destination } from '../../resources/index.ts';
 import { BLACKHOLE_CLUSTER, clusterName, InputCache, PASSTHROUGH_CLUSTER } from '../common/index.ts';
@@ -13,7 +13,7 @@ import type { Telemetry } from './telemetry/telemetry.ts';
 
 export interface UnknownTraffic {
   readonly cluster: string;
-  /** Those of an egress proxy; none otherwise. */
+  /** The traits of an egress proxy; empty without one. */
   readonly destinations: readonly DestinationTraits[];
 }
 
@@ -45,7 +45,7 @@ export function unknownTraffic(
   return egressProxies.get(memos, proxy, { proxy, ...traits });
 }
 
-/** The network filters for connections that no service takes, with statistics under the cluster's name. */
+/** The network filters for connections to unknown destinations, with statistics under the cluster's name. */
 export function unknownFilters(
   telemetry: Telemetry,
   view: ProxyCapabilities & Pick<MeshReader, 'settings'>,

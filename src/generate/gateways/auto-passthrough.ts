@@ -1,9 +1,9 @@
 /**
  * TLS that a gateway passes through without a route, as gateways between networks do (AUTO_PASSTHROUGH): a sidecar of
  * another network names the cluster with the TLS server name `outbound_.<port>_.<subset>_.<host>`, and the gateway has
- * a cluster of that name. It accepts only names of services that the gateway sees and its servers' hosts cover, and
- * only mutual TLS of the mesh: otherwise anyone who reaches the port could choose any cluster, and bypass the services'
- * own rules with the gateway's identity (CVE-2021-31921).
+ * a cluster of that name. It only accepts names of services that are visible to the gateway and match its servers'
+ * hosts, and only mutual TLS of the mesh: otherwise anyone who reaches the port could choose any cluster, and bypass
+ * the services' own rules with the gateway's identity (CVE-2021-31921).
  */
 
 import { MESH_TLS, meshServerName } from '../common/index.ts';
@@ -18,12 +18,12 @@ const MAX_SERVER_NAME = 255;
 
 interface PassingChain {
   readonly name: string;
-  /** The server that it belongs to. */
+  /** The label of its server. */
   readonly label: string;
   readonly chain: FilterChain;
 }
 
-/** A chain for each name, so that a service that is added or removed does not affect the connections to others. */
+/** One chain for each name, so that adding or removing a service does not affect connections to others. */
 export function passingChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): readonly PassingChain[] {
   const servers = plan.servers.filter(({ kind }) => kind === 'auto-passthrough');
   if (servers.length === 0) return [];

@@ -49,14 +49,14 @@ interface Built {
 }
 
 /**
- * Closes its connections at once: for names whose certificate is missing. They must not reach the chain of another
- * server, such as one for all names, which may demand less of clients.
+ * Closes connections at once, for server names without a certificate. They must not reach the chain of another server,
+ * such as one for all names, which may be less strict with clients.
  */
 const CLOSED: FilterChain = {};
 
 const NOTHING: Built = { chains: [], refs: [], complaints: [] };
 
-/** The ports of all servers, also of those that cannot be opened, so that their problems are reported. */
+/** The ports of all servers, including ports that cannot be opened, so that their problems are reported. */
 export function gatewayListenerUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
   const { listeners, findings } = gatewayPlan(snapshot, view);
   return [...new Set([...listeners.keys(), ...findings.keys()])].sort((a, b) => a - b).map(String);
@@ -100,7 +100,7 @@ function listenerMessage(
   const { proxyProtocol } = topologyOf(mesh, view);
   const isAsked = proxyProtocol !== undefined && hasExtension(view, PROXY_PROTOCOL_FILTER);
   const listenerFilters = [
-    // First: the header precedes everything else.
+    // The first filter, because the header precedes everything else.
     ...(isAsked ? [typedConfig(PROXY_PROTOCOL_FILTER, ProxyProtocol, {})] : []),
     ...(plan.family === 'tls' ? [typedConfig(TLS_INSPECTOR, TlsInspector, {})] : []),
   ];
@@ -151,13 +151,13 @@ const REQUEST_HEADERS_TIMEOUT_MS = 30_000;
 const DETAILS = { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_FORWARD_ONLY } as const;
 
 /**
- * Fields of the connection manager that protect a gateway against unknown clients: what they report about themselves
- * counts only as far as proxies in front are trusted (`gatewayTopology`), and headers that
- * never end time out. Envoy's own limits do the rest (streams of a connection, windows, sizes of headers).
+ * Fields of the connection manager that protect a gateway against unknown clients: client addresses in headers are only
+ * used if proxies in front are trusted (`gatewayTopology`), and incomplete headers time out. Envoy's own limits apply
+ * to streams of a connection, windows and sizes of headers.
  */
 export function edgeSettings(mesh: MeshConfig, view: Pick<GatewayView, 'topology'> = {}): Partial<Manager> {
   const { numTrustedProxies = 0, forwardClientCertDetails = 'UNDEFINED' } = topologyOf(mesh, view);
-  // Clients' values are removed; services receive what Envoy itself verified.
+  // The header of clients is removed; services receive what Envoy has verified itself.
   const details = DETAILS[forwardClientCertDetails === 'UNDEFINED' ? 'SANITIZE_SET' : forwardClientCertDetails];
   return {
     xffNumTrustedHops: numTrustedProxies,
@@ -167,7 +167,7 @@ export function edgeSettings(mesh: MeshConfig, view: Pick<GatewayView, 'topology
   };
 }
 
-/** What the proxy says of itself replaces the mesh configuration. */
+/** The topology in the proxy's node metadata overrides the mesh configuration. */
 function topologyOf({ defaultConfig }: MeshConfig, { topology }: Pick<GatewayView, 'topology'>): GatewayTopology {
   return topology ?? defaultConfig.gatewayTopology ?? {};
 }
@@ -191,7 +191,7 @@ function httpChain(
   return { filters: [filter] };
 }
 
-/** Plain TCP has no name to choose by: the first server that has a route gets the port. */
+/** Plain TCP has no server name: the first server with a route gets the port. */
 function tcpChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): Built {
   const routed = plan.servers.flatMap((server) => {
     const filters = tcpDestination(snapshot, view, server, gatewayContext(snapshot, view, plan.port, server.gateway));
@@ -234,8 +234,8 @@ function sniChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan, 
 }
 
 /**
- * Each server name leads to the first chain that has it: Envoy refuses a listener in which two chains match the same.
- * It also supports wildcards only for whole labels (`*.example.com`).
+ * Each server name belongs to the first chain that has it: Envoy refuses a listener if two chains have the same match.
+ * Envoy only supports wildcards for whole labels (`*.example.com`).
  */
 function withDistinctNames(all: readonly SniChain[]): Built {
   const owners = new Map<string, string>();
@@ -244,7 +244,7 @@ function withDistinctNames(all: readonly SniChain[]): Built {
   const refs = new Set<string>();
   for (const { names, label, chain, routeName } of all) {
     const own: string[] = [];
-    // A chain for every name needs no others.
+    // A chain that matches every name needs no other names.
     for (const name of names.includes('*') ? ['*'] : names) {
       const owner = owners.get(name);
       if (name.startsWith('*') && name !== '*' && !name.startsWith('*.')) {

@@ -1,20 +1,19 @@
 /**
- * Hosts for which other servers of a port demand client certificates, and all hosts of other servers where a Gateway is
- * isolated. The TLS server name decides which server a
- * connection gets, the requests in it decide on the virtual host: a client that names `other.example` in TLS and
- * `private.example` in its request would have no certificate verified. Such requests are answered with 421 (RFC 9110,
- * section 15.5.20), and honest clients, such as browsers that share a connection between hosts, retry on a connection
- * of its own.
+ * Hosts for which other servers of a port require client certificates, and all hosts of other servers if a Gateway is
+ * isolated. The TLS server name decides which server a connection belongs to, but the request decides the virtual host:
+ * a client with `other.example` in TLS and `private.example` in its request would bypass the verification of its
+ * certificate. Such requests receive HTTP 421 (RFC 9110, section 15.5.20), and clients such as browsers, which share
+ * connections between hosts, retry on a separate connection.
  */
 import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost, matchingPatterns } from '../../model/index.ts';
 import type { GatewayPlan, ServerPlan } from '../listener-plans/index.ts';
 
-/** A server's hosts that are available only by the server names of others. */
+/** Hosts that are only available with the TLS server names of other servers. */
 export interface Misdirected {
   /** Without duplicates. */
   readonly hosts: readonly string[];
-  /** Whether requests for a host belong to another server: closer names of the server's own lead to it again. */
+  /** Whether requests for a host belong to another server, unless the server itself has a more specific name for it. */
   covers(host: string): boolean;
 }
 
@@ -23,7 +22,7 @@ const NONE: Misdirected = { hosts: [], covers: () => false };
 export function misdirectedHosts(memos: Memos, plan: GatewayPlan, server: ServerPlan): Misdirected {
   const listener = plan.listeners.get(server.port)?.find(({ bind }) => bind === server.bind);
   if (server.kind !== 'https' || listener === undefined) return NONE;
-  // The list of servers is one object for as long as the plan.
+  // The list of servers is the same object as long as the plan exists.
   const owners = memos.weak<readonly ServerPlan[], Owners>('owners of server names');
   const { byName, demanding, demands } = owners.get(listener.servers, () => ownersOf(listener.servers));
   if (server.isolated) return othersHosts(byName, server);
@@ -47,7 +46,10 @@ export function misdirectedHosts(memos: Memos, plan: GatewayPlan, server: Server
   return { hosts: [...hosts], covers };
 }
 
-/** All names of others: requests for them belong to their connections. Names that nobody has are answered with 404. */
+/**
+ * All names of other servers: requests for them belong on connections to these servers. Requests for unknown names
+ * receive HTTP 404.
+ */
 function othersHosts(byName: Owners['byName'], server: ServerPlan): Misdirected {
   const isElsewhere = (owner: ServerPlan | undefined) => owner !== undefined && owner !== server;
   return {
@@ -59,23 +61,23 @@ function othersHosts(byName: Owners['byName'], server: ServerPlan): Misdirected 
   };
 }
 
-/** Envoy supports wildcards only for whole labels. Others lead to no server, and its demands on clients stay. */
+/** Envoy only supports wildcards for whole labels. Servers with other names get no connections by these names. */
 function isLabelName(name: string): boolean {
   return !isWildcardHost(name) || name === '*' || name.startsWith('*.');
 }
 
-/** Which server gets the connections of which server name. */
+/** The servers by the TLS server names of their connections. */
 interface Owners {
   readonly byName: ReadonlyMap<string, ServerPlan>;
   readonly demanding: ReadonlyMap<string, ServerPlan>;
-  /** The demands of servers on client certificates. */
+  /** The requirements of servers for client certificates. */
   readonly demands: ReadonlyMap<ServerPlan, string>;
 }
 
 /**
- * As in the listener's filter chains: a name leads to the first server that has it; a server for all names owns no
- * single one. Passthrough servers own names only where they have routes; they are left out here, so that the servers
- * after them count.
+ * As in the listener's filter chains, a name belongs to the first server that has it; a server for all names owns no
+ * single name. Passthrough servers only own names for which they have routes; they are left out here, so that later
+ * servers count.
  */
 function ownersOf(servers: readonly ServerPlan[]): Owners {
   const demands = new Map(servers.map((server) => [server, demandOf(server)]));
@@ -88,7 +90,9 @@ function ownersOf(servers: readonly ServerPlan[]): Owners {
   return { byName, demanding: new Map([...byName].filter(([, owner]) => demands.get(owner) !== '')), demands };
 }
 
-/** A server's demands on client certificates, as text to compare; '' when it accepts clients without one. */
+/**
+ * A server's requirements for client certificates, as a string for comparison; '' if it accepts clients without one.
+ */
 function demandOf({ tls }: ServerPlan): string {
   if (tls?.mode !== 'MUTUAL' && tls?.mode !== 'MESH_MUTUAL') return '';
   const { mode, caCertificates, caCrl, credentialName, credentialNames, caCertCredentialName } = tls;

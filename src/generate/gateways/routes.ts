@@ -23,15 +23,15 @@ import { httpsPort, redirectRoutes } from './https-redirect.ts';
 import { misdirectedHosts } from './misdirected.ts';
 
 /**
- * A candidate for domains of a route configuration: a host that other servers serve (`content` undefined), or one with
- * routes.
+ * A candidate for domains of a route configuration: a host with routes, or one that other servers serve (`content`
+ * undefined).
  */
 interface HostCandidate {
   readonly host: string;
   readonly content: GatewayHost | undefined;
 }
 
-/** A virtual service as bound to one gateway: its matches may name gateways. */
+/** A virtual service with the gateway that it is bound to, because its matches may name gateways. */
 interface Contribution {
   readonly virtualService: ResolvedVirtualService;
   readonly gateway: string;
@@ -75,7 +75,8 @@ export function gatewayRoutes(snapshot: MeshReader, view: GatewayView, unit: Uni
   const resource = routeConfiguration(unit, virtualHosts, {
     validateClusters: { value: false },
     maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
-    // Clients name the port they reached, which need not be the gateway's own: load balancers map ports.
+    // Requests contain the port that clients connect to, which may differ from the gateway's port, because load
+    // balancers map ports.
     ignorePortInHostMatching: true,
   });
   return { resources: [resource], findings: [] };
@@ -120,7 +121,7 @@ function gatewayHosts(
   return hosts;
 }
 
-/** The server with the narrowest pattern for a host. */
+/** The server with the most specific pattern for a host. */
 function closestServer(servers: readonly ServerPlan[], host: string): ServerPlan | undefined {
   for (const pattern of matchingPatterns(host)) {
     const closest = servers.find((server) => server.hosts.some((own) => own.host === pattern));

@@ -35,7 +35,7 @@ function isAskedFor(snapshot: MeshReader, view: GatewayView, unit: Unit): boolea
   return byServer || isClientSecret(snapshot, view, unit);
 }
 
-/** The names of those that the agent does not serve. */
+/** The names of secrets that the agent does not serve. */
 function namesOf({ keyPairs, authorities }: ServerCredentials): readonly Unit[] {
   const all = authorities === undefined ? keyPairs : [...keyPairs, authorities];
   return all.filter(({ fromAgent }) => !fromAgent).map(({ sdsName }) => sdsName);

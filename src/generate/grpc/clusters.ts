@@ -105,16 +105,16 @@ function clustersOf(inputs: ClusterInputs): UnitOutput {
   return { resources: [...resources.values()], findings };
 }
 
-/** Settings whose absence changes where connections go, what they begin with, or how many requests are sent again. */
+/** Settings whose absence would change where connections go, how they begin, or how many requests are retried. */
 const UNSUPPORTED = ['tunnel', 'proxyProtocol', 'retryBudget'] as const satisfies readonly (keyof EffectivePolicy)[];
 
-/** Plain text in place of TLS would be worse than no cluster. */
+/** Plain text instead of TLS would be worse than no cluster. */
 function unsupportedTls({ tls }: EffectivePolicy): string | undefined {
   if (tls === undefined || tls.mode === 'DISABLE' || tls.mode === 'MESH_MUTUAL') return undefined;
   return `its DestinationRule requires TLS mode ${tls.mode}, and they support only MESH_MUTUAL`;
 }
 
-/** How the application learns the cluster's endpoints; a text where it cannot. */
+/** How the application discovers the cluster's endpoints; a message if it cannot. */
 function discoveryFor(
   { service, mesh, memos, settings, gateways, endpoints }: ClusterInputs,
   name: string,
@@ -161,7 +161,7 @@ function balancing(settings: LoadBalancerSettings | undefined): Cluster {
   return { lbPolicy: LbPolicy.RING_HASH, ...(lbPolicy === LbPolicy.RING_HASH && { ringHashLbConfig }) };
 }
 
-/** Without a limit gRPC has one of 1,024. */
+/** The default limit of gRPC is 1,024. */
 const UNLIMITED = 0xffffffff;
 
 function requestLimit(pool: ConnectionPool | undefined): Cluster {
@@ -171,12 +171,12 @@ function requestLimit(pool: ConnectionPool | undefined): Cluster {
 
 /** Envoy's default of consecutive errors. */
 const DEFAULT_ERRORS = 5;
-/** gRPC ejects endpoints with a larger share of failures than this: those of which every request failed. */
+/** gRPC ejects endpoints with a larger percentage of failures than this: those for which every request failed. */
 const NEARLY_ALL = 99;
 
 /**
- * gRPC counts failures in each interval, and knows no consecutive ones. The nearest is an endpoint that failed every
- * request of an interval, at least as many as the rule has consecutive errors.
+ * gRPC counts failures in each interval and does not support consecutive errors. The closest equivalent is to eject an
+ * endpoint if all requests of an interval failed, and at least as many as the rule has consecutive errors.
  */
 function ejection(settings: OutlierDetection): envoy.config.cluster.v3.OutlierDetection.Input {
   const { interval, baseEjectionTime, maxEjectionPercent } = settings;
@@ -186,7 +186,7 @@ function ejection(settings: OutlierDetection): envoy.config.cluster.v3.OutlierDe
   const errors = written.length === 0 ? DEFAULT_ERRORS : Math.min(...written.filter((count) => count > 0));
   return {
     enforcingSuccessRate: { value: 0 },
-    // All counts are 0: switched off.
+    // Disabled if all counts are 0.
     enforcingFailurePercentage: { value: Number.isFinite(errors) ? 100 : 0 },
     failurePercentageThreshold: { value: NEARLY_ALL },
     failurePercentageMinimumHosts: { value: 1 },

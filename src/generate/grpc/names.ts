@@ -16,14 +16,14 @@ export function clientListenerName(host: string, port: number): string {
   return `${host}:${port}`;
 }
 
-/** The route configuration of a service's port. It has the name of the cluster that the default route leads to. */
+/** The route configuration of a service's port. It has the name of the cluster of the default route. */
 export function clientRoutesName(host: string, port: number): string {
   return clusterName('outbound', port, '', host);
 }
 
 /**
- * Addresses at which servers usually listen. gRPC refuses a listener for any other address than the server's own;
- * addresses of single machines would give each replica a view of its own.
+ * Addresses at which servers usually listen. gRPC refuses a listener for any other address than the server's own; with
+ * addresses of single machines, each replica would need its own view.
  */
 const SERVER_ADDRESSES = ['0.0.0.0', '::', '127.0.0.1', '::1'] as const;
 

@@ -1,8 +1,8 @@
 /**
- * Envoy's routes as routes of gRPC clients. gRPC supports a part of the message: it ignores some other fields, and
- * rejects a whole resource because of some. Only supported fields remain. A condition that no gRPC request meets leaves
- * its route out, so that the next route applies; an action that gRPC does not have aborts the request.
- * Sources: https://github.com/grpc/proposal, A28 (routes), A31 (timeouts), A33 (faults), A42 (hashes), A44 (retries)
+ * Envoy's routes as routes of gRPC clients. gRPC supports a part of the message: it ignores some of the other fields,
+ * and rejects a whole resource because of others. Only supported fields are kept. A route with a condition that gRPC
+ * requests never meet is left out, so that the next route applies; an unsupported action aborts the request. Sources:
+ * https://github.com/grpc/proposal, A28 (routes), A31 (timeouts), A33 (faults), A42 (hashes), A44 (retries)
  */
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
 import { FAULT_FILTER } from '../filters/index.ts';
@@ -14,9 +14,9 @@ const { HTTPFault } = envoy.extensions.filters.http.fault.v3;
 const MAX_ABSENT_HEADERS = 4;
 
 /**
- * The routes for one route: several where gRPC has no single match for it, none where it never applies. Redirects and
- * direct responses have no counterpart, and some languages fail on them: their requests are aborted.
- * @param cluster some cluster of the service, for routes that need one and never use it
+ * The gRPC routes for one route: several if gRPC has no single match for it, none if it never applies. Redirects and
+ * direct responses have no equivalent, and some implementations fail on them: their requests are aborted. @param
+ * cluster any cluster of the service, for routes that need one and never use it
  */
 export function grpcRoutes(
   { name, match, route, directResponse, typedPerFilterConfig }: Route,
@@ -49,7 +49,7 @@ function toGrpcPath({ prefix, path, safeRegex, pathSeparatedPrefix, caseSensitiv
   return { ...kind, ...(caseSensitive ? { caseSensitive } : {}) };
 }
 
-/** Text as a regular expression that matches exactly this text (RE2 syntax). */
+/** A regular expression that matches exactly this string (RE2 syntax). */
 function escapeRegex(text: string): string {
   return text.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&');
 }
@@ -64,7 +64,7 @@ function toGrpcHeaders(matchers: readonly HeaderMatcher[]): HeaderMatcher[][] {
       if (matchesText(matcher, 'POST') === Boolean(invertMatch)) return [];
       continue;
     }
-    // The other pseudo headers are not among those that gRPC compares.
+    // gRPC does not compare other pseudo headers.
     if (name?.startsWith(':')) return [];
     const { treatMissingHeaderAsEmpty, ...plain } = matcher;
     const compared = comparison(plain);
@@ -84,7 +84,7 @@ function toGrpcHeaders(matchers: readonly HeaderMatcher[]): HeaderMatcher[][] {
   return lists;
 }
 
-/** The older fields are known to all versions of gRPC. */
+/** Uses the older fields, which all versions of gRPC support. */
 function comparison(matcher: HeaderMatcher): HeaderMatcher {
   const { stringMatch, ...rest } = matcher;
   if (stringMatch?.exact) return { ...rest, exactMatch: stringMatch.exact };
@@ -93,19 +93,22 @@ function comparison(matcher: HeaderMatcher): HeaderMatcher {
   return matcher;
 }
 
-/** Whether a matcher, not inverted, matches this text. Expressions are compared where JavaScript reads them as RE2. */
+/**
+ * Whether a matcher, without its inversion, matches this string. Regular expressions are evaluated only if they have
+ * the same meaning in JavaScript and RE2.
+ */
 function matchesText({ stringMatch, presentMatch }: HeaderMatcher, text: string): boolean {
   if (presentMatch === true) return true;
   const regex = stringMatch?.safeRegex?.regex;
   if (typeof regex === 'string') {
-    // Alternatives of plain names, as people write methods.
+    // Alternatives of plain names, the usual form for methods.
     return /^[A-Za-z|()]+$/.test(regex) && regex.replace(/[()]/g, '').split('|').includes(text);
   }
   if (typeof stringMatch?.prefix === 'string') return text.startsWith(stringMatch.prefix);
   return stringMatch?.exact === text;
 }
 
-/** The forwarding action of a route, with what gRPC supports of it. */
+/** The forwarding action of a route, with the fields that gRPC supports. */
 function forwarding(route: RouteAction): RouteAction {
   const { timeout } = route;
   const limited = timeout && ((timeout.seconds ?? 0) !== 0 || (timeout.nanos ?? 0) !== 0);
@@ -119,7 +122,10 @@ function forwarding(route: RouteAction): RouteAction {
   };
 }
 
-/** gRPC status codes by the HTTP status that they stand for (https://grpc.github.io/grpc/core/md_doc_http-grpc-status-mapping.html). */
+/**
+ * gRPC status codes by the equivalent HTTP status
+ * (https://grpc.github.io/grpc/core/md_doc_http-grpc-status-mapping.html).
+ */
 const STATUS_CODES: Readonly<Record<number, number>> = {
   400: 13,
   401: 16,
@@ -134,7 +140,7 @@ const UNKNOWN = 2;
 
 const ALWAYS = { numerator: 100 };
 
-/** A fault that fails every request with the status that an HTTP answer means to gRPC clients. */
+/** A fault that fails every request with the gRPC status for an HTTP status. */
 function failure(httpStatus: number): google.protobuf.Any.Input {
   const abort = { grpcStatus: STATUS_CODES[httpStatus] ?? UNKNOWN, percentage: ALWAYS };
   return packAny(HTTPFault, { abort });
@@ -151,7 +157,7 @@ function toGrpcClusters({ cluster, weightedClusters }: RouteAction): Pick<RouteA
   return { weightedClusters: { clusters: Array.from(weights, ([name, value]) => ({ name, weight: { value } })) } };
 }
 
-/** The conditions that gRPC has (A44). */
+/** The retry conditions that gRPC supports (A44). */
 const CONDITIONS: ReadonlySet<string> = new Set([
   'cancelled',
   'deadline-exceeded',
@@ -174,7 +180,7 @@ function toGrpcRetries({ retryPolicy }: RouteAction): RouteAction['retryPolicy']
 /** Key of gRPC's own hash input: one for each channel. */
 const CHANNEL_ID = 'io.grpc.channel_id';
 
-/** The nearest to a client's address is its channel. Cookies and query parameters do not exist. */
+/** The closest equivalent of a client's address is its channel. gRPC has no cookies and query parameters. */
 function toGrpcHash({ header, connectionProperties }: HashPolicy): HashPolicy | undefined {
   if (header) return { header };
   return connectionProperties?.sourceIp === true ? { filterState: { key: CHANNEL_ID } } : undefined;

@@ -1,7 +1,7 @@
 /**
- * Route configurations of gRPC clients: one for each port of a service, with one virtual host for requests of any
- * authority, because each is requested for one target.
- * Source: https://github.com/grpc/proposal/blob/master/A28-xds-traffic-splitting-and-routing.md
+ * Route configurations of gRPC clients: one for each port of a service, with one virtual host for any authority,
+ * because each is only used for one target. Source:
+ * https://github.com/grpc/proposal/blob/master/A28-xds-traffic-splitting-and-routing.md
  */
 import type { Service } from '../../model/index.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
@@ -22,7 +22,7 @@ import { grpcRoutes } from './route-messages.ts';
 
 const { RouteConfiguration } = envoy.config.route.v3;
 
-/** gRPC has fault injection; the other features of Envoy would be left out of the result. */
+/** gRPC supports fault injection, but not the other features of Envoy. */
 const FEATURES = { cors: false, fault: true, previousHosts: false, previousPriorities: false, traced: false };
 
 const ANYTHING = { services: [true] } as const;

@@ -48,8 +48,8 @@ export function serverListeners(snapshot: MeshReader, view: GrpcServerView, unit
 }
 
 /**
- * Permissive servers accept plain text, except those to which clients in the mesh are configured to send mutual TLS:
- * these would not be reached.
+ * Permissive servers accept plain text, unless clients in the mesh are configured to send mutual TLS to them, which
+ * would fail.
  */
 function isMutual({ peerAuthentication, tlsReady }: GrpcServerView, port: number): boolean {
   switch (modeOfPort(peerAuthentication, port)) {

@@ -12,7 +12,9 @@ type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
 
 const PROVIDER = { instanceName: GRPC_CERTIFICATE_PROVIDER };
 
-/** @param peers alternatives, in gRPC without the type of name; none: any certificate of the mesh */
+/**
+ * @param peers accepted names, which have no type in gRPC; if empty, any certificate of the mesh is accepted
+ */
 function tlsContext(peers: readonly SanMatcher[]): CommonTlsContext {
   const matchSubjectAltNames = peers.flatMap(({ matcher }) => matcher ?? []);
   return {
@@ -31,7 +33,7 @@ export function clientTls(peers: readonly SanMatcher[]): TransportSocket {
   return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, { commonTlsContext: tlsContext(peers) }) };
 }
 
-/** Connections of clients with a certificate that the mesh's roots verify; gRPC servers compare no names. */
+/** Accepts clients with a certificate that the mesh's roots verify; gRPC servers do not check names. */
 export function serverTls(): TransportSocket {
   const context = { commonTlsContext: tlsContext([]), requireClientCertificate: { value: true } };
   return { name: TLS_SOCKET, typedConfig: packAny(DownstreamTlsContext, context) };

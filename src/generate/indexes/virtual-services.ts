@@ -29,7 +29,7 @@ class HostIndex {
     return inOrder(this.#placed(host));
   }
 
-  /** Virtual services for any of these hosts; all of them where one is a wildcard. */
+  /** Virtual services for any of these hosts; all of them if one is a wildcard. */
   forAny(hosts: readonly string[]): List {
     return hosts.some(isWildcardHost) ? this.#list : inOrder(hosts.flatMap((host) => this.#placed(host)));
   }

@@ -3,7 +3,7 @@ import type { Memos } from '../../core/memo.ts';
 import type { Service } from '../../model/index.ts';
 import { addressKey, isRange } from '../common/index.ts';
 
-/** An address as a listener binds it, with one key for all its spellings, or an address range. */
+/** An address that a listener binds, with one key for all of its notations, or an address range. */
 export type ServiceAddress = { readonly bind: string; readonly key: string } | { readonly range: string };
 
 /** The addresses of a service, parsed once, and their ranges. */

@@ -1,7 +1,7 @@
 /**
- * Gateway servers merged into listeners: which servers share a port, which of two incompatible servers wins, and where
- * each TLS server name leads. Listeners and routes are both generated from this plan, so that they agree about route
- * names.
+ * Merges gateway servers into listeners: decides which servers share a port, which of two incompatible servers takes
+ * precedence, and which server each TLS server name belongs to. Listeners and routes are both generated from this plan,
+ * so that they use the same route names.
  */
 
 import { addressKey } from '../common/index.ts';
@@ -12,9 +12,9 @@ import { gatewayServers, type ServerKind, type ServerPlan } from './gateway-serv
 export interface ListenerPlan {
   readonly port: number;
   readonly bind: string;
-  /** The same for the other family, where a server names no address; undefined where another listener has it. */
+  /** The address of the other family, if a server names no address; undefined if another listener has it. */
   readonly extraBind: string | undefined;
-  /** Where Envoy listens: the target port of the port in the gateway's own service. */
+  /** The port that Envoy listens on: the target port in the gateway's own service. */
   readonly bindPort: number;
   readonly family: Family;
   /** In precedence order, at least one. */

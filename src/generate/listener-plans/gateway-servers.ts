@@ -13,7 +13,7 @@ import type { GatewayView } from '../types.ts';
  * - `http`: plain HTTP.
  * - `https`: TLS termination, then HTTP.
  * - `tls`: TLS termination, then TCP.
- * - `passthrough`: TLS to a destination that its server name chooses.
+ * - `passthrough`: TLS to a destination that is chosen by server name.
  * - `auto-passthrough`: mutual TLS of the mesh to the service in its server name.
  * - `tcp`: plain TCP.
  */
@@ -29,11 +29,14 @@ export interface ServerPlan {
   readonly portName: string;
   readonly protocol: Protocol;
   readonly bind: string;
-  /** The same for the other family, for a server without an address, on a machine of both. */
+  /** The address of the other family, for a server without an address on a machine with both families. */
   readonly extraBind: string | undefined;
   readonly hosts: readonly ServerHost[];
   readonly httpsRedirect: boolean;
-  /** Whether its hosts are closed to other servers of the port: see `isolated` of the Gateway. */
+  /**
+   * Whether requests for its hosts are refused on connections to other servers of the port: see `isolated` of the
+   * Gateway.
+   */
   readonly isolated: boolean;
   readonly grpcWeb: boolean;
   /** TLS settings of kinds `https` and `tls`. */

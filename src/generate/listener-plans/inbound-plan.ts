@@ -15,7 +15,7 @@ export interface InboundPortPlan {
   readonly port: number;
   readonly kind: ProtocolKind;
   readonly protocol: Protocol;
-  /** Declared as gRPC, also as gRPC-Web. */
+  /** Whether it is declared as gRPC or gRPC-Web. */
   readonly grpc: boolean;
   readonly grpcWeb: boolean;
   readonly cluster: string;
@@ -23,15 +23,15 @@ export interface InboundPortPlan {
   /** Service port, for names of generated resources. */
   readonly servicePort: number;
   readonly hostname: string;
-  /** Addresses with listeners of their own; empty: redirected connections arrive at the shared listener. */
+  /** Addresses with separate listeners; empty if redirected connections arrive at the shared listener. */
   readonly binds: readonly string[];
-  /** TLS that the proxy terminates for callers outside of the mesh, instead of accepting plain text. */
+  /** TLS that the proxy terminates for callers outside the mesh, instead of accepting plain text. */
   readonly tls: ServerTlsSettings | undefined;
 }
 
 export interface InboundPlan {
   readonly ports: readonly InboundPortPlan[];
-  /** Port → services whose protocol is not the port's. */
+  /** Port → services whose protocol differs from that of the port. */
   readonly conflicts: ReadonlyMap<number, readonly string[]>;
 }
 
@@ -42,9 +42,9 @@ export function inboundPlan(snapshot: MeshReader, view: InboundView, scope: Scop
 }
 
 /**
- * Where the ports of services are bound without redirection. Not at the application's own address: the proxy would
- * connect to itself, and listeners for clients are there. A workload that is known by its loopback address accepts no
- * connections through its proxy.
+ * The addresses at which ports of services are bound without redirection. Loopback addresses are excluded: the
+ * application listens there, and the proxy would connect to itself. A workload that is registered with a loopback
+ * address accepts no connections through its proxy.
  */
 function ownBinds(view: InboundView): readonly string[] {
   if (view.interception !== 'NONE') return [];
@@ -52,7 +52,7 @@ function ownBinds(view: InboundView): readonly string[] {
   return view.addresses.filter((address) => address !== bind && address !== extraBind);
 }
 
-/** Several services may share a port; they are one application, and the first decides the protocol. */
+/** Several services may share a port of the application; the first decides the protocol. */
 function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
   const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
   const ports = new Map<number, InboundPortPlan>();

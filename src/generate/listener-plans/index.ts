@@ -1,9 +1,9 @@
 /**
- * Which listeners and route configurations a part has, and which service gets a port that several have. Listeners,
- * routes, clusters and endpoints are all generated from these plans, so that they agree.
+ * Plans which listeners and route configurations a part has, and which service gets a port that several services have.
+ * Listeners, routes, clusters and endpoints are all generated from these plans, so that they are consistent.
  *
- * Services and a Sidecar's egress and ingress listeners give the outbound and the inbound plan. Gateway servers, merged
- * per port, give the gateway plan.
+ * The outbound and inbound plans are made from services and a Sidecar's egress and ingress listeners, the gateway plan
+ * from gateway servers, merged per port.
  */
 export { addressesOf, isUnspecified } from './bind-addresses.ts';
 export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';

@@ -16,7 +16,7 @@ import { makePlan } from './port-plan.ts';
 const EMPTY: OutboundPlan = { ports: new Map(), routes: new Map() };
 
 interface PlanEntry {
-  /** All inputs except for the services. */
+  /** All inputs except the services, as a string. */
   readonly text: string;
   readonly services: readonly Egress['services'][];
   readonly plan: OutboundPlan;
@@ -43,7 +43,7 @@ export function portPlan(snapshot: MeshReader, view: OutboundView, unit: Unit): 
   return outboundPlan(snapshot, view).ports.get(unit);
 }
 
-/** The route configurations of a view, including those of whole ports where protocol detection needs them. */
+/** The route configurations of a view, including those of whole ports if protocol detection needs them. */
 export function plannedRoutes(snapshot: MeshReader, view: OutboundView): Iterable<OutboundRoutePlan> {
   note(fact.HTTP_PORTS);
   // Without protocol detection a port is HTTP or TCP, like its oldest service.
@@ -64,7 +64,7 @@ function outboundPlan(snapshot: MeshReader, view: OutboundView): OutboundPlan {
   const scope = addressedScope(snapshot, view);
   if (scope === undefined) return EMPTY;
   const { settings, mesh, memos } = snapshot;
-  // For as long as the scope exists, for the many units that read it one after the other.
+  // Cached as long as the scope exists, for the many units that read it.
   const ofView = memos.weak<OutboundView, { last?: ViewPlan }>('plans of views').get(view, () => ({}));
   const known = ofView.last;
   if (known?.scope === scope && known.settings === settings && known.mesh === mesh) return known.plan;

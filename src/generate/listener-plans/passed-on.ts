@@ -1,6 +1,6 @@
 /**
- * Services to which a gateway passes mutual TLS through by server name (AUTO_PASSTHROUGH): listeners, clusters and
- * endpoints agree on it.
+ * Services to which a gateway passes mutual TLS through by server name (AUTO_PASSTHROUGH): used for listeners, clusters
+ * and endpoints.
  */
 import { hostMatches, isWildcardHost, type Service } from '../../model/index.ts';
 import { fact, type MeshReader, note, unrecorded } from '../reads/index.ts';
@@ -14,7 +14,7 @@ export function isPassedOn(snapshot: MeshReader, view: View, service: Service): 
   return passingServers(snapshot, view).some((server) => covers(server, service));
 }
 
-/** Where no Gateway passes anything through, nothing else is read. */
+/** If no Gateway passes connections through, nothing else is read. */
 function passingServers(snapshot: MeshReader, view: GatewayView): readonly ServerPlan[] {
   const gateways = snapshot.resources('Gateway');
   const any = view.gateways.some((gateway) => {

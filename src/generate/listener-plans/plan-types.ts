@@ -1,4 +1,4 @@
-/** What a plan of outbound ports consists of, and its inputs: see `port-plan.ts`. */
+/** The types of plans of outbound ports, and their inputs: see `port-plan.ts`. */
 import type { Protocol, Service } from '../../model/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import type { EgressReader } from '../reads/index.ts';
@@ -13,63 +13,67 @@ export interface TcpTarget {
   readonly protocol: Protocol;
   /** Only connections to this address range. */
   readonly range: string | undefined;
-  /** Whether connections to other services can reach the same listener: then the TLS server name distinguishes them. */
+  /**
+   * Whether connections to other services can reach the same listener, so that they are distinguished by TLS server
+   * name.
+   */
   readonly shared: boolean;
-  /** Set where the proxy resolves the server name of each connection: to addresses of these families. */
+  /** Set if the proxy resolves the server name of each connection, to addresses of these families. */
   readonly resolves?: NodeFamilies;
 }
 
-/** HTTP of a listener: the name of the routes and what they lead to. */
+/** HTTP of a listener: the name of its route configuration, and properties of the services behind it. */
 export interface HttpTarget {
   readonly routeName: string;
-  /** Whether they lead to gRPC-Web services. */
+  /** Whether there are gRPC-Web services behind it. */
   readonly grpcWeb: boolean;
-  /** The port of services whose names the proxy resolves for each request; absent where there are none. */
+  /** The port of services whose names the proxy resolves for each request; absent if there are none. */
   readonly dynamicPort?: number;
 }
 
 /** A service that has a listener for each of its pods. */
 export interface PodTarget {
   readonly target: TcpTarget;
-  /** Set where HTTP is detected: the routes of the port that all services share. */
+  /** Set if HTTP is detected: the routes of the port that all services share. */
   readonly http: HttpTarget | undefined;
   readonly egress: EgressIndex;
 }
 
 /**
- * Index into a scope's egress listeners. A plan does not contain them: it outlives changes of their virtual services.
+ * Index into a scope's egress listeners. A plan does not contain the listeners, because it stays valid when their
+ * virtual services change.
  */
 export type EgressIndex = number;
 
 /** One listener. With both HTTP and TCP, a connection's first bytes decide. */
 export interface OutboundListenerPlan {
   readonly bind: string;
-  /** The same for the other address family, on machines that have both; not for a listener of one service's address. */
+  /** The address of the other family, on machines with both; not for a listener at one service's address. */
   readonly extraBind: string | undefined;
   /** The port that clients use; 0 for a unix domain socket. */
   readonly port: number;
   readonly bindToPort: boolean;
   readonly http: HttpTarget | undefined;
-  /** Whether some of the HTTP may be another protocol, although no TCP target is for it. */
+  /** Whether connections may have another protocol than HTTP although there is no TCP target. */
   readonly undeclared: boolean;
   /** In precedence order. */
   readonly tcp: readonly TcpTarget[];
-  /** The scope's egress listener that it comes from. */
+  /** The scope's egress listener that it is made from. */
   readonly egress: EgressIndex;
 }
 
 export interface OutboundPortPlan {
-  /** Of listeners. */
+  /** The unit of listeners. */
   readonly unit: Unit;
   readonly listeners: readonly OutboundListenerPlan[];
   /** The pods are read when listeners are generated. */
   readonly podTargets: readonly PodTarget[];
   /**
-   * Address (`addressKey`) → the service from outside the orchestrator that has it on this port, with any protocol.
-   * Only of ports with {@link podTargets}.
+   * Address (`addressKey`) → the ServiceEntry service that has it on this port, with any protocol. Only for ports with
+   * {@link podTargets}.
    */
   readonly written: ReadonlyMap<string, Service>;
-  /** Namespaces of the services that take connections of a listener that others can share. */
+  /** Namespaces of the services that receive connections of a shared listener. */
   readonly takers: ReadonlySet<string>;
   /** Namespaces of the headless services whose pods serve HTTP. */
   readonly httpPods: ReadonlySet<string>;
@@ -82,7 +86,7 @@ export interface OutboundRoutePlan {
   /** The port that clients use; 0 for a unix domain socket. */
   readonly port: number;
   readonly egress: EgressIndex;
-  /** Services reached through it as HTTP with the port that serves them, each host once, in the order of host names. */
+  /** The HTTP services that it has routes to, with their ports, each host once, in the order of host names. */
   readonly entries: readonly ServicePortEntry[];
   /**
    * Set for a listener that is a proxy of its clients, in place of {@link entries}: the HTTP services of each port,
@@ -103,13 +107,13 @@ export interface OutboundPlan {
 /** The part of an egress listener that the plan depends on: everything but its virtual services. */
 export type Egress = Omit<EgressReader, 'virtualServices'> & { readonly index: EgressIndex };
 
-/** The plan's inputs besides the egress listeners. */
+/** The plan's inputs in addition to the egress listeners. */
 export interface PlanInput {
   readonly sniff: boolean;
   readonly intercepted: boolean;
   readonly families: NodeFamilies;
   readonly podListeners: boolean;
-  /** Ports where redirected connections arrive: no other listener can have them. */
+  /** Ports at which redirected connections arrive, which no other listener can have. */
   readonly reserved: readonly number[];
   /** Names of the workload's own inbound listeners. */
   readonly taken: readonly string[];

@@ -1,14 +1,14 @@
 /**
- * Outbound listeners port by port: what each serves as HTTP and as TCP, which service wins where two cannot share an
- * address, and which route configurations the listeners request. Listeners and routes are both generated from this
- * plan, so that no listener waits for routes that do not exist.
+ * Plans outbound listeners port by port: which services each serves as HTTP and as TCP, which service takes precedence
+ * if two cannot share an address, and which route configurations the listeners request. Listeners and routes are both
+ * generated from this plan, so that no listener waits for routes that do not exist.
  *
  * - HTTP: all services of a port share `0.0.0.0_<port>`, distinguished by the request's host.
  * - TCP with address: `<address>_<port>`; address ranges share `0.0.0.0_<port>`, distinguished by destination.
  * - TCP without address: `0.0.0.0_<port>`; a headless service has a listener for each of its pods.
  * - Undeclared: as TCP, and HTTP when the first bytes are HTTP (with protocol detection; without it, TCP).
  *
- * A Sidecar's egress listener with a port of its own takes the port for its services alone.
+ * A Sidecar's egress listener with a port reserves the port for its services.
  */
 import type { Memos } from '../../core/memo.ts';
 import { compareText, type Service } from '../../model/index.ts';
@@ -73,7 +73,7 @@ interface Draft extends OutboundListenerPlan {
   readonly first: string;
 }
 
-/** Where something is added: the listener's address, and whether all services of the port share it. */
+/** The address of a listener, and whether all services of the port share it. */
 interface Binding {
   readonly bind: string;
   readonly extraBind: string | undefined;
@@ -89,7 +89,7 @@ class PortBuilder {
   readonly #input: PlanInput;
   readonly #drafts = new Map<string, Draft>();
   readonly #podTargets: PodTarget[] = [];
-  /** Services from outside the orchestrator, in the order of precedence. */
+  /** Services of ServiceEntries, in order of precedence. */
   readonly #external: Service[] = [];
   readonly #takers = new Set<string>();
   readonly #httpPods = new Set<string>();
@@ -101,9 +101,7 @@ class PortBuilder {
     this.#input = input;
   }
 
-  /**
-   * A Sidecar's egress listener with a port of its own: the services that it imports, with the protocol that it names.
-   */
+  /** Adds a Sidecar's egress listener with a port: the services that it imports, with its protocol. */
   addOwnPort(egress: Egress): void {
     const { port } = egress;
     if (port === undefined) return;
@@ -168,13 +166,15 @@ class PortBuilder {
     }
   }
 
-  /** Whether each pod of the service has a listener of its own: then connections of other services are never its. */
+  /** Whether each Pod of the service has its own listener, so that connections to other services never belong to it. */
   #hasPodListeners(egress: Egress, { service }: ServicePortEntry): boolean {
     if (this.#bindsToPort(egress) || egress.bind !== '') return false;
     return service.headless && this.#input.podListeners && service.resolution === 'passthrough';
   }
 
-  /** Where the protocol is detected, the routes are those of the port, because hosts distinguish its services. */
+  /**
+   * If the protocol is detected, the routes of the whole port are used, because its services are distinguished by host.
+   */
   #addPods(
     egress: Egress,
     entry: ServicePortEntry,
@@ -241,7 +241,9 @@ class PortBuilder {
     if (binding.shared) this.#takers.add(service.namespace);
   }
 
-  /** Plain connections name no host that the proxy could resolve: they are none of such a service's. */
+  /**
+   * Whether the service accepts connections of a protocol. Plain TCP does not name a host that the proxy could resolve.
+   */
   #acceptsConnections({ resolution }: Service, protocol: TcpTarget['protocol']): boolean {
     return resolution !== 'dynamic' || isTls(protocol);
   }
@@ -250,7 +252,7 @@ class PortBuilder {
     return resolution === 'dynamic' ? { resolves: this.#input.families } : {};
   }
 
-  /** Whether a range would take the connections to an orchestrator Service that shares the listener. */
+  /** Whether a range would intercept the connections to a Kubernetes Service that shares the listener. */
   #rangeIsTaken({ range }: Binding, { service }: ServicePortEntry, entries: readonly ServicePortEntry[]): boolean {
     if (range === undefined) return false;
     const owner = ownerOfRange(range, entries, this.#input.sniff);
@@ -285,7 +287,7 @@ class PortBuilder {
     const known = this.#drafts.get(key);
     if (known !== undefined) return known;
     const port = isSocketPath(bind) ? 0 : this.#port;
-    // No connections are redirected to a socket path: it exists only when it is bound.
+    // Connections are not redirected to a socket path, so the listener must bind it.
     const bindToPort = port === 0 || this.#bindsToPort(egress);
     const draft: Draft = {
       bind,
@@ -305,7 +307,7 @@ class PortBuilder {
 
   /**
    * The first HTTP service decides which routes the listener requests. A service that lost its address to an older one
-   * keeps its routes planned: whether they exist then depends on that service alone, not on other services.
+   * keeps its routes, so that their existence only depends on that service.
    */
   #setHttp(draft: Draft, routeName: string, entries: readonly ServicePortEntry[], host: string | undefined): void {
     const dynamicPort = entries.find(({ service }) => service.resolution === 'dynamic')?.port.port;
@@ -331,7 +333,7 @@ class PortBuilder {
     return { ...binds, key: addressKey(binds.bind), shared: true, range: undefined };
   }
 
-  /** The listener that has the address; undefined: it is free. */
+  /** The listener that has the address; undefined if it is free. */
   #reservedFor(bind: string): string | undefined {
     const { reserved, taken } = this.#input;
     if (reserved.includes(this.#port) && isUnspecified(bind)) return 'the proxy accepts redirected connections there';
@@ -368,8 +370,8 @@ class PortBuilder {
   }
 
   /**
-   * An address that another listener names as its own belongs to that one: Envoy refuses all listeners for a repeated
-   * address.
+   * An address that is the main address of another listener is not available: Envoy refuses all listeners with a
+   * repeated address.
    */
   #freeExtraBind(extraBind: string | undefined): string | undefined {
     if (extraBind === undefined || this.#drafts.has(addressKey(extraBind))) return undefined;

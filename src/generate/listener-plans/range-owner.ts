@@ -1,6 +1,6 @@
 /**
- * Address ranges that contain HTTP ports of orchestrator Services: no filter chain of another service may match
- * connections there.
+ * Address ranges that contain HTTP ports of Kubernetes Services, for which filter chains of other services must not
+ * match.
  */
 import type { Service } from '../../model/index.ts';
 import { rangeHolds } from '../common/index.ts';
@@ -8,8 +8,8 @@ import { protocolKind } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 
 /**
- * The orchestrator Service of the port that has an address in a range and is HTTP at the shared listener. Envoy matches
- * a connection's destination before its protocol, so that a filter chain for the range would take that Service's
+ * The Kubernetes Service of the port that has an address in a range and uses HTTP at the shared listener. Envoy matches
+ * a connection's destination before its protocol, so a filter chain for the range would intercept that Service's
  * connections.
  */
 export function ownerOfRange(range: string, entries: readonly ServicePortEntry[], sniff: boolean): Service | undefined {

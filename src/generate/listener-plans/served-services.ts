@@ -1,11 +1,11 @@
-/** Which services a listener serves, and in which order they get what only one of them can have. */
+/** The services of a listener, and their order of precedence. */
 import { compareCreated, compareText, type Service } from '../../model/index.ts';
 import { isHttp } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 
 /**
- * The port that serves a listener of number `port`: the one of that number, else the only one. An HTTP listener takes
- * ports without another declared protocol; behind a unix domain socket (0), the first of them.
+ * The service port for a listener at `port`: the one with this number, else the only one. For HTTP listeners, only
+ * ports without another declared protocol are used; for a unix domain socket (0), the first of them.
  */
 export function servedAs(service: Service, port: number, http: boolean): ServicePortEntry | undefined {
   const usable = service.ports.filter(({ protocol }) =>
@@ -17,7 +17,7 @@ export function servedAs(service: Service, port: number, http: boolean): Service
   return served === undefined ? undefined : { service, port: served };
 }
 
-/** The orchestrator's services first, then the oldest: existing services keep their addresses when others are added. */
+/** Kubernetes Services first, then the oldest: existing services keep their addresses when others are added. */
 export function byPrecedence(a: Service, b: Service): number {
   if (a.registry !== b.registry) return a.registry === 'Orchestrator' ? -1 : 1;
   return compareCreated(a.created, b.created) || compareText(a.hostname, b.hostname);

@@ -1,6 +1,6 @@
 /**
- * Makes filter chains of several services at one address disjoint: Envoy rejects a whole listener when two of its
- * chains match the same. The first chain with a match keeps it; a later one keeps the rest of its own.
+ * Makes filter chains of several services at one address disjoint: Envoy rejects a listener if two of its chains have
+ * the same match. The first chain keeps the match; later chains keep the rest of their matches.
  */
 import { cidrRange } from '../common/index.ts';
 import type { FilterChain } from '../filters/index.ts';
@@ -10,7 +10,7 @@ export interface MergedChains {
   readonly chains: readonly FilterChain[];
   /** One line for each chain that lost a match to an earlier one. */
   readonly conflicts: readonly string[];
-  /** Whether some chain matches everything that no other does. */
+  /** Whether a chain matches everything that no other chain matches. */
   readonly takesAll: boolean;
   readonly matchesServerNames: boolean;
 }

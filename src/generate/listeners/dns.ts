@@ -20,14 +20,14 @@ const { CaresDnsResolverConfig } = envoy.extensions.network.dns_resolver.cares.v
 const { DnsTable } = envoy.data.dns.v3;
 const { UDP } = envoy.config.core.v3.SocketAddress.Protocol;
 
-/** Where queries are redirected to. */
+/** The port that queries are redirected to. */
 const DNS_PORT = 15013;
 
-/** Envoy has one table for a listener, and replaces the listener when a name changes. */
+/** Maximum number of names: Envoy has one table for a listener, and replaces the listener when a name changes. */
 const MAX_NAMES = 10_000;
 
 const ANSWER_TTL_MS = 30_000;
-/** One try and one retry are over before clients, which mostly wait for 5 s, ask again. */
+/** The first attempt and one retry complete before clients, which usually wait for 5 s, retry. */
 const RESOLVER_TIMEOUT_MS = 2000;
 const RETRIES = 1;
 /** Queries that wait for a resolver at the same time. */
@@ -35,8 +35,8 @@ const MAX_PENDING_LOOKUPS = 1024;
 
 const CARES = 'envoy.network.dns_resolver.cares';
 /**
- * The resolvers of resolv.conf; the one here, which the message requires, is that of a resolv.conf without any. Clients
- * have added the search domains of resolv.conf already.
+ * The resolvers of resolv.conf. The resolver here, which the message requires, is only used if resolv.conf has none.
+ * Clients have already added the search domains of resolv.conf.
  */
 const RESOLVERS: envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.Input = {
   resolvers: [{ socketAddress: { address: '127.0.0.1', portValue: 53 } }],

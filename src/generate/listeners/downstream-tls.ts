@@ -1,6 +1,6 @@
 /**
- * TLS termination with certificates that are not the mesh's: at a gateway, or at the ingress listener of a Sidecar.
- * They come from files, at gateways also from Secrets.
+ * TLS termination with certificates other than those of the mesh: at a gateway, or at the ingress listener of a
+ * Sidecar. They are read from files, at gateways also from Secrets.
  */
 import { authoritiesFileName, keyPairFileName } from '../../core/tls/file-secret-names.ts';
 import { envoy } from '../../protobuf/index.ts';
@@ -49,8 +49,8 @@ export function downstreamTls(
 }
 
 /**
- * The agent reads the files where there is one: for a missing file Envoy would refuse the whole listener, with all
- * servers of the port.
+ * If there is an agent, it reads the files: Envoy would refuse the whole listener, with all servers of the port,
+ * because of a missing file.
  */
 function ownCertificates(
   tls: ServerTlsSettings,
@@ -73,7 +73,7 @@ function ownCertificates(
   };
 }
 
-/** Verification of client certificates, where clients have to present one. */
+/** Verification of client certificates, if they are required. */
 function clientChecks(
   tls: ServerTlsSettings,
   credentials: ServerCredentials | undefined,

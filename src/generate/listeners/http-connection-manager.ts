@@ -28,7 +28,7 @@ type NetworkFilter = envoy.config.listener.v3.Filter.Input;
 
 const { UNESCAPE_AND_FORWARD } = HttpConnectionManager.PathWithEscapedSlashesAction;
 
-/** Value of the `server` header in answers to clients from outside the pod. */
+/** Value of the `server` header in responses to clients outside the Pod. */
 export const SERVER_NAME = 'mesh-envoy';
 
 export type RouteSource =
@@ -38,17 +38,15 @@ export type RouteSource =
 export interface HttpConnectionManagerOptions {
   readonly statPrefix: string;
   readonly routes: RouteSource;
-  /**
-   * True where clients' own claims about themselves are not trusted: the peer's address counts, not `x-forwarded-for`.
-   */
+  /** Whether clients are not trusted: the peer's address is used, and not `x-forwarded-for`. */
   readonly useRemoteAddress: boolean;
   /** Value of the `server` header; Envoy's own name when absent. */
   readonly serverName?: string;
-  /** Whether some service behind it accepts gRPC-Web, which is then translated to gRPC. */
+  /** Whether a service behind it accepts gRPC-Web, which is then translated to gRPC. */
   readonly grpcWeb?: boolean;
   /** Filters of policies about requests: they come before all others. */
   readonly guards?: readonly HttpFilter[];
-  /** Fields that only some callers set (client certificate details, …); they override those set here. */
+  /** Additional fields, such as client certificate details; they override those set here. */
   readonly extra?: Partial<Manager>;
 }
 
@@ -99,7 +97,8 @@ function buildManager(
       commonHttpProtocolOptions: { idleTimeout: toDuration(capabilities.idleTimeoutMs) },
     }),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
-    // Long polls and idle gRPC streams are up to the application; Envoy would end them after five minutes.
+    // Without a timeout: the application decides about long polls and idle gRPC streams, which Envoy would end after
+    // five minutes.
     streamIdleTimeout: toDuration(0),
     // A complete name may end with a dot (RFC 3986, section 3.2.2). Envoy removes it before policies and routes see it.
     stripTrailingHostDot: true,
@@ -108,7 +107,7 @@ function buildManager(
   });
 }
 
-/** The router comes last; everything else acts only where routes or content types require it. */
+/** The router is last; the other filters only act if routes or content types require it. */
 function httpFilters(
   view: ProxyCapabilities,
   { statsFilter }: Telemetry,
@@ -121,14 +120,14 @@ function httpFilters(
     filters.push(typedConfig(GRPC_WEB_FILTER, http.grpc_web.v3.GrpcWeb, {}));
   }
   if (hasExtension(view, GRPC_STATS_FILTER)) {
-    // One set of counters for all methods: with a set for each, clients could fill the memory with invented names.
+    // One set of counters for all methods: with a set for each, clients could exhaust memory with invented names.
     const config = { emitFilterState: true, statsForAllMethods: { value: false } };
     filters.push(typedConfig(GRPC_STATS_FILTER, http.grpc_stats.v3.FilterConfig, config));
   }
   filters.push(...alpn);
   if (hasExtension(view, CORS_FILTER)) filters.push(typedConfig(CORS_FILTER, http.cors.v3.Cors, {}));
   if (hasExtension(view, FAULT_FILTER)) filters.push(typedConfig(FAULT_FILTER, http.fault.v3.HTTPFault, {}));
-  // Requests count as the filters before left them.
+  // Counts requests after the changes of earlier filters.
   if (statsFilter !== undefined) filters.push(statsFilter);
   filters.push(typedConfig(ROUTER_FILTER, http.router.v3.Router, {}));
   return filters;
@@ -136,9 +135,9 @@ function httpFilters(
 
 /**
  * How paths are normalized before policies and routes match them. The mesh configuration decides; by default (DEFAULT)
- * it is RFC 3986 normalization (dots, escaped letters): without it, `/admin/../x` would bypass rules about `/admin`.
- * And where some policy here matches paths, doubled, escaped and backward slashes become single slashes too: many
- * applications treat `//admin` and `/x%2f..%2fadmin` as `/admin`.
+ * it is RFC 3986 normalization (dots, escaped letters): without it, `/admin/../x` would bypass rules about `/admin`. If
+ * a policy here matches paths, repeated slashes, escaped slashes and backslashes are normalized to single slashes too:
+ * many applications treat `//admin` and `/x%2f..%2fadmin` as `/admin`.
  */
 function pathNormalization(mesh: MeshReader['mesh'], guarded: boolean): Partial<Manager> {
   const { normalization } = mesh.pathNormalization;

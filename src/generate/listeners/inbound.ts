@@ -58,7 +58,7 @@ const { APPEND_FORWARD, SANITIZE_SET } =
 type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-/** The virtual listener (not without redirection) and the ports that have listeners of their own. */
+/** The virtual listener (only with redirection) and the ports with their own listeners. */
 export function inboundListenerUnits(snapshot: MeshReader, view: InboundView): readonly Unit[] {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return [];
@@ -148,7 +148,7 @@ function undeclaredKind({ settings }: MeshReader, view: InboundView): ProtocolKi
   return sniffs(settings, 'sniffInbound', view) ? 'auto' : 'tcp';
 }
 
-/** Mutual TLS is detected wherever it is accepted, and before protocol detection. */
+/** The TLS inspector, for ports that accept mutual TLS; it comes before protocol detection. */
 function tlsInspectorFor(snapshot: MeshReader, view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
   const undeclared = undeclaredKind(snapshot, view) === 'auto' || inspectsTls(accessTo(view));
   const inspected = inspectedPorts(ports, (plan) => needsTlsInspector(view, plan), undeclared);
@@ -169,7 +169,7 @@ function httpInspectorFor(
   return inspected === undefined ? [] : httpInspector(view, inspected);
 }
 
-/** The ports that a listener for all ports must inspect; undefined where no connection has to be inspected. */
+/** The ports that a listener for all ports must inspect; undefined if no connection has to be inspected. */
 function inspectedPorts(
   ports: readonly InboundPortPlan[],
   needs: (plan: InboundPortPlan) => boolean,
@@ -192,14 +192,14 @@ function inspected(
 ): Pick<NamedListener, 'listenerFilters' | 'listenerFiltersTimeout' | 'continueOnListenerFiltersTimeout'> {
   return {
     listenerFilters: [...before, ...inspectors],
-    // A client that waits for the server to speak first has sent nothing by then, and counts as plain text.
+    // Connections of clients that wait for the server to send first count as plain text after this time.
     ...(inspectors.length > 0 && detectionTimeout(settings.inboundDetectionTimeoutMs)),
   };
 }
 
 /**
- * Ports that no service declares: connections go to the application unchanged, and requests among them are handled as
- * those of other ports, under the same policies and with the same header about the client's certificate.
+ * Ports that no service declares: connections are forwarded to the application, and HTTP requests are handled as at
+ * other ports, with the same policies and the same header about the client's certificate.
  */
 function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFamily): FilterChain[] {
   const [cluster, everything] =
@@ -268,7 +268,7 @@ function portChains(
 
 type ManagerExtra = NonNullable<HttpConnectionManagerOptions['extra']>;
 
-/** For ports that nobody declares as HTTP/1.1 or newer: their applications still get every version of HTTP. */
+/** For ports that no service declares: the application receives requests of every HTTP version. */
 const ALL_VERSIONS: ManagerExtra = { httpProtocolOptions: { acceptHttp_10: true } };
 
 interface GuardedRequests {
@@ -315,10 +315,10 @@ function certificatesOf(encryption: Encryption): Certificates {
 }
 
 /**
- * `x-forwarded-client-cert`: the value of the client's proxy for previous hops, then the client itself; Envoy adds By
- * and Hash. What clients outside of the mesh send about previous hops is removed, and the URI of their certificate is
- * left out, because the application could take it for an identity of the mesh. Without a client certificate the header
- * is removed for every sender.
+ * `x-forwarded-client-cert`: the elements of previous hops from the client's proxy, then the client itself; Envoy adds
+ * By and Hash. For clients outside the mesh, the elements of previous hops are removed, and the URI of their
+ * certificate is omitted, because the application could mistake it for an identity of the mesh. Without a client
+ * certificate the header is removed for every sender.
  */
 const CLIENT_CERTIFICATE: Readonly<Record<Encryption, ManagerExtra>> = {
   none: {},
@@ -333,12 +333,12 @@ const CLIENT_CERTIFICATE: Readonly<Record<Encryption, ManagerExtra>> = {
 };
 
 /**
- * A request that was not sent, because the application refused or closed the connection, is sent again: the client
- * cannot know whether it was processed. Not for gRPC, whose streams Envoy would buffer for the retry.
+ * Retries a request that was not sent because the application refused or closed the connection: the client cannot know
+ * whether it was processed. Not for gRPC, whose streams Envoy would buffer for the retry.
  */
 const RETRIES = { retryOn: 'reset-before-request', numRetries: { value: 2 } } as const;
 
-/** Everything goes to the application. The client's side limits how long it may take. */
+/** All requests go to the application. The client's proxy sets the timeout. */
 function inboundRoutes({
   routeName,
   cluster,
@@ -365,7 +365,7 @@ function inboundRoutes({
         ],
       },
     ],
-    // Clusters come on a separate stream; a listener that arrives first must not be refused because of them.
+    // Clusters are sent separately; a listener that arrives before them must not be refused.
     validateClusters: { value: false },
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Filter chains of TCP connections: the TCP and TLS routes of virtual services, then the service's own cluster. Chains
- * are in precedence order; where two match the same connections, the first gets them (see `chain-merge.ts`).
+ * are in order of precedence; if two match the same connections, the first gets them (see `chain-merge.ts`).
  */
 import { InternalError } from '../../core/errors.ts';
 import { canonicalHost, type ResolvedVirtualService, type Service } from '../../model/index.ts';
@@ -23,16 +23,16 @@ import type { OutboundListenerPlan, TcpTarget } from '../listener-plans/index.ts
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { OutboundView } from '../types.ts';
 
-/** A filter chain before chain-merge has decided which matches it keeps. Empty lists match everything. */
+/** A filter chain before `chain-merge.ts` has removed overlapping matches. Empty lists match everything. */
 export interface L4Chain {
   readonly ranges: readonly string[];
   readonly serverNames: readonly string[];
   readonly filters: ReturnType<typeof tcpFilters>;
   /** Its owner, for messages. */
   readonly owner: string;
-  /** The service whose connections it takes; undefined for those of no service. */
+  /** The service of its connections; undefined if they belong to no service. */
   readonly service: Service | undefined;
-  /** Namespaces of the documents that it comes from. */
+  /** Namespaces of the documents from which it is made. */
   readonly writers: readonly string[];
 }
 
@@ -44,7 +44,7 @@ interface Context {
   readonly target: TcpTarget;
 }
 
-/** Inputs of every TCP proxy besides its destinations. */
+/** Inputs of every TCP proxy in addition to its destinations. */
 type Proxying = ProxyCapabilities & Pick<MeshReader, 'settings'> & { readonly telemetry: Telemetry };
 
 /** Gateway name that means all sidecars. */
@@ -64,8 +64,8 @@ export function connectionsOf(scope: ScopeReader, { egress }: Pick<OutboundListe
 }
 
 /**
- * TLS that the proxy does not terminate is routed by server name. A service with a listener of its own needs no name;
- * where others share it, only the service's host name identifies it.
+ * TLS that the proxy does not terminate is routed by server name. A service with its own listener needs no server name;
+ * at a shared listener, only the server name identifies the service.
  */
 function tlsChains(context: Context, routed: readonly ResolvedVirtualService[]): L4Chain[] {
   const chains: L4Chain[] = [];
@@ -97,7 +97,7 @@ function tcpChains(context: Context, routed: readonly ResolvedVirtualService[]):
   return [...chains, ...ownChains(context)];
 }
 
-/** Everything but the destination address, which the filter chain matches. */
+/** Whether a clause matches, without the destination address, which the filter chain matches. */
 function matches({ view, listener }: Context, clause: L4Match): boolean {
   const { gateways, port, sourceLabels, sourceNamespace } = clause;
   if (hasItems(gateways) && !gateways.includes(MESH)) return false;
@@ -159,7 +159,7 @@ export function serviceChains(
   const clusters = [{ cluster, weight: 1 }];
   const options = { statPrefix: cluster, clusters, destinations: [traits], port: forwarded };
   const match = { ranges: range === undefined ? [] : [range], serverNames: names };
-  // Connections to a headless service stay with their destination.
+  // Connections to a headless service keep their original destination.
   const writers = service.headless ? [] : [service.namespace];
   const cache = resolves && dnsCache(cluster, resolves, proxying.mesh.dnsRefreshRate);
   const filters = [

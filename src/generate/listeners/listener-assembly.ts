@@ -20,8 +20,8 @@ import { listenerAddresses, listenerResource, type NamedListener } from './liste
 
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 /**
- * Clients of HTTP services may connect long before their first request (connection pools do). Silence does not mean
- * another protocol: a request taken for TCP would bypass routes, policies of the client side and mutual TLS.
+ * Clients of HTTP services, such as connection pools, may connect long before their first request. Silence does not
+ * imply another protocol: a request that is treated as TCP would bypass routes, client-side policies and mutual TLS.
  */
 const NO_TIMEOUT = 0;
 
@@ -31,7 +31,7 @@ export interface BuiltListener {
   readonly conflicts: readonly string[];
 }
 
-/** The inputs of the parts of a listener that are not about one service. */
+/** The inputs of the parts of a listener that do not depend on one service. */
 export interface Surroundings {
   readonly mesh: MeshConfig;
   readonly settings: MeshReader['settings'];
@@ -48,7 +48,9 @@ export function detectedRanges({ tcp }: Pick<OutboundListenerPlan, 'tcp'>): read
   return tcp.flatMap(({ protocol, range }) => (protocol === 'Unsupported' && range !== undefined ? [range] : []));
 }
 
-/** @param httpRanges in which HTTP is detected besides elsewhere */
+/**
+ * @param httpRanges in which HTTP is detected, in addition to all other destinations
+ */
 export function assembled(
   surroundings: Surroundings,
   shape: ListenerShape,
@@ -57,8 +59,8 @@ export function assembled(
 ): BuiltListener {
   const { bind, extraBind, port, bindToPort, http, undeclared } = shape;
   if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
-  // Where all services are HTTP, other traffic is for none of them. A bound socket has no other destination to pass it
-  // to.
+  // If all services are HTTP, other traffic belongs to none of them. A bound socket has no original destination to
+  // which it could be passed.
   const httpAlone = http !== undefined && chains.length === 0;
   const sniffed =
     http !== undefined && (!httpAlone || (!bindToPort && sniffs(surroundings.settings, 'sniffOutbound', surroundings)));
@@ -72,7 +74,7 @@ export function assembled(
     ...listenerAddresses({ bind, extraBind }, port),
     trafficDirection: OUTBOUND,
     filterChains,
-    // Not for a bound socket, which is the destination of its connections itself.
+    // Not for a bound socket, which is itself the destination of its connections.
     ...(!matchesAll && !bindToPort && { defaultFilterChain: unknown() }),
     ...(!bindToPort && { bindToPort: { value: false } }),
     ...(inspected && {
@@ -83,7 +85,10 @@ export function assembled(
   return { resource: listenerResource(listener, http === undefined ? [] : [http.routeName]), conflicts };
 }
 
-/** @param detectedIn the ranges in which HTTP is detected besides elsewhere; undefined: all connections are HTTP */
+/**
+ * @param detectedIn the ranges in which HTTP is detected, in addition to all other destinations; undefined: all
+ * connections are HTTP
+ */
 function httpChains(
   surroundings: Surroundings,
   { bind, port }: ListenerShape,
@@ -93,14 +98,15 @@ function httpChains(
   const manager = outboundConnectionManager(surroundings, {
     statPrefix: `outbound_${listenerName(bind, port)}`,
     routes: { rds: routeName },
-    // Off: Envoy trusts the application in the same pod, which may set timeouts and retries by headers.
+    // Disabled: Envoy trusts the application in the same Pod, which may set timeouts and retries by headers.
     useRemoteAddress: surroundings.settings.sidecarUseRemoteAddress,
     grpcWeb,
   });
   const filters = [...portOfRequests(surroundings, dynamicPort), manager];
   if (detectedIn === undefined) return [{ filters }];
   const chain: FilterChain = { filterChainMatch: SNIFFED_HTTP, filters };
-  // Envoy chooses by destination first and never goes back: ranges with chains of their own need one for HTTP, too.
+  // Envoy matches the destination first and does not backtrack: ranges with their own chains need a chain for HTTP,
+  // too.
   const prefixRanges = cidrRanges(detectedIn);
   return prefixRanges.length === 0
     ? [chain]

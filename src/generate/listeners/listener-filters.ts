@@ -42,7 +42,7 @@ export function httpInspector(view: ProxyCapabilities, ports?: InspectedPorts): 
   return [{ ...typedConfig(HTTP_INSPECTOR, filters.http_inspector.v3.HttpInspector, {}), ...disabledFor(ports) }];
 }
 
-/** How long first bytes are waited for (milliseconds; 0 for ever); then the connection counts as TCP. */
+/** How long to wait for the first bytes (milliseconds; 0: no limit), after which the connection counts as TCP. */
 export function detectionTimeout(
   milliseconds: number,
 ): Pick<Listener, 'listenerFiltersTimeout' | 'continueOnListenerFiltersTimeout'> {
@@ -59,9 +59,9 @@ export const SNIFFED_HTTP = {
 } as const;
 
 /**
- * A TCP chain beside one of {@link SNIFFED_HTTP}. Envoy chooses the transport before the protocol, and never goes back:
- * where some chain matches plain connections, one without a transport gets TLS only. So there is a chain for each. (A
- * server name implies TLS.)
+ * A TCP chain in addition to one of {@link SNIFFED_HTTP}. Envoy matches the transport before the protocol and does not
+ * backtrack: if a chain matches plain-text connections, a chain without a transport only gets TLS. So there is a chain
+ * for each transport. (A server name implies TLS.)
  */
 export function besideSniffedHttp(chain: FilterChain): FilterChain[] {
   const match = chain.filterChainMatch ?? undefined;

@@ -7,8 +7,8 @@ import type { GeneratedResource } from '../types.ts';
 export type NamedListener = envoy.config.listener.v3.Listener.Input & { readonly name: string };
 
 /**
- * The sockets of a listener. Two of them rather than one on `::` for both families: each connection then has an
- * original destination and a peer of its own family, and Envoy's logs and dumps name both addresses.
+ * The sockets of a listener: two rather than one on `::` for both families, so that the original destination and peer
+ * of each connection have their own family, and Envoy's logs and dumps contain both addresses.
  */
 export function listenerAddresses(
   { bind, extraBind }: Binds,

@@ -125,7 +125,7 @@ function outboundListener(context: PortContext, listener: OutboundListenerPlan):
   return assembled(surroundings, listener, { ...merged, conflicts: [...conflicts, ...merged.conflicts] }, httpRanges);
 }
 
-/** The chains without the destinations that belong to services of HTTP and to workloads. */
+/** The chains without the destinations that belong to HTTP services and to workloads. */
 function settledChains(
   chains: readonly L4Chain[],
   { snapshot, view, scope, plan }: PortContext,
@@ -150,8 +150,8 @@ function settledChains(
 }
 
 /**
- * Takes every redirected connection and hands it to the listener of its original destination. A connection without
- * listener is handled by the outbound traffic policy. A connection to its own port was not redirected: passing it
+ * Receives every redirected connection and passes it to the listener of its original destination. For a connection
+ * without a listener, the outbound traffic policy applies. A connection to its own port was not redirected: passing it
  * through would loop forever.
  */
 function virtualOutbound(snapshot: MeshReader, view: OutboundView, scope: ScopeReader): GeneratedResource {
@@ -179,8 +179,8 @@ function virtualOutbound(snapshot: MeshReader, view: OutboundView, scope: ScopeR
 }
 
 /**
- * Chains without the ranges (of routes that match destinations) that contain virtual IPs of HTTP ports of orchestrator
- * Services: no filter chain may match these.
+ * Removes ranges of routes that contain virtual IPs of Kubernetes Services with HTTP ports, which no filter chain may
+ * match.
  *
  * @param entries the services of the listener's port
  */

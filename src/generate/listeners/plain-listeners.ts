@@ -1,6 +1,6 @@
 /**
- * Plain listeners: those of one service's port without virtual services for its connections. Most are, and many
- * namespaces have the same ones, so that they are cached by their inputs.
+ * Plain listeners: listeners of one service's port without virtual services for its connections. Most listeners are
+ * plain, and many namespaces have the same ones, so they are cached by their inputs.
  */
 import type { Memos } from '../../core/memo.ts';
 import { InputCache } from '../common/index.ts';
@@ -27,13 +27,16 @@ interface PlainInputs extends Surroundings, Omit<TcpTarget, 'port' | 'resolves'>
   readonly port: number;
   readonly bindToPort: boolean;
   readonly targetPort: number | undefined;
-  /** Route configuration of requests, where HTTP is detected; '' without detection. */
+  /** Route configuration of requests, if HTTP is detected; '' without detection. */
   readonly routeName: string;
   readonly grpcWeb: boolean;
   readonly dynamicPort: number | undefined;
-  /** Whether the service is of another namespace than the callers, which may not decide for them. */
+  /**
+   * Whether the service is in another namespace than the callers, and may therefore not apply to all of their
+   * connections.
+   */
   readonly foreign: boolean;
-  /** The ranges in which workloads are; none where the service does not share the listener with them. */
+  /** The ranges of workloads; empty if the service does not share the listener with them. */
   readonly workloads: readonly string[];
   readonly httpPods: ReadonlySet<string>;
 }
@@ -59,7 +62,7 @@ const plainListeners = new InputCache<PlainInputs, BuiltListener>('plain listene
 
 type RuleScope = Pick<ScopeReader, 'services' | 'rules'>;
 
-/** What decides about the plain listeners of a port besides their plan. */
+/** The inputs of the plain listeners of a port in addition to their plan. */
 export interface PlainContext {
   readonly surroundings: Surroundings;
   readonly scope: RuleScope;
@@ -73,7 +76,7 @@ export interface PlainContext {
 const NO_RANGES: readonly string[] = [];
 const NO_PODS: ReadonlySet<string> = new Set();
 
-/** The listener of a plan where it is a plain one. */
+/** The listener of a plan, if it is plain. */
 export function plainListener(
   memos: Memos,
   plan: OutboundListenerPlan,
@@ -114,19 +117,19 @@ export function plainListener(
 interface PortInputs extends Surroundings, RuleScope {
   readonly plan: OutboundPortPlan;
   readonly routing: ConnectionRoutes;
-  /** The namespace of the callers, where it has services that take connections of a shared listener. */
+  /** The namespace of the callers, if it has services that receive connections of a shared listener. */
   readonly ownTaker: string | undefined;
   readonly workloads: readonly string[];
 }
 
 interface PlainPort {
-  /** In the order of the plan; undefined: not a plain one. */
+  /** In the order of the plan; undefined for a listener that is not plain. */
   readonly listeners: readonly (BuiltListener | undefined)[];
-  /** Set when there are no other listeners. */
+  /** Set if all listeners are plain. */
   readonly output: UnitOutput | undefined;
 }
 
-/** Ports may have thousands of listeners: namespaces that see them alike do not even have to compare their parts. */
+/** Ports may have thousands of listeners: for namespaces with equal inputs, the parts need not be compared. */
 const plainPorts = new InputCache<PortInputs, PlainPort>('plain ports', (inputs, memos) => {
   const { plan, routing, ownTaker, workloads, mesh, settings, capabilities, telemetry, unknown } = inputs;
   const context: PlainContext = {

@@ -1,7 +1,7 @@
 /**
  * Listeners for the pods of headless services, whose addresses are known. The addresses of pods belong to their
- * namespaces: a service of another namespace applies only to callers of that namespace. An address that only documents
- * name belongs to the older document, which may be a headless service or a service outside of the mesh.
+ * namespaces: a service of another namespace applies only to callers of that namespace. An address that is not that of
+ * a Pod belongs to the older document, which may define a headless service or an external service.
  */
 import { compareCreated, compareText, type Endpoint, type Service } from '../../model/index.ts';
 import { addressKey, hasFamilyOf, isIpAddress } from '../common/index.ts';
@@ -10,16 +10,16 @@ import type { MeshReader } from '../reads/index.ts';
 import type { OutboundView } from '../types.ts';
 import { foreignNamespaces } from './workload-chains.ts';
 
-/** The services of a pod: those of its own namespace come first, so that theirs are the routes to it. */
+/** The services of a Pod. Services in its own namespace come first, so that their routes are used. */
 interface PodTargets {
   readonly own: PodTarget[];
   readonly others: PodTarget[];
 }
 
 /**
- * A listener for each pod. It replaces one of the plan with the same address. Pods of other clusters have listeners
- * even where the service is cluster-local: its name does not resolve to them, and a caller that has the address of a
- * pod reaches that pod by mutual TLS.
+ * A listener for each Pod, which replaces a listener of the plan with the same address. Pods of other clusters have
+ * listeners even if the service is cluster-local: its name does not resolve to them, but a caller with the address of a
+ * Pod can reach it with mutual TLS.
  */
 export function podListeners(
   snapshot: MeshReader,

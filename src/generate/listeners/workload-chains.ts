@@ -1,9 +1,9 @@
 /**
- * Filter chains beside the addresses of workloads. A service that takes the connections of a whole port or of an
- * address range does not take those to Pods, nodes and API servers from callers of other namespaces: in the ranges
- * where these are, a listener has the same chains as without that service.
+ * Excludes the addresses of workloads from filter chains. A service for a whole port or an address range does not
+ * receive connections to Pods, nodes and API servers from callers of other namespaces: in the ranges of these, a
+ * listener has the same chains as without that service.
  *
- * Envoy chooses a chain by destination first and never goes back to a wider range
+ * Envoy matches the destination first and does not fall back to a wider range
  * (https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/listener/v3/listener_components.proto, FilterChainMatch),
  * so all that applies in such a range is repeated for it.
  */
@@ -16,14 +16,14 @@ import type { NodeFamilies, OutboundView } from '../types.ts';
 import type { L4Chain } from './l4-chains.ts';
 import type { Surroundings } from './listener-assembly.ts';
 
-/** What a listener has besides its chains. */
+/** The properties of a listener other than its chains. */
 export interface WorkloadSharing {
   readonly port: number;
-  /** The ranges in which workloads are. */
+  /** The ranges of workloads. */
   readonly workloads: () => readonly string[];
-  /** Whether documents of this namespace do not decide for the callers, which are of another one. */
+  /** Whether documents of this namespace do not apply to the callers, which are in another one. */
   readonly isForeign: (namespace: string) => boolean;
-  /** For connections that no service takes. */
+  /** For connections to unknown destinations. */
   readonly unknown: () => L4Chain['filters'];
   /** Namespaces of the headless Services whose Pods serve HTTP at the port. */
   readonly httpPods: ReadonlySet<string>;
@@ -37,10 +37,10 @@ export interface WorkloadChains {
   readonly conflicts: readonly string[];
 }
 
-/** In place of a range: all destinations. */
+/** Replaces a range: all destinations. */
 const ANYWHERE = '';
 
-/** The chains of a listener, so that those of foreign documents match no addresses of workloads. */
+/** The chains of a listener, changed so that those of foreign documents do not match addresses of workloads. */
 export function besideWorkloads(chains: readonly L4Chain[], sharing: WorkloadSharing): WorkloadChains {
   const { port } = sharing;
   const takers = new Set(chains.filter((chain) => isForeignTaker(chain, sharing)));
@@ -67,7 +67,7 @@ export function besideWorkloads(chains: readonly L4Chain[], sharing: WorkloadSha
   return { chains: [...repeated, ...kept], httpRanges, conflicts };
 }
 
-/** Whether a chain of foreign documents takes all connections to its destinations, whatever server they name. */
+/** Whether a chain of foreign documents matches all connections to its destinations, with any server name. */
 function isForeignTaker({ writers, serverNames }: L4Chain, { isForeign }: WorkloadSharing): boolean {
   return serverNames.length === 0 && writers.some(isForeign);
 }
@@ -81,7 +81,9 @@ function destinationsOf({ ranges }: L4Chain): readonly string[] {
   return ranges.length === 0 ? [ANYWHERE] : ranges;
 }
 
-/** The ranges of a chain that lie in those of workloads. A single address of its own service is not a workload's. */
+/**
+ * The ranges of a chain that are inside ranges of workloads. A single address of the chain's service does not count.
+ */
 function rangesInside({ ranges, service }: L4Chain, workloads: RangeIndex): readonly string[] {
   if (ranges.length === 0) return ranges;
   const own = new Set(service?.addresses.map(addressKey));
@@ -100,7 +102,7 @@ interface WorkloadGroup {
 }
 
 /**
- * The ranges of workloads that need chains of their own, by the range of other chains that they are in.
+ * The ranges of workloads that need their own chains, by the range of other chains that contains them.
  * @param taken the destinations of foreign chains
  * @param detected ranges in which HTTP is detected
  */
@@ -141,12 +143,12 @@ function chainsIn(
   return [...repeated, rest];
 }
 
-/** Whether connections to any address can reach the listener. A bound socket is their destination itself. */
+/** Whether connections to any address can reach the listener. A bound socket only receives connections to itself. */
 export function isSharedByAll({ bind, bindToPort, tcp }: Omit<OutboundListenerPlan, 'egress'>): boolean {
   return !bindToPort && isUnspecified(bind) && tcp.some(({ shared }) => shared);
 }
 
-/** Tells whether the documents of a namespace do not decide for callers of this one. */
+/** Returns whether documents of a namespace do not apply to callers of this one. */
 export function foreignNamespaces(
   mesh: Pick<Surroundings, 'mesh' | 'settings'>,
   callers: string | undefined,
@@ -156,7 +158,7 @@ export function foreignNamespaces(
 
 type ByFamilies = Partial<Record<NodeFamilies, readonly string[]>>;
 
-/** The ranges in which workloads are that a node can reach: one list for all nodes of the same address families. */
+/** The ranges of workloads that a node can reach: one list for all nodes with the same address families. */
 export function workloadRangesOf(snapshot: MeshReader, view: OutboundView): readonly string[] {
   const { memos, workloadRanges } = snapshot;
   const known = memos.weak<readonly string[], ByFamilies>('workload ranges by family').get(workloadRanges, () => ({}));

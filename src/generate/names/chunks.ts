@@ -1,6 +1,6 @@
 /**
- * Encoded names in chunks: a table has thousands of names, and a change mostly concerns one. Where a chunk ends depends
- * on one name alone, so that a name that comes or goes changes one or two chunks.
+ * Encoded names in chunks: a table has thousands of names, and a change usually affects one. The end of a chunk depends
+ * on one name only, so adding or removing a name changes one or two chunks.
  */
 import type { Memos } from '../../core/memo.ts';
 
@@ -66,6 +66,6 @@ const CHUNK_SIZE = 64;
 export function endsChunk(host: string): boolean {
   let hash = 0;
   for (let i = 0; i < host.length; i++) hash = (Math.imul(hash, 31) + host.charCodeAt(i)) | 0;
-  // The low bits depend on the last characters only, which hosts have in common.
+  // The low bits only depend on the last characters, which many hosts share.
   return Math.imul(hash, 0x9e3779b1) >>> 0 < 2 ** 32 / CHUNK_SIZE;
 }

@@ -1,6 +1,6 @@
 /**
  * The name table of a view: the hosts that its proxies see, with their addresses, in one resource. Agents of Istio (1.8
- * and later) subscribe to it, and with DNS capture they are not ready before they have one. So a view without names has
+ * and later) subscribe to it, and with DNS capture they are not ready before they have it. So a view without names has
  * an empty table.
  */
 import { encode, istio } from '../../protobuf/index.ts';
@@ -38,7 +38,7 @@ function namedScope(snapshot: MeshReader, view: NamedView): ScopeReader | undefi
   return view.part === 'gateway' ? snapshot.gatewayScope(view.namespace) : addressedScope(snapshot, view);
 }
 
-/** Gateways capture no DNS: names of headless services in networks with gateways are of no use to them. */
+/** Gateways do not capture DNS, so they need no names of headless services in networks with gateways. */
 function placeOf(view: NamedView): Pick<Placement, 'network' | 'cluster'> {
   const { network = '', cluster = '' } = (view.part === 'gateway' ? undefined : view.dns) ?? {};
   return { network, cluster };

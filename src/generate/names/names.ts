@@ -1,4 +1,4 @@
-/** The names that a view's proxies see, with the addresses that they use. */
+/** The names that are visible to a view's proxies, with the addresses that they use. */
 import type { Memos } from '../../core/memo.ts';
 import type { Endpoint, Service } from '../../model/index.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/index.ts';
@@ -9,15 +9,15 @@ import { type HeadlessNames, headlessNames, type Name, serviceName } from './ser
 
 interface KnownNames {
   readonly names: readonly Name[];
-  /** The inputs besides the services and the place. */
+  /** The inputs in addition to the services and the place. */
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
   readonly headless: readonly { readonly service: Service; readonly endpoints: readonly Endpoint[] | undefined }[];
 }
 
 /**
- * The names of services, in the order of their hosts. One list for the same services and endpoints: all namespaces that
- * see the same services share what is made from it.
+ * The names of services, in the order of their hosts. The same list for the same services and endpoints, so that
+ * namespaces with the same services share the results.
  * @param place the classes of the proxies' network and cluster
  */
 export function namesOf(
@@ -36,7 +36,7 @@ export function namesOf(
   const headless: KnownNames['headless'][number][] = [];
   const names: Name[] = [];
   for (const [, service] of named) {
-    // Clients would have to ask for every name.
+    // Clients would have to query every name.
     if (service.hostname === '*') continue;
     if (!service.headless) {
       const name = serviceName(memos, service);
@@ -63,8 +63,8 @@ interface NamesByNetwork {
 }
 
 /**
- * The names of a headless service for the proxies of a network: with the endpoints that these reach directly. A gateway
- * of another network does not know which endpoint a connection is for.
+ * The names of a headless service for the proxies of a network, with the endpoints that these reach directly. A gateway
+ * of another network cannot know which endpoint a connection is for.
  */
 function namesIn(
   memos: Memos,

@@ -11,21 +11,21 @@ export interface Name {
   /** `*.example.com` for a wildcard. */
   readonly host: string;
   readonly ips: readonly string[];
-  /** Of an orchestrator service or its pod: agents answer short names as well. */
+  /** For a Kubernetes Service or its Pod: agents also resolve short names. */
   readonly short?: { readonly name: string; readonly namespace: string };
   readonly endsChunk: boolean;
 }
 
 export interface HeadlessNames {
-  /** Absent while no endpoint can be reached. */
+  /** Absent while no endpoint is reachable. */
   readonly own: Name | undefined;
-  /** Pods with a host name of their own, as those of a StatefulSet have. */
+  /** Pods with their own host names, such as those of a StatefulSet. */
   readonly pods: readonly Name[];
 }
 
 /**
- * The name of a service with addresses. Absent for one without: only the resolvers of the machine may know addresses of
- * it, as for ServiceEntries of the outside world and for Services of type ExternalName.
+ * The name of a service with addresses. Absent for a service without addresses, which only the resolvers of the machine
+ * may know, such as external services and Services of type ExternalName.
  */
 export function serviceName(memos: Memos, service: Service): Name | undefined {
   return memos.weak<Service, Name | undefined>('names of services').get(service, () => {
@@ -35,14 +35,14 @@ export function serviceName(memos: Memos, service: Service): Name | undefined {
   });
 }
 
-/** The names of a headless service and its pods: the addresses of its endpoints that are healthy. */
+/** The names of a headless service and its Pods, with the addresses of healthy endpoints. */
 export function headlessNames(service: Service, endpoints: readonly Endpoint[]): HeadlessNames {
   const all = new Set<string>();
   const byPod = new Map<string, Set<string>>();
   for (const { address, health, hostname } of endpoints) {
     if (health !== 'healthy' || !isIpAddress(address)) continue;
     all.add(address);
-    // Endpoints may be written with any string.
+    // The address of an endpoint may be any string.
     if (!isDnsLabel(hostname)) continue;
     const ofPod = byPod.get(hostname) ?? new Set();
     byPod.set(hostname, ofPod.add(address));

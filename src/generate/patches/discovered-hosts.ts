@@ -1,7 +1,7 @@
 /**
- * Patches of virtual hosts that are resources of their own (VHDS). They change what they match; all other virtual hosts
- * keep their bytes. Results are cached by virtual host, because a large route configuration has thousands of them and
- * an edit of the mesh changes few.
+ * Patches of virtual hosts that are separate resources (VHDS). Virtual hosts that do not match keep their bytes.
+ * Results are cached by virtual host, because a large route configuration has thousands of them and an edit of the mesh
+ * changes few.
  */
 import type { Memos } from '../../core/memo.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
@@ -15,7 +15,7 @@ const { RouteConfiguration, VirtualHost } = envoy.config.route.v3;
 type VirtualHost = envoy.config.route.v3.VirtualHost.Input;
 
 /**
- * The virtual hosts of a route configuration after the patches, the same objects where these change nothing.
+ * The virtual hosts of a route configuration after the patches; unchanged ones are the same objects.
  *
  * @param routes name of the route configuration
  */
@@ -26,7 +26,7 @@ export function patchDiscoveredHosts(
   context: PatchContext,
   memos: Memos,
 ): readonly GeneratedResource[] {
-  // The route configuration does not exist, or has its virtual hosts itself.
+  // The route configuration does not exist, or contains its virtual hosts.
   if (resources.length === 0) return resources;
   const { ofConfiguration, ofHosts, ofRoutes } = patchesOfRoutes(routes, patches, context);
   if (ofConfiguration.length + ofHosts.length + ofRoutes.length === 0) return resources;
@@ -45,7 +45,10 @@ export function patchDiscoveredHosts(
   return all.length > 0 ? all : [hostResource(NO_HOST, routes)];
 }
 
-/** In place of virtual hosts that patches remove: Envoy waits for one. It returns HTTP 404, as without any. */
+/**
+ * Replaces virtual hosts that patches remove, because Envoy waits for one. It returns HTTP 404, as without a virtual
+ * host.
+ */
 const NO_HOST: VirtualHost = { name: 'none', domains: ['*'] };
 
 /** Undefined: removed. */
@@ -67,7 +70,7 @@ function hostResource(host: VirtualHost, routes: Unit): GeneratedResource {
   return { name, bytes: encode(VirtualHost, { ...host, name }), refs: [] };
 }
 
-/** Whether a merged route configuration has other virtual hosts in place of those that were generated. */
+/** Whether patches replace the generated virtual hosts of a route configuration. */
 function replacesHosts(ofConfiguration: readonly Patch[]): boolean {
   return ofConfiguration.some((patch) => replacesList(patch) && hostsOf(patch).length > 0);
 }
@@ -87,8 +90,8 @@ function hostsOf(patch: Patch): readonly VirtualHost[] {
 }
 
 /**
- * Envoy refuses a domain that is there twice, and takes virtual hosts of one name for the same. Before the patches
- * there are no such virtual hosts.
+ * Throws CtlError for repeated domains, which Envoy refuses, and for repeated names of virtual hosts, which Envoy
+ * treats as the same. Generated virtual hosts have neither.
  */
 function checkUnique(
   hosts: readonly GeneratedResource[],

@@ -1,6 +1,6 @@
 /**
- * Where a filter is added that names a class instead of a neighbour (`patch.filterClass`): after authentication, after
- * authorization, or before statistics. Filters of one class stay in the order of their patches. Source:
+ * The position of an added filter with a class (`patch.filterClass`): after authentication, after authorization, or
+ * before statistics. Filters of one class stay in the order of their patches. Source:
  * https://istio.io/latest/docs/reference/config/networking/envoy-filter/#EnvoyFilter-Patch-FilterClass
  */
 import { LUA_FILTER, ROUTER_FILTER } from '../filters/index.ts';

@@ -1,4 +1,4 @@
-/** Patches of network filters and, inside of HTTP connection managers, of HTTP filters and inline routes. */
+/** Patches of network filters and, inside HTTP connection managers, of HTTP filters and inline routes. */
 import { encode, envoy, packBytes } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import { ROUTER_FILTER } from '../filters/index.ts';
@@ -17,7 +17,7 @@ type NetworkFilter = envoy.config.listener.v3.Filter.Input;
 type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
 type ManagerFilter = envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.Input;
 
-/** Patches for a filter chain: those of network filters and HTTP filters match it already. */
+/** Patches for a filter chain; those of network filters and HTTP filters are already selected for it. */
 export interface ChainPatches {
   readonly networkFilters: readonly Patch[];
   readonly httpFilters: readonly Patch[];
@@ -70,7 +70,7 @@ function isFilter({ name }: NetworkFilter, patch: Patch): boolean {
   return isNamed(name, WANTED.NETWORK_FILTER(patch));
 }
 
-/** The listener filters after these patches, the same object where they change nothing. */
+/** The listener filters after these patches; the same object if they are unchanged. */
 export function patchListenerFilters(
   filters: readonly ListenerFilter[],
   ofFilters: readonly Patch[],
@@ -80,7 +80,7 @@ export function patchListenerFilters(
 }
 
 const LISTENER_FILTERS: ItemPatcher<ListenerFilter> = {
-  // As in Istio, patches that name no listener filter change none.
+  // As in Istio, patches that do not name a listener filter have no effect.
   matches: ({ name }, patch) => Boolean(WANTED.LISTENER_FILTER(patch)) && isNamed(name, WANTED.LISTENER_FILTER(patch)),
   namesItem: (patch) => Boolean(WANTED.LISTENER_FILTER(patch)),
   merge: (filter, patch) => mergeFilter('LISTENER_FILTER', filter, ListenerFilter.decode(patch.value), patch),
@@ -88,8 +88,8 @@ const LISTENER_FILTERS: ItemPatcher<ListenerFilter> = {
 };
 
 /**
- * Merges a filter with a patch of the same type. A patch that names no filter is for those of its type; one that names
- * a filter of another type is a mistake.
+ * Merges a filter with a patch of the same type. A patch that does not name a filter applies to filters of its type; a
+ * patch that names a filter of another type is an error.
  */
 function mergeFilter<F extends ListenerFilter | NetworkFilter | ManagerFilter>(
   target: keyof typeof WANTED,

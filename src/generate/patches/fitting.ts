@@ -1,8 +1,8 @@
 /**
- * Chooses the EnvoyFilters that a unit is made with where the current ones do not all fit. Without the whole unit,
- * proxies would lose more than the mistake concerns; without all patches, a namespace could get rid of the root
- * namespace's. So one EnvoyFilter is replaced at a time, by the version that the unit was last made with. All patches
- * of an EnvoyFilter for a unit are of one version: one may remove what another one replaces.
+ * Chooses the EnvoyFilters for a unit if the current ones do not all fit. Leaving out the whole unit would affect more
+ * than the mistake, and leaving out all patches would allow a namespace to remove those of the root namespace. So one
+ * EnvoyFilter at a time is replaced by the version that the unit was last generated with. All patches of an EnvoyFilter
+ * for a unit have the same version, because they may depend on each other.
  */
 import type { ResourceKey } from '../../resources/index.ts';
 import type { AppliedFilter, FormerFilter, Misfit, UnitOutput } from '../types.ts';
@@ -11,20 +11,22 @@ import type { AppliedFilter, FormerFilter, Misfit, UnitOutput } from '../types.t
 export type Former = ReadonlyMap<ResourceKey, FormerFilter>;
 
 interface Fitted {
-  /** Undefined: the unit fits no EnvoyFilter. */
+  /** Undefined if no choice of EnvoyFilters fits the unit. */
   readonly output: UnitOutput | undefined;
   readonly misfits: readonly Misfit[];
 }
 
-/** Most EnvoyFilters that are replaced one by one; where more do not fit, all later ones are left out. */
+/** Maximum number of EnvoyFilters that are replaced one by one; if more do not fit, all later ones are left out. */
 const MAX_REPLACED = 8;
 /** Maximum attempts with former versions for a unit. */
 const MAX_FORMER_ATTEMPTS = 32;
 
-/** By position; undefined: left out. */
+/** The EnvoyFilters by position; undefined if left out. */
 type Choice = readonly (FormerFilter | undefined)[];
 
-/** @param make throws where one of the EnvoyFilters does not fit */
+/**
+ * @param make throws an error if one of the EnvoyFilters does not fit
+ */
 export function fitting(
   current: readonly AppliedFilter[],
   former: Former,
@@ -54,7 +56,7 @@ export function fitting(
   }
 }
 
-/** The first `count` filters fit together, and with the next one they do not. */
+/** Finds the largest `count` for which the first `count` filters fit together. */
 function longest(
   choice: Choice,
   attempt: (choice: Choice) => UnitOutput | undefined,
@@ -71,13 +73,13 @@ function longest(
 }
 
 /**
- * What to try in place of a choice of which the filter at a position does not fit those before it: its former version;
- * then, because these may be at fault, the former versions of other changed EnvoyFilters of its namespace, the nearest
- * first, and at last all of them. A tenant's EnvoyFilter never replaces one of the root namespace.
+ * The choices to try if the filter at a position does not fit those before it: its former version; then, because
+ * earlier ones may be the cause, the former versions of other changed EnvoyFilters of its namespace, the nearest first,
+ * and finally all of them. An EnvoyFilter of a namespace never causes one of the root namespace to be replaced.
  */
 function* replacements(choice: Choice, at: number, former: Former): Generator<Choice> {
   const culprit = choice[at];
-  // The unit never fit: no other EnvoyFilter is the cause.
+  // The filter never fit the unit: no other EnvoyFilter is the cause.
   if (culprit === undefined || !former.has(culprit.key)) return;
   const base = hasChanged(culprit, former) ? choice.with(at, former.get(culprit.key)) : choice;
   if (base !== choice) yield base;
@@ -89,7 +91,7 @@ function* replacements(choice: Choice, at: number, former: Former): Generator<Ch
   if (earlier.length > 1) yield earlier.reduce(reverted, base);
 }
 
-/** Whether it is the current version, and the unit was last made with another one or without it. */
+/** Whether it is the current version and the unit was last generated with another version or without it. */
 function hasChanged({ key, content }: FormerFilter, former: Former): boolean {
   if (content !== undefined) return false;
   const known = former.get(key);

@@ -27,14 +27,14 @@ import { PATCH_CONTEXTS, type Patch } from './types.ts';
 export { PATCH_CONTEXTS } from './types.ts';
 
 /**
- * Each cluster, listener or extension configuration that patches add is a unit of its own: this prefix and its name.
- * No host name and no port begins so.
+ * Prefix of the units of clusters, listeners and extension configurations that patches add, followed by the name of the
+ * resource. Host names and ports do not begin with it.
  */
 const ADDED = '|added|';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-/** What patches add to a type, by name; if several have one name, the first is used, as in Istio. */
+/** The resources of a type that patches add, by name; if several have the same name, the first is used, as in Istio. */
 function addedBy(patches: Patches, type: PatchedType): ReadonlyMap<string, Patch> {
   const target = {
     cds: 'CLUSTER',
@@ -48,7 +48,7 @@ function addedBy(patches: Patches, type: PatchedType): ReadonlyMap<string, Patch
   return new Map([...added].reverse().map((patch) => [patch.name, patch]));
 }
 
-/** The patched list, the same object where the patches change none of its resources. */
+/** The patched list; the same object if its resources are unchanged. */
 function unlessSame(
   list: readonly GeneratedResource[],
   patch: (list: readonly GeneratedResource[]) => readonly GeneratedResource[],
@@ -57,7 +57,7 @@ function unlessSame(
   return patched.length === list.length && patched.every((each, index) => each === list[index]) ? list : patched;
 }
 
-/** Placements with one list have one again: those who take the result recognize equal units by that. */
+/** Placements with the same list have the same result object, by which callers recognize equal units. */
 function eachOnce<T>(lists: readonly T[], make: (list: T) => T): readonly T[] {
   const made = new Map<T, T>();
   for (const list of lists) if (!made.has(list)) made.set(list, make(list));
@@ -67,13 +67,15 @@ function eachOnce<T>(lists: readonly T[], make: (list: T) => T): readonly T[] {
 /** Applies the patches of a view to the resources of one type. */
 export interface Patcher {
   readonly added: () => readonly Unit[];
-  /** A unit that patches add; undefined for any other unit. Throws CtlError where no version fits: one line. */
+  /**
+   * Generates a unit that patches add; undefined for any other unit. Throws CtlError of one line if no version fits.
+   */
   readonly generate: (unit: Unit) => UnitOutput | undefined;
   /** The output of any other unit after the patches that fit: see {@link fitting}. */
   readonly patch: (unit: Unit, output: UnitOutput) => UnitOutput;
 }
 
-/** What each unit was last made with. */
+/** The EnvoyFilters that each unit was last generated with. */
 export function formerByUnit(former: readonly FormerFilters[], type: PatchedType): (unit: Unit) => Former {
   const ofType = former.filter((each) => each.type === type);
   const named = new Map<Unit, Former>();
@@ -86,16 +88,15 @@ export function formerByUnit(former: readonly FormerFilters[], type: PatchedType
   return (unit) => named.get(unit) ?? others;
 }
 
-/** Where the proxy gets redirected connections: Envoy rejects the second listener with an address. */
+/** The ports of redirected connections: Envoy rejects a second listener with the same address. */
 function portsOfMesh({ mesh }: MeshReader, view: EnvoyView): readonly number[] {
   const isRedirected = view.part !== 'gateway' && view.interception !== 'NONE';
   return isRedirected ? [mesh.proxyListenPort, mesh.proxyInboundListenPort] : [];
 }
 
 /**
- * @param routes the route configurations that the view has
- * @param formerOf what a unit was last made with
- * @returns undefined where no patch is for the type
+ * @param routes the route configurations that the view has @param formerOf returns the EnvoyFilters that a unit was
+ * last generated with @returns undefined if there are no patches for the type
  */
 export function patcherOf(
   snapshot: MeshReader,
@@ -108,7 +109,7 @@ export function patcherOf(
   if (applied === undefined) return undefined;
   const patches = patchesOf(snapshot, applied);
   let additions: ReadonlyMap<string, Patch> | undefined;
-  // Each unit that is added reads the patches anew, because these are facts of the unit.
+  // Each added unit reads the patches itself, because they must be recorded as its facts.
   const added = () => {
     const all = patches();
     additions ??= addedBy(all, type);
@@ -120,7 +121,7 @@ export function patcherOf(
     switch (type) {
       case 'cds':
         return patchClusters(resources, by);
-      // They are added only.
+      // Extension configurations can only be added.
       case 'ecds':
         return resources;
       case 'lds':

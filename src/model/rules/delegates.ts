@@ -1,6 +1,7 @@
 /**
  * Delegation of HTTP routes: a route of a VirtualService (the root) may be replaced by the routes of another one that
- * has no hosts (the delegate). A delegation that cannot be followed is left out alone, and reported.
+ * has no hosts (the delegate). A delegation that cannot be followed is left out and reported, and does not affect the
+ * others.
  */
 import { keyOf, type ResourceKey, resourceKey } from '../../resources/index.ts';
 import { isVisible, normaliseExportTo } from '../common/visibility.ts';
@@ -12,15 +13,15 @@ type HttpRoutes = NonNullable<VirtualService['content']['http']>;
 type Route = HttpRoutes[number];
 
 /**
- * Maximum routes, and their matches, that a root has with those of its delegates, like the limits of one document. Each
- * route may name a delegate of the largest size.
+ * Maximum number of routes, and of their matches, of a root including those of its delegates, like the limits of one
+ * document. Each route may name a delegate of the maximum size.
  */
 const MAX_ROUTES = 5000;
 const MAX_MATCHES = 10_000;
 /** Hosts times matches: each host has its own copies of the routes. */
 const MAX_HOST_ROUTES = 100_000;
 
-/** What a delegation reads besides the root. */
+/** What a delegation reads in addition to the root. */
 export interface DelegateContext extends DefinitionContext {
   /** The VirtualService of a key, with the routes' names resolved in its own namespace. */
   readonly delegate: (key: ResourceKey) => { readonly resource: VirtualService; readonly http: HttpRoutes } | undefined;
@@ -30,7 +31,7 @@ export interface Delegation {
   readonly http: HttpRoutes;
   /** The delegates that the root names, each once. */
   readonly delegates: readonly ResourceKey[];
-  /** One line for each that is not in force, and whom it concerns besides the root. */
+  /** One line for each delegation that is not in force, and the other documents that it affects. */
   readonly problems: readonly DelegateProblem[];
 }
 
@@ -91,13 +92,13 @@ function keyOfDelegate({ name = '', namespace }: NonNullable<Route['delegate']>,
   return resourceKey('VirtualService', namespace || rootNamespace, name);
 }
 
-/** What is left of the work for one root. */
+/** The remaining budget of work for one root. */
 interface Work extends DelegateContext {
-  /** Pairs of matches, of the root and of a delegate, that may still be compared. */
+  /** The number of pairs of matches, of the root and of a delegate, that may still be compared. */
   pairs: number;
 }
 
-/** The delegate's routes in place of the root's, or why there are none. */
+/** The delegate's routes that replace the root's route, or why there are none. */
 function followed(
   root: VirtualService,
   route: Route,
@@ -124,7 +125,7 @@ function followed(
   };
 }
 
-/** Undefined where the delegate's route matches requests that the root's does not, or delegates on. */
+/** Undefined if the delegate's route matches requests that the root's route does not match, or delegates itself. */
 function mergeRoute(root: Route, { delegate: further, ...part }: Route): Route | undefined {
   if (further !== undefined) return undefined;
   const match = mergeMatches(root.match, part.match);
@@ -150,7 +151,7 @@ function mergeRoute(root: Route, { delegate: further, ...part }: Route): Route |
   });
 }
 
-/** A message names so many routes. */
+/** Maximum number of routes in a message. */
 const MAX_LISTED = 10;
 
 function listed(places: readonly number[]): string {

@@ -28,9 +28,9 @@ export interface RuleGroup {
   readonly namespace: string;
   readonly host: string;
   readonly rules: readonly Rule[];
-  /** Those with a `workloadSelector`, for proxies of the namespace only. */
+  /** The rules with a `workloadSelector`, which only apply to proxies of the namespace. */
   readonly selecting: readonly Rule[];
-  /** Those that only gateways read (`gatewaysOnly`). The first is in force. */
+  /** The rules that only gateways read (`gatewaysOnly`). The first is in force. */
   readonly gatewayRules: readonly Rule[];
   readonly all: MergedDestinationRule;
   readonly duplicateSubsets: number;
@@ -52,7 +52,7 @@ function selectorOf({ workloadSelector }: Rule['content']): Labels | undefined {
   return workloadSelector?.labels;
 }
 
-/** Subsets are joined; the first subset of a name and the first traffic policy win. */
+/** Merges the subsets of rules; the first subset of each name and the first traffic policy are used. */
 function mergeRules(namespace: string, host: string, rules: readonly Rule[]) {
   const subsets = new Map<string, MergedDestinationRule['subsets'][number]>();
   let duplicateSubsets = 0;
@@ -105,10 +105,7 @@ function matchesInRoot(memos: Memos, rules: PMap<RuleGroup>, service: Service): 
   return groups;
 }
 
-/**
- * Whether a namespace has rules for exact hosts only: then a dozen lookups of wildcard patterns per host are not
- * needed.
- */
+/** Whether a namespace only has rules for exact hosts: wildcard patterns of hosts need not be looked up then. */
 function areExact(memos: Memos, rules: PMap<RuleGroup>): boolean {
   return memos
     .weak<PMap<RuleGroup>, boolean>('rules without patterns')
@@ -165,7 +162,9 @@ function findRule(
   return withVariants(memos, undefined, selecting);
 }
 
-/** @param groups those with rules for some proxies, most specific host first */
+/**
+ * @param groups the groups with rules for some proxies, most specific host first
+ */
 function withVariants(
   memos: Memos,
   rule: MergedDestinationRule | undefined,
@@ -174,7 +173,7 @@ function withVariants(
   const [first, ...others] = groups;
   if (first === undefined) return rule;
   const make = () => joined(rule, groups);
-  // One pattern may cover many hosts: they share the result.
+  // Many hosts may match one pattern: they share the result.
   return others.length > 0
     ? make()
     : memos.pairs<RuleGroup, object, MergedDestinationRule>('rules with variants').get(first, rule ?? first, make);
@@ -213,7 +212,7 @@ export function selectedRule(
   return variant?.rule ?? (rule.onlyVariants === true ? undefined : rule);
 }
 
-/** Labels `key=value` by which the rules of a namespace select proxies, as far as these have them instead of others. */
+/** The labels `key=value` of proxies by which rules of a namespace select them. */
 export function selectedLabels(
   memos: Memos,
   rules: PMap<RuleGroup>,
@@ -240,7 +239,7 @@ function labelTexts(labels: Labels = {}): string[] {
   return Object.entries(labels).map(([key, value]) => `${key}=${value}`);
 }
 
-/** The same object for the same rules, so that what is generated from it can be kept. */
+/** The same object for the same rules, so that results that are generated from it can be cached. */
 function withGatewayRule(
   memos: Memos,
   rule: MergedDestinationRule | undefined,
@@ -261,10 +260,10 @@ function withGatewayRule(
     };
     const own = { atGateways: content.trafficPolicy };
     const variants = base.variants?.map((each) => ({ ...each, rule: { ...each.rule, ...own } }));
-    // Also a proxy that no variant selects has these settings.
+    // A proxy that no variant selects has these settings, too.
     const { onlyVariants: _, ...shared } = base;
     merged = { ...shared, ...own, sources: [...base.sources, key], ...(variants && { variants }) };
-    // One for each rule that a namespace may see; older ones belong to tables that are gone.
+    // The number of rules that a namespace may see; older entries belong to former tables.
     if (known.size >= MAX_RULES_SEEN) known.clear();
     known.set(rule, merged);
   }
@@ -273,13 +272,13 @@ function withGatewayRule(
 
 const MAX_RULES_SEEN = 64;
 
-/** A group that differs: the namespace of its rules, and their host pattern. */
+/** A changed group: the namespace and the host pattern of its rules. */
 export interface RuleGroupChange {
   readonly namespace: string;
   readonly host: string;
 }
 
-/** Updates the table; returns which groups differ, and the change of the number of duplicate subsets. */
+/** Updates the table; returns the changed groups, and the change of the number of duplicate subsets. */
 export function updateRules(
   table: RuleTable,
   changed: ReadonlyMap<

@@ -1,7 +1,7 @@
 /**
  * The clusters of subsets that have no endpoints, for the rules of all namespaces. They are counted when metrics are
- * sampled; the names for a rule and a service are kept until either or the endpoints change. Rules for a host with a
- * wildcard are not counted: one document would cause a name for each of its subsets at each service of the mesh.
+ * sampled; the names for a rule and a service are kept until either or the endpoints change. Rules for a wildcard host
+ * are not counted: one document would add a name for each of its subsets and each service of the mesh.
  */
 import type { PMap } from '../../core/pmap.ts';
 import { isWildcardHost } from '../common/hosts.ts';
@@ -19,7 +19,7 @@ const NO_ENDPOINTS: readonly Endpoint[] = [];
 
 export function countEmptySubsets(mesh: MeshState, endpoints: PMap<readonly Endpoint[]>): number {
   const memo = mesh.memos.pairs<Service, MergedDestinationRule, { last: Counted | undefined }>('empty subsets');
-  // Rules of several namespaces may define one subset: it is one name of a cluster.
+  // If rules of several namespaces define the same subset, it is one cluster.
   const found = new Set<string>();
   for (const groups of mesh.rules.values()) {
     for (const { host, all } of groups.values()) {

@@ -1,7 +1,7 @@
 /**
- * The mesh as generation sees it: services, their visibility, routes, rules, and the configuration that generation
- * reads directly. The main thread and every worker have one, built from the same changes. The maps are persistent, so
- * the next state shares everything that a change does not touch. Other modules read it through `MeshSnapshot`.
+ * The mesh state, which generation reads: services, their visibility, routes, rules, and other configuration. The main
+ * thread and every worker have one, built from the same changes. The maps are persistent, so the next state shares
+ * everything that a change does not touch. Other modules read it through `MeshSnapshot`.
  */
 import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
@@ -36,7 +36,7 @@ export interface MeshState {
   /** For services with {@link carriesEndpoints}. */
   readonly carriedEndpoints: PMap<readonly Endpoint[]>;
 
-  /** Host name → all services with it: the orchestrator's first, then oldest first, then by namespace. */
+  /** Host name → all services with it: Kubernetes Services first, then oldest first, then by namespace. */
   readonly claimants: PMap<readonly Service[]>;
   /** Host name → its services that are in force. */
   readonly servicesByHost: PMap<readonly Service[]>;
@@ -62,9 +62,9 @@ export interface MeshState {
 }
 
 /**
- * Whether generation reads a service's endpoints: clusters contain them where proxies resolve names. Those of headless
- * services are the addresses of their names, and listeners of their pods. Endpoints of all other services are sent by
- * EDS only.
+ * Whether generation reads a service's endpoints: clusters contain them if proxies resolve names, and endpoints of
+ * headless services are the addresses of DNS names and of listeners for their Pods. Endpoints of all other services are
+ * only sent by EDS.
  */
 export function carriesEndpoints({ resolution, headless }: Service): boolean {
   return resolution === 'dns' || headless;

@@ -14,9 +14,9 @@ export function gatewayName(written: string, namespace: string): string {
 
 type Content = VirtualService['content'];
 
-/** Content with every name in full. @param host a host name in full */
+/** The content with full names. @param host returns the full name of a host */
 export function resolveContent(content: Content, namespace: string, host: (name: string) => string): Content {
-  // A destination that does not exist has no host.
+  // A destination that does not exist has an empty host.
   const destination = <T extends { host: string }>(to: T): T => (to.host === '' ? to : { ...to, host: host(to.host) });
   const routed = <T extends { destination: { host: string } }>(to: T): T => ({
     ...to,

@@ -1,7 +1,7 @@
 /**
- * Finds the destination rule of a scope for a host. For most namespaces the answers are the same, because most rules
- * are public and about services of their own namespace. These namespaces share one finder object, which tells
- * generation that results for one of them apply to all.
+ * Finds the destination rule of a scope for a host. For most namespaces the results are the same, because most rules
+ * are public and for services of their own namespace. These namespaces share one finder object, which shows generation
+ * that results for one of them apply to all.
  */
 import { type Memos, WeakMemo } from '../../core/memo.ts';
 import type { PMap } from '../../core/pmap.ts';
@@ -19,7 +19,7 @@ interface RuleView {
   readonly finders: WeakMemo<PMap<Service>, Finder>;
 }
 
-/** In place of a namespace, for all namespaces without a view of their own; no namespace has this name. */
+/** Replaces the namespace for all namespaces that share a view; not a valid name of a namespace. */
 const ANYBODY = '';
 
 interface Sources {
@@ -30,7 +30,7 @@ interface Sources {
 
 /**
  * Generation looks up the same rules repeatedly, also for scopes that differ only in their virtual services. Scopes
- * with equal inputs get the same finder object, so generation knows that the answers are the same.
+ * with equal inputs get the same finder object, so generation knows that the results are equal.
  */
 export function ruleFinder(sources: Sources, namespace: string, services: PMap<Service>): Finder {
   const { memos, rules, settings } = sources;
@@ -71,12 +71,12 @@ interface Comparison {
   readonly own: boolean;
 }
 
-/** Maps whose sizes differ by more are not versions of one scope's services. */
+/** Maps whose sizes differ by more than this are not versions of the same scope's services. */
 const FEW_SERVICES = 8;
 
-/** Whether the rules of a namespace are about its own services only. */
+/** Whether all rules of a namespace are for its own services. */
 function areAboutOwn(memos: Memos, rules: Rules, namespace: string, services: PMap<Service>): boolean {
-  // The last comparison, which was mostly with the services before the last change.
+  // The last comparison, usually with the services before the last change.
   const compared = memos.weak<Rules, { last?: Comparison }>('rules compared').get(rules, () => ({}));
   const { last } = compared;
   if (last?.services === services) return last.own;

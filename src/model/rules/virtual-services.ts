@@ -20,8 +20,8 @@ import { gatewayName, MESH_GATEWAY, resolveContent } from './route-names.ts';
 export interface VirtualServiceEntry {
   readonly resolved: ResolvedVirtualService;
   /**
-   * The part that applies to callers in other namespaces: without hosts that a third namespace owns. The same object
-   * when that is everything, undefined when it is nothing.
+   * The part that applies to callers in other namespaces, without hosts that a third namespace owns. The same object if
+   * everything applies, undefined if nothing does.
    */
   readonly forOthers: ResolvedVirtualService | undefined;
   readonly exportTo: readonly string[];
@@ -34,13 +34,16 @@ type ResolvedList = readonly ResolvedVirtualService[];
 
 export interface VirtualServiceTables {
   readonly entries: PMap<VirtualServiceEntry>;
-  /** Those for the mesh that every namespace sees, in precedence order; scopes that see no others share this list. */
+  /**
+   * Virtual services for the mesh that every namespace sees, in order of precedence; scopes that see no others share
+   * this list.
+   */
   readonly publicMesh: ResolvedList;
-  /** Namespace → keys of those for the mesh that only some namespaces see, or that it sees differently. */
+  /** Namespace → keys of virtual services for the mesh that only some namespaces see, or that it sees differently. */
   readonly privateMesh: Groups;
   /** `namespace/name` of a gateway → keys. */
   readonly byGateway: Groups;
-  /** Key of a VirtualService → keys of those that delegate to it. */
+  /** Key of a VirtualService → keys of VirtualServices that delegate to it. */
   readonly roots: Groups;
 }
 
@@ -54,12 +57,12 @@ export const NO_VIRTUAL_SERVICES: VirtualServiceTables = {
 
 const MESH_ONLY: readonly string[] = [MESH_GATEWAY];
 
-/** VirtualServices by key, besides what definitions read. */
+/** VirtualServices by key, in addition to what definitions read. */
 export interface RouteSources extends DefinitionContext {
   readonly configs: ResourceTables<ConfigKind>;
 }
 
-/** Undefined for delegates (without hosts), and where delegation is off for those that delegate. */
+/** Undefined for delegates (without hosts), and for VirtualServices that delegate if delegation is disabled. */
 export function resolveVirtualService(
   resource: VirtualService,
   context: RouteSources,
@@ -114,7 +117,7 @@ function partForOthers(resolved: ResolvedVirtualService, context: DefinitionCont
   const hosts = resolved.hosts.filter((host) => mayRouteForOthers(host, namespace, context));
   if (hosts.length === resolved.hosts.length) return resolved;
   if (hosts.length === 0) return undefined;
-  // Names of TLS servers are parts of the hosts.
+  // SNI hosts are covered by the hosts.
   const tls = content.tls?.flatMap(({ match = [], ...rule }) => {
     const named = match.flatMap((clause) => {
       const sniHosts = clause.sniHosts.filter((name) => {
@@ -127,7 +130,7 @@ function partForOthers(resolved: ResolvedVirtualService, context: DefinitionCont
   return { ...resolved, hosts, content: { ...content, hosts, ...(tls && { tls }) } };
 }
 
-/** A virtual service for the mesh as a namespace sees it. */
+/** The part of a virtual service for the mesh that a namespace sees. */
 export function seenFrom(
   { resolved, forOthers, exportTo }: VirtualServiceEntry,
   namespace: string,
@@ -155,7 +158,10 @@ export function unusedDelegates(
   return found;
 }
 
-/** What of a virtual service is not in force: hosts that another namespace owns, delegations that cannot be followed. */
+/**
+ * The parts of a virtual service that are not in force: hosts that another namespace owns, delegations that cannot be
+ * followed.
+ */
 export function virtualServiceConflicts(entry: VirtualServiceEntry | undefined): readonly NameConflict[] {
   if (entry === undefined) return [];
   const { key, namespace } = entry.resolved;
@@ -218,7 +224,7 @@ export function replaceResolved(
 ): ResolvedList {
   if (before === after) return list;
   const next = list.slice();
-  // In most cases a member is replaced at the same index.
+  // Usually a member is replaced at the same index.
   const same = before !== undefined && after !== undefined && compareResolved(before, after) === 0;
   const place = same ? positionOf(next, before) : -1;
   if (same && next[place]?.key === after.key) {
@@ -301,7 +307,7 @@ export interface VirtualServiceChange {
   readonly after: VirtualServiceEntry | undefined;
 }
 
-/** The changed ones, and those that delegate to them. */
+/** The changed virtual services, and those that delegate to them. */
 function withRoots(
   tables: VirtualServiceTables,
   changed: ReadonlyMap<ResourceKey, VirtualService | undefined>,
@@ -314,7 +320,7 @@ function withRoots(
   return new Map([...changed, ...others.map((root) => [root, known.get(root)] as const)]);
 }
 
-/** Returns the entries that differ. */
+/** Updates the tables; returns the entries that differ. */
 export function updateVirtualServices(
   tables: VirtualServiceTables,
   changed: ReadonlyMap<ResourceKey, VirtualService | undefined>,

@@ -1,6 +1,6 @@
 /**
- * Builds scopes from scratch, and resolves what building and updating share: the service of a host name for a listener,
- * and the services that a scope needs because a virtual service routes to them or unknown traffic goes there.
+ * Builds scopes, and has the functions that building and updating share: the service of a host name for a listener, and
+ * the services that a scope needs because they are destinations of a virtual service or of unknown traffic.
  */
 import { PMap } from '../../core/pmap.ts';
 import { addTo, membersOf } from '../common/groups.ts';
@@ -23,7 +23,10 @@ import {
 export interface BuiltScope {
   readonly scope: Scope;
   readonly plan: ScopePlan;
-  /** Hosts that its virtual services and egress proxy lead to and that its listeners may not have, sorted. */
+  /**
+   * Hosts that are destinations of its virtual services or its egress proxy, which its listeners may not import,
+   * sorted.
+   */
   readonly routed: readonly string[];
   /** Keys of the hosts that it depends on, sorted. */
   readonly watches: readonly string[];
@@ -85,7 +88,7 @@ export function visibleServices(state: MeshState, namespace: string): PMap<Servi
   return state.publicServices.with(differing.map((host) => [host, choose(state, namespace, host, () => true)]));
 }
 
-/** Host names that a listener may import; a superset. */
+/** A superset of the host names that a listener imports. */
 function* candidateHosts(state: MeshState, plan: ListenerPlan): Generator<string> {
   yield* membersOf(state.wildcardHosts, '');
   for (const [owner, { exact, wildcards }] of plan.imports) {
@@ -96,7 +99,7 @@ function* candidateHosts(state: MeshState, plan: ListenerPlan): Generator<string
   }
 }
 
-/** The same by the ports that services of these names have; 0: any. */
+/** The same by the ports of services with these names; 0 for any port. */
 function candidatesByPort(state: MeshState, plan: ListenerPlan): ReadonlyMap<number, ReadonlySet<string>> {
   const found = new Map<number, Set<string>>();
   for (const host of new Set(candidateHosts(state, plan))) {
@@ -109,8 +112,8 @@ function candidatesByPort(state: MeshState, plan: ListenerPlan): ReadonlyMap<num
 type Imported = Pick<EgressListener, 'services' | 'virtualServices'>;
 
 /**
- * What listeners of a namespace import. Listeners of one Sidecar mostly import the same hosts, at different ports:
- * which these are is found out once.
+ * The imports of listeners of a namespace. Listeners of a Sidecar usually import the same hosts at different ports: the
+ * hosts are determined once.
  */
 function importedBy(state: MeshState, namespace: string): (plan: ListenerPlan) => Imported {
   const visible = meshVirtualServices(state.virtualServices, namespace);
@@ -137,7 +140,9 @@ export function importsVirtualService(plan: ListenerPlan, { namespace, hosts }: 
   return plan.everything || hosts.some((host) => importsHost(plan, namespace, host));
 }
 
-/** Hosts that the virtual services of the listeners and the egress proxy lead to; empty when a listener has all services. */
+/**
+ * The destination hosts of the listeners' virtual services and the egress proxy; empty if a listener has all services.
+ */
 export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]): readonly string[] {
   if (plan.listeners.some(({ everything }) => everything)) return [];
   const hosts = new Set<string>(plan.egressProxy === undefined ? [] : [plan.egressProxy.host]);
@@ -147,9 +152,7 @@ export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]):
   return [...hosts].sort();
 }
 
-/**
- * The service of `hostname` for the scope: from the first listener that has it, else one that is a route's destination.
- */
+/** The service of `hostname` for the scope: from the first listener that has it, else the destination of a route. */
 export function scopeService(
   state: MeshState,
   namespace: string,
@@ -211,7 +214,7 @@ export interface ScopeParts {
   readonly watches: readonly string[];
 }
 
-/** Assembles a scope. It refers to its rules, not to the state, so that it does not keep old snapshots alive. */
+/** Assembles a scope. It refers to its rules, not to the state, so that it does not keep old snapshots in memory. */
 export function assembleScope(state: MeshState, plan: ScopePlan, parts: ScopeParts): BuiltScope {
   const { egress, services, routed, watches } = parts;
   const scope: Scope = {

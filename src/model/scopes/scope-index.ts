@@ -1,5 +1,5 @@
 /**
- * An index of the scopes that are kept up to date, by what they depend on. It is immutable: the next state's index
+ * An index of the scopes that are kept up to date, by their dependencies. It is immutable: the next state's index
  * shares the scopes that a change does not touch.
  */
 import { PMap } from '../../core/pmap.ts';
@@ -28,7 +28,7 @@ export const EMPTY_SCOPE_INDEX: ScopeIndex = {
   absent: new Set(),
 };
 
-/** The index with another scope; undefined: the scope does not exist yet. */
+/** The index with another scope; undefined for a scope that does not exist yet. */
 export function withScope(scopeIndex: ScopeIndex, id: string, built: BuiltScope | undefined): ScopeIndex {
   return editIndex(scopeIndex, new Map([[id, built]]));
 }

@@ -26,9 +26,9 @@ export interface ListenerPlan {
   readonly everything: boolean;
   /** Namespace or `*` → the imported host patterns. */
   readonly imports: ReadonlyMap<string, Patterns>;
-  /** Namespace or `*` → host patterns that are not imported, whatever else imports them. */
+  /** Namespace or `*` → host patterns that are excluded, even if other entries import them. */
   readonly excluded: ReadonlyMap<string, Patterns>;
-  /** Equal for listeners that import the same, at whatever ports. */
+  /** Equal for listeners with the same imports, at any ports. */
   readonly importsKey: string;
 }
 
@@ -38,7 +38,7 @@ export interface ScopePlan {
   readonly sidecar: Sidecar | undefined;
   readonly listeners: readonly ListenerPlan[];
   readonly ingress: Scope['ingress'];
-  /** Undefined: the mesh's. */
+  /** Undefined: that of the mesh configuration. */
   readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'] | undefined;
   readonly egressProxy: Destination | undefined;
   readonly inboundConnectionPool: ConnectionPool | undefined;
@@ -58,11 +58,11 @@ export function sidecarScopeId(namespace: string, sidecar: Sidecar): string {
   return owner === namespace ? `${namespace}/${name}` : `${namespace}/${owner}/${name}`;
 }
 
-/** What plans read of the program and of the mesh configuration. */
+/** The settings of the program and the mesh configuration that plans read. */
 export interface PlanSettings {
-  /** Of the mesh's own services, for short host names. */
+  /** DNS domain of the mesh's services, for short host names. */
   readonly domain: string;
-  /** Of the listener at which clients find an HTTP proxy; 0: none. */
+  /** Port of the HTTP proxy listener; 0: none. */
   readonly proxyHttpPort: number;
 }
 
@@ -104,8 +104,8 @@ function egressProxyOf({ meta, content }: Sidecar, domain: string): Destination 
 }
 
 /**
- * Adds the listener of `proxyHttpPort` at the loopback address, with what the listeners without a port import: a
- * Sidecar all of whose listeners have ports has no other ones.
+ * Adds the listener of `proxyHttpPort` at the loopback address, with the imports of the listeners without a port. If
+ * all listeners of a Sidecar have ports, it is not added.
  */
 function withHttpProxy(listeners: readonly WrittenListener[], port: number): readonly WrittenListener[] {
   if (port === 0 || listeners.some((each) => each.port?.number === port)) return listeners;

@@ -1,6 +1,6 @@
 /**
- * Finds the hosts of a scope whose destination rule changed. A rule for all hosts of the mesh concerns every host of
- * every scope, so scopes with the same answer are compared once.
+ * Finds the hosts of a scope whose destination rule changed. A rule for all hosts of the mesh affects every host of
+ * every scope, so scopes with the same result are compared once.
  */
 
 import { deepEqual } from '../common/equal.ts';
@@ -24,7 +24,7 @@ interface Comparison {
 }
 
 /**
- * A comparer for one change of the rules. Two scopes have the same answer when they share their services, their
+ * A comparer for one change of the rules. Two scopes have the same result if they share their services, their
  * namespaces have no rules of their own, and all rules are public.
  */
 export function compareRulesOf(rulesBefore: RuleTable, rulesAfter: RuleTable): RuleComparer {
@@ -82,7 +82,7 @@ function changedRules(
     }
   }
   const changed = new Set<string>();
-  // One wildcard rule applies to thousands of hosts: the next comparison is mostly the same as the last.
+  // One wildcard rule applies to thousands of hosts: the next comparison is usually the same as the last.
   let last = { was: undefined, is: undefined, equal: true } as RuleComparison;
   for (const host of candidates) {
     const was = before.destinationRule(host);

@@ -7,7 +7,10 @@ import { type BuiltScope, buildScope, planOf } from './scope-build.ts';
 import { type ScopeIndex, withoutScope, withScope } from './scope-index.ts';
 import { defaultScopeId, sidecarScopeId } from './scope-plan.ts';
 
-/** Scopes built on demand that are kept per state: several reads of one come in sequence. */
+/**
+ * The number of scopes built on demand that are kept per state, because a scope is usually read several times in
+ * sequence.
+ */
 const MAX_OTHERS = 16;
 
 export class MeshScopes {

@@ -1,5 +1,5 @@
 /**
- * The last step of a change: which scopes it touches, their new content, and what exactly differs. The cost follows the
+ * The last step of a change: updates the affected scopes and determines the exact differences. The cost follows the
  * number of scopes that depend on what changed.
  */
 import type { Resource, ResourceKey } from '../../resources/index.ts';
@@ -34,13 +34,13 @@ import { type ListenerPlan, planScope, planSettings, type ScopePlan } from './sc
 import { compareRulesOf, type RuleComparer } from './scope-rules.ts';
 
 export interface ScopeInputs {
-  /** The previous state's map, which scopes share that see public services only. */
+  /** The previous state's map, which scopes that only see public services share. */
   readonly publicServices: MeshState['publicServices'];
   readonly services: ReadonlyMap<ServiceKey, ServiceChange>;
   readonly virtualServices: ReadonlyMap<ResourceKey, VirtualServiceChange>;
   readonly rules: readonly RuleGroupChange[];
   readonly previousRules: RuleTable;
-  /** Sidecars whose content or age changed: after, or undefined when gone. */
+  /** Sidecars whose content or age changed, with the new version, or undefined if deleted. */
   readonly sidecars: ReadonlyMap<ResourceKey, Resource<'Sidecar'> | undefined>;
 }
 
@@ -127,7 +127,7 @@ function samePlan(a: ScopePlan, b: ScopePlan): boolean {
   return deepEqual(content(a), content(b));
 }
 
-/** The inputs that may concern a scope, made when the first of them is found. */
+/** The inputs that may affect a scope, created when the first of them is found. */
 type TouchedScope = (id: string) => Touched;
 
 function touchedScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
@@ -153,8 +153,8 @@ function touchByServices(
   at: TouchedScope,
 ): void {
   for (const { before, after } of services.values()) {
-    // A new or deleted Service takes the host from other services or gives it back, even where the Service is not
-    // visible.
+    // A new Service takes the host from other services, and a deleted one returns it, even in namespaces that do not
+    // see the Service.
     const others = state.claimants.get((after ?? before)?.hostname ?? '') ?? [];
     for (const service of new Set([before, after, ...others])) {
       if (service === undefined) continue;
@@ -246,11 +246,11 @@ function nextServices(
     changed.add(host);
   }
   if (edits.length === 0) return listener.services;
-  // Namespaces that see public services only keep sharing one map.
+  // Namespaces that only see public services keep sharing one map.
   return shares ? state.publicServices : listener.services.with(edits);
 }
 
-/** A listener's new virtual services; adds those that differ to `changed`. */
+/** A listener's new virtual services; adds the ones that differ to `changed`. */
 function nextVirtualServices(
   listener: EgressListener,
   plan: ListenerPlan,
@@ -271,7 +271,7 @@ function nextVirtualServices(
     changed.set(key, { before: known?.before ?? before, after: known?.after ?? after });
   }
   if (own.length === 0) return listener.virtualServices;
-  // Namespaces that see public virtual services only share one list, which exists already.
+  // Namespaces that only see public virtual services share one list, which exists already.
   if (plan.everything && membersOf(state.virtualServices.privateMesh, namespace).length === 0)
     return state.virtualServices.publicMesh;
   return own.reduce((list, [before, after]) => replaceResolved(list, before, after), listener.virtualServices);

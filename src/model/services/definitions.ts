@@ -1,6 +1,6 @@
 /**
- * From a resource to the services that it defines: an orchestrator Service defines one, a ServiceEntry one per host.
- * Several definitions of one service are merged here.
+ * Derives services from the resources that define them: a Service defines one, a ServiceEntry one for each host.
+ * Several definitions of a service are merged here.
  */
 import { type AnyResource, keyOf, type MeshConfig, type Resource } from '../../resources/index.ts';
 import { canonicalHost, isWildcardHost, serviceHostname } from '../common/hosts.ts';
@@ -12,15 +12,15 @@ import type { ModelSettings, Resolution, Service, ServiceKey, ServicePort } from
 import { mayClaimForOthers, ownCallersOnly } from './ownership.ts';
 import { clusterIps } from './virtual-ips.ts';
 
-/** What definitions read besides their own resource. */
+/** What definitions read in addition to their own resource. */
 export interface DefinitionContext {
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
 }
 
 /**
- * Creation time of Services that only other clusters have: later than all, so that everything of the program's own
- * cluster takes precedence over them.
+ * Creation time of Services that only exist in remote clusters: later than all others, so that all definitions of the
+ * program's own cluster take precedence.
  */
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
@@ -67,7 +67,7 @@ function orchestratorService(resource: Resource<'Service'>, key: ServiceKey, con
     namespace: meta.namespace,
     ports: (spec.ports ?? []).flatMap((port): ServicePort[] => {
       const name = port.name ?? '';
-      // Envoy handles TCP. UDP is kept because a UDP port is part of the service; nothing here uses SCTP.
+      // Envoy proxies TCP. UDP ports are kept because they are part of the service; SCTP ports are not used.
       if (port.protocol === 'SCTP') return [];
       const protocol = port.protocol === 'UDP' ? 'UDP' : protocolOfPort(port.port, name, port.appProtocol);
       return [{ name, port: port.port, protocol }];
@@ -127,7 +127,7 @@ export function entryPorts(resource: Resource<'ServiceEntry'>): readonly EntryPo
   });
 }
 
-/** For a service entry without resolution that has endpoints, the endpoints decide. */
+/** The resolution of a service entry; if it is not set and there are endpoints, the endpoints decide. */
 export function entryResolution(resource: Resource<'ServiceEntry'>): Resolution {
   const { resolution, endpoints, workloadSelector } = resource.content;
   switch (resolution) {
@@ -135,7 +135,7 @@ export function entryResolution(resource: Resource<'ServiceEntry'>): Resolution 
       return 'eds';
     case 'DNS':
     case 'DNS_ROUND_ROBIN':
-    // A host without a wildcard has only one name to resolve: see `resolutionOfHost`.
+    // A host without a wildcard has only one name: see `resolutionOfHost`.
     case 'DYNAMIC_DNS':
       return 'dns';
     case 'NONE':
@@ -149,7 +149,7 @@ export function entryResolution(resource: Resource<'ServiceEntry'>): Resolution 
   }
 }
 
-/** Only below a wildcard clients decide which name is resolved. */
+/** Only for wildcards do clients decide which name is resolved. */
 function resolutionOfHost(resource: Resource<'ServiceEntry'>, hostname: string): Resolution {
   const dynamic = resource.content.resolution === 'DYNAMIC_DNS' && isWildcardHost(hostname);
   return dynamic ? 'dynamic' : entryResolution(resource);
@@ -170,7 +170,7 @@ export interface MergedService {
 /**
  * Several resources of one namespace may define the same host. The own cluster's Service takes precedence, then the
  * oldest service entry, then a Service of another cluster: the first defines the service. The others add missing ports,
- * their addresses, and endpoints. Definitions with another resolution are ignored, because one cluster cannot do both.
+ * their addresses, and endpoints. Definitions with another resolution are ignored, because a cluster has only one.
  */
 export function mergeDefinitions(definitions: readonly Service[]): MergedService | undefined {
   const [first, ...others] = [...definitions].sort(compareDefinitions);

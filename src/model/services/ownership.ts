@@ -1,7 +1,7 @@
 /**
- * Who owns a host name that documents of several namespaces use. One below the mesh's own DNS domain is owned by the
- * namespace that it contains. A namespace's documents about names of others apply to its own callers at most. The rules
- * are in docs/tenants.md; those about addresses are in `address-owners.ts`.
+ * Decides which namespace owns a host name that documents of several namespaces use. A name below the mesh's DNS domain
+ * belongs to the namespace that it contains. Documents about names of other namespaces apply at most to callers in the
+ * document's own namespace. The rules are in docs/tenants.md; those about addresses are in `address-owners.ts`.
  */
 import type { MeshConfig } from '../../resources/index.ts';
 import { isWildcardHost } from '../common/hosts.ts';
@@ -9,10 +9,10 @@ import { isIpAddress } from '../common/networks.ts';
 import { isPublic } from '../common/visibility.ts';
 import type { ModelSettings, NameConflict, Service } from '../types/types.ts';
 
-/** In place of a namespace, for wildcards over names of several namespaces. */
+/** Replaces the namespace for wildcards that match names of several namespaces. */
 const SEVERAL = '*';
 
-/** What decides about names besides the documents. */
+/** The settings that decide about names in addition to the documents. */
 export interface OwnershipContext {
   readonly settings: Pick<ModelSettings, 'domain' | 'rootNamespace'>;
   readonly mesh: Pick<MeshConfig, 'trustedConfigNamespaces'>;
@@ -38,8 +38,8 @@ function namespaceOfHost(host: string, domain: string): string | undefined {
   for (const tail of [`.svc.${domain}`, '.svc']) {
     if (suffix.endsWith(tail)) {
       const labels = suffix.slice(0, -tail.length).split('.');
-      // The first label of a wildcard may be the end of one: `*op.svc` covers names of every namespace that ends in
-      // `op`.
+      // The first label of a wildcard may be the end of a label: `*op.svc` matches names of every namespace that ends
+      // in `op`.
       return wildcard && labels.length === 1 ? SEVERAL : labels.at(-1);
     }
     if (wildcard && tail.endsWith(suffix)) return SEVERAL;
@@ -54,16 +54,16 @@ export function mayClaimForOthers(host: string, namespace: string, context: Owne
 }
 
 /**
- * The effective `exportTo` (normalised) of a document about a name of another namespace: its own callers, if it is
- * exported to them.
+ * The effective normalised `exportTo` of a document about a name of another namespace: the document's own namespace, if
+ * it is exported there.
  */
 export function ownCallersOnly(exportTo: readonly string[]): readonly string[] {
   return isPublic(exportTo) || exportTo.includes('.') ? ['.'] : ['~'];
 }
 
 /**
- * The services of one host name that are in force, in precedence order: no ServiceEntry is while there is an
- * orchestrator Service.
+ * The services of one host name that are in force, in order of precedence: ServiceEntries are not in force while there
+ * is a Service.
  */
 export function servicesInForce(services: readonly Service[]): readonly Service[] {
   return services[0]?.registry === 'Orchestrator'
@@ -71,7 +71,7 @@ export function servicesInForce(services: readonly Service[]): readonly Service[
     : services;
 }
 
-/** The conflicts of services about one host name. `services` are all of the host, in precedence order. */
+/** The conflicts of services about one host name. `services` has all services of the host, in order of precedence. */
 export function hostConflicts(services: readonly Service[], context: OwnershipContext): readonly NameConflict[] {
   const [first, ...others] = services;
   if (first === undefined || (others.length === 0 && first.registry === 'Orchestrator')) return [];
@@ -90,8 +90,8 @@ export function hostConflicts(services: readonly Service[], context: OwnershipCo
 }
 
 /**
- * Whether routes of `namespace` for a host may apply to callers of other namespaces. A host that is an address is that
- * of requests to the owner of the address.
+ * Whether routes of `namespace` for a host may apply to callers of other namespaces. A host that is an address belongs
+ * to the owner of the address.
  */
 export function mayRouteForOthers(host: string, namespace: string, context: OwnershipContext): boolean {
   if (isIpAddress(host)) return decidesForAll(namespace, context);

@@ -21,8 +21,8 @@ export function virtualIps(resource: Resource<'Service'> | undefined): readonly 
 }
 
 /**
- * The virtual IPs of other clusters' Services. They are counted and not listed: an API server of another cluster can
- * give one address to any number of Services, and what one of them costs must not grow with the others.
+ * The virtual IPs of other clusters' Services. They are counted and not listed: the API server of a remote cluster can
+ * assign one address to any number of Services, and the cost of one of them must not grow with their number.
  */
 export interface RemoteVirtualIps {
   /** `<address> <cluster>` → number of the cluster's Services that have the address (`addressId`). */

@@ -11,7 +11,10 @@ export interface WorkloadSelection {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Names of what changed between two snapshots. Exact: a key is listed only if what generation reads of it differs. */
+/**
+ * Names of what changed between two snapshots. Exact: a key is only listed if the part of it that generation reads
+ * differs.
+ */
 export interface ChangeSet {
   readonly fromVersion: number;
   readonly toVersion: number;
@@ -23,7 +26,7 @@ export interface ChangeSet {
     { readonly before: Service | undefined; readonly after: Service | undefined }
   >;
   readonly endpoints: ReadonlySet<ServiceKey>;
-  /** Services whose peers (identities, readiness for mutual TLS) changed: always some of {@link endpoints}. */
+  /** Services whose peers (identities, readiness for mutual TLS) changed: a subset of {@link endpoints}. */
   readonly peers: ReadonlySet<ServiceKey>;
   readonly peerAuthentication: readonly WorkloadSelection[];
   /** Workloads whose request authentication or authorization policies or EnvoyFilters may have changed. */
@@ -46,17 +49,17 @@ export interface ChangeSet {
     { readonly before: AnyResource | undefined; readonly after: AnyResource | undefined }
   >;
   readonly nameConflicts: readonly NameConflict[];
-  /** Changed scopes, of those that are acquired: id → what changed. */
+  /** Changed scopes among the acquired ones: ID → what changed. */
   readonly scopes: ReadonlyMap<string, ScopeChange>;
 }
 
 /**
- * The new values of what changed for generation; undefined: gone. Plain data that is sent to other threads. Consecutive
- * deltas may be merged by taking the newest value of each key.
+ * The new values of changed inputs of generation; undefined if deleted. Plain data that is sent to other threads.
+ * Consecutive deltas may be merged by taking the newest value of each key.
  */
 export interface MeshDelta {
   readonly version: number;
-  /** Present where they changed. */
+  /** Present if they changed. */
   readonly mesh?: MeshConfig;
   readonly networks?: MeshNetworks;
   readonly workloadRanges?: readonly string[];
@@ -71,8 +74,8 @@ export interface MeshDelta {
 /** How a scope differs from the one of the previous snapshot. */
 export interface ScopeChange {
   /**
-   * Its structure (Sidecar, egress listeners, traffic policy) changed, or it is new or gone: everything of it is
-   * generated again.
+   * Its structure (Sidecar, egress listeners, traffic policy) changed, or it is new or deleted: all of its resources
+   * are generated again.
    */
   readonly everything: boolean;
   /** Host names of services added, removed or redefined in it. */
@@ -91,9 +94,9 @@ export interface ScopeChange {
  * delegation that cannot be followed.
  */
 export interface NameConflict {
-  /** The document that does not get the name, or whose routes are not in force. */
+  /** The document that does not own the name, or whose routes are not in force. */
   readonly resource: ResourceKey;
-  /** Absent: a name. */
+  /** Absent for a conflict about a name. */
   readonly about?: 'delegate';
   /** One line: which document, which name, who owns it, and for whom the document still applies. */
   readonly message: string;

@@ -10,22 +10,22 @@ export type Gateway = Resource<'Gateway'>;
 export type SidecarResource = Resource<'Sidecar'>;
 
 /**
- * The destination rules for one host, merged as seen from one scope (same namespace lists; subsets joined; first policy
- * wins).
+ * The destination rules for one host, merged for one scope (the rules of one namespace; subsets are merged, and the
+ * first policy is used).
  */
 export interface MergedDestinationRule {
   readonly host: string;
-  /** Namespace of the rules, for exportTo and for short names. */
+  /** Namespace of the rules, for `exportTo` and short names. */
   readonly namespace: string;
   readonly trafficPolicy: Resource<'DestinationRule'>['content']['trafficPolicy'];
   readonly subsets: NonNullable<Resource<'DestinationRule'>['content']['subsets']>;
-  /** Settings that at gateways replace those of the rules: see `gatewaysOnly` of the derived fields. */
+  /** Settings that replace those of the rules at gateways: see `gatewaysOnly` of the derived fields. */
   readonly atGateways?: Resource<'DestinationRule'>['content']['trafficPolicy'];
-  /** The rules merged, oldest first; those of the variants are among them. */
+  /** The merged rules, oldest first, including those of the variants. */
   readonly sources: readonly ResourceKey[];
-  /** What proxies with some labels have instead, in order of precedence: see `selectedRule`. */
+  /** The rules for proxies with some labels, in order of precedence: see `selectedRule`. */
   readonly variants?: readonly RuleVariant[];
-  /** Set where proxies that no variant selects have no rule. */
+  /** Set if proxies that no variant selects have no rule. */
   readonly onlyVariants?: true;
 }
 
@@ -57,7 +57,7 @@ export interface EgressListener {
         readonly number: number;
         readonly protocol: Protocol;
         readonly name: string;
-        /** HTTP_PROXY: clients name hosts and ports in their requests, so that it has the services of all ports. */
+        /** Set for HTTP_PROXY: clients name hosts and ports in their requests, so it has the services of all ports. */
         readonly proxy?: true;
       }
     | undefined;
@@ -73,8 +73,9 @@ export interface EgressListener {
 }
 
 /**
- * What a namespace's proxies, or those that a Sidecar selects, can see. A scope is shared by all proxies of the same
- * namespace and Sidecar. A scope that a change does not touch is the same object in the next snapshot.
+ * The configuration that a namespace's proxies, or those that a Sidecar selects, can see. A scope is shared by all
+ * proxies of the same namespace and Sidecar. A scope that a change does not touch is the same object in the next
+ * snapshot.
  */
 export interface Scope {
   /**
@@ -90,14 +91,14 @@ export interface Scope {
   /** Sidecar ingress listeners as written; undefined: inbound listeners are derived from the bound services. */
   readonly ingress: NonNullable<SidecarResource['content']['ingress']> | undefined;
   readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
-  /** Limits of connections to the workload itself, where no ingress listener has its own. */
+  /** Limits of connections to the workload itself, unless an ingress listener has its own. */
   readonly inboundConnectionPool?: ConnectionPool;
-  /** Where unknown traffic goes instead of to its own destination, with a full host name. Only with ALLOW_ANY. */
+  /** The destination of unknown traffic, with a full host name; only with ALLOW_ANY. */
   readonly egressProxy?: Destination;
   /**
-   * The merged rule for a service of this scope: of the scope's namespace, then of the service's, then of the root
-   * namespace. Which of its variants applies depends on the proxy. Undefined for hosts that are not services of the
-   * scope. A function object always gives the same answers; scopes with the same rules may share it.
+   * The merged rule for a service of this scope: from the scope's namespace, else from the service's, else from the
+   * root namespace. Which of its variants applies depends on the proxy. Undefined for hosts that are not services of
+   * the scope. A function object always returns the same results; scopes with the same rules may share it.
    */
   destinationRule(hostname: string): MergedDestinationRule | undefined;
 }

@@ -32,7 +32,7 @@ export interface ModelSettings {
   readonly tcpMetadataExchange: boolean;
   /** CTL_INBOUND_PROTOCOL_DETECTION_TIMEOUT, milliseconds. */
   readonly inboundDetectionTimeoutMs: number;
-  /** CTL_INITIAL_FETCH_TIMEOUT, milliseconds; 0 waits for ever. */
+  /** CTL_INITIAL_FETCH_TIMEOUT, milliseconds; 0: no timeout. */
   readonly initialFetchTimeoutMs: number;
   /** CTL_TRACE_SAMPLING: percent of requests. */
   readonly traceSampling: number;

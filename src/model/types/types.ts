@@ -1,7 +1,7 @@
 /**
- * The snapshot: the mesh as plain immutable data, built incrementally from resource changes. Equal inputs make equal
- * snapshots, in whatever order they arrive. The main thread has the complete {@link Snapshot}; workers have a
- * {@link MeshSnapshot}, which is what generation may read.
+ * The snapshot: the mesh as plain immutable data, built incrementally from resource changes. Equal inputs result in
+ * equal snapshots, whatever their order. The main thread has the complete {@link Snapshot}; workers have a {@link
+ * MeshSnapshot}, which is what generation may read.
  *
  *   resources ─changes─▶ services, endpoints, workloads ─▶ indexes (by address, host, namespace) ─▶ sidecar scopes
  *
@@ -39,7 +39,7 @@ export interface ProxyNetwork {
 
 export type RegisteredWorkload = Pick<Endpoint, 'address' | 'labels' | 'locality' | 'network' | 'workload'>;
 
-/** Numbers of problems in a snapshot that make no document invalid; metrics report them. */
+/** Numbers of problems in a snapshot that do not make documents invalid; metrics report them. */
 export interface SnapshotFindings {
   readonly duplicateSubsets: number;
   readonly endpointsNotReady: number;
@@ -68,7 +68,7 @@ export const CONFIG_KINDS = [
 
 export type ConfigKind = (typeof CONFIG_KINDS)[number];
 
-/** All others: what services, endpoints and workloads are made of. */
+/** All other kinds, from which services, endpoints and workloads are derived. */
 export type RegistryKind = Exclude<Kind, ConfigKind>;
 
 export function isConfigKind(kind: string): kind is ConfigKind {
@@ -83,7 +83,7 @@ export interface MeshSnapshot {
   readonly networks: MeshNetworks;
   /** See `network-gateways.ts`. The same object until it changes, and so are its members. */
   readonly networkGateways: NetworkGateways;
-  /** The memos of the model: they keep results of generation for as long as the values that these depend on. */
+  /** The memos of the model, which cache results of generation as long as their inputs exist. */
   readonly memos: Memos;
   readonly services: PMap<Service>;
   /** Endpoints that generation reads, in stable order: see `carriesEndpoints`. */
@@ -118,8 +118,8 @@ export interface Snapshot extends MeshSnapshot {
   /** The Telemetry documents for a workload, from the widest scope to the narrowest. */
   telemetryOf(namespace: string, labels: Readonly<Record<string, string>>): readonly ResourceKey[];
   /**
-   * Services of one host name that are in force (beside an orchestrator Service no ServiceEntry is): oldest first, then
-   * by namespace.
+   * Services of one host name that are in force (ServiceEntries are not, if there is a Service): oldest first, then by
+   * namespace.
    */
   servicesByHost(hostname: string): readonly Service[];
   /** Instances at an address of a network; different networks may use the same addresses. */
@@ -128,7 +128,7 @@ export interface Snapshot extends MeshSnapshot {
   workloadAt(network: string, address: string, namespace: string): RegisteredWorkload | undefined;
   /**
    * Keys of the Pods that have an address, of the Services whose virtual IP it is, and of the Endpoints or
-   * EndpointSlices that name it without a Pod. Nodes are not among them.
+   * EndpointSlices that contain it without a reference to a Pod. Nodes are not included.
    */
   ownersOf(address: string): readonly ResourceKey[];
   /**
@@ -157,8 +157,8 @@ export interface Snapshot extends MeshSnapshot {
    */
   gatewaysFor(namespace: string, labels: Readonly<Record<string, string>>): readonly Gateway[];
   /**
-   * Labels of the workloads (running pods, workload entries) that the registry knows to run as this service account,
-   * each distinct set once. Unlike the labels that a proxy states, these can be trusted.
+   * The distinct label sets of the workloads (running Pods, WorkloadEntries) of this service account in the registry.
+   * Unlike the labels that a proxy states, these can be trusted.
    */
   registeredLabels(namespace: string, serviceAccount: string): readonly Readonly<Record<string, string>>[];
   /**
@@ -169,13 +169,13 @@ export interface Snapshot extends MeshSnapshot {
   /** Labels `key=value` by which the destination rules of the scope's namespace select proxies, sorted. */
   ruleLabels(scope: Scope): readonly string[];
   /**
-   * The regions, zones (`region/zone`) and subzones (`region/zone/subzone`) that endpoints are in; the same object
-   * until they change.
+   * The regions, zones (`region/zone`) and subzones (`region/zone/subzone`) of endpoints; the same object until they
+   * change.
    */
   readonly localityNames: ReadonlySet<string>;
   resources<K extends Kind>(kind: K): PMap<Resource<K>>;
   findings(): SnapshotFindings;
-  /** The number of clusters, subsets included, whose endpoints are discovered and of which there are none. */
+  /** The number of clusters, including subsets, with endpoint discovery and without endpoints. */
   clustersWithoutInstances(): number;
   /** Documents that use names owned by others, by name and document. */
   nameConflicts(): readonly NameConflict[];

@@ -1,4 +1,4 @@
-/** The localities of the mesh's endpoints, and the regions and zones that these are in. */
+/** The localities of the mesh's endpoints, and their regions and zones. */
 import { PMap } from '../../core/pmap.ts';
 import { type Counts, nextCounts } from '../common/counts.ts';
 

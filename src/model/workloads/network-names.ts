@@ -1,7 +1,4 @@
-/**
- * The networks of a mesh, which are those that the configuration names and those that endpoints are in; and the network
- * of a proxy.
- */
+/** The networks of a mesh, which the configuration or endpoints name, and the network of a proxy. */
 import { PMap } from '../../core/pmap.ts';
 import type { MeshNetworks } from '../../resources/index.ts';
 import { type Counts, nextCounts } from '../common/counts.ts';
@@ -33,7 +30,7 @@ export function nextNetworkNames(
 ): NetworkNames {
   const counts = nextCounts(before.counts, moves);
   if (counts === before.counts && configured === before.configured) return before;
-  // Mostly the networks of moved services still have other services: then the names are the same.
+  // Usually the former networks of moved services still have other services: the names are then unchanged.
   const isSame = (name: string): boolean => counts.has(name) === before.counts.has(name);
   if (configured === before.configured && counts.changedKeys(before.counts).every(isSame)) return { ...before, counts };
   const all = namesOf(configured, counts);
@@ -41,15 +38,15 @@ export function nextNetworkNames(
   return { configured, counts, all: same ? before.all : all };
 }
 
-/** The networks that a proxy states; the first one that is a network of the mesh counts. */
+/** The networks that a proxy states; the first one that is a network of the mesh is used. */
 export function statedNetworks({ network, labels }: ProxyNetwork): readonly string[] {
   return [network, labels[NETWORK_LABEL] ?? ''].filter((name) => name !== '');
 }
 
 /**
- * The network in which a proxy has an address: the one that it states, else that of its label. Names that are not a
- * network of the mesh are ignored: proxies may state one where the mesh has no networks. Else it is the network that
- * names the registry of the proxy's cluster, else that of the address in the program's own cluster.
+ * The network of a proxy at an address: the one that it states, else that of its label. Names that are not networks of
+ * the mesh are ignored, because proxies may state one in a mesh without networks. Otherwise it is the network that
+ * names the registry of the proxy's cluster, else the network of the address in the program's own cluster.
  */
 export function networkOfProxy(
   proxy: ProxyNetwork,
@@ -65,8 +62,8 @@ export function networkOfProxy(
 }
 
 /**
- * Key of an address in a network: addresses of different networks may be equal. All ways to write an IPv6 address give
- * the same key.
+ * Key of an address in a network: addresses of different networks may be equal. All notations of an IPv6 address result
+ * in the same key.
  */
 export function networkAddress(network: string, address: string): string {
   // IPv4 addresses have only one notation.
@@ -74,7 +71,7 @@ export function networkAddress(network: string, address: string): string {
   return `${network}/${id}`;
 }
 
-/** The address of a key that {@link networkAddress} made, in the form of `addressId`: that has no slash. */
+/** The address in a key of {@link networkAddress}, in the form of `addressId`, which has no slash. */
 export function addressOfKey(key: string): string {
   return key.slice(key.lastIndexOf('/') + 1);
 }

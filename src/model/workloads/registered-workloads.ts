@@ -1,6 +1,6 @@
 /**
  * The labels of the workloads of each service account, from pods and workload entries. A proxy states its labels
- * itself, and its certificate proves only a namespace and a service account; the registry tells whether workloads of
+ * itself, and its certificate only proves a namespace and a service account; the registry knows whether workloads of
  * that account have such labels.
  */
 import type { Memos } from '../../core/memo.ts';
@@ -19,13 +19,13 @@ interface Registered {
   readonly labels: Labels;
 }
 
-/** The account of pods that name none, as in Kubernetes. */
+/** The default service account of Pods, as in Kubernetes. */
 const DEFAULT_ACCOUNT = 'default';
 
 /**
  * The workload of a resource; undefined for other kinds, ended pods, and workloads without a known account. Pods of
- * other clusters count only where their proxies are served: else a writer of Pods there could give labels to accounts
- * of the local cluster.
+ * remote clusters count only if their proxies are served: otherwise users who may create Pods there could assign labels
+ * to accounts of the local cluster.
  */
 function registeredBy(resource: AnyResource | undefined, settings: ClusterSettings): Registered | undefined {
   const pod = ofKind(resource, 'Pod');
@@ -44,7 +44,7 @@ interface LabelSet {
 }
 
 export interface RegisteredWorkloads {
-  /** By account and text of the labels. */
+  /** By account and string form of the labels. */
   readonly sets: PMap<LabelSet>;
   /** `namespace/service account` → keys of its sets. */
   readonly accounts: Groups;
@@ -61,7 +61,7 @@ interface Edit {
 
 /**
  * The registered workloads after a change of resources, and the namespaces in which the result of {@link
- * registeredLabels} may differ: another workload with known labels changes nothing. The cost follows the changed
+ * registeredLabels} may differ: another workload with known labels does not change it. The cost follows the changed
  * workloads, and the label sets of accounts that gained or lost one.
  */
 export function updateRegistered(
@@ -93,7 +93,7 @@ export function updateRegistered(
 class Edits {
   readonly #settings: ClusterSettings;
   readonly byKey = new Map<string, Edit>();
-  /** Account → its last edit: most workloads of an account have the same labels, so their text can be reused. */
+  /** Account → its last edit: most workloads of an account have the same labels, so their string form can be reused. */
   readonly #last = new Map<string, Edit>();
 
   constructor(settings: ClusterSettings) {
@@ -125,7 +125,7 @@ function sameLabels(a: Labels, b: Labels): boolean {
   return labelsMatch(a, b) && labelsMatch(b, a);
 }
 
-/** Unambiguous text of labels: each part has its length in front. */
+/** An unambiguous string form of labels: each part is prefixed with its length. */
 function labelsText(labels: Labels): string {
   let text = '';
   for (const key of Object.keys(labels).sort()) {

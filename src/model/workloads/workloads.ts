@@ -1,6 +1,6 @@
 /**
- * The workload at an address: a pod, a workload entry, or nothing but the address. Everything that is looked up is
- * recorded as a read, so that a later change of it (or its arrival) recomputes the result.
+ * The workload at an address: a Pod, a WorkloadEntry, or only the address. Every lookup is recorded as a read, so that
+ * a later change (or creation) of the object recomputes the result.
  */
 import type { PMap } from '../../core/pmap.ts';
 import { type Resource, resourceKey, type WorkloadEntrySpec } from '../../resources/index.ts';
@@ -10,7 +10,7 @@ import { addressId, type NetworkFinder } from '../common/networks.ts';
 import type { PeerPolicies } from '../policies/peer-authentication.ts';
 import type { Endpoint, Health, RegistryKind } from '../types/types.ts';
 
-/** A cluster by its name; undefined: the program's own. */
+/** The name of a cluster; undefined for the program's own. */
 export type Cluster = string | undefined;
 
 /** An endpoint without ports. */
@@ -103,14 +103,14 @@ export function podAddresses(pod: Resource<'Pod'>): readonly string[] {
 }
 
 /**
- * Addresses that identify a pod: none for a finished pod, whose address may be another pod's now, and for a
- * host-network pod, which has its node's.
+ * Addresses that identify a Pod: none for a finished Pod, whose address may now belong to another Pod, and none for a
+ * Pod with hostNetwork, which has the address of its node.
  */
 export function ownAddresses(pod: Resource<'Pod'>): readonly string[] {
   return isFinished(pod) || pod.content.spec.hostNetwork === true ? [] : podAddresses(pod);
 }
 
-/** Addresses of a pod on the network of its node. */
+/** Addresses of a Pod with hostNetwork. */
 export function addressesOfNode(pod: Resource<'Pod'>): readonly string[] {
   return !isFinished(pod) && pod.content.spec.hostNetwork === true ? podAddresses(pod) : [];
 }
@@ -120,7 +120,7 @@ export function isFinished(pod: Resource<'Pod'>): boolean {
   return phase === 'Succeeded' || phase === 'Failed';
 }
 
-/** Whether the pod has the address now: a finished one had it. */
+/** Whether the Pod has the address now, which is false for a finished Pod. */
 export function hasAddress(pod: Resource<'Pod'>, address: string): boolean {
   return !isFinished(pod) && podAddresses(pod).includes(address);
 }

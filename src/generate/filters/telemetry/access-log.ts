@@ -1,4 +1,4 @@
-/** Access loggers: a file or a standard stream with lines of text or of JSON, and services of access logs. */
+/** Access loggers: files or standard streams with lines of text or JSON, and access log services. */
 import { isObject } from '../../../core/objects.ts';
 import { envoy, type google, type opentelemetry } from '../../../protobuf/index.ts';
 import { API_VERSION_V3 } from '../../common/index.ts';
@@ -61,7 +61,7 @@ const DEFAULT_TEXT = [
   `${F.requested_server_name} ${F.route_name}\n`,
 ].join(' ');
 
-/** What one logger writes, and where to; plain data that is compared as a whole. */
+/** The format and target of a logger; plain data that is compared by value. */
 export type LogPlan = (FileLog | ServiceLog | OpenTelemetryLog) & {
   /** An expression of CEL that is true for what is logged; absent: everything is. */
   readonly only?: string;
@@ -104,7 +104,9 @@ export interface OpenTelemetryLog {
   readonly labels?: Readonly<Record<string, unknown>>;
 }
 
-/** The logger of requests or of connections; undefined where the proxy's Envoy lacks it, or it is for the others. */
+/**
+ * The logger of requests or of connections; undefined if the proxy's Envoy does not support it, or it is not for these.
+ */
 export function accessLog(
   plan: LogPlan,
   of: ServiceLog['of'],
@@ -139,8 +141,8 @@ function fileLog(plan: FileLog, view: ProxyCapabilities): TypedConfig | undefine
 }
 
 /**
- * The standard streams have loggers of their own: opened as files, they fail where the stream is a socket, as under
- * many process supervisors, and Envoy then refuses every listener.
+ * The standard streams have their own loggers: opened as files, they fail if the stream is a socket, as under many
+ * process supervisors, and Envoy then refuses every listener.
  */
 function streamLog(plan: FileLog, view: ProxyCapabilities): TypedConfig | undefined {
   const { StdoutAccessLog, StderrAccessLog } = envoy.extensions.access_loggers.stream.v3;
@@ -161,7 +163,7 @@ function logFormat({ format: { json, text = '', object }, omitEmptyValues }: Fil
   return { textFormatSource: { inlineString: line.endsWith('\n') ? line : `${line}\n` }, ...omit };
 }
 
-/** `accessLogFormat` of the mesh configuration, which is text also where it is JSON. */
+/** `accessLogFormat` of the mesh configuration, which is a string even if the encoding is JSON. */
 export function writtenFormat(text: string, encoding: 'TEXT' | 'JSON'): LogFormatPlan {
   if (encoding === 'TEXT') return { json: false, text };
   const object = jsonObject(text);
@@ -213,7 +215,7 @@ function labelText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A format that is not a JSON object is ignored; then the default fields are logged rather than nothing. */
+/** A format that is not a JSON object is ignored, and the default fields are logged instead. */
 function jsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,6 +1,6 @@
 /**
- * What the Telemetry documents of a workload say together, from the widest scope to the narrowest: a narrower document
- * replaces what it mentions, and leaves the rest.
+ * Merges the Telemetry documents of a workload, from the widest scope to the narrowest: a narrower document overrides
+ * the settings that it contains.
  */
 import type { OwnTracing } from '../../../core/tracing.ts';
 import type { MeshConfig, TelemetrySpec } from '../../../resources/index.ts';
@@ -24,7 +24,7 @@ export function concerns(direction: Direction, { match }: Matching): boolean {
 }
 
 export interface AskedSpans {
-  /** Whether a document is about spans of this direction. */
+  /** Whether a document has settings for spans of this direction. */
   readonly written: boolean;
   readonly disabled: boolean;
   /** Absent: the tracer of Envoy's bootstrap. */
@@ -58,7 +58,7 @@ export function spansOf(mesh: MeshConfig, documents: readonly TelemetrySpec[], d
 }
 
 export interface AskedLogger {
-  /** Absent: what the mesh configuration says without providers. */
+  /** Absent for the settings of the mesh configuration without providers. */
   readonly provider?: string;
   /** An expression of CEL. */
   readonly only?: string;
@@ -74,7 +74,7 @@ export function loggersOf(
   let loggers = defaults;
   for (const { accessLogging = [] } of documents) {
     const entries = accessLogging.filter((entry) => concerns(direction, entry));
-    // Entries with providers replace those of wider scopes together.
+    // Entries with providers replace all entries of wider scopes.
     const replaces = entries.some(({ providers = [], disabled }) => providers.length > 0 && disabled !== true);
     loggers = entries.reduce((list, entry) => after(list, entry, defaults), replaces ? [] : loggers);
   }
@@ -83,7 +83,7 @@ export function loggersOf(
 
 type LoggingEntry = NonNullable<TelemetrySpec['accessLogging']>[number];
 
-/** The loggers after an entry: one without providers is about all of them. */
+/** The loggers after an entry, which applies to all of them if it has no providers. */
 function after(
   loggers: readonly AskedLogger[],
   { providers = [], disabled, filter }: LoggingEntry,

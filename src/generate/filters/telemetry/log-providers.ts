@@ -9,7 +9,7 @@ const HTTP_LOG = 'http_envoy_accesslog';
 const TCP_LOG = 'tcp_envoy_accesslog';
 const OPENTELEMETRY_LOG = 'otel_envoy_accesslog';
 
-/** The loggers of the mesh configuration, where neither default providers nor Telemetry documents say more. */
+/** The loggers of the mesh configuration, used without default providers and Telemetry documents. */
 export function meshLogs(mesh: MeshConfig): LogPlan[] {
   const logs: LogPlan[] = [];
   if (mesh.accessLogFile !== '') {

@@ -5,7 +5,7 @@ import { clusterName } from '../../common/index.ts';
 import type { ScopeReader } from '../../reads/index.ts';
 import { thriftLimiter } from '../thrift-rate-limit.ts';
 
-/** The service of a provider, as the proxy reaches it. */
+/** The service of a provider, and the cluster through which the proxy reaches it. */
 export interface Collector {
   readonly host: string;
   readonly port: number;
@@ -17,7 +17,7 @@ export interface Unavailable {
   readonly problem: string;
 }
 
-/** The provider of this name. A name that two providers share cannot be used: it is unclear which one was meant. */
+/** The provider of this name. A name that two providers share cannot be used, because it is ambiguous. */
 export function providerNamed(mesh: MeshConfig, name: string): ExtensionProvider | Unavailable {
   const [provider, second] = mesh.extensionProviders.filter((each) => each.name === name);
   if (provider === undefined) return { problem: `the mesh configuration has no extension provider ${name}` };
@@ -25,7 +25,7 @@ export function providerNamed(mesh: MeshConfig, name: string): ExtensionProvider
   return provider;
 }
 
-/** The service of a provider in the scope of the proxy, whose clusters are those of its scope. */
+/** The service of a provider in the scope of the proxy, which only has clusters of this scope. */
 export function collectorOf(
   scope: ScopeReader | undefined,
   name: string,
@@ -48,7 +48,7 @@ function hostOf(written: string): { readonly host: string; readonly namespace: s
   return { host, namespace: slash < 0 ? undefined : written.slice(0, slash) };
 }
 
-/** The hosts that proxies may send telemetry to, and ask about rate limits, whether or not there are such services. */
+/** The hosts of telemetry collectors and rate limit services, whether or not such services exist. */
 export function collectorHosts(mesh: MeshConfig): ReadonlySet<string> {
   const hosts = new Set<string>();
   for (const provider of mesh.extensionProviders) {

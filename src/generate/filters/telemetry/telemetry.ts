@@ -1,6 +1,6 @@
 /**
- * Access logs, spans and metrics of a view's listeners: what the mesh configuration, Telemetry documents and the
- * proxy's own configuration say. One object for equal results, so that other results can be cached by it.
+ * Access logs, spans and metrics of a view's listeners, from the mesh configuration, Telemetry documents and the
+ * proxy's own configuration. One object for equal results, so that other results can be cached by it.
  */
 import type { Memos } from '../../../core/memo.ts';
 import type { OwnTracing } from '../../../core/tracing.ts';
@@ -31,14 +31,14 @@ export interface Telemetry {
   readonly statsFilter?: TypedConfig;
 }
 
-/** Plain data, from which alone the messages are built. */
+/** Plain data that completely determines the messages. */
 interface TelemetryPlan {
   readonly logs: readonly LogPlan[];
   readonly tracing?: TracingPlan;
   readonly metrics?: MetricsPlan;
 }
 
-/** A mesh has a few results; proxies can ask for anything, though. The one that is unused for longest is evicted. */
+/** A mesh has a few results, but proxies can request anything. The least recently used result is evicted. */
 const MAX_SHARED = 256;
 
 export function telemetryOf(snapshot: MeshReader, view: EnvoyView): Telemetry {
@@ -75,7 +75,7 @@ export function isTraced(snapshot: MeshReader, view: EnvoyView): boolean {
   return planned(snapshot, view).plan.tracing !== undefined;
 }
 
-/** Why telemetry that is asked for is missing: one line each. */
+/** Why requested telemetry is missing: one line each. */
 export function telemetryProblems(snapshot: MeshReader, view: EnvoyView): readonly string[] {
   return planned(snapshot, view).problems;
 }
@@ -130,7 +130,7 @@ function documentsOf(snapshot: MeshReader, { telemetry = [] }: EnvoyView): Telem
   return telemetry.flatMap((key) => documents.get(key)?.content ?? []);
 }
 
-/** Tags without those that the proxy's Envoy does not know: it would refuse the listener. */
+/** The tags that the proxy's Envoy supports: with others, it would refuse the listener. */
 function usableTags(
   tags: OwnTracing['customTags'],
   { capabilities }: EnvoyView,

@@ -1,6 +1,6 @@
 /**
- * Spans of requests: `tracing` of the HTTP connection manager. Where no provider is chosen, Envoy uses the tracer of
- * its bootstrap, which an agent writes from `tracing` of the proxy configuration.
+ * Spans of requests: `tracing` of the HTTP connection manager. Without a provider, Envoy uses the tracer of its
+ * bootstrap, which an agent writes from `tracing` of the proxy configuration.
  */
 import type { OwnTracing } from '../../../core/tracing.ts';
 import { envoy } from '../../../protobuf/index.ts';
@@ -32,14 +32,14 @@ const TRACERS = {
 type TracerKind = keyof typeof TRACERS;
 const KINDS = Object.keys(TRACERS) as TracerKind[];
 
-/** A provider of spans and where its collector is. */
+/** A tracing provider and its collector. */
 export interface TracerPlan {
   readonly kind: TracerKind;
   readonly provider: ExtensionProvider;
   readonly collector: Collector;
 }
 
-/** What decides about the spans of a listener; plain data that is compared as a whole. */
+/** The tracing settings of a listener; plain data that is compared by value. */
 export interface TracingPlan {
   /** Absent: the tracer of Envoy's bootstrap. */
   readonly tracer?: TracerPlan;
@@ -47,9 +47,9 @@ export interface TracingPlan {
   readonly sampling: number;
   readonly maxPathTagLength?: number;
   readonly customTags?: OwnTracing['customTags'];
-  /** Set where requests are not to carry the trace on. */
+  /** Set if requests must not propagate the trace context. */
   readonly propagates?: false;
-  /** Set where the proxy is a station of its own: its span has a child for the request that it sends. */
+  /** Set for gateways: their span has a child span for the request that they send. */
   readonly isGateway?: true;
 }
 
@@ -109,7 +109,7 @@ function providerMessage({ kind, provider, collector }: TracerPlan): TypedConfig
     case 'opentelemetry':
       return typedConfig(OPENTELEMETRY_TRACER, OpenTelemetryConfig, openTelemetry(provider.opentelemetry, collector));
     case 'datadog':
-      // Its tracer takes the service's name from DD_SERVICE of Envoy's environment, which agents set.
+      // The tracer reads the name of the service from Envoy's environment variable DD_SERVICE, which agents set.
       return typedConfig(DATADOG_TRACER, DatadogConfig, {
         collectorCluster: cluster,
         collectorHostname: host,
@@ -128,7 +128,7 @@ function providerMessage({ kind, provider, collector }: TracerPlan): TypedConfig
 const { HTTP_JSON } = envoy.config.trace.v3.ZipkinConfig.CollectorEndpointVersion;
 const { USE_B3_WITH_W3C_PROPAGATION } = envoy.config.trace.v3.ZipkinConfig.TraceContextOption;
 const ZIPKIN_PATH = '/api/v2/spans';
-/** Exports have a deadline, so that spans for a silent collector do not pile up. */
+/** Exports have a deadline, so that spans for an unresponsive collector do not accumulate. */
 const EXPORT_TIMEOUT_MS = 5_000;
 
 function zipkinConfig(
@@ -139,7 +139,7 @@ function zipkinConfig(
   return {
     collectorEndpointVersion: HTTP_JSON,
     traceId_128bit: enable64bitTraceId !== true,
-    // Client and server have a span each.
+    // Client and server each have a span.
     sharedSpanContext: { value: false },
     ...(traceContextOption === 'USE_B3_WITH_W3C_PROPAGATION' && { traceContextOption: USE_B3_WITH_W3C_PROPAGATION }),
     ...(timeout === undefined && headers === undefined

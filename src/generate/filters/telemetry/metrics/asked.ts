@@ -1,6 +1,6 @@
 /**
- * Which metrics of requests and connections are asked for: by Telemetry documents, from the widest scope to the
- * narrowest, or by the mesh configuration. Each override changes what earlier ones left.
+ * The requested metrics of requests and connections: from Telemetry documents, from the widest scope to the narrowest,
+ * or from the mesh configuration. Each override is applied to the result of the previous ones.
  */
 import {
   type MeshConfig,
@@ -11,7 +11,10 @@ import {
 import { concerns, type Direction } from '../documents.ts';
 import { STANDARD_LABELS } from './labels.ts';
 
-/** Envoy evaluates each tag of each metric for each request: all documents together add or replace at most so many. */
+/**
+ * Maximum number of tags that all documents together may add or replace: Envoy evaluates each tag of each metric for
+ * each request.
+ */
 export const MAX_ADDED_TAGS = 16;
 
 export interface MetricChanges {
@@ -20,13 +23,13 @@ export interface MetricChanges {
   readonly tags: readonly (readonly [name: string, expression: string | null])[];
 }
 
-/** The names of the providers: those of the last entry that names some, or those of the mesh configuration. */
+/** The names of the providers: those of the last entry with providers, or those of the mesh configuration. */
 export function metricProviders({ defaultProviders }: MeshConfig, entries: readonly MetricsEntry[]): readonly string[] {
   const last = entries.findLast(({ providers = [] }) => providers.length > 0);
   return last?.providers?.map(({ name }) => name) ?? defaultProviders.metrics ?? [];
 }
 
-/** What the entries change about each metric of a provider; metrics without changes are absent. */
+/** The changes of each metric of a provider; metrics without changes are absent. */
 export function changesFor(
   mesh: MeshConfig,
   entries: readonly MetricsEntry[],
@@ -58,7 +61,7 @@ export function changesFor(
 
 type Override = NonNullable<MetricsEntry['overrides']>[number];
 
-/** An entry without providers is about those of the entry before it. */
+/** An entry without providers applies to the providers of the entry before it. */
 function overridesOf({ defaultProviders }: MeshConfig, entries: readonly MetricsEntry[], provider: string): Override[] {
   let inherited = defaultProviders.metrics ?? [];
   return entries.flatMap(({ providers = [], overrides = [] }) => {
@@ -67,7 +70,7 @@ function overridesOf({ defaultProviders }: MeshConfig, entries: readonly Metrics
   });
 }
 
-/** Whether the documents add more tags to some metric than Envoys evaluate. */
+/** Whether the documents add too many tags to a metric. */
 export function addsTooMany(changes: ReadonlyMap<TrafficMetric, MetricChanges>): boolean {
   return [...changes.values()].some(
     ({ tags }) => tags.filter(([, expression]) => expression !== null).length > MAX_ADDED_TAGS,

@@ -1,10 +1,10 @@
 /**
- * The labels of the metrics that Envoy's own access logger counts. They have the names that dashboards for Istio read.
- * Envoy knows its own workload by its node metadata, the other side by the certificate, and the service by metadata of
- * the cluster: it does not know the workload, the version or the cluster of the other side.
+ * The labels of the metrics that Envoy's own access logger counts. They have the names that dashboards for Istio use.
+ * Envoy knows its own workload from its node metadata, the peer from its certificate, and the service from metadata of
+ * the cluster. It does not know the workload, version or cluster of the peer.
  *
- * A value that a caller chooses freely would be a series for each request: no label has one. Callers decide among the
- * few protocols, status codes and response flags, and by their own verified identity.
+ * No label has a value that callers can choose freely, because each value is a new series. Callers only influence the
+ * protocol, status code and response flags, which have few values, and their own verified identity.
  */
 import type { Direction } from '../documents.ts';
 import { SERVICE_METADATA } from './service-metadata.ts';
@@ -12,7 +12,7 @@ import { SERVICE_METADATA } from './service-metadata.ts';
 type Labels = Readonly<Record<string, string>>;
 
 const UNKNOWN = 'unknown';
-/** Node metadata as agents send them. Without the value the label is empty, which Prometheus does not tell from none. */
+/** Node metadata from agents. Without the value the label is empty, which is equal to an absent label in Prometheus. */
 export const NODE = 'xds.node.metadata';
 const LABELS = `${NODE}.LABELS`;
 
@@ -26,7 +26,7 @@ function ownLabels(side: Side): Labels {
   };
 }
 
-/** Further ones of requests only: each service with connections has a listener, which repeats all labels. */
+/** Additional labels, only for requests: each TCP service has a listener, which repeats all labels. */
 function moreOwnLabels(side: Side): Labels {
   return {
     [`${side}_version`]: cel(`${LABELS}.version`),
@@ -65,7 +65,7 @@ const BY_DIRECTION: Readonly<Record<Direction, Labels>> = {
     destination_workload_namespace: UNKNOWN,
     destination_principal: '%UPSTREAM_PEER_URI_SAN%',
     ...SERVICE,
-    // As in Istio, whose clients leave it to the servers.
+    // As in Istio, only servers set it.
     connection_security_policy: UNKNOWN,
   },
   SERVER: {
@@ -85,7 +85,7 @@ const IS_GRPC = "'content-type' in request.headers && request.headers['content-t
 const OF_REQUESTS: Labels = {
   request_protocol: cel(`${IS_GRPC} ? 'grpc' : 'http'`),
   response_code: '%RESPONSE_CODE%',
-  // Envoy evaluates a status outside of the specification as -1; GRPC_STATUS_NUMBER would be any number.
+  // Envoy evaluates a status outside of the specification as -1; GRPC_STATUS_NUMBER could be any number.
   grpc_response_status: cel(`${IS_GRPC} ? response.grpc_status : ''`),
   response_flags: '%RESPONSE_FLAGS%',
 };

@@ -1,10 +1,10 @@
 /**
- * The service of a cluster, in the cluster's metadata: Istio's filter reads it as Istio's control plane writes it, the
- * access logger of Envoy cannot read lists.
+ * The service of a cluster, in the cluster's metadata: in the form that Istio's filter expects, and for Envoy's access
+ * logger, which cannot read lists, as plain strings.
  */
 import type { envoy, google } from '../../../../protobuf/index.ts';
 
-/** Where metrics of an Envoy come from: the filter of Istio's proxies, or the access logger of Envoy itself. */
+/** The source of an Envoy's metrics: the filter of Istio's proxies, or Envoy's access logger for statistics. */
 export type MetricsSource = 'filter' | 'logger';
 
 export const SERVICE_METADATA = {
@@ -17,12 +17,12 @@ const ISTIO = 'istio';
 
 export interface NamedService {
   readonly host: string;
-  /** That of the orchestrator, or the host. */
+  /** The name of the Kubernetes Service, or the host. */
   readonly name: string;
   readonly namespace: string;
 }
 
-/** The field `metadata` of a cluster; none where nothing reads it. */
+/** The field `metadata` of a cluster; absent if it is not read. */
 export function serviceMetadata(
   source: MetricsSource | undefined,
   { host, name, namespace }: NamedService,

@@ -1,6 +1,6 @@
 /**
- * Metrics by the filter of Istio's proxies, for requests and for connections: it has all labels by itself. Its message
- * is not part of Envoy's API: `stats.PluginConfig` of istio/proxy.
+ * Metrics of requests and connections by the filter of Istio's proxies, which sets all labels itself. Its message is
+ * not part of Envoy's API: `stats.PluginConfig` of istio/proxy.
  */
 import { type google, xds } from '../../../../protobuf/index.ts';
 import type { TrafficMetric } from '../../../../resources/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Metrics by Envoy's access logger for statistics. It counts a request or a connection when it ends, so that
- * connections have no counter of those opened, and gRPC none of messages.
+ * Metrics by Envoy's access logger for statistics. It counts a request or a connection when it ends, so there are no
+ * metrics of opened connections and of gRPC messages.
  */
 import { envoy } from '../../../../protobuf/index.ts';
 import { STATS_ACCESS_LOG, type TypedConfig, typedConfig } from '../../extensions.ts';
@@ -13,8 +13,8 @@ type Config = envoy.extensions.access_loggers.stats.v3.Config.Input;
 type Stat = envoy.extensions.access_loggers.stats.v3.Config.Stat.Input;
 
 /**
- * Of one logger, which is one for each filter chain: more series are not counted until unused ones are evicted. A
- * gateway to a thousand services with ten different answers each has so many.
+ * Maximum number of series of a logger (one for each filter chain); further series are not counted until unused ones are
+ * evicted. A gateway to a thousand services with ten different responses each has as many.
  */
 const STATS_SCOPE = {
   maxCounters: { value: 10_000 },
@@ -25,7 +25,7 @@ const STATS_SCOPE = {
 /** Of the value of a tag that a document adds: each different value is kept, in the names of a series of each metric. */
 const MAX_TAG_BYTES = 128;
 
-/** The loggers for requests or for connections: one, or none where all of its metrics are disabled. */
+/** The loggers for requests or for connections: one, or none if all of its metrics are disabled. */
 export function statsLoggers({ direction, changes }: MetricsPlan, of: Logged['of']): TypedConfig[] {
   const counters: NonNullable<Config['counters']>[number][] = [];
   const histograms: NonNullable<Config['histograms']>[number][] = [];
@@ -39,7 +39,7 @@ export function statsLoggers({ direction, changes }: MetricsPlan, of: Logged['of
     else counters.push({ stat, ...(value === undefined ? { valueFixed: { value: 1 } } : { valueFormat: value }) });
   }
   if (counters.length + histograms.length === 0) return [];
-  // Envoys up to 1.40 crash at their end with a scope that loggers share (`sharing_name`).
+  // Envoys up to 1.40 crash on shutdown with a scope that loggers share (`sharing_name`).
   return [typedConfig(STATS_ACCESS_LOG, Config, { statsScope: STATS_SCOPE, counters, histograms })];
 }
 
