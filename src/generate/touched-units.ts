@@ -43,8 +43,7 @@ export class TouchedUnits {
   }
 
   /**
-   * Marks a list of units of which a fact changed.
-   * @param members units that may be new; undefined where any may be
+   * Marks a list of units of which a fact changed. @param members units that may be new; undefined if any unit may be
    */
   list(type: GeneratedType, members: ReadonlySet<Unit> | undefined): void {
     if (members === undefined) this.all(type);

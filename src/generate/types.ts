@@ -32,8 +32,8 @@ export const GENERATED_FOR: Readonly<Record<XdsType, readonly GeneratedType[]>> 
 export type IpFamily = 'ipv4' | 'ipv6';
 
 /**
- * The address families of a proxy's machine. Part of the keys of views: one of three, however many addresses proxies
- * report.
+ * The address families of a proxy's machine. Part of the keys of views: one of three values, however many addresses
+ * proxies report.
  */
 export type NodeFamilies = IpFamily | 'dual';
 
@@ -42,21 +42,19 @@ export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
 /** Features of an Envoy that generation depends on. Part of every view's key. */
 export interface Capabilities {
   /**
-   * Extension names of `node.extensions` that generation checks (sorted); undefined: the node sent no list, assume all.
+   * Extension names of `node.extensions` that generation checks (sorted); undefined if the node sent no list: all are
+   * assumed then.
    */
   readonly extensions: readonly string[] | undefined;
   /** Whether mesh certificates can be fetched from the agent: see `SDS_CLUSTER` of core/proxy.ts. */
   readonly sds: boolean;
-  /** Set where that agent is Istio's. */
+  /** Set if that agent is Istio's. */
   readonly istioAgent?: true;
-  /**
-   * Set where Envoy has the replacements of the fields that it logs as deprecated: see `OLDEST_TESTED` of
-   * core/envoy-version.ts.
-   */
+  /** Set if Envoy has the replacements of deprecated fields: see `OLDEST_TESTED` of core/envoy-version.ts. */
   readonly replacements?: true;
-  /** Set where Envoy has fields that the oldest supported one lacks: see `FIELDS_OF_1_40` there. */
+  /** Set if Envoy has fields that the oldest supported version lacks: see `FIELDS_OF_1_40` there. */
   readonly fieldsOf140?: true;
-  /** What the owners of the proxies ask for: see `ProxyOptions` of core/proxy.ts. */
+  /** Options that the owners of the proxies have set: see `ProxyOptions` of core/proxy.ts. */
   readonly http10?: true;
   readonly idleTimeoutMs?: number;
   readonly clientFiles?: ClientFiles;
@@ -77,11 +75,11 @@ export type PatchedType = (typeof PATCHED_TYPES)[number];
 
 /** An EnvoyFilter as a unit was last made with it. */
 export interface FormerFilter extends AppliedFilter {
-  /** The content of the EnvoyFilter, serialized; absent where that and the patches are the current ones. */
+  /** The serialized content of the EnvoyFilter; absent if it and the patches are the current ones. */
   readonly content?: Uint8Array;
 }
 
-/** What units were last made with: an input of generation that replaces EnvoyFilters which do not fit. */
+/** The EnvoyFilters that units were last generated with, which replace current ones that do not fit. */
 export interface FormerFilters {
   readonly type: PatchedType;
   /** Absent: all units of the type that no other entry names. */
@@ -90,7 +88,7 @@ export interface FormerFilters {
   readonly filters: readonly FormerFilter[];
 }
 
-/** An EnvoyFilter whose current version does not fit a unit, and what the unit is made with instead. */
+/** An EnvoyFilter whose current version does not fit a unit, and the version that is used instead. */
 export interface Misfit {
   readonly key: ResourceKey;
   readonly use: 'former version' | 'nothing';
@@ -105,8 +103,8 @@ interface TelemetryView {
 
 interface PatchedView {
   /**
-   * The patches for the resources of each type, in the order in which they apply; absent where there are none. Apart by
-   * type, so that a patch of listeners costs clusters nothing.
+   * The patches for the resources of each type, in the order in which they apply; absent if there are none. Separate by
+   * type, so that a patch of listeners does not affect clusters.
    */
   readonly patches?: Readonly<Partial<Record<PatchedType, readonly AppliedFilter[]>>>;
 }
@@ -120,7 +118,7 @@ export interface OutboundView extends PatchedView, TelemetryView {
   readonly families: NodeFamilies;
   /** Only the labels that `snapshot.sourceLabels(scope)` has, by key and value. */
   readonly sourceLabels: Readonly<Record<string, string>>;
-  /** Those that `snapshot.ruleLabels(scope)` has; absent where there are none. */
+  /** The labels that are in `snapshot.ruleLabels(scope)`; absent if there are none. */
   readonly ruleLabels?: Readonly<Record<string, string>>;
   /**
    * DNS suffix of the proxy's namespace (`default.svc.cluster.local`), for short domain forms; '' for a proxy with any
@@ -128,21 +126,21 @@ export interface OutboundView extends PatchedView, TelemetryView {
    */
   readonly dnsDomain: string;
   /**
-   * Where the virtual hosts of large route configurations are: in the configuration, or resources of their own (VHDS),
-   * so that only a changed one has to be sent.
+   * Whether the virtual hosts of large route configurations are in the configuration, or separate resources (VHDS), so
+   * that only changed ones have to be sent.
    */
   readonly virtualHosts: 'inline' | 'discovered';
   readonly endpointNames: EndpointNames;
   readonly capabilities: Capabilities;
-  /** The cluster whose addresses of services the proxy uses; absent where they are the same as in the local cluster. */
+  /** The cluster whose addresses of services the proxy uses; absent if they are the same as in the local cluster. */
   readonly cluster?: string;
-  /** Set where the machine's DNS queries are answered with the names of the mesh. */
+  /** Set if the machine's DNS queries are resolved with the names of the mesh. */
   readonly dns?: {
     /** The class of the proxy's network: names of headless services have the endpoints that it reaches directly. */
     readonly network: string;
     /** As in {@link Placement}; absent: the program's own. */
     readonly cluster?: string;
-    /** Set where the proxy answers them itself. */
+    /** Set if the proxy itself resolves them. */
     readonly listener?: true;
   };
 }
@@ -169,8 +167,8 @@ export interface InboundView extends PatchedView, TelemetryView {
   /** Sorted by target port, then service. */
   readonly ports: readonly InboundPort[];
   /**
-   * Whether clients must, may or cannot use mutual TLS. Modes of ports are included only for served ports, where they
-   * differ.
+   * Whether clients must, may or cannot use mutual TLS. Modes of ports are only included for served ports, and only if
+   * they differ.
    */
   readonly peerAuthentication: PeerAuthentication;
   /** Policies about requests; their content is read from the snapshot. */
@@ -183,7 +181,7 @@ export interface InboundView extends PatchedView, TelemetryView {
   readonly capabilities: Capabilities;
 }
 
-/** The one part of a gateway (`router`). */
+/** The single part of a gateway (`router`). */
 export interface GatewayView extends PatchedView, TelemetryView {
   readonly part: 'gateway';
   readonly namespace: string;
@@ -192,13 +190,13 @@ export interface GatewayView extends PatchedView, TelemetryView {
   /** `namespace/name` of the Gateway resources that select it, in precedence order. */
   readonly gateways: readonly string[];
   /**
-   * Those of `gateways` for whose servers the proxy may have certificates from Secrets: it has proved that it runs as a
-   * workload of this namespace that the Gateway selects. Only those with a server that names a Secret.
+   * The `gateways` for which the proxy may get certificates from Secrets, because it has proved that it runs as a
+   * workload of this namespace that the Gateway selects. Only Gateways with a server that names a Secret.
    */
   readonly credentialed: readonly string[];
   /**
-   * Set where the proxy's agent reads the Secrets of its namespace itself: servers request them from it, and nothing is
-   * known of them here.
+   * Set if the proxy's agent reads the Secrets of its namespace itself: servers request them from it, and the control
+   * plane does not know them.
    */
   readonly agentReadsSecrets?: true;
   /**
@@ -206,17 +204,15 @@ export interface GatewayView extends PatchedView, TelemetryView {
    * Gateway selects.
    */
   readonly clientCredentials: boolean;
-  /**
-   * Set where some Gateway is `isolated`: ports of services without a declared protocol get HTTP/1.1.
-   */
+  /** Set if a Gateway is `isolated`: ports of services without a declared protocol use HTTP/1.1. */
   readonly isolated?: true;
-  /** The key pair of its Gateways as clients; a name of nothing where the proxy may not have it. */
+  /** The key pair of its Gateways as clients; the name of a missing Secret if the proxy may not have it. */
   readonly clientKeyPair?: SecretName;
   /** Policies about requests to the gateway's workload, and so to all services bound to it. */
   readonly policies: WorkloadPolicies;
-  /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */
+  /** Target port by Gateway server port, if the gateway's own service maps it (80 → 8080). */
   readonly portMap: Readonly<Record<number, number>>;
-  /** The proxies in front of it; absent: as the mesh configuration says. */
+  /** The proxies in front of it; absent for the setting of the mesh configuration. */
   readonly topology?: GatewayTopology;
   readonly families: NodeFamilies;
   readonly endpointNames: EndpointNames;
@@ -254,19 +250,19 @@ export interface GrpcServerView {
 export type View = EnvoyView | GrpcClientView | GrpcServerView;
 
 /**
- * The location of a proxy, as far as the mesh's configuration distinguishes locations. Proxies of one view may have
- * several placements: only endpoints, and clusters that contain their endpoints, read this, so that nothing else is
+ * The location of a proxy, as far as the mesh configuration distinguishes locations. Proxies of one view may have
+ * several placements: only endpoints, and clusters that contain their endpoints, read this, so that only these are
  * generated per placement.
  */
 export interface Placement {
   /** '' for all networks that have no gateways. */
   readonly network: string;
   /**
-   * `region/zone/subzone` where some rule of the mesh reads it, else ''; parts that neither rules nor endpoints have
-   * are `*`.
+   * `region/zone/subzone` if some rule of the mesh reads it, else ''; parts that neither rules nor endpoints have are
+   * `*`.
    */
   readonly locality: string;
-  /** Labels that `failoverPriority` of some rule compares; absent where none does. */
+  /** Labels that `failoverPriority` of some rule compares; absent if there are none. */
   readonly labels?: Readonly<Record<string, string>>;
   /**
    * '' for the program's own cluster, else another one that has endpoints, or {@link OTHER_CLUSTER}: decides the
@@ -275,10 +271,10 @@ export interface Placement {
   readonly cluster: string;
 }
 
-/** Another cluster of which nothing is known. No cluster has this ID. */
+/** Represents unknown clusters; not a valid cluster ID. */
 export const OTHER_CLUSTER = '*';
 
-/** The placement of proxies that nothing distinguishes. */
+/** The placement of proxies whose location makes no difference. */
 export const DEFAULT_PLACEMENT: Placement = { network: '', locality: '', cluster: '' };
 
 /**
@@ -363,7 +359,7 @@ export interface UnitGenerator<V extends View> {
 
 /** Facts that were read for a type. */
 export interface TypeReads {
-  /** For the list of units; undefined where only some were requested. */
+  /** For the list of units; undefined if only some units were requested. */
   readonly list: Facts | undefined;
   /** For each selected unit that exists, including those that could not be built. */
   readonly units: ReadonlyMap<Unit, Facts>;
@@ -381,12 +377,15 @@ export interface GenerationResult {
   readonly failures: readonly GenerationFailure[];
 }
 
-/** A unit that could not be built, and keeps its last good version; or one with other EnvoyFilters than the mesh has. */
+/**
+ * A unit that could not be built and keeps its last good version, or that was built with other EnvoyFilters than the
+ * current ones.
+ */
 export interface GenerationFailure {
   readonly type: GeneratedType;
   readonly unit: Unit;
   /** One line. */
   readonly message: string;
-  /** Present where the unit was built nevertheless. */
+  /** Present if the unit was built nevertheless. */
   readonly misfits?: readonly Misfit[];
 }

@@ -1,8 +1,8 @@
 /**
  * Messages between the main thread and a generation worker: a closed union of plain data. Each worker has a mesh copy:
- * what generation reads of the mesh. A task first updates the mesh copy from `fromVersion` to `toVersion`, then
- * generates. A worker whose mesh copy has another version (it was restarted after a crash) answers `behind`, and is
- * sent everything. Long jobs are interrupted while others wait, and resumed by a later task.
+ * the part of the mesh that generation reads. A task first updates the mesh copy from `fromVersion` to `toVersion`,
+ * then generates. A worker whose mesh copy has another version (after a restart because of a crash) returns `behind`,
+ * and is sent everything. Long jobs are interrupted while others wait, and resumed by a later task.
  */
 import type {
   Fact,
@@ -17,8 +17,8 @@ import type {
 import type { MeshDelta, ModelSettings } from '../model/index.ts';
 
 /**
- * What changed between two snapshot versions, as far as generation reads it. With `fromVersion` 0 the update is
- * complete and replaces the mesh copy; then mesh configuration, networks and settings are present.
+ * The changes between two snapshot versions that generation reads. With `fromVersion` 0 the update is complete and
+ * replaces the mesh copy; it then includes mesh configuration, networks and settings.
  */
 export interface MeshCopyUpdate extends Omit<MeshDelta, 'version'> {
   readonly fromVersion: number;
@@ -32,7 +32,7 @@ export interface GenerateJob {
   readonly units: Readonly<Partial<Record<GeneratedType, 'all' | readonly Unit[]>>>;
   /** The placements of the view's proxies: clusters that depend on the placement are generated for each. */
   readonly placements: readonly Placement[];
-  /** What units were last made with, where that is not what the snapshot has. */
+  /** The EnvoyFilters that units were last generated with, if they differ from those of the snapshot. */
   readonly former?: readonly FormerFilters[];
 }
 
@@ -43,7 +43,7 @@ export interface GenerateTask {
   readonly id?: number;
   /** Continues the suspended jobs of this id; `jobs` is empty then. */
   readonly resumed?: number;
-  /** Ids of suspended jobs that nobody needs any more. */
+  /** IDs of suspended jobs that are no longer needed. */
   readonly dropped?: readonly number[];
   /**
    * Shared with the main thread, which sets it to 1 when others wait: the worker then suspends its jobs once they have
@@ -74,7 +74,7 @@ export interface UnitAnswer {
   readonly number: number;
   /** Number of the set of facts that were read for it; `NO_READS` for a unit that does not exist. */
   readonly reads: number;
-  /** Undefined: those that were sent with this number before. */
+  /** Undefined for the resources that were sent with this number before. */
   readonly resources: readonly EncodedSlot[] | undefined;
   /** Present when `resources` is a difference: from the unit of this number, without the resources of these names. */
   readonly base?: { readonly number: number; readonly gone: readonly string[] };
@@ -87,12 +87,12 @@ export interface FailureAnswer extends GenerationFailure {
 
 export interface JobAnswer {
   readonly viewKey: string;
-  /** Nothing was generated: the snapshot does not have the view's scope, because its Sidecar was deleted. */
+  /** Whether nothing was generated because the snapshot does not have the view's scope: its Sidecar was deleted. */
   readonly gone: boolean;
   readonly units: readonly UnitAnswer[];
   /** Time that generating each type took, ms. */
   readonly milliseconds: Readonly<Partial<Record<GeneratedType, number>>>;
-  /** Types for which all units were generated: units not listed are gone. */
+  /** Types for which all units were generated: units that are not listed no longer exist. */
   readonly complete: readonly GeneratedType[];
   readonly findings: readonly GenerationFinding[];
   readonly failures: readonly FailureAnswer[];

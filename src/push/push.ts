@@ -1,4 +1,4 @@
-/** What a stream gets of a change: one object, shared by all sessions and views that the change is for. */
+/** The part of a change that streams get: one object, shared by all sessions and views that the change affects. */
 import type { XdsType } from '../core/xds-types.ts';
 
 /** Why a push happens: the label values of `ctl_push_triggers`. */

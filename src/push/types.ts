@@ -22,7 +22,7 @@ export interface EncodedResource {
   readonly refs: readonly string[];
 }
 
-/** What has to be sent to get from one bundle to another. Computed once per pair, and shared. */
+/** The difference between two bundles, which has to be sent. Computed once per pair, and shared. */
 export interface BundleDiff {
   readonly changed: readonly EncodedResource[];
   readonly removed: readonly string[];
@@ -40,7 +40,8 @@ export interface Bundle {
   /** In code-unit order of names. */
   resources(): readonly EncodedResource[];
   /**
-   * The difference from `previous` (undefined: from nothing). Cached; cheap when the two share most of their content.
+   * The difference from `previous` (undefined: from an empty bundle). Cached; cheap if the two share most of their
+   * content.
    */
   diffFrom(previous: Bundle | undefined): BundleDiff;
   /** All SotW fields (`0x12 len Any`…) joined, made once on first use. */
@@ -53,15 +54,16 @@ export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
 /** The stream's side of a session, which sends pushes. */
 export interface PushSink {
   /**
-   * Sends what the proxy does not have of `session.content()`. The outcome frees the push slot: it is returned at once
-   * when no large write is pending, otherwise when the bytes have drained to the socket. Never throws or rejects.
+   * Sends the resources of `session.content()` that the proxy does not have. The outcome frees the push slot: it is
+   * returned at once when no large write is pending, otherwise when the bytes have drained to the socket. Never throws
+   * or rejects.
    */
   push(push: Push): PushOutcome | Promise<PushOutcome>;
 }
 
 /**
  * `sent`: a response was written; `nothing`: the proxy has everything; `deferred`: an earlier response is not
- * acknowledged, and the stream asks again after that; `closed`: the stream has ended.
+ * acknowledged, and the stream requests another push after that; `closed`: the stream has ended.
  */
 export type PushOutcome = 'sent' | 'nothing' | 'deferred' | 'closed';
 
@@ -73,7 +75,7 @@ export interface FailingView {
   readonly error: string;
   /** Since the first of them. */
   readonly failingForMs: number;
-  /** Until the next attempt; 0: it is running, or no proxy needs the view. */
+  /** Time until the next attempt; 0 if it is running, or no proxy needs the view. */
   readonly retryInMs: number;
 }
 
@@ -83,8 +85,8 @@ export interface ProxySession {
   /** Unique per connection: `<node id>-<counter>`. */
   readonly connectionId: string;
   /**
-   * Resolves when every part has the first bundles of the types that were asked for. Rejects with CtlError when they
-   * cannot be generated.
+   * Resolves when every part has the first bundles of the requested types. Rejects with CtlError when they cannot be
+   * generated.
    */
   readonly ready: Promise<void>;
   /** The current parts, read at each send; the same object for as long as nothing changes. */
@@ -96,13 +98,13 @@ export interface ProxySession {
   /** The version up to which the parts are complete: without units that could not be generated. */
   completeVersion(): number;
   /**
-   * Generates what is needed to answer requests of a type. Undefined when it exists already; otherwise resolves when it
-   * does, and rejects with CtlError when it cannot be generated.
+   * Generates what is needed to respond to requests of a type. Undefined if it exists already; otherwise resolves when
+   * it is generated, and rejects with CtlError if it cannot be generated.
    */
   need(type: XdsType): Promise<void> | undefined;
   /** Asks for a push slot outside a publication, for a new subscription or after an ACK. Merged with a pending push. */
   request(types: Iterable<XdsType>): void;
-  /** A part was sent of what is on its way to the proxy, or of what a new proxy asks for. */
+  /** Whether a part of the pending changes, or of the configuration that a new proxy requests, was sent. */
   readonly begun: boolean;
   /** The proxy has acknowledged everything that it needs of `version`: ends the measurement of convergence. */
   synced(version: number): void;
@@ -114,8 +116,8 @@ export interface PushEngine {
   /**
    * Registers a proxy. Throws CtlError `invalid_argument` when the node cannot be served, `resource_exhausted` when
    * overloaded.
-   * @param caller the caller that the proxy belongs to; callers share the time of generation
-   * @param types those that the proxy asks for at first: no others are generated for it before it asks
+   * @param caller the caller that the proxy belongs to; callers share the time of generation @param types the types
+   * that the proxy requests first: others are only generated when it requests them
    */
   connect(node: ProxyNode, sink: PushSink, caller: string, types?: readonly XdsType[]): ProxySession;
 }

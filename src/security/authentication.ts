@@ -3,8 +3,8 @@ import { CtlError } from '../core/errors.ts';
 import type { Authentication, Authenticator } from './types.ts';
 
 /**
- * One line with the reasons of all authenticators. Code `unavailable` when one of them could not decide: a retry may
- * help then.
+ * One line with the reasons of all authenticators. Code `unavailable` if one of them could not decide, so that a retry
+ * may help.
  */
 function refusal(reasons: readonly { readonly name: string; readonly error: CtlError }[]): CtlError {
   if (reasons.length === 0) {

@@ -1,6 +1,6 @@
 /**
  * Reads the fields of a certificate that decide about trust, from its DER. node:crypto verifies signatures and reads
- * dates, but gives names only as text that would have to be parsed, and neither key usage nor path length. Sources: RFC
+ * dates, but returns names as strings that would have to be parsed, and neither key usage nor path length. Sources: RFC
  * 5280 section 4.2; https://github.com/spiffe/spiffe/blob/main/standards/X509-SVID.md
  */
 import { X509Certificate } from 'node:crypto';
@@ -94,7 +94,7 @@ function readExtension(into: Mutable, id: string, parts: readonly Node[]): void 
     const names = elementsOf(value()).filter((name) => isContext(name, NAME_URI));
     into.uris = [...into.uris, ...names.map((name) => contentOf(name).toString('latin1'))];
   } else if (id === OID.nameConstraints) into.restricted = true;
-  // A policy restricts only verifiers that ask for one, and none here does.
+  // Certificate policies only restrict verifiers that require one, which this one does not.
   else if (critical && id !== OID.certificatePolicies) into.restricted = true;
 }
 
@@ -110,7 +110,7 @@ function readExtensions(into: Mutable, extensions: readonly Node[]): void {
   }
 }
 
-/** Reads a certificate. Throws CtlError invalid_argument for what is none. */
+/** Reads a certificate. Throws CtlError invalid_argument if it is not a certificate. */
 export function readCertificate(source: Uint8Array | X509Certificate): Certificate {
   try {
     const x509 = source instanceof X509Certificate ? source : new X509Certificate(source);
@@ -137,7 +137,9 @@ export function readCertificate(source: Uint8Array | X509Certificate): Certifica
   }
 }
 
-/** The certificates of a PEM text. Throws CtlError invalid_argument when there is none, or one that cannot be read. */
+/**
+ * The certificates of a PEM string. Throws CtlError invalid_argument when there is none, or one that cannot be read.
+ */
 export function readPemCertificates(pem: string): Certificate[] {
   const blocks = readPem(pem, 'CERTIFICATE');
   if (blocks.length === 0) throw new CtlError('invalid_argument', 'holds no certificate in PEM form');

@@ -1,7 +1,7 @@
 /**
- * Verifies that a chain of certificates leads to a trusted root (RFC 5280 section 6, as far as it concerns workloads;
- * X509-SVID section 5). Trust depends on the trust domain, which TLS libraries do not know, so the handshake only
- * proves possession of the leaf's key and the rest is decided here.
+ * Verifies that a chain of certificates leads to a trusted root (the parts of RFC 5280 section 6 that apply to
+ * workloads; X509-SVID section 5). Trust depends on the trust domain, which TLS libraries do not know, so the handshake
+ * only proves possession of the leaf's key and the rest is decided here.
  */
 import { CtlError } from '../core/errors.ts';
 import { type Identity, parseSpiffeUri } from '../core/identity.ts';
@@ -88,11 +88,11 @@ function findIssuer(
 const WEAK = /md[245]|sha1(?!\d)/i;
 
 /**
- * Verifies a chain and gives the identity of its first certificate, when the chain leads to a root of the trust domain
- * that the identity names.
+ * Verifies a chain and returns the identity of its first certificate, if the chain leads to a root of the trust domain
+ * in the identity.
  *
- * @param readAuthority reads the certificates after the first
- * @throws CtlError unauthenticated; the message says what is wrong with "it", the certificate
+ * @param readAuthority reads the certificates after the first @throws CtlError unauthenticated; in the message, "it" is
+ * the certificate
  */
 export function verifyChain(
   der: readonly Uint8Array[],
@@ -117,7 +117,10 @@ export function verifyChain(
   return { identity, expiresAt: follow(leaf, others, roots, now) };
 }
 
-/** Follows the chain from the leaf up to a root; gives the time when the first certificate of it expires, epoch ms. */
+/**
+ * Follows the chain from the leaf up to a root; returns the time at which the first of its certificates expires, epoch
+ * ms.
+ */
 function follow(leaf: Certificate, others: readonly Certificate[], roots: readonly Certificate[], now: number): number {
   const unused = new Set(others);
   let current = leaf;

@@ -1,6 +1,6 @@
 /**
- * An issuer of workload tokens for a mesh without another one: a key pair in a directory. `ctl-discovery issue-token`
- * signs with the private key. The discovery service reads only the public key, and trusts it only when
+ * An issuer of workload tokens for a mesh without another issuer: a key pair in a directory. `ctl-discovery
+ * issue-token` signs with the private key. The discovery service reads only the public key, and trusts it only when
  * LOCAL_TOKEN_ISSUER_DIR names the directory. A holder of the private key can impersonate any workload, so its file
  * must be readable by its owner only.
  *
@@ -16,7 +16,7 @@ import { type Identity, spiffeUri } from '../core/identity.ts';
 import type { WallClock } from '../core/wall-clock.ts';
 import { type FollowedIssuer, followIssuer, keySetSchema } from './oidc.ts';
 
-/** `iss` of its tokens. The same for all local issuers: the key tells them apart. */
+/** `iss` of its tokens. The same for all local issuers, which are distinguished by their keys. */
 export const LOCAL_ISSUER = 'mesh-local-issuer';
 
 const KEY_FILE = 'issuer-key.pem';

@@ -1,5 +1,5 @@
 /**
- * The certificate of the control plane's own secure gRPC address, issued by the mesh CA. It is made at startup, and
+ * The certificate of the control plane's own secure gRPC address, issued by the mesh CA. It is issued at startup, and
  * renewed before it expires and when the authority's root changes. A failed renewal is retried until it succeeds; the
  * current certificate stays in use meanwhile.
  */

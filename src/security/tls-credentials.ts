@@ -19,8 +19,8 @@ export interface ServerTls {
 }
 
 /**
- * A connection without any byte, and a handshake that has not ended, are closed after this time, ms. Clients of one
- * busy machine take long when thousands of them connect at once. A connection without a stream may stay for longer.
+ * A connection without any byte, and a handshake that has not ended, are closed after this time, ms. Clients on a busy
+ * machine take long if thousands of them connect at once. A connection without a stream may stay open for longer.
  */
 const HANDSHAKE_TIMEOUT_MS = 30_000;
 

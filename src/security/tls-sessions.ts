@@ -1,6 +1,6 @@
 /**
- * TLS sessions that clients may resume: a full handshake takes this program some 1.5 ms, a resumed one less than half,
- * and a thousand proxies that reconnect at once wait for all of them.
+ * TLS sessions that clients may resume: a full handshake takes about 1.5 ms of this program, a resumed one less than
+ * half, and a thousand proxies that reconnect at once wait for each other.
  *
  * An entry has the certificates that the client presented when its session began, with intermediates, which an OpenSSL
  * session lacks. They count as presented again on the next connection, and are verified as usual, at that time and
@@ -12,8 +12,8 @@ import { sliceDer, splitDer } from '../asn1/index.ts';
 import { type Shown, shownBy } from './peer-certificates.ts';
 
 /**
- * How long a session may be resumed, s: as long as BoringSSL keeps one. Its secret decrypts the connections that use
- * it. So it is not kept longer than it is useful.
+ * How long a session may be resumed, s: as long as BoringSSL keeps one. The secret of a session decrypts its
+ * connections, so it is not kept longer than necessary.
  */
 export const SESSION_SECONDS = 7200;
 

@@ -21,7 +21,7 @@ type RouteNames = () => readonly string[];
 
 const OF_LISTENERS = ['LISTENER', 'LISTENER_FILTER', 'FILTER_CHAIN', 'NETWORK_FILTER'] as const;
 
-/** What of a view is read for matches and references. */
+/** The properties of a view that matches and references read. */
 export interface ListenerLookups {
   readonly context: PatchContext;
   /** The route configurations that the view has. */
@@ -29,7 +29,7 @@ export interface ListenerLookups {
   readonly isNamedPort: IsNamedPort;
 }
 
-/** The listeners after the patches, the same objects where these change nothing. */
+/** The listeners after the patches; unchanged listeners are the same objects. */
 export function patchListeners(
   listeners: readonly GeneratedResource[],
   patches: Patches,
@@ -203,7 +203,7 @@ function patchChains(
 }
 
 /**
- * @param known route configurations that the listener asked for before the patches
+ * @param known route configurations that the listener requested before the patches
  * @param patches for messages
  */
 function listenerResource(

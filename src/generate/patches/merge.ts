@@ -6,7 +6,7 @@ export function isMerge({ operation }: Pick<Patch, 'operation'>): boolean {
   return operation === 'MERGE' || operation === 'MERGE_AND_REPLACE_LIST';
 }
 
-/** `base` with the decoded value of a patch merged into it, as the operation of the patch says. */
+/** Merges the decoded value of a patch into `base`, according to the operation of the patch. */
 export function mergeValue<M extends object>(
   message: string,
   base: M,

@@ -1,14 +1,14 @@
 /**
- * Patches by what they ask of an item, such as the service of a cluster. An EnvoyFilter may have thousands of patches
- * for as many resources, and each resource looks at those alone that can match it.
+ * Indexes patches by what they match, such as the service of a cluster. An EnvoyFilter may have thousands of patches
+ * for as many resources, and for each resource only those are examined that can match it.
  */
 import type { Patch } from './types.ts';
 
-/** How patches and items are compared, as far as equal texts go. Whether a patch matches an item is decided apart. */
+/** The keys by which patches and items are compared. Whether a patch matches an item is decided separately. */
 export interface PatchKeys<T> {
-  /** What a patch asks of an item. */
+  /** The key of what a patch matches. */
   readonly keyOf: (patch: Patch) => string;
-  /** The keys of all patches that can match an item; undefined: any patch can. */
+  /** The keys of all patches that can match an item; undefined if any patch can. */
   readonly keysOf: (item: T) => readonly string[] | undefined;
 }
 
@@ -30,7 +30,7 @@ export class PatchIndex<T> {
   /** The patches in the order in which they apply. */
   readonly patches: readonly Patch[];
   readonly #all: readonly Filed[];
-  /** Absent where each item looks at all patches. */
+  /** Absent if all patches are examined for each item. */
   readonly #filing: Filing<T> | undefined;
 
   /** @param keys undefined: each item looks at all patches. That changes no result, only the speed. */
@@ -50,7 +50,8 @@ export class PatchIndex<T> {
    * Changes an item by each patch that can match it, in their order. A patch is compared with the item as the patches
    * before it have left it.
    *
-   * @param change the item after a patch, the same object where that does not match; undefined: removed
+   * @param change returns the item after a patch: the same object if the patch does not match, undefined if it removes
+   * the item
    */
   reduce(item: T, change: (item: T, patch: Patch) => T | undefined): T | undefined {
     let current = item;

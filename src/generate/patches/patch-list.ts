@@ -16,8 +16,8 @@ export interface ItemPatcher<T> {
 }
 
 /**
- * The list after these patches, the same object where they change nothing. Items are removed and merged first, each by
- * all patches in their order; then items are added. An insertion beside a missing item has no effect.
+ * The list after these patches; the same object if it is unchanged. Items are removed and merged first, each by all
+ * patches in their order; then items are added. An insertion next to a missing item has no effect.
  */
 export function patchList<T extends object>(
   list: readonly T[],
@@ -30,7 +30,7 @@ export function patchList<T extends object>(
   return index.patches.reduce((current, patch) => insert(current, patch, patcher, added), items);
 }
 
-/** The item after these patches, the same object where they change nothing; undefined: removed. */
+/** The item after these patches; the same object if it is unchanged, undefined if it is removed. */
 export function patchItem<T extends object>(item: T, index: PatchIndex<T>, patcher: ItemPatcher<T>): T | undefined {
   const patched = index.reduce(item, (current, patch) => {
     const isRemoval = patch.operation === 'REMOVE';

@@ -12,7 +12,7 @@ const NO_BYTES = new Uint8Array();
 
 type Content = Resource<'EnvoyFilter'>['content'];
 
-/** The patches, read at the first call. Each call records what was read: each is for another unit. */
+/** The patches, read at the first call. Each call records the reads, because each is for another unit. */
 export function patchesOf(snapshot: MeshReader, applied: readonly FormerFilter[]): () => Patches {
   let read: { readonly value: Patches; readonly facts: Facts } | undefined;
   return () => {
@@ -34,10 +34,12 @@ function readPatches(snapshot: MeshReader, filters: readonly FormerFilter[]): Pa
   return sharedPatches(applied, snapshot.memos);
 }
 
-/** Most lists with the same first patch that are known at a time: an EnvoyFilter is applied to few kinds of views. */
+/**
+ * Maximum number of lists with the same first patch that are remembered: an EnvoyFilter applies to few kinds of views.
+ */
 const MAX_SHARED = 16;
 
-/** One object for equal lists of patches, so that what is made with them is indexed once and can be cached by it. */
+/** The same object for equal lists of patches, so that each list is indexed once and results can be cached by it. */
 function sharedPatches(applied: readonly Patch[], memos: Memos): Patches {
   const [first] = applied;
   if (first === undefined) return new Patches(applied, memos.enabled);

@@ -15,7 +15,7 @@ type RouteConfiguration = envoy.config.route.v3.RouteConfiguration.Input;
 type VirtualHost = envoy.config.route.v3.VirtualHost.Input;
 type RoutesMatch = EnvoyConfigMatch['routeConfiguration'];
 
-/** The route configurations after the patches, the same objects where these change nothing. */
+/** The route configurations after the patches; unchanged ones are the same objects. */
 export function patchRouteConfigurations(
   resources: readonly GeneratedResource[],
   patches: Patches,
@@ -40,7 +40,7 @@ export function patchesOfRoutes(name: string, patches: Patches, context: PatchCo
   return { ofConfiguration, ofHosts, ofRoutes };
 }
 
-/** The route configuration after the patches, the same object where these change nothing. */
+/** The route configuration after the patches; the same object if it is unchanged. */
 export function patchRouteConfiguration(
   routes: RouteConfiguration,
   patches: Patches,
@@ -61,7 +61,7 @@ export function patchRouteConfiguration(
   return virtualHosts === before ? merged : { ...merged, virtualHosts };
 }
 
-/** The same for one whose virtual hosts are resources of their own: these have the virtual hosts of the patches, too. */
+/** The same for a route configuration whose virtual hosts are separate resources, including those that patches add. */
 function patchRest(routes: RouteConfiguration, patches: Patches, context: PatchContext): RouteConfiguration {
   const { ofConfiguration } = patchesOfRoutes(routes.name ?? '', patches, context);
   if (ofConfiguration.length === 0) return routes;
@@ -80,7 +80,7 @@ function hostPatcher(ofRoutes: readonly Patch[], patches: Patches): ItemPatcher<
   };
 }
 
-/** Patches one virtual host: the same object where the patches change nothing, undefined where one removes it. */
+/** Patches one virtual host: returns the same object if it is unchanged, and undefined if it is removed. */
 export function patchHost(
   ofHosts: readonly Patch[],
   ofRoutes: readonly Patch[],
@@ -187,7 +187,7 @@ function isRoute(route: Route, { match }: Patch): boolean {
   }
 }
 
-/** A domain that is there twice, for which Envoy refuses the route configuration; undefined: there is none. */
+/** A repeated domain, because of which Envoy refuses the route configuration; undefined if there is none. */
 export function repeatedDomain(domains: readonly (readonly string[])[]): string | undefined {
   const seen = new Set<string>();
   for (const ofHost of domains) {

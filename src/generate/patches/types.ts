@@ -14,7 +14,7 @@ export interface Patch {
   readonly match: EnvoyConfigMatch;
   /** For an addition; absent: at the end. */
   readonly filterClass?: FilterClass;
-  /** The name in the value; '' where it has none. */
+  /** The name in the value; '' if it has none. */
   readonly name: string;
   /** The encoded value; empty when the patch has none. */
   readonly value: Uint8Array;
@@ -30,7 +30,7 @@ export function labelsOf(patches: readonly Patch[]): string {
   return more > 0 ? `${labels.join(', ')} and ${more} more` : labels.join(', ');
 }
 
-/** The error for patches that do not fit what they apply to. */
+/** The error for patches that do not fit their target. */
 export function misfit(label: string, message: string): CtlError {
   return new CtlError('invalid_argument', `${label}: ${message}`);
 }

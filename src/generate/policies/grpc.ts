@@ -50,7 +50,7 @@ function onlyTrusted({ settings, mesh }: MeshReader): RbacPolicy {
   return { permissions: [{ any: true }], principals: [{ notId: { orIds: { ids } } }] };
 }
 
-/** Requests with a token where the rule reads one, or with a header that tells the application about a token. */
+/** Matches requests with a token in a location of the rule, or with a header that passes claims to the application. */
 function readBy({ headers, cookies }: TokenReader): Principal[] {
   return [
     ...headers.map(({ name, prefix }) => withHeader(name, prefix)),
@@ -60,7 +60,7 @@ function readBy({ headers, cookies }: TokenReader): Principal[] {
 
 function withHeader(name: string, content: string): Principal {
   if (!isGrpcHeader(name)) return { any: true };
-  // Several headers of one name are compared as one string.
+  // Several headers with the same name are compared as one string.
   const match = content === '' ? { presentMatch: true } : { stringMatch: { contains: content, ignoreCase: true } };
   return { header: { name, ...match } };
 }

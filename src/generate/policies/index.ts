@@ -29,10 +29,10 @@ export function guardedManager(snapshot: MeshReader, view: GuardedView): Manager
 }
 
 /**
- * The network filters of TCP connections: those of the policies, then the given filters that forward the connection.
- * Where every connection is refused, they forward to no endpoint: Envoy evaluates policies with the first bytes of a
- * client, and connects to the application before; a refused client would receive the first bytes of a server that
- * speaks first.
+ * The network filters of TCP connections: those of the policies, then the given filters that forward the connection. If
+ * every connection is refused, they do not forward to an endpoint: Envoy connects to the application before it
+ * evaluates policies with the first bytes of the client, so a refused client would receive the first bytes of a server
+ * that sends first.
  */
 export function guardedConnections(
   snapshot: MeshReader,

@@ -6,8 +6,8 @@ import type { GatewayView, InboundView } from '../types.ts';
 export type GuardedView = InboundView | GatewayView;
 
 /**
- * Whose certificates clients show: `mesh` ones prove an identity. `foreign` ones are of another authority: whatever
- * names they have, they prove none.
+ * The issuer of client certificates: `mesh` certificates prove an identity; `foreign` ones are issued by another
+ * authority and prove none, whatever names they have.
  */
 export type Certificates = 'mesh' | 'foreign';
 

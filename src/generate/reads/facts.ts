@@ -1,7 +1,7 @@
 /**
- * The names of everything that generation can read of a mesh. A reader records them (`reader.ts`), a change set
- * determines which of them changed (`changed-facts.ts`). Most are relative to the scope that a view is generated from,
- * so that views of many namespaces have the same facts. The others (configuration resources, peers, endpoints in
+ * The names of the facts: everything that generation can read of a mesh. A reader records them (`reader.ts`), a change
+ * set determines which of them changed (`changed-facts.ts`). Most are relative to the scope that a view is generated
+ * from, so that views of many namespaces have the same facts. The others (configuration resources, peers, endpoints in
  * clusters, targets of gateways) are mesh-wide.
  */
 import type { ResourceKey } from '../../resources/index.ts';
@@ -35,7 +35,7 @@ export const rule = (name: string): Fact => `rule ${name}`;
 export const hash = (name: string): Fact => `hash ${name}`;
 export const forwarding = (name: string): Fact => `forwarding ${name}`;
 export const tls = (name: string): Fact => `TLS ${name}`;
-/** The services on a port; those that may be HTTP; the hosts of those of any protocol, UDP included. */
+/** The services on a port; the services that may be HTTP; the hosts of services of any protocol, including UDP. */
 export const port = (number: number): Fact => `port ${number}`;
 export const httpPort = (number: number): Fact => `HTTP port ${number}`;
 export const anyPort = (number: number): Fact => `any port ${number}`;
@@ -61,11 +61,11 @@ const OF_SERVICES = /^(?:hosts|ports|HTTP ports|any host|any service|(?:host|por
 
 /** A configuration resource: its fact is its key. */
 export const resource = (key: ResourceKey): Fact => key;
-/** What a Telemetry document says about metrics. */
+/** The metrics in a Telemetry document. */
 export const metrics = (telemetry: ResourceKey): Fact => `metrics of ${telemetry}`;
 /** Whether a Gateway passes mutual TLS through by server name. */
 export const passing = (gateway: string): Fact => `passing ${gateway}`;
-/** The virtual services of a gateway; those of them that route connections. */
+/** The virtual services of a gateway; those that route connections. */
 export const gatewayRoutes = (gateway: string): Fact => `routes of ${gateway}`;
 export const gatewayConnections = (gateway: string): Fact => `connections of ${gateway}`;
 /** The target hosts of a gateway's virtual services; whether one host is among them. */

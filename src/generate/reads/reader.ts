@@ -1,6 +1,6 @@
 /**
- * The mesh as generators see it: it has the same queries, and records each as a fact. The mesh itself is not accessible
- * through it, so that nothing can be read without being recorded.
+ * The interface through which generators read the mesh: it has the same queries, and records each as a fact. The mesh
+ * itself is not accessible through it, so every read is recorded.
  */
 import type { Memos } from '../../core/memo.ts';
 import {
@@ -98,7 +98,7 @@ export class MeshReader {
   readonly settings: ModelSettings;
   readonly memos: Memos;
   readonly peers: Lookup<ServicePeers>;
-  /** What Telemetry documents say about metrics. */
+  /** The metrics in Telemetry documents. */
   readonly metrics: Lookup<readonly MetricsEntry[]>;
   /** Endpoints that are part of clusters or listeners. */
   readonly carriedEndpoints: Lookup<readonly Endpoint[]>;
@@ -142,8 +142,8 @@ export class MeshReader {
   }
 
   /**
-   * No fact of its own: whoever reads it has read the endpoints of a service, and those change when the gateways of
-   * their networks do.
+   * Not a separate fact: every reader also reads the endpoints of a service, which change when the gateways of their
+   * networks change.
    */
   get networkGateways(): NetworkGateways {
     return this.#mesh.networkGateways;

@@ -1,7 +1,7 @@
 /**
  * Records what is read of a mesh during a computation. Reads are facts (see `facts.ts`): names, added to the current
  * recording. A memo stores the facts of a result with it and adds them again on each hit, so that the facts are the
- * same whether the result was computed or remembered.
+ * same whether the result was computed or cached.
  */
 import type { Fact } from './facts.ts';
 

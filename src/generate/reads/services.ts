@@ -99,7 +99,9 @@ export class Rules {
     this.#labels = labels;
   }
 
-  /** @param labels of the proxies, as far as rules select by them */
+  /**
+   * @param labels the labels of the proxies by which rules select
+   */
   static of(memos: Memos, find: Finder, labels: Labels = NO_LABELS): Rules {
     if (labels === NO_LABELS) return memos.weak<Finder, Rules>('read rules').get(find, () => new Rules(find, labels));
     const known = memos.weak<Finder, Map<string, Rules>>('read rules by labels').get(find, () => new Map());
@@ -126,9 +128,9 @@ export class Rules {
   }
 
   /**
-   * The same for readers that use only the hash policy of the rule (`fact.hash`), its settings for connections as TCP
-   * proxies see them (`fact.forwarding`), or the TLS that its clusters originate (`fact.tls`), for a route or listener
-   * of port `at`: the rules of the services on that port are one fact.
+   * The same for readers that use only the hash policy of the rule (`fact.hash`), its settings for TCP connections
+   * (`fact.forwarding`), or the TLS that its clusters originate (`fact.tls`), for a route or listener of port `at`: the
+   * rules of the services on that port are one fact.
    */
   asReadAt(
     at: number | undefined,

@@ -55,7 +55,7 @@ export class VirtualServices {
 
   /**
    * The virtual services that route requests at a port, each with the services that `find` returns for it there. At the
-   * default HTTP port also those for which it returns nothing.
+   * default HTTP port, also the virtual services for which it returns no services.
    */
   *at<Found extends { readonly services: readonly unknown[] }>(
     port: number,
@@ -79,7 +79,7 @@ export class VirtualServices {
     );
   }
 
-  /** The virtual services that route connections: most route only requests. One object where there are none. */
+  /** The virtual services that route connections (most only route requests). A shared object if there are none. */
   get connections(): ConnectionRoutes {
     return ConnectionRoutes.of(this.#memos, connectionsOf(this.#memos, this.#list));
   }

@@ -1,5 +1,5 @@
 /**
- * The inputs of the routes of one virtual host besides its virtual services and service.
+ * The inputs of the routes of one virtual host in addition to its virtual services and service.
  *
  * Everything that can differ between two generations of the same virtual host is read through {@link RouteLookups},
  * whose results are primitives or objects that keep their identity while they are unchanged: a cache can repeat the
@@ -29,8 +29,8 @@ export interface RouteLookups {
   isFrom(namespace: string): boolean;
   hasLabels(labels: Readonly<Record<string, string>>): boolean;
   /**
-   * The inputs of all lookups that are not about the source of the requests: where these are equal, so are the results.
-   * Absent when not known.
+   * The inputs of all lookups that do not depend on the source of the requests: if they are equal, so are the results.
+   * Absent if not known.
    */
   readonly sources?: LookupSources;
 }
@@ -38,7 +38,7 @@ export interface RouteLookups {
 /** Compared by identity. A scope has another finder of destination rules when it may find others. */
 export type LookupSources = Pick<ScopeReader, 'services' | 'rules'>;
 
-/** The receiving Envoy's extensions, as far as routes use them. */
+/** The extensions of the receiving Envoy that routes use. */
 export interface RouteFeatures {
   readonly cors: boolean;
   readonly fault: boolean;
@@ -62,7 +62,7 @@ export interface RouteContext {
   readonly lookups: RouteLookups;
 }
 
-/** The part of a key for the fields of a context besides port and lookups. */
+/** The part of a cache key for the fields of a context other than port and lookups. */
 export function contextKey({ gateway, defaultTimeoutMs, features }: RouteContext): string {
   const { cors, fault, previousHosts, previousPriorities, traced } = features;
   return [gateway, defaultTimeoutMs, cors, fault, previousHosts, previousPriorities, traced].join(' ');
@@ -83,8 +83,8 @@ export function routeFeatures(snapshot: MeshReader, view: EnvoyView): RouteFeatu
 }
 
 /**
- * Lookups in a scope, for requests from workloads of a namespace with these labels.
- * @param at the port of the requests, where they may be for any of its services
+ * Lookups in a scope, for requests from workloads of a namespace with these labels. @param at the port of the requests,
+ * if they may be for any service on it
  */
 export function scopeLookups(
   { services, rules }: LookupSources,

@@ -4,8 +4,8 @@ import type { RouteContext } from './context.ts';
 import type { Route } from './messages.ts';
 
 /**
- * The route with its operation, where requests may have spans.
- * @param owner the virtual service's name, for routes that do not lead to one cluster
+ * The route with its operation name, if requests may have spans. @param owner the virtual service's name, for routes
+ * without a single cluster
  */
 export function traced(route: Route, owner: string, { features, port }: RouteContext): Route {
   if (!features.traced) return route;

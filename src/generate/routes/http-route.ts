@@ -76,8 +76,8 @@ export function defaultRoute(host: string, port: number, context: RouteContext):
 }
 
 /**
- * Joins the routes of several virtual services for one host, the earlier ones first; the first of the routes that match
- * everything is put last.
+ * Joins the routes of several virtual services for one host in their order; the first route that matches everything is
+ * moved to the end.
  */
 export function joinRoutes(lists: readonly (readonly Route[])[]): Route[] {
   const all = lists.flat();
@@ -109,7 +109,7 @@ const RESPONSE_CODES: ReadonlyMap<number, NonNullable<RedirectAction['responseCo
 
 /**
  * The redirect as Envoy's action; undefined for a status code that Envoy does not support. Envoy cannot take the port
- * from the request, but routes are for one port, which is used.
+ * from the request, so the port of the routes is used.
  */
 function redirectAction(redirect: HttpRedirect, port: number): RedirectAction | undefined {
   const code = redirect.redirectCode ?? 0;
@@ -136,7 +136,7 @@ function pathFields({ uri, uriPrefix, uriRegexRewrite }: HttpRedirect): Redirect
 }
 
 /**
- * Everything but name and match; undefined when Envoy cannot perform the action (no destination, an unsupported code).
+ * The route without name and match; undefined if Envoy cannot perform the action (no destination, an unsupported code).
  */
 function sharedFields(http: HttpRoute, context: RouteContext): Route | undefined {
   const filters = perFilterConfig(http, context);

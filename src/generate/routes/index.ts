@@ -1,7 +1,7 @@
 /**
  * The route configurations of sidecars, and the parts that gateways use as well. Virtual services, services and the
  * catch-all become virtual hosts, which are encoded and cached while their inputs are unchanged; these become route
- * configurations, or resources of their own (VHDS).
+ * configurations, or separate resources (VHDS).
  */
 export { weighted } from './actions/action.ts';
 export { MAX_BODY_BYTES } from './actions/direct-response.ts';

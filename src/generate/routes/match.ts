@@ -40,7 +40,7 @@ function gatewayKey(name: string, namespace: string): string {
 }
 
 /**
- * The conditions that Envoy compares with each request. Headers are sorted by name, so that equal matches give equal
+ * The conditions that Envoy compares with each request. Headers are sorted by name, so that equal matches have equal
  * bytes.
  */
 export function routeMatch(match: HttpMatch): RouteMatch {

@@ -1,8 +1,8 @@
 /**
- * Route configurations of sidecars: one for each that an outbound listener requests. Those that all services of a port
- * share have a virtual host for each service. For a view that discovers its virtual hosts these are resources of their
- * own, including the catch-all, and the configuration never changes: Envoy would keep an old catch-all beside a new
- * host that has all domains.
+ * Route configurations of sidecars: one for each that an outbound listener requests. A route configuration that all
+ * services of a port share has a virtual host for each service. For a view that discovers its virtual hosts, these are
+ * separate resources, including the catch-all, and the configuration never changes: otherwise Envoy would keep an old
+ * catch-all in addition to a new host with all domains.
  */
 import { InternalError } from '../../core/errors.ts';
 import { addressedScope, adsConfigSource, InputCache } from '../common/index.ts';
@@ -53,7 +53,7 @@ export function outboundRoutes(snapshot: MeshReader, view: OutboundView, unit: U
   );
 }
 
-/** The result for virtual hosts: many namespaces have the same ones. */
+/** Caches the result for virtual hosts: many namespaces have the same ones. */
 interface PiecesInputs extends Pick<HostPieces, 'pieces' | 'catchAll'> {
   readonly unit: Unit;
 }
@@ -75,7 +75,7 @@ const discovered = new InputCache<PiecesInputs, UnitOutput>(
   },
 );
 
-/** The names of route configurations whose virtual hosts are resources of their own. */
+/** The names of route configurations whose virtual hosts are separate resources. */
 export function discoveredUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
   if (view.virtualHosts !== 'discovered') return [];
   return [...plannedRoutes(snapshot, view)].filter((plan) => isDiscovered(view, plan)).map(({ name }) => name);
@@ -90,8 +90,8 @@ export function outboundVirtualHosts(snapshot: MeshReader, view: OutboundView, u
 }
 
 /**
- * A service's own route configuration has one virtual host: discovery would save nothing. Clients of a proxy name ports
- * with their hosts, and Envoy asks for the host alone.
+ * A service's own route configuration has one virtual host: discovery would have no benefit. Clients of an HTTP proxy
+ * name ports with their hosts, but Envoy only requests the host.
  */
 function isDiscovered(view: OutboundView, plan: OutboundRoutePlan): boolean {
   return view.virtualHosts === 'discovered' && plan.host === undefined && plan.byPort === undefined;
@@ -112,9 +112,9 @@ function withDuplicates(
 }
 
 interface HostPieces extends Pick<EncodedHosts, 'duplicates'> {
-  /** All but the catch-all: one list object for all views with the same ones. */
+  /** All virtual hosts except the catch-all: one list object for all views with the same ones. */
   readonly pieces: readonly Uint8Array[];
-  /** The catch-all; undefined where another virtual host has all domains. */
+  /** The catch-all; undefined if another virtual host has all domains. */
   readonly catchAll: Uint8Array | undefined;
 }
 

@@ -13,9 +13,9 @@ import { findAuthorities, findKeyPair, keyPairName } from './secrets.ts';
 
 /** The Secrets of a cluster's TLS settings. */
 export interface ClientCredential {
-  /** SDS name of the client's own key pair; undefined where none is presented. */
+  /** SDS name of the client's own key pair; undefined if none is presented. */
   readonly keyPair: string | undefined;
-  /** SDS name of the authorities that verify servers; undefined where servers are not verified. */
+  /** SDS name of the authorities that verify servers; undefined if servers are not verified. */
   readonly authorities: string | undefined;
   /** Why they are unavailable; undefined when all are available. */
   readonly missing: string | undefined;
@@ -124,12 +124,12 @@ function unitsOf(tls: ClientTlsSettings, view: GatewayView): readonly Unit[] {
   return [keyPair, authorities].filter((unit) => unit !== undefined);
 }
 
-/** Result of {@link gatewayKeyPair} for one that is unavailable. */
+/** Result of {@link gatewayKeyPair} for an unavailable key pair. */
 export const MISSING_KEY_PAIR = '';
 
 /**
- * SDS name of the key pair that a gateway presents as a client wherever `atGateways` of a rule has TLS settings;
- * undefined where it presents none.
+ * SDS name of the key pair that a gateway presents as a client if `atGateways` of a rule has TLS settings; undefined if
+ * it presents none.
  */
 export function gatewayKeyPair(snapshot: MeshReader, view: View): string | undefined {
   if (view.part !== 'gateway' || view.clientKeyPair === undefined) return undefined;

@@ -1,7 +1,7 @@
 /**
  * Certificates of gateway servers in Secrets: which ones a server names, and whether they are available. They are
- * requested over the stream of the listener, so that a new certificate does not change the listener; or from the
- * proxy's agent, where that reads the Secrets of its namespace itself (`GatewayView.agentReadsSecrets`).
+ * requested over the stream of the listener, so that a new certificate does not change the listener, or from the
+ * proxy's agent, if it reads the Secrets of its namespace itself (`GatewayView.agentReadsSecrets`).
  *
  * A proxy gets Secrets of its own namespace only, and only for Gateways that its proved identity serves
  * (`GatewayView.credentialed`); names with another namespace are refused in every form (CVE-2021-34824).
@@ -23,13 +23,13 @@ export interface RequestedSecret {
 export interface ServerCredentials {
   /** The server's own key pairs; empty: they are in files. */
   readonly keyPairs: readonly RequestedSecret[];
-  /** The authorities that verify clients; undefined: they are in a file, or clients present no certificate. */
+  /** The authorities that verify clients; undefined if they are in a file, or clients present no certificate. */
   readonly authorities: RequestedSecret | undefined;
   /** Why they are unavailable; undefined when all are available. */
   readonly missing: () => string | undefined;
 }
 
-/** Modes in which the gateway presents a certificate of its own. */
+/** Modes in which the gateway presents its own certificate. */
 const MODES: ReadonlySet<string> = new Set(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL']);
 
 /** Whether a server's certificates, or the authorities of its clients, are in Secrets. */
@@ -39,8 +39,8 @@ export function namesSecrets(tls: ServerTlsSettings | undefined): boolean {
 }
 
 /**
- * The Secrets of a server's TLS settings; undefined for a server without any. Where they are unavailable, the server
- * keeps its position among the others and closes its connections.
+ * The Secrets of a server's TLS settings; undefined for a server without any. If they are unavailable, the server keeps
+ * its position among the others and closes its connections.
  */
 export function serverCredentials(
   { tls, gateway }: { readonly tls: ServerTlsSettings | undefined; readonly gateway: string },
@@ -59,7 +59,7 @@ export function serverCredentials(
   const secrets = pairs.filter((pair) => 'name' in pair);
   const [authorities] = trusted.filter(isText);
   const fromAgent = view.agentReadsSecrets === true;
-  // The agent has the Secrets of its own namespace alone, and waits for those that are missing.
+  // The agent only has the Secrets of its own namespace, and waits for missing ones.
   const isOfAgent = ({ namespace }: SecretName): boolean => fromAgent && namespace === view.namespace;
   const sent = secrets.filter((secret) => !isOfAgent(secret));
   const sentAuthorities = fromAgent ? undefined : authorities;
@@ -84,7 +84,7 @@ function keyPairNames({ credentialName, credentialNames }: ServerTlsSettings): r
   return credentialName ? [credentialName] : [];
 }
 
-/** The credential that has the clients' authorities; a file replaces the one of the server's own credential. */
+/** The credential with the authorities that verify clients; a file replaces those of the server's own credential. */
 function authoritiesName(tls: ServerTlsSettings): string | undefined {
   if (tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return undefined;
   if (tls.caCertCredentialName) return tls.caCertCredentialName;

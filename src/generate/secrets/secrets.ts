@@ -52,7 +52,7 @@ interface Found {
   readonly usable: boolean;
 }
 
-/** Whether there is a key pair, not which one: a renewed one is equal. */
+/** Whether there is a key pair; the result does not change when it is renewed. */
 export function findKeyPair(name: string, snapshot: MeshReader, namespace: string): Found | undefined {
   note(fact.keyPair(resourceKey('Secret', namespace, name)));
   const state = unrecorded(() => keyPairState(findContent(name, snapshot, namespace)));
@@ -60,8 +60,8 @@ export function findKeyPair(name: string, snapshot: MeshReader, namespace: strin
 }
 
 /**
- * The same for authorities. A separate Secret counts as soon as it exists: the authorities beside the key pair may be
- * wider.
+ * The same for authorities. A separate Secret is used as soon as it exists: the authorities in the Secret of the key
+ * pair may accept more clients.
  */
 export function findAuthorities(name: string, snapshot: MeshReader, namespace: string): Found | undefined {
   note(fact.authorities(credentialKey(name, namespace)));

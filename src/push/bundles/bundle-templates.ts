@@ -24,8 +24,8 @@ export class BundleTemplates {
 
   /**
    * A view's first bundle, with exactly the resources of these units; `empty` itself when there are none. The units
-   * must not change afterwards.
-   * @param kind names bundles with nearly the same content: the part, and the placement where the content depends on it
+   * must not change afterwards. @param kind names bundles with nearly the same content: the part, and the placement if
+   * the content depends on it
    */
   begin(kind: string, empty: Bundle, units: UnitContents): Bundle {
     let size = 0;
@@ -34,7 +34,7 @@ export class BundleTemplates {
     const key = `${empty.type} ${kind}`;
     const template = this.#last.get(key);
     let bundle = template && bundleAfter(empty, template.bundle, differences(template.units, units));
-    // A name in two units: the difference from the template does not tell which of them counts.
+    // If two units have the same name, the difference from the template does not show which of them is used.
     if (bundle?.size !== size) bundle = nextBundle(empty, differences(new Map(), units));
     this.#last.delete(key);
     this.#last.set(key, { bundle, units });

@@ -1,7 +1,7 @@
 /**
- * Immutable bundles on a persistent map. The next bundle of a view shares everything that did not change with the one
- * before. So the difference of two bundles costs what they do not share, and streams that step between the same two
- * bundles share one difference.
+ * Immutable bundles on a persistent map. The next bundle of a view shares all unchanged entries with the previous one.
+ * The cost of the difference of two bundles is therefore that of the entries that they do not share, and streams that
+ * move between the same two bundles share one difference.
  */
 import { InternalError } from '../../core/errors.ts';
 import { PMap, type PMapChanges } from '../../core/pmap.ts';
@@ -15,7 +15,7 @@ class SharedBundle implements Bundle {
   readonly viewKey: string;
   readonly sequence: number;
   readonly content: PMap<EncodedResource>;
-  /** Differences by the older bundle, and freed with it. Most bundles of small views have none. */
+  /** Differences by the older bundle, which are freed with it. Most bundles of small views have none. */
   #diffs: WeakMap<SharedBundle, BundleDiff> | undefined;
   #all: readonly EncodedResource[] | undefined;
   #body: readonly Uint8Array[] | undefined;
@@ -76,7 +76,7 @@ export function emptyBundle(type: XdsType, viewKey: string): Bundle {
   return new SharedBundle(type, viewKey, 0, PMap.empty());
 }
 
-/** The bundle after these changes; the same object when they change nothing. */
+/** The bundle after these changes; the same object if it is unchanged. */
 export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
   const content = contentOf(bundle).with(changes);
   return content === contentOf(bundle) ? bundle : following(bundle, content);

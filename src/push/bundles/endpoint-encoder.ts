@@ -1,6 +1,6 @@
 /**
  * Encodes load assignments once for all views with equal inputs: a change of a service that a hundred namespaces see
- * costs one encoding. A result is kept as long as the list of endpoints that it was made of.
+ * costs one encoding. A result is kept as long as its list of endpoints exists.
  */
 import { type EndpointsInput, encodeEndpoints, hostOfCluster } from '../../generate/index.ts';
 import type { Endpoint } from '../../model/index.ts';
@@ -17,7 +17,7 @@ type HostInputs = ReadonlyMap<string, EndpointsInput>;
 
 const NOTHING: Encoded = [];
 
-/** Marks clusters of more than one host; no host has this name. */
+/** Marks clusters with more than one host; not a valid host name. */
 const SEVERAL = '*';
 
 function asksForEndpoints({ refs }: EncodedResource): boolean {
@@ -26,7 +26,7 @@ function asksForEndpoints({ refs }: EncodedResource): boolean {
 
 export class EndpointEncoder {
   readonly #interner: Interner;
-  /** Views with equal inputs mostly share the input object. */
+  /** Views with equal inputs usually share the input object. */
   readonly #byInput = new WeakMap<EndpointsInput, EncodedResource>();
   readonly #byKey = new WeakMap<readonly Endpoint[], Map<string, EncodedResource>>();
 
@@ -50,7 +50,7 @@ export class EndpointEncoder {
     return resource;
   }
 
-  /** The host of all EDS clusters of a unit; '' when there are none, undefined when they are of several hosts. */
+  /** The host of all EDS clusters of a unit; '' if there are none, undefined if they have several hosts. */
   hostOfUnit(clusters: Encoded): string | undefined {
     let host = this.#hosts.get(clusters);
     if (host === undefined) {
@@ -63,8 +63,8 @@ export class EndpointEncoder {
   }
 
   /**
-   * The resources that the clusters of one unit ask for: the same list for all views with the same clusters and inputs.
-   * Undefined when the clusters are of several hosts, or one of them fails: the caller then encodes them one by one.
+   * The resources that the clusters of one unit request: the same list for all views with the same clusters and inputs.
+   * Undefined if the clusters have several hosts, or one of them fails: the caller then encodes them separately.
    */
   encodeUnit(clusters: readonly EncodedResource[], inputsOf: (host: string) => HostInputs): Encoded | undefined {
     const host = this.hostOfUnit(clusters);
@@ -90,7 +90,7 @@ export class EndpointEncoder {
     const { name, key, endpoints } = input;
     const bytes = encodeEndpoints(input);
     const made = this.#interner.intern('eds', name, contentVersion(bytes), [], () => bytes);
-    // All services without endpoints may share one list, which lives forever: nothing is kept for it.
+    // All services without endpoints may share one list, which is never freed: results for it are not kept.
     if (endpoints.length > 0) this.#remember(endpoints, key, made);
     return made;
   }

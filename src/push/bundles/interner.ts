@@ -1,7 +1,7 @@
 /**
  * Keeps one object for equal content: views that generate the same bytes for a name share them, and so do the bundles
- * before and after a change. Entries are weak references, so what no bundle and no stream uses is freed without
- * reference counts.
+ * before and after a change. Entries are weak references, so objects that neither a bundle nor a stream uses are freed
+ * without reference counts.
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { EncodedResource } from '../types.ts';

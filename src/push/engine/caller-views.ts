@@ -1,22 +1,22 @@
 /**
- * How many views each caller has, and which of them count. A caller is one service account's workloads, or everything
- * that connects from one address: also thousands of workloads behind a load balancer. So views that workloads of the
- * registry need do not count, apart from the first few hundred, for which this is not looked up.
+ * Limits the number of views of each caller. A caller is the workloads of one service account, or everything that
+ * connects from one address, possibly thousands of workloads behind a load balancer. So views that workloads of the
+ * registry need do not count, except for the first few hundred, for which this is not checked.
  */
 import { CtlError } from '../../core/errors.ts';
 
 /**
- * Limit of views that count. Views depend on what proxies state about themselves, so that a caller could otherwise make
- * the engine generate and keep any number of them.
+ * Maximum number of views that count. Views depend on what proxies state about themselves, so a caller could otherwise
+ * make the engine generate and keep any number of them.
  */
 export const MAX_VIEWS_OF_CALLER = 1024;
 
-/** From this number on it is looked up whether workloads of the registry need a view. */
+/** From this number on, the engine checks whether workloads of the registry need a view. */
 const LOOK_UP_FROM = MAX_VIEWS_OF_CALLER / 2;
 
 /**
- * Views of one caller for equal workloads, which differ in what the proxies' programs can do, that do not count. Two
- * versions are there while proxies are updated.
+ * Maximum number of views of a caller for equal workloads that do not count. They differ in the capabilities of the
+ * proxies: there are two versions while proxies are updated.
  */
 const VARIANTS = 2;
 
@@ -43,7 +43,7 @@ export class CallerViews<V extends object> {
     return this.#counted.get(caller) ?? 0;
   }
 
-  /** Whether the caller may have so many views more, whatever they are. */
+  /** Whether the caller may have this many more views of any kind. */
   mayHave(caller: string, more: number): boolean {
     return this.countOf(caller) + more <= MAX_VIEWS_OF_CALLER;
   }

@@ -6,7 +6,7 @@ import type { PushReason } from '../push.ts';
 import type { FailingView } from '../types.ts';
 import type { ScopeOwner } from './view-table.ts';
 
-/** What the engine reports, for metrics and logs; times in milliseconds. */
+/** The events that the engine reports, for metrics and logs; times in milliseconds. */
 export interface EngineObserver {
   triggered(reason: PushReason): void;
   converged(milliseconds: number): void;
@@ -16,11 +16,11 @@ export interface EngineObserver {
   generated(type: XdsType, milliseconds: number): void;
   /** A change is on its way to a proxy. */
   pushBegan(): void;
-  /** The change was acknowledged after this time; undefined: the proxy needs nothing of it, or is gone. */
+  /** The change was acknowledged after this time; undefined if the proxy does not need it or has disconnected. */
   pushEnded(connectionId: string, milliseconds: number | undefined): void;
-  /** Something about one view or proxy, or a resource of this type, failed; the last good version stays. */
+  /** An operation for one view or proxy, or a resource of this type, failed; the last good version stays in force. */
   failed(message: string, type?: XdsType): void;
-  /** Generating these types of a view failed; its proxies keep what they have, and it is tried again. */
+  /** Generating these types of a view failed; its proxies keep their configuration, and the generation is retried. */
   viewFailed(failure: FailingView, types: readonly XdsType[]): void;
   /** A view was generated after this many failed attempts. */
   viewRecovered(view: string, failures: number): void;

@@ -55,7 +55,7 @@ const FOR_PROXY: ReadonlySet<PushReason> = new Set(['proxy']);
 const EDS_ONLY: ReadonlySet<XdsType> = new Set(['eds']);
 
 export class Engine implements PushEngine, SessionHost {
-  /** The time of the main thread that callers have used: by pushes, and by what streams cause. */
+  /** The time of the main thread that callers have used, by pushes and by work of their streams. */
   readonly shares = new TimeShares(QUANTUM_MS);
   readonly #options: EngineOptions;
   readonly #pushes: SessionPushes;
@@ -105,7 +105,7 @@ export class Engine implements PushEngine, SessionHost {
     return this.#roster.all;
   }
 
-  /** What a proxy's resource of this name was generated from; empty when it has none. */
+  /** The inputs from which a proxy's resource of this name was generated; empty if it has none. */
   reasonsFor(session: Session, name: string): readonly Reason[] {
     const views = session.allViews.map(({ view }) => view);
     return reasonsFor(name, views, this.#snapshot, this.#views.reads);
@@ -193,7 +193,7 @@ export class Engine implements PushEngine, SessionHost {
   leave(placed: PlacedSessionView, session: Session): void {
     if (!this.#views.leave(placed, session, this.now())) return;
     const { view } = placed;
-    // Nobody needs the job any more: it should not delay others.
+    // The job is no longer needed: it should not delay others.
     if (view.inFlight && this.#options.generator.withdraw(view)) {
       view.postpone();
       this.#views.reads.end(view);
@@ -209,8 +209,8 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   /**
-   * Takes over the next snapshot. Endpoint changes are queued when this returns, the rest when it is generated. Never
-   * throws for the content of a snapshot: what fails for one view or proxy leaves that one as it is.
+   * Takes over the next snapshot. Endpoint changes are queued when this returns, other changes when they are generated.
+   * Never throws because of the content of a snapshot: a view or proxy for which something fails keeps its state.
    */
   publish({ snapshot, changes, delta, eventTime }: ModelChange): void {
     const reasons = pushReasons(changes);
@@ -234,15 +234,15 @@ export class Engine implements PushEngine, SessionHost {
         this.#guarded(`views of ${session.node.id}`, () => this.#assignmentOf(session.node)),
       );
       this.#roster.note(session, facts);
-      // Its current views have new endpoints that it was not sent. If its next views have equal ones, the difference to
-      // those does not show them.
+      // Its current views have new endpoints that it was not sent. If its next views have the same endpoints, the
+      // difference to these does not include them.
       const own = session.allViews.some((view) => withNewEndpoints.has(view)) ? ofEndpoints : push;
       if (found !== undefined) this.#guarded(`views of ${session.node.id}`, () => this.#assign(session, found, own));
     }
     for (const view of dirty.keys()) this.#dispatch(view);
     this.#views.sweep(this.now());
     this.#options.observer.stage('views', this.now() - started);
-    // Only after everything is marked dirty: a push that ends at once must not count as the last that the proxy needs.
+    // Only after everything is marked dirty: a push that ends at once must not count as the last push of the change.
     for (const view of withNewEndpoints) {
       for (const session of view.sessions) {
         if (!session.has(view)) continue;
@@ -260,7 +260,7 @@ export class Engine implements PushEngine, SessionHost {
     return session.isMoving && !session.allViews.some(({ view }) => this.#retries.blocked(view.key) !== undefined);
   }
 
-  /** What a failed attempt read is unknown: any change that may concern the view may repair it. */
+  /** The reads of a failed attempt are unknown: any change that may affect the view may repair it. */
   #noteForRetries({ everything, scopes }: ChangedFacts, { configs }: ChangeSet): void {
     for (const { view: key } of this.#retries.all()) {
       const view = this.#views.get(key);
@@ -312,7 +312,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#pushes.pushPostponed(session);
   }
 
-  /** Generates what a session needs of a view. */
+  /** Generates the types of a view that a session needs. */
   #ensureGenerated(placed: PlacedSessionView, session: Session, push: Push): void {
     const { view } = placed;
     view.request(session.types, push);
@@ -328,7 +328,7 @@ export class Engine implements PushEngine, SessionHost {
   #dispatch(view: SessionView): void {
     if (view.inFlight || !view.isDirty) return;
     if (view.sessions.size === 0) {
-      // No session has it: it is generated, with all later changes, when one does.
+      // No session has the view: it is generated, with all later changes, when one does.
       view.built = false;
       return;
     }

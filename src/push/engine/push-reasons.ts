@@ -2,7 +2,7 @@
 import type { ChangeSet } from '../../model/index.ts';
 import type { PushReason } from '../push.ts';
 
-/** Empty for a change of nothing that views and generation read. */
+/** Empty for a change that does not affect views and generation. */
 export function pushReasons(changes: ChangeSet): ReadonlySet<PushReason> {
   const { everything, services, configs, endpoints, addresses, workloads, scopes } = changes;
   const reasons = new Set<PushReason>();

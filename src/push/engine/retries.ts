@@ -1,6 +1,6 @@
 /**
- * Decides when views whose generation failed are tried again: with growing delays, until one attempt succeeds. Failures
- * are kept by key for longer than the view, so that a proxy that reconnects does not reset the delay.
+ * Decides when the generation of failed views is retried: with growing delays, until an attempt succeeds. Failures are
+ * kept by key for longer than the view, so that a proxy that reconnects does not reset the delay.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { CtlError } from '../../core/errors.ts';
@@ -10,7 +10,7 @@ import type { FailingView } from '../types.ts';
 export const FIRST_RETRY_MS = 250;
 /** The longest delay: every failed attempt may cost a worker thread and the building of its mesh copy. */
 export const MAX_RETRY_MS = 300_000;
-/** A change that concerns the view may repair it: after one, the delay is at most this, from the last failure. */
+/** A change that affects the view may repair it: after a change, the delay is at most this, from the last failure. */
 export const MAX_RETRY_AFTER_CHANGE_MS = 60_000;
 
 /** Failing views kept; beyond these, the oldest without a planned retry are dropped. */
@@ -79,7 +79,7 @@ export class Retries {
     this.#plan(key, entry);
   }
 
-  /** The last error while the view must not be tried; undefined when it may be. */
+  /** The last error while the view must not be retried; undefined when it may be. */
   blocked(key: string): CtlError | undefined {
     const entry = this.#entries.get(key);
     return entry?.timer === undefined ? undefined : entry.error;

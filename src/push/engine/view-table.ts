@@ -1,6 +1,6 @@
 /**
- * All live views, and what was read for them. Views without proxies are kept for a while, so that a proxy that
- * reconnects finds its configuration ready.
+ * All live views, and their reads. Views without proxies are kept for a while, so that the configuration is available
+ * for a proxy that reconnects.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
 import { DEFAULT_PLACEMENT, isClientView, type Placement, scopeIdOfView, type View } from '../../generate/index.ts';
@@ -11,7 +11,7 @@ import type { PlacedSessionView, Session, SessionView } from '../sessions/index.
 import { type BuildFailure, type Encoders, ViewState } from '../views/index.ts';
 import { CallerViews } from './caller-views.ts';
 
-/** How long an idle view is kept: longer than a restart of a proxy or a roll-out of a workload takes. */
+/** How long an idle view is kept: longer than the restart of a proxy or the rollout of a workload takes. */
 export const IDLE_VIEW_MS = 120_000;
 /** Limit of idle views. */
 export const MAX_IDLE_VIEWS = 256;
@@ -27,7 +27,7 @@ export interface ViewTableOptions {
   readonly scopes: ScopeOwner;
   /** Called with a scope that no view uses any more. */
   readonly onReleased: (id: string) => void;
-  /** The current one: jobs that are taken now are generated from it. */
+  /** The current snapshot, from which jobs that are taken now are generated. */
   readonly snapshot: () => Snapshot;
 }
 
@@ -146,13 +146,16 @@ export class ViewTable {
     if (!view.leave(placed, session)) return false;
     if (!placed.hasCaller(session.caller)) this.#ofCallers.leave(session.caller, placed);
     if (placed.sessions.size > 0) return false;
-    // An uninitialized placement has nothing worth keeping.
+    // An uninitialized placement need not be kept.
     if (placed.initialized || view.sessions.size === 0) this.#idle.set(placed, now);
     else view.removePlacement(placed);
     return view.sessions.size === 0;
   }
 
-  /** Drops views that were idle for too long, and the oldest when there are too many. Costs what it drops. */
+  /**
+   * Drops views that were idle for too long, and the oldest if there are too many. The cost follows the number of
+   * dropped views.
+   */
   sweep(now: number): void {
     for (const [placed, since] of this.#idle) {
       if (this.#idle.size <= MAX_IDLE_VIEWS && now - since <= IDLE_VIEW_MS) return;

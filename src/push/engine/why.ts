@@ -12,7 +12,7 @@ import type { ResourceKey } from '../../resources/index.ts';
 import type { ViewReads } from '../reads/index.ts';
 import type { Session, SessionView } from '../sessions/index.ts';
 
-/** What a resource of a proxy was generated from. */
+/** The inputs from which a resource of a proxy was generated. */
 export interface Reason {
   readonly type: GeneratedType;
   readonly view: string;

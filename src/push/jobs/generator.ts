@@ -16,9 +16,9 @@ export interface GeneratedJob {
   readonly version: number;
   readonly answer: JobAnswer;
   readonly bytes: ArrayBuffer;
-  /** The units that the answer names by number without sending them. */
+  /** The units that the answer refers to by number without sending them. */
   readonly recalled: NumberedUnits;
-  /** The sets of facts that the answer names. */
+  /** The sets of facts that the answer refers to. */
   readonly reads: NumberedReads;
   /** Takes the units that the answer sends. */
   readonly receivedUnits: ReceivedUnits;
@@ -27,8 +27,8 @@ export interface GeneratedJob {
 }
 
 /**
- * Something to generate. The job is taken when its turn has come, together with the snapshot that it is generated from,
- * and taken again when it is repeated: a job fixed at submission would miss units that later snapshots made dirty.
+ * A source of jobs. The job is taken when its turn has come, together with the snapshot that it is generated from, and
+ * again when it is repeated: a job that is fixed at submission would miss units that later snapshots made dirty.
  */
 export interface JobSource {
   readonly key: string;
@@ -46,8 +46,8 @@ export interface Generator {
   /** Sets the next snapshot. Jobs taken from now on are generated from it or from a later one. */
   advance(snapshot: MeshSnapshot, delta: MeshDelta): void;
   /**
-   * Rejects with CtlError `internal` when the job failed for whatever reason, `unavailable` when closed. Nothing is
-   * retried here: the submitter decides whether and when. A source must not be submitted while its last job runs.
+   * Rejects with CtlError `internal` if the job failed for any reason, and with `unavailable` when closed. The
+   * submitter decides whether and when to retry. A source must not be submitted while its last job runs.
    */
   submit(source: JobSource, options?: SubmitOptions): Promise<GeneratedJob>;
   /** Releases scopes that no view uses any more. */
@@ -139,7 +139,7 @@ export class InlineGenerator implements Generator {
     });
   }
 
-  /** Runs a job for a slice of time; undefined when it is not done. */
+  /** Runs a job for a slice of time; undefined if it is not complete. */
   #continue(waiting: Waiting, started: number): GeneratedJob | undefined {
     waiting.run ??= this.#begin(waiting.source);
     const { run } = waiting;

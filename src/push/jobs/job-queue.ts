@@ -1,12 +1,11 @@
 /**
- * Jobs that wait for a generator, which shares its time among those they are for: first among groups, such as the
- * namespaces of tenants, then among the callers of a group. The lane that has used the least time is served next
- * (`time-shares.ts`), so thousands of jobs of one tenant, or one that takes a minute, delay the others by their share
- * only.
+ * Jobs that wait for a generator, whose time is shared: first among groups, such as namespaces, then among the callers
+ * of a group. The lane that has used the least time is served next (`time-shares.ts`), so thousands of jobs of one
+ * namespace, or a job that takes a minute, delay the others by their share only.
  */
 import { TimeShares } from '../../core/fairness/time-shares.ts';
 
-/** Who a job is for. */
+/** To whom the time of a job is charged. */
 export interface Lane {
   readonly group: string;
   /** Within the group. */
@@ -42,7 +41,7 @@ export interface Served<T> {
   readonly lane: Lane;
 }
 
-/** Lane of a job that is for nobody. */
+/** Lane of a job without a caller. */
 const NOBODY: Lane = { group: '', caller: '' };
 
 /** Groups without waiting jobs whose callers' times are remembered. */
@@ -62,7 +61,7 @@ export class JobQueue<T> {
   }
 
   /**
-   * Appends a job to each of these lanes; it is served once, at the first of their turns.
+   * Appends a job to each of these lanes; it is served once, at the first turn of any of them.
    *
    * @param begun whether it was served before, and is not done
    */
@@ -94,9 +93,9 @@ export class JobQueue<T> {
   }
 
   /**
-   * Removes and returns the next job. What it takes has to be charged.
+   * Removes and returns the next job. The time that it takes has to be charged.
    *
-   * @param accepts whether a job may be served now: one that was begun is continued where it was begun
+   * @param accepts whether a job may be served now: a job that has begun must be continued by the same worker
    */
   next(accepts: (item: T) => boolean = () => true): Served<T> | undefined {
     let best: Served<T> | undefined;

@@ -1,7 +1,7 @@
 /**
- * What has to be sent to workers to update their mesh copies: the newest values that changed since a worker's version,
- * or everything for a new worker. Kept by name, not by update, so that a worker that is idle during thousands of
- * changes still catches up cheaply.
+ * The data for updating the mesh copies of workers: the newest values that changed since a worker's version, or
+ * everything for a new worker. It is kept by name, not by update, so that a worker that was idle during thousands of
+ * changes is updated cheaply.
  */
 import type { PMap } from '../../core/pmap.ts';
 import { CONFIG_KINDS, type ConfigKind, type MeshDelta, type MeshSnapshot } from '../../model/index.ts';
@@ -114,7 +114,7 @@ export class MeshCopyLog {
     }
   }
 
-  /** Drops what workers at `oldestVersion` or later have. */
+  /** Drops the values that workers at `oldestVersion` or later have. */
   trim(oldestVersion: number): void {
     for (const [id, { version }] of this.#changed) {
       if (version > oldestVersion) break;

@@ -1,6 +1,6 @@
 /**
- * A worker's mesh copy: what generation reads of the mesh. Only changes cross the thread border, as plain data; the
- * same code as on the main thread applies them.
+ * A worker's mesh copy: the part of the mesh that generation reads. Only changes are sent to the thread, as plain data;
+ * the same code as on the main thread applies them.
  */
 import { InternalError, messageOf } from '../../core/errors.ts';
 import type { Slices } from '../../core/slices.ts';
@@ -64,10 +64,10 @@ export class MeshCopy {
   }
 
   /**
-   * Updates the mesh copy and runs the task's jobs. Answers `behind` when the update does not start at the mesh copy's
-   * version, `failed` when a job throws, `suspended` when the jobs gave way to others, and `lost` when there is nothing
-   * to resume; the mesh copy stays usable in all cases. Throws when the update cannot be applied; then the mesh copy is
-   * empty.
+   * Updates the mesh copy and runs the task's jobs. Returns `behind` if the update does not start at the mesh copy's
+   * version, `failed` if a job throws an error, `suspended` if the jobs were interrupted for others, and `lost` if
+   * there is nothing to resume; the mesh copy stays usable in all cases. Throws if the update cannot be applied; the
+   * mesh copy is then empty.
    */
   run(task: GenerateTask): GenerateAnswer {
     if (task.forget === true) this.#sentUnits = new SentUnits();
@@ -90,7 +90,7 @@ export class MeshCopy {
     }
   }
 
-  /** The jobs of the task, or those that it resumes; undefined when these are not here. */
+  /** The jobs of the task, or those that it resumes; undefined if these are not known. */
   #runOf(model: MeshModel, { jobs, resumed }: GenerateTask): Run | undefined {
     if (resumed !== undefined) {
       const run = this.#suspended.get(resumed);
@@ -141,7 +141,7 @@ export class MeshCopy {
     if (fromVersion !== 0 && toVersion === fromVersion) return this.#model;
     const model = fromVersion === 0 ? emptyMesh(update) : this.#model;
     if (model === undefined) return undefined;
-    // Nothing half-applied stays when this throws.
+    // If this throws, no partially applied update remains.
     this.#model = undefined;
     this.#version = 0;
     if (fromVersion === 0) this.#acquired = new Set();

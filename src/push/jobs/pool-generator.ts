@@ -1,8 +1,8 @@
 /**
  * Generation in a pool of worker threads, whose time is shared among namespaces and callers (`job-queue.ts`): a long
- * job is suspended while others wait that have used less time. A job that kills its worker, hangs or throws is
- * rejected. When it is submitted again, it runs `isolated`: in a thread that is started for such jobs alone and ended
- * after them, so that a job that fails again delays no other.
+ * job is suspended while others wait that have used less time. A job that terminates its worker, hangs or throws is
+ * rejected. When it is submitted again, it runs `isolated`: in a thread that is only started for such jobs and ended
+ * after them, so that a job that fails again does not delay others.
  */
 import { availableParallelism } from 'node:os';
 import { backoff } from '../../core/backoff.ts';
@@ -16,12 +16,13 @@ import { MeshCopyLog } from './mesh-copy-log.ts';
 import { type SlotWork, WorkerSlot } from './worker-slot.ts';
 
 /**
- * A job that gives way to no others for so long hangs: its worker is terminated. The largest meshes take a few seconds.
+ * A job that cannot be interrupted for this long hangs, and its worker is terminated. The largest meshes take a few
+ * seconds.
  */
 const JOB_TIMEOUT_MS = 15_000;
 /** The same for an isolated job, which delays no other. */
 const ISOLATED_TIMEOUT_MS = 60_000;
-/** A job that takes longer, without the time in which it was suspended, is given up. */
+/** A job that takes longer than this, without the time in which it was suspended, is aborted. */
 const MAX_JOB_MS = 60_000;
 /** Limit for building a mesh copy from nothing. */
 const MESH_COPY_TIMEOUT_MS = 60_000;
@@ -61,13 +62,13 @@ interface Waiting {
   suspended: { readonly slot: WorkerSlot; readonly id: number } | undefined;
   /** Time spent generating, ms. */
   milliseconds: number;
-  /** Its answer named what the main thread did not have any more. */
+  /** Whether its answer referred to units that the main thread no longer had, so that the job was repeated. */
   repeated: boolean;
 }
 
 type Done = Extract<GenerateAnswer, { kind: 'done' }>;
 
-/** How a worker went on with a job: `served`: it is settled; otherwise it waits again. */
+/** The outcome of a worker's run of a job: `served`: the job is settled; otherwise it waits again. */
 type Outcome = 'served' | 'suspended' | 'again' | 'unhealthy';
 
 function closedError(): CtlError {
@@ -220,8 +221,8 @@ export class PoolGenerator implements Generator {
     this.#waiting.delete(waiting.source);
     slot.lane = lane;
     void this.#work(slot, async () => {
-      // A mesh copy is built in a task of its own, so that a failure is not blamed on the job. Updates are small and go
-      // with the job.
+      // A mesh copy is built in a separate task, so that a failure is not attributed to the job. Updates are small and
+      // are sent with the job.
       const healthy = slot.version > 0 || (await this.#update(slot, log));
       const outcome = healthy ? await this.#run(slot, log, waiting, lane, timeoutMs) : 'unhealthy';
       slot.lane = undefined;
@@ -233,12 +234,12 @@ export class PoolGenerator implements Generator {
     return true;
   }
 
-  /** Runs a job until it is done, or others wait. Its time is charged to its lane, even when it fails. */
+  /** Runs a job until it is complete, or others wait. Its time is charged to its lane, even if it fails. */
   async #run(slot: WorkerSlot, log: MeshCopyLog, waiting: Waiting, lane: Lane, timeoutMs: number): Promise<Outcome> {
     const queue = this.#queueOf(waiting);
     const id = waiting.suspended?.id ?? ++this.#lastId;
     const started = performance.now();
-    // The worker must send everything that the answer names.
+    // The worker must send everything that the answer refers to.
     if (waiting.repeated) slot.receivedUnits = undefined;
     try {
       const work: SlotWork =
@@ -263,7 +264,7 @@ export class PoolGenerator implements Generator {
     } catch (error) {
       // A worker that died or was terminated has reported no time.
       if (slot.version === 0) queue.charge(lane, performance.now() - started);
-      // Numbers that were sent with the failed answer may not have been stored: the worker must send all again.
+      // Numbers that were sent with the failed answer may not have been stored: the worker must send everything again.
       slot.receivedUnits = undefined;
       waiting.reject(this.#closed ? closedError() : new CtlError('internal', messageOf(error), {}, error));
       return 'served';
@@ -279,13 +280,13 @@ export class PoolGenerator implements Generator {
     throw new CtlError('deadline_exceeded', `took longer than ${MAX_JOB_MS / 1000} s`);
   }
 
-  /** Resolves a job with its result; false when the answer names a unit that was freed. */
+  /** Resolves a job with its result; returns false if the answer refers to a unit that was freed. */
   #answered(slot: WorkerSlot, waiting: Waiting, answer: Done): boolean {
     const [job] = answer.jobs;
     const { receivedUnits } = slot;
     if (job === undefined || receivedUnits === undefined) throw new InternalError('a task of one job has one answer');
     const reads = receivedUnits.reads.receive(answer.reads);
-    // The engine could not take half of an answer back.
+    // The engine could not undo a part of an answer.
     if (namesUnknownReads(job, reads)) throw new InternalError('a worker names reads that it has not sent');
     const recalled = receivedUnits.recall(answer.jobs);
     if (recalled === undefined) return false;

@@ -1,8 +1,8 @@
 /**
- * Runs jobs against a snapshot, down to the bytes in one buffer. Workers and, without workers, the main thread use the
- * same functions, so their results are equal byte for byte. Generation may be interrupted after each unit; numbers are
- * given to units when all are generated, because an answer must not name what is part of another one that is not sent
- * yet.
+ * Runs jobs against a snapshot, and collects the resulting bytes in one buffer. Workers and, without workers, the main
+ * thread use the same functions, so their results are equal byte for byte. Generation may be interrupted after each
+ * unit; numbers are assigned to units when all are generated, because an answer must not refer to units of another
+ * answer that is not sent yet.
  */
 import type { Memos, WeakMemo } from '../../core/memo.ts';
 import { finish, type Slices } from '../../core/slices.ts';
@@ -92,17 +92,17 @@ function indexesByList<T extends object>(lists: readonly T[]): Map<T, number[]> 
   return indexes;
 }
 
-/** The resources of one type that a job asks for. */
+/** The resources of one type that a job requests. */
 interface GeneratedPart {
   readonly type: GeneratedType;
   readonly result: GenerationResult;
   readonly milliseconds: number;
 }
 
-/** What a job generates; undefined: the snapshot does not have its view's scope. */
+/** The result of a job; undefined if the snapshot does not have its view's scope. */
 export type GeneratedParts = readonly GeneratedPart[] | undefined;
 
-/** Generates what a job asks for; may be interrupted after each unit. */
+/** Generates what a job requests; may be interrupted after each unit. */
 export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<GeneratedParts> {
   const { view, placements, former = [] } = job;
   if (scopeOfView(MeshReader.of(snapshot), view) === undefined) return undefined;
@@ -126,7 +126,7 @@ function* hashInSlices(versions: Versions, { units, placed }: GenerationResult):
   const lists = [...Object.values(units).flatMap((ofType) => [...ofType.values()]), ...[...placed.values()].flat()];
   for (const list of lists) {
     const [first] = list;
-    // Most lists are those of other views.
+    // Most lists are the same as those of other views.
     if (first === undefined || versions.has(first.bytes)) continue;
     for (const resource of list) versionOfResource(versions, resource);
     yield;
@@ -179,7 +179,7 @@ function answerTo(job: GenerateJob, parts: GeneratedParts, layout: Layout, sentU
     };
     for (const [unit, resources] of result.units[type] ?? []) send(unit, resources, `${viewKey} ${type} ${unit}`);
     for (const [unit, placed] of result.placed) {
-      // Equal units are answered once, with all their placements: a number refers to units of earlier jobs only.
+      // Equal units are sent once, with all their placements: a number only refers to units of earlier jobs.
       for (const [resources, placements] of indexesByList(placed)) {
         const placement = JSON.stringify(job.placements[placements[0] ?? 0]);
         send(unit, resources, `${viewKey} ${type} ${unit} ${placement}`, placements);
@@ -211,8 +211,8 @@ export function answersTo(
 }
 
 /**
- * Runs jobs one after the other, without interruption. Never throws for what is in the configuration (`generate`
- * reports that in `failures`).
+ * Runs jobs one after the other, without interruption. Never throws because of the configuration (`generate` reports
+ * that in `failures`).
  */
 export function runJobs(
   snapshot: MeshSnapshot,

@@ -1,10 +1,11 @@
 /**
  * Numbers for units, so that a worker sends each unit to the main thread once. Views of different namespaces have
- * nearly the same content, and generation gives them the same resource objects: a unit that was sent before is named by
- * its number. For a large unit with a small change, such as one virtual host, only the difference is sent.
+ * nearly the same content, for which generation returns the same resource objects: a unit that was sent before is
+ * referred to by its number. For a large unit with a small change, such as one virtual host, only the difference is
+ * sent.
  *
- * Both sides hold units weakly and drop them on their own. A number that the main thread no longer knows costs a
- * repeated job, before which the worker discards its numbers; so neither side has to know the other's state.
+ * Both sides have weak references to units and drop them independently. If the main thread no longer knows a number,
+ * the job is repeated after the worker has discarded its numbers, so neither side has to know the state of the other.
  */
 import type { GeneratedResource } from '../../generate/index.ts';
 import type { JobAnswer } from '../protocol.ts';
@@ -20,8 +21,8 @@ interface NumberedUnit {
 }
 
 /**
- * Units kept that have the same first resource, such as those of one port that namespaces see differently. The oldest
- * is dropped first.
+ * Maximum number of units with the same first resource that are kept, such as those of a port that differ between
+ * namespaces. The oldest is dropped first.
  */
 const MAX_ALIKE = 24;
 
@@ -70,7 +71,7 @@ export class SentUnits {
     return before === undefined ? sent : (differenceFrom(before, sent) ?? sent);
   }
 
-  /** Drops the units of these paths: their views are gone. */
+  /** Drops the units of these paths, whose views no longer exist. */
   forget(isGone: (path: string) => boolean): void {
     for (const path of this.#byUnit.keys()) if (isGone(path)) this.#byUnit.delete(path);
   }
@@ -106,13 +107,13 @@ function areSame(a: readonly GeneratedResource[], b: readonly GeneratedResource[
   return a === b || (a.length === b.length && a.every((each, index) => each === b[index]));
 }
 
-/** Units by number, as the answers of one worker name them. */
+/** Units by the numbers in the answers of one worker. */
 export type NumberedUnits = ReadonlyMap<number, readonly EncodedResource[]>;
 
-/** With fewer entries, freed ones are not looked for. */
+/** With fewer entries, freed ones are not searched for. */
 const MIN_SWEPT = 1024;
 
-/** The main thread's side: one for each worker, replaced when the worker discards its numbers. */
+/** The state of the main thread: one object for each worker, replaced when the worker discards its numbers. */
 export class ReceivedUnits {
   readonly reads = new ReceivedReads();
   readonly #units = new Map<number, WeakRef<readonly EncodedResource[]>>();
@@ -131,7 +132,7 @@ export class ReceivedUnits {
     this.#sweepAbove = Math.max(MIN_SWEPT, 2 * this.#units.size);
   }
 
-  /** The units that these answers name by number; undefined when one of them was freed. */
+  /** The units that these answers refer to by number; undefined if one of them was freed. */
   recall(answers: readonly JobAnswer[]): NumberedUnits | undefined {
     const recalled = new Map<number, readonly EncodedResource[]>();
     for (const { units } of answers)

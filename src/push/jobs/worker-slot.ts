@@ -1,6 +1,6 @@
 /**
- * One worker thread, and what it is known to have. Each is a piscina pool of one thread, so that the main thread knows
- * the version of every mesh copy. Piscina restarts a thread that dies; the new one has nothing.
+ * One worker thread, and its known state. Each is a piscina pool of one thread, so that the main thread knows the
+ * version of every mesh copy. Piscina restarts a thread that dies; the new one has nothing.
  */
 import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
@@ -13,11 +13,14 @@ import { ReceivedUnits } from './unit-numbers.ts';
 const MAX_RELEASED = 4096;
 /**
  * Suspended jobs that a worker keeps, each with its snapshot. With more, the running job is not interrupted: so many
- * long jobs at once are those of the start of a large mesh.
+ * concurrent long jobs only occur at the start of a large mesh.
  */
 const MAX_SUSPENDED = 32;
 
-/** What a worker is to do: jobs to begin, or those of an earlier task to resume; none: only to update its mesh copy. */
+/**
+ * The work for a worker: jobs to begin, or jobs of an earlier task to resume; without jobs, only an update of its mesh
+ * copy.
+ */
 export type SlotWork = { readonly jobs: readonly GenerateJob[]; readonly id?: number } | { readonly resumed: number };
 
 export class WorkerSlot {
@@ -26,7 +29,7 @@ export class WorkerSlot {
   version = 0;
   /** Units that the worker need not send again; undefined: the worker must discard its numbers. */
   receivedUnits: ReceivedUnits | undefined;
-  /** Scopes that the worker may have built and nobody uses any more; undefined: it must release all. */
+  /** Scopes that the worker may have built and that are no longer used; undefined if it must release all. */
   #released: Set<string> | undefined = new Set();
   /** It runs a task, or pauses after a failure. */
   busy = false;
@@ -34,7 +37,7 @@ export class WorkerSlot {
   lane: Lane | undefined;
   /** Ids of the jobs that the worker has suspended. */
   readonly #suspended = new Set<number>();
-  /** Suspended jobs that nobody needs any more, for the next task. */
+  /** Suspended jobs that are no longer needed, for the next task. */
   #dropped: number[] = [];
   /** 1: others wait, see `GenerateTask.giveWay`. */
   readonly #giveWay = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
@@ -88,11 +91,11 @@ export class WorkerSlot {
   }
 
   /**
-   * Updates the mesh copy and runs the jobs, to their end or until others wait. Rejects when the thread dies, or takes
-   * longer than `timeoutMs` and is terminated.
+   * Updates the mesh copy and runs the jobs until they are complete or others wait. Rejects if the thread dies, or
+   * takes longer than `timeoutMs` and is terminated.
    */
   async run(log: MeshCopyLog, work: SlotWork, timeoutMs: number): Promise<GenerateAnswer> {
-    // A new worker has given out no numbers.
+    // A new worker has not assigned any numbers.
     const forget = this.receivedUnits === undefined || this.version === 0;
     if (forget) this.receivedUnits = new ReceivedUnits();
     const released = this.#takeReleased();

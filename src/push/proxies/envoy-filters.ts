@@ -1,6 +1,6 @@
 /**
- * Which patches of EnvoyFilters apply to a part of a proxy's configuration. What decides that is read here, so that it
- * becomes part of the view; what the patches say is read by generation.
+ * Determines which patches of EnvoyFilters apply to a part of a proxy's configuration. The conditions are read here, so
+ * that they become part of the view; generation reads the content of the patches.
  */
 import { type ProxyNode, parseMetadata } from '../../core/proxy.ts';
 import {
@@ -23,11 +23,11 @@ type EnvoyFilter = Resource<'EnvoyFilter'>;
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];
 
-/** What patches can add as a resource of its own. */
+/** The targets to which patches can add separate resources. */
 const ADDED_TARGETS: readonly ApplyTo[] = ['CLUSTER', 'LISTENER', 'EXTENSION_CONFIG'];
 const ROUTES: readonly ApplyTo[] = ['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'];
 
-/** Which patches concern the resources of a type; those of listeners can have routes in them. */
+/** The targets of patches that affect the resources of a type; listeners can contain routes. */
 const TARGETS: Readonly<Record<PatchedType, readonly ApplyTo[]>> = {
   cds: ['CLUSTER'],
   ecds: ['EXTENSION_CONFIG'],
@@ -38,10 +38,10 @@ const TARGETS: Readonly<Record<PatchedType, readonly ApplyTo[]>> = {
 
 /**
  * The patches for a part of a proxy's configuration, in the order in which they apply: the root namespace's first, then
- * those of the proxy's own namespace, in each by priority, the oldest first. As the view has them: absent where there
- * are none.
+ * those of the proxy's own namespace, in each by priority, the oldest first. Absent if there are none.
  *
- * @param filters those for the proxy's workload, the root namespace's first, in each namespace the oldest first
+ * @param filters the EnvoyFilters for the proxy's workload: those of the root namespace first, in each namespace the
+ * oldest first
  */
 export function patchesFor(
   filters: readonly EnvoyFilter[],
@@ -67,15 +67,15 @@ export function patchesFor(
 }
 
 /**
- * What the outbound part of a sidecar is given by additions. The inbound part is given nothing of the same name: Envoy
- * rejects a response that has a name twice.
+ * The names of resources that patches add to the outbound part of a sidecar. They are not added to the inbound part as
+ * well: Envoy rejects a response with a repeated name.
  */
 function namesAdded(filters: readonly EnvoyFilter[], node: ProxyNode): ReadonlySet<string> {
   const patches = filters.flatMap(({ content }) => content.configPatches ?? []);
   return new Set(patches.flatMap((patch) => (applies(patch, node, 'outbound') ? (additionOf(patch) ?? []) : [])));
 }
 
-/** Target and name of what a patch adds as a resource; undefined for a patch that adds none. */
+/** Target and name of the resource that a patch adds; undefined for other patches. */
 function additionOf({ applyTo, patch: { operation, value } }: EnvoyConfigPatch): string | undefined {
   const isAdded = operation === 'ADD' && ADDED_TARGETS.includes(applyTo);
   return isAdded ? `${applyTo} ${String(value?.name)}` : undefined;
@@ -89,7 +89,7 @@ function ordered(filters: readonly EnvoyFilter[]): readonly EnvoyFilter[] {
   );
 }
 
-/** Thousands of patches may ask for the same proxy's. */
+/** Thousands of patches may read the metadata of the same proxy. */
 const metadata = new WeakMap<ProxyNode, ReadonlyMap<string, string>>();
 
 function statedBy(node: ProxyNode): ReadonlyMap<string, string> {
@@ -102,7 +102,7 @@ function applies(patch: EnvoyConfigPatch, node: ProxyNode, part: EnvoyView['part
   if (unappliedPatch(patch) !== undefined) return false;
   const { context = 'ANY', proxy } = patch.match ?? {};
   if (context !== 'ANY' && context !== PATCH_CONTEXTS[part]) return false;
-  // One listener or cluster more for a sidecar, not two of one name.
+  // A sidecar gets one additional listener or cluster, and not two with the same name.
   if (context === 'ANY' && part === 'inbound' && additionOf(patch) !== undefined) return false;
   const { proxyVersion = '', metadata = {} } = proxy ?? {};
   const { meshVersion } = node;
@@ -113,7 +113,7 @@ function applies(patch: EnvoyConfigPatch, node: ProxyNode, part: EnvoyView['part
   return wanted.every(([key, value]) => stated.get(key) === value);
 }
 
-/** What of an EnvoyFilter decides which views have its patches, as text; '' for what is none. */
+/** The parts of an EnvoyFilter that decide which views have its patches, as a string; '' for other resources. */
 export function placementText(resource: AnyResource | undefined): string {
   if (resource?.kind !== 'EnvoyFilter') return '';
   const { priority, configPatches = [] } = resource.content;

@@ -1,4 +1,4 @@
-/** From a proxy to its views and its placement, and which changes may give it others. */
+/** Determines the views and the placement of a proxy, and which changes may affect them. */
 export {
   changedProxyFacts,
   isReadPerReplica,

@@ -1,6 +1,6 @@
 /**
- * What is read of the mesh to determine the views of a proxy, with each read recorded as a fact; and which of these
- * facts a change touches. The views of proxies for which such a fact was read are determined again, and no others.
+ * Reads the mesh to determine the views of a proxy, and records each read as a fact; also computes which of these facts
+ * a change affects. Only the views of proxies for which such a fact was read are determined again.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
 import {
@@ -61,12 +61,12 @@ export function isReadPerReplica(name: Fact): boolean {
   return name.startsWith(ADDRESS);
 }
 
-/** Namespace and labels as text, equal for all replicas of a workload. */
+/** Namespace and labels as a string, equal for all replicas of a workload. */
 export function workloadText({ namespace, labels }: LabelledWorkload): string {
   return `${namespace} ${JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))}`;
 }
 
-/** The mesh as it is read for a proxy; every read is recorded. */
+/** The interface through which the mesh is read for a proxy; every read is recorded. */
 export class ProxyMesh {
   readonly #snapshot: Snapshot;
 
@@ -96,7 +96,7 @@ export class ProxyMesh {
     });
   }
 
-  /** The class of this locality: the mesh's rules treat all localities of a class alike. */
+  /** The class of this locality: the rules of the mesh do not distinguish localities of the same class. */
   localityOf(locality: string): string {
     note(LOCALITIES);
     const isKnown = (name: string): boolean => {
@@ -120,8 +120,8 @@ export class ProxyMesh {
   }
 
   /**
-   * The class of a proxy's cluster: see `Placement`. Where proxies of other clusters are served, a cluster that nothing
-   * is known of is another one. Otherwise it is a wrong name of the local one.
+   * The class of a proxy's cluster: see `Placement`. If proxies of other clusters are served, an unknown cluster counts
+   * as a remote one; otherwise as a wrong name of the local one.
    */
   endpointCluster(clusterId: string): string {
     if (clusterId === '' || clusterId === this.settings.clusterId) return '';
@@ -133,7 +133,7 @@ export class ProxyMesh {
   scopeOf(namespace: string, labels: Labels): Pick<Scope, 'id'> {
     const { id, sidecar } = this.#snapshot.scopeOf(namespace, labels);
     note(sidecarsOf(namespace));
-    // Sidecars of the root namespace apply only where the namespace has none of its own.
+    // Sidecars of the root namespace only apply if the namespace has none.
     if (sidecar?.split('/')[1] !== namespace) note(sidecarsOf(this.settings.rootNamespace));
     return { id };
   }
@@ -148,7 +148,7 @@ export class ProxyMesh {
     return this.#snapshot.sourceLabels(scope);
   }
 
-  /** The labels of a proxy by which destination rules select it; undefined where there are none. */
+  /** The labels of a proxy by which destination rules select it; undefined if there are none. */
   ruleLabels(scope: Scope | undefined, labels: Labels): Labels | undefined {
     if (scope === undefined) return undefined;
     note(ruleLabelsOf(scope.id));
@@ -237,14 +237,14 @@ export function pick(labels: Labels, asked: readonly string[]): Record<string, s
   return picked;
 }
 
-/** The names that only one of the sets has; equal sets are mostly one object. */
+/** The names that only one of the sets has; equal sets are usually the same object. */
 function changedNames(before: ReadonlySet<string>, after: ReadonlySet<string>): Iterable<string> {
   return before === after ? [] : before.symmetricDifference(after);
 }
 
 /**
- * The facts that a change touches; undefined: all may have changed.
- * @param workloads the existing ones, by their text
+ * The facts that a change affects; undefined if all may have changed. @param workloads the existing workloads, by their
+ * string form
  */
 export function changedProxyFacts(
   previous: Snapshot,
@@ -254,7 +254,7 @@ export function changedProxyFacts(
 ): ReadonlySet<Fact> | undefined {
   if (changes.everything) return undefined;
   const facts = new Set<Fact>();
-  // Everyone who may write a WorkloadEntry can add and remove localities and networks. Such a change concerns only
+  // Everyone who may write a WorkloadEntry can add and remove localities and networks. Such a change only affects
   // proxies for which the name was looked up.
   const places = changedLocalityNames(previous, next);
   if (places === undefined) facts.add(LOCALITIES);

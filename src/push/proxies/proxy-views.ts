@@ -35,7 +35,7 @@ import {
 import { patchesFor } from './envoy-filters.ts';
 import { ProxyMesh, pick } from './proxy-mesh.ts';
 
-/** The DNS suffix of the namespace's own services; every other suffix resolves nothing, and they all count as ''. */
+/** The DNS suffix of the namespace's own services. Other suffixes do not resolve to services, and count as ''. */
 function dnsDomainFor({ settings }: ProxyMesh, { namespace, dnsDomain }: ProxyNode): string {
   return dnsDomain === `${namespace}.svc.${settings.domain}` ? dnsDomain : '';
 }
@@ -66,7 +66,7 @@ function endpointNamesFor(node: ProxyNode): EndpointNames {
   return node.shortEndpointNames ? 'short' : 'cluster';
 }
 
-/** What is read of a proxy for its spans and access logs. */
+/** The properties of a proxy that its spans and access logs depend on. */
 function telemetryOf(mesh: ProxyMesh, node: ProxyNode): Pick<OutboundView, 'tracing' | 'telemetry'> {
   const telemetry = mesh.telemetryOf(node.namespace, node.labels);
   return { ...(node.tracing && { tracing: node.tracing }), ...(telemetry.length > 0 && { telemetry }) };
@@ -98,8 +98,9 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
 
 /**
  * The instances of services of the proxy's own namespace at its addresses. A proxy states its addresses itself, and
- * only its namespace is authenticated: a proxy that states the address of another namespace's workload learns nothing
- * about that. Clusters may use the same addresses on different networks: those of the proxy's network count.
+ * only its namespace is authenticated: a proxy that states the address of another namespace's workload gets no
+ * information about it. Clusters may use the same addresses on different networks: those of the proxy's network are
+ * used.
  */
 function instancesOf(mesh: ProxyMesh, node: ProxyNode): BoundInstance[] {
   const { addresses, namespace } = node;
@@ -173,9 +174,9 @@ function portMap(mesh: ProxyMesh, node: ProxyNode): Record<number, number> {
 }
 
 /**
- * The Gateways that a proxy is authorized to serve with Secrets of its namespace. A node may state any labels; its
- * credential proves a namespace and a service account only. So the registry has to know a workload of that account that
- * the Gateway selects. Namespaces of other trust domains are other namespaces, even with equal names.
+ * The Gateways that a proxy is authorized to serve with Secrets of its namespace. A node may state any labels, but its
+ * credential only proves a namespace and a service account. So the registry must contain a workload of that account
+ * that the Gateway selects. Namespaces of other trust domains are different namespaces, even if their names are equal.
  */
 function provedGateways(mesh: ProxyMesh, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
   const { identity, namespace } = node;
@@ -197,7 +198,10 @@ function gatewayName({ meta: { namespace, name } }: Gateway): string {
   return `${namespace}/${name}`;
 }
 
-/** Without a proof the key pair is missing: connections without one could be accepted with fewer rights. */
+/**
+ * Without proof, the key pair is missing, so that connections fail: servers might accept connections without it, with
+ * fewer permissions.
+ */
 function clientKeyPair(gateways: readonly Gateway[], proved: readonly Gateway[]): Pick<GatewayView, 'clientKeyPair'> {
   const named = gateways.find(({ content }) => content.clientKeyPair !== undefined);
   if (named?.content.clientKeyPair === undefined) return {};
@@ -291,7 +295,8 @@ export function placementKey({ network, locality, cluster, labels }: Placement):
 }
 
 /**
- * 128 bits: proxies choose some of what is in their views, and none may construct a collision with the view of another.
+ * 128 bits: proxies influence the content of their views, and must not be able to construct a collision with another
+ * view.
  */
 const KEY_HEX_DIGITS = 32;
 
@@ -301,7 +306,7 @@ export function viewKey(view: View): string {
   return `${view.part}:${view.part === 'gateway' ? view.namespace : view.scope}:${digest}`;
 }
 
-/** The scope in the key of a view, or in a text that begins with one. */
+/** The scope in the key of a view, or in a string that begins with one. */
 export function scopeOfKey(key: string): string {
   return key.split(':', 2)[1] ?? '';
 }

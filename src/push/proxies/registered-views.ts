@@ -1,7 +1,7 @@
 /**
- * Which views of a proxy the registry accounts for: those that the workload at its address needs. A proxy states almost
- * everything about itself, so that views could be any number; those that workloads of the registry need are limited by
- * the size of the mesh, for all callers.
+ * Determines the views of a proxy that the registry confirms: those that the workload at its address needs. A proxy
+ * states almost everything about itself, so the number of views could be unlimited; the number of views that workloads
+ * of the registry need is limited by the size of the mesh.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
 import { DEFAULT_PLACEMENT, isClientView, unrecorded, type View } from '../../generate/index.ts';
@@ -46,7 +46,7 @@ function workloadAt(snapshot: Snapshot, node: ProxyNode, address: string): Regis
   return snapshot.workloadAt(snapshot.networkOfProxy(node, address), address, node.namespace);
 }
 
-/** The proxy with what the registry says about its workload, and without the addresses of other workloads. */
+/** The proxy with the data of its workload in the registry, and without the addresses of other workloads. */
 function asRegistered(snapshot: Snapshot, node: ProxyNode, workload: RegisteredWorkload): ProxyNode {
   const { labels, locality, network } = workload;
   const addresses = node.addresses.filter((address) => {

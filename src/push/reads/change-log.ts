@@ -5,15 +5,15 @@
 import type { ChangedFacts } from '../../generate/index.ts';
 import { mergedPush, type Push } from '../push.ts';
 
-/** What one snapshot changed, and the push of that. */
+/** The changes of one snapshot, and their push. */
 export interface LoggedChange {
   readonly changed: ChangedFacts;
   readonly push: Push;
 }
 
 /**
- * Changes kept; there are more only while a job hangs. Then the oldest are merged into one that says everything
- * changed.
+ * Maximum number of changes that are kept; there are only more while a job hangs. The oldest are then merged into one
+ * that marks everything as changed.
  */
 const MAX_CHANGES = 1024;
 

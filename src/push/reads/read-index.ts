@@ -1,6 +1,6 @@
 /**
- * An index from facts to their readers. Readers that read the same facts share one set, so the index grows with what
- * there is to read and not with the number of readers.
+ * An index from facts to their readers. Readers of the same facts share one set, so the index grows with the number of
+ * facts and not with the number of readers.
  */
 import type { Fact, Facts } from '../../generate/index.ts';
 
@@ -13,7 +13,7 @@ export class ReadSet {
   }
 }
 
-/** The readers of one set, and for which of their parts they read it. */
+/** The readers of one set, with the parts for which they read it. */
 type Users<Reader> = Map<Reader, Set<string>>;
 
 export class ReadIndex<Reader> {
@@ -26,7 +26,7 @@ export class ReadIndex<Reader> {
     return this.#byFact.size;
   }
 
-  /** Sets what a reader read for one of its parts; undefined: the part is gone. */
+  /** Sets the reads of one part of a reader; undefined if the part no longer exists. */
   set(reader: Reader, part: string, reads: ReadSet | undefined): void {
     const parts = this.#byReader.get(reader) ?? new Map<string, ReadSet>();
     const before = parts.get(part);
@@ -47,7 +47,7 @@ export class ReadIndex<Reader> {
     this.#byReader.delete(reader);
   }
 
-  /** What a reader read, by part. */
+  /** The reads of a reader, by part. */
   partsOf(reader: Reader): ReadonlyMap<string, ReadSet> {
     return this.#byReader.get(reader) ?? new Map();
   }

@@ -11,8 +11,8 @@ import { ReadSet } from './read-index.ts';
 export const NO_READS = -1;
 
 /**
- * Facts and sets numbered before a worker starts over with new numbers. Many of them are facts about objects that are
- * gone.
+ * Maximum number of numbered facts and sets, after which a worker starts again with new numbers. Many of them are facts
+ * about deleted objects.
  */
 const MAX_REMEMBERED = 400_000;
 
@@ -37,7 +37,7 @@ export class SentReads {
     return number;
   }
 
-  /** Takes what has to be sent with the numbers given out since the last call. */
+  /** Takes the data that has to be sent for the numbers that were assigned since the last call. */
   take(): ReadsMessage {
     const message = { reset: this.#reset, facts: this.#newFacts, sets: Uint32Array.from(this.#newSets) };
     this.#newFacts = [];
@@ -61,21 +61,21 @@ export class SentReads {
   }
 }
 
-/** Sets by number, as the answers of one worker name them. */
+/** Sets by the numbers in the answers of one worker. */
 export type NumberedReads = readonly ReadSet[];
 
-/** The main thread's side: one for each worker, replaced when the worker discards its numbers. */
+/** The state of the main thread: one object for each worker, replaced when the worker discards its numbers. */
 export class ReceivedReads {
   #facts: Fact[] = [];
   #sets: ReadSet[] = [];
 
   /**
-   * Takes over what an answer sends; returns all sets by number. Throws TypeError for the number of a fact that was
-   * never sent.
+   * Takes over the facts and sets of an answer; returns all sets by number. Throws TypeError for the number of a fact
+   * that was never sent.
    */
   receive({ reset, facts, sets }: ReadsMessage): NumberedReads {
     if (reset) {
-      // Earlier callers keep the arrays that they were given.
+      // Arrays that were returned earlier are not changed.
       this.#facts = [];
       this.#sets = [];
     }

@@ -1,7 +1,7 @@
 /**
- * What was read for each unit of each view, and from that which units a change touches. What a unit reads is known once
- * it is generated. So changes that arrive while a job runs are kept, and compared with what the job has read when it is
- * done.
+ * Records the reads of each unit of each view, and computes which units a change affects. The reads of a unit are known
+ * once it is generated. So changes that arrive while a job runs are kept, and compared with the reads of the job when
+ * it is complete.
  */
 import { InternalError } from '../../core/errors.ts';
 import {
@@ -26,21 +26,21 @@ import { ChangeLog, type LoggedChange } from './change-log.ts';
 import { ReadIndex } from './read-index.ts';
 import { NO_READS, type NumberedReads } from './read-numbers.ts';
 
-/** What this module needs of a view. */
+/** The properties of a view that this module needs. */
 interface Viewed {
   readonly view: View;
 }
 
-/** The part of a job's result that says what was read for it. */
+/** The part of a job's result with its reads. */
 export interface JobReads {
   /** Version of the snapshot that the job was generated from. */
   readonly version: number;
   readonly answer: JobAnswer;
-  /** The sets of facts that the answer names. */
+  /** The sets of facts that the answer refers to. */
   readonly reads: NumberedReads;
 }
 
-/** True when an answer names a set of facts by a number that is not known. */
+/** Whether an answer refers to a set of facts by an unknown number. */
 export function namesUnknownReads({ units, failures, lists }: JobAnswer, reads: NumberedReads): boolean {
   const numbers = [...units, ...failures].map((each) => each.reads).concat(Object.values(lists));
   return numbers.some((number) => number !== NO_READS && reads[number] === undefined);
@@ -69,7 +69,7 @@ export class ViewReads<V extends Viewed> {
   }
 
   /**
-   * Records what the units of a job read.
+   * Records the reads of the units of a job.
    * @returns the units that changes after the job's snapshot touch, with the pushes of these changes
    */
   commit(view: V, { version, answer, reads }: JobReads): readonly (readonly [UnitSelection, Push])[] {
@@ -130,7 +130,9 @@ export class ViewReads<V extends Viewed> {
     return selections;
   }
 
-  /** @param membersFor what changed of the fact for a view; undefined: nothing did */
+  /**
+   * @param membersFor the changes of the fact for a view; undefined if there are none
+   */
   #mark(
     touched: Map<V, TouchedUnits>,
     name: string,

@@ -4,13 +4,13 @@
  * during its push waits again when the push ends.
  *
  * Callers share the time of pushes (see time-shares.ts): a caller with a thousand sessions, or with expensive ones,
- * delays the sessions of another by its share and no more. The sessions of one caller are served in order of arrival,
- * those that were sent a part before most others (see lane.ts): of a thousand proxies that connect, some are complete
- * early.
- * After some time in a turn of the event loop the rest waits for the next turn, so that acknowledgements and other
- * requests are read in between.
+ * only delays the sessions of others by its share. The sessions of one caller are served in order of arrival; sessions
+ * that were already sent a part are preferred (see lane.ts), so that of a thousand proxies that connect, some are
+ * complete early. After some time in a turn of the event loop, the rest waits for the next turn, so that
+ * acknowledgements and other requests are read in between.
  *
- * A push that ends at once, as a small one does, allocates no promise: a changed endpoint is a thousand of them.
+ * A push that ends at once, such as a small one, does not allocate a promise: a changed endpoint causes a thousand of
+ * them.
  */
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
 import { TimeShares } from '../../core/fairness/time-shares.ts';
@@ -24,22 +24,22 @@ import type { PushOutcome } from '../types.ts';
 const TURN_MS = 40;
 
 /**
- * What a caller may use before it is another's turn, ms: about what a proxy takes when it connects to a mesh of a
+ * The time that a caller may use before the next caller's turn, ms: about that of a proxy that connects to a mesh of a
  * thousand services.
  */
 export const QUANTUM_MS = 8;
 
-/** What the queue reports; times in milliseconds. */
+/** The events that the queue reports; times in milliseconds. */
 export interface QueueObserver {
   /** A session left the queue after waiting this long. */
   waited(milliseconds: number): void;
 }
 
-/** What the queue reads of a session. */
+/** The properties of a session that the queue reads. */
 interface Queued {
   /** The caller that the proxy belongs to. */
   readonly caller: string;
-  /** A part of what is on its way was sent. */
+  /** Whether a part of the pending changes was sent. */
   readonly begun: boolean;
 }
 
@@ -73,7 +73,7 @@ export class PushQueue<S extends Queued> {
   readonly #later = new Map<S, Waiting>();
   /** Time of pushes in this turn of the event loop, ms. */
   #spentMs = 0;
-  /** The next turn is planned, in which the time begins anew. */
+  /** Whether the next turn is scheduled, in which a new time limit applies. */
   #planned = false;
 
   constructor(options: PushQueueOptions<S>) {
@@ -91,7 +91,7 @@ export class PushQueue<S extends Queued> {
     return this.#underWay.size;
   }
 
-  /** Adds a push to a session, merged with the one that waits. */
+  /** Adds a push to a session, merged with its pending push. */
   enqueue(session: S, push: Push): void {
     const busy = this.#underWay.has(session);
     if (!busy && this.#waiting.size === 0 && this.#mayStart) {

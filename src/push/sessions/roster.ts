@@ -1,4 +1,6 @@
-/** All sessions, and which facts were read to determine their views: a change of those may move them. */
+/**
+ * All sessions, and the facts that were read to determine their views: a change of these facts may change the views.
+ */
 import type { Facts } from '../../generate/index.ts';
 import type { ChangeSet, Snapshot } from '../../model/index.ts';
 import { changedProxyFacts, isReadPerReplica, type LabelledWorkload, workloadText } from '../proxies/index.ts';
@@ -14,7 +16,7 @@ interface Shared<T> {
 export class Roster {
   readonly #all = new Set<Session>();
   readonly #index = new ReadIndex<Session>();
-  /** By the facts as text: as many entries as workloads, however many replicas these have. */
+  /** By the string form of the facts: the number of entries is that of workloads, however many replicas these have. */
   readonly #sets = new Map<string, Shared<ReadSet>>();
   readonly #setOf = new Map<Session, string>();
   readonly #workloads = new Map<string, Shared<LabelledWorkload>>();
@@ -36,7 +38,7 @@ export class Roster {
     this.#setOf.delete(session);
   }
 
-  /** Records what was read to determine the views of a session. */
+  /** Records the reads that determined the views of a session. */
   note(session: Session, facts: Facts): void {
     if (!this.#all.has(session)) return;
     const common = facts.filter((name) => !isReadPerReplica(name));

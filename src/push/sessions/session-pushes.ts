@@ -39,7 +39,7 @@ export class SessionPushes {
     return this.#queue.underWay;
   }
 
-  /** Queues a push that the proxy asked for: nothing changed. */
+  /** Queues a push that the proxy requested, without a change. */
   pushRequested(session: Session, asked: Push): void {
     this.#queue.enqueue(session, asked);
   }
@@ -57,8 +57,8 @@ export class SessionPushes {
   }
 
   /**
-   * Moves the session to its next views if these are built. The push covers what differs there, `change` of the current
-   * views, and the postponed push. True when it moved.
+   * Moves the session to its next views if these are built. The push covers the differences, `change` of the current
+   * views, and the postponed push. Returns true if it moved.
    */
   move(session: Session, change: Push): boolean {
     if (!session.isMoving) return false;
@@ -70,8 +70,9 @@ export class SessionPushes {
   }
 
   /**
-   * Queues a push of what a view's commit changed. While another part of the same proxy is being generated, the push is
-   * postponed until that part's commit: once, or during a move until the move. So a change of two parts is one push.
+   * Queues a push of the changes of a view's commit. While another part of the same proxy is being generated, the push
+   * is postponed until that part's commit: once, or during a move until the move. So a change of two parts results in
+   * one push.
    */
   commit(session: Session, committed: SessionView, change: Push): void {
     // A view that it moves to: pushed with the move.
@@ -88,7 +89,7 @@ export class SessionPushes {
     this.#queue.remove(session);
   }
 
-  /** Queues a push; an empty one only where the session may have acknowledged everything already. */
+  /** Queues a push; an empty one only if the session may have acknowledged everything already. */
   #pushOrSettle(session: Session, change: Push): void {
     if (change.types.size > 0) this.pushChange(session, change);
     else if (session.mayBeSynced) this.#queue.enqueue(session, change);

@@ -1,6 +1,4 @@
-/**
- * One proxy's session: the views that it has, those that it moves to, and the changes on their way to the proxy.
- */
+/** One proxy's session: its current views, the views that it moves to, and the pending changes. */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
@@ -9,17 +7,17 @@ import type { Push } from '../push.ts';
 import type { Bundle, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
 
-/** What a session needs of the engine. */
+/** The part of the engine that a session uses. */
 export interface SessionHost {
   /** Version of the snapshot, which views without dirty units are at. */
   readonly version: number;
   request(session: Session, types: Iterable<XdsType>): void;
-  /** Generates the types that the session has started to ask for. */
+  /** Generates the types that the session now requests. */
   need(session: Session): void;
   converged(milliseconds: number): void;
   /** A change of the mesh is on its way to a proxy; each call is followed by one of {@link pushEnded}. */
   pushBegan(): void;
-  /** The change was acknowledged after this many ms; undefined: the proxy needs nothing of it, or is gone. */
+  /** The change was acknowledged after this many ms; undefined if the proxy does not need it or has disconnected. */
   pushEnded(session: Session, milliseconds: number | undefined): void;
   /** The content that a session built last, for the next session with the same views. */
   shared: SharedContent;
@@ -54,12 +52,12 @@ interface Need {
 }
 
 /**
- * With so many pushes, a new proxy has the first resources of all types. Later ones that it asks for are not urgent: a
- * proxy may ask for others over and over.
+ * After this many pushes, a new proxy has the first resources of all types. Later requests are not urgent, because a
+ * proxy may repeatedly request other resources.
  */
 const FIRST_PUSHES = 16;
 
-/** What identifies a session. */
+/** The identity of a session. */
 export type SessionIdentity = Pick<Session, 'node' | 'caller' | 'connectionId' | 'sink'>;
 
 export class Session implements ProxySession {
@@ -69,7 +67,7 @@ export class Session implements ProxySession {
   readonly sink: PushSink;
   readonly ready: Promise<void>;
   readonly #host: SessionHost;
-  /** The types that have to be generated for what the proxy asks for. */
+  /** The types that have to be generated for the requests of the proxy. */
   readonly #types: Set<GeneratedType>;
   /** Streams that wait for more types. */
   #needs: readonly Need[] = [];
@@ -79,17 +77,20 @@ export class Session implements ProxySession {
   /** Snapshot version that the move began with. */
   #wantedVersion = 0;
   /**
-   * The secrets that it had when its move began. The views that it leaves may get new secrets, and it may be leaving
-   * them because it has lost the right to those.
+   * The secrets that it had when its move began. The views that it leaves may get new secrets, to which it may have
+   * lost access.
    */
   #lastSecrets: readonly Bundle[] | undefined;
   /** The last result of {@link content}. */
   #content: Parts = NO_PARTS;
   /** The bundles that `#content` was built from; empty when it has to be built again. */
   #contentOf: readonly Bundles[] = [];
-  /** The changes on their way to the proxy: the earliest event time, the newest version. */
+  /** The pending changes: the earliest event time, the newest version. */
   #converging: Push | undefined;
-  /** A response of them was sent: convergence waits for its acknowledgement, even when a later push sends nothing. */
+  /**
+   * Whether a response with pending changes was sent: convergence waits for its acknowledgement, even if a later push
+   * sends nothing.
+   */
   #isSent = false;
   /** The host was notified of them by {@link SessionHost.pushBegan}. */
   #isReported = false;
@@ -100,7 +101,9 @@ export class Session implements ProxySession {
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
 
-  /** @param types those that the proxy asks for at first */
+  /**
+   * @param types the types that the proxy requests first
+   */
   constructor({ node, caller, connectionId, sink }: SessionIdentity, types: readonly XdsType[], host: SessionHost) {
     this.node = node;
     this.caller = caller;
@@ -126,7 +129,7 @@ export class Session implements ProxySession {
     return this.#views.find((each) => each.view === view);
   }
 
-  /** True when the proxy keeps the view or moves to it; false for one that it is leaving. */
+  /** Whether the proxy keeps the view or moves to it; false for a view that it is leaving. */
   wants(view: PlacedSessionView): boolean {
     return (this.#next ?? this.#views).includes(view);
   }
@@ -160,22 +163,22 @@ export class Session implements ProxySession {
     this.#contentOf = [];
     this.#leave(left);
     this.#resolveReady();
-    // Nothing more may be generated for these views: no commit would resolve the needs.
+    // These views may not be generated again, so no commit would resolve the needs.
     this.resolveNeeds();
     return true;
   }
 
   /**
    * True for a view, or a new placement of a current view, that does not include the change that makes the proxy move
-   * there: moving now would show it a state that it should never have. A view that cannot be generated at present is
-   * accepted as it is, and a proxy without configuration accepts any.
+   * there: moving now would show it a state that it should never have. A view that currently cannot be generated is
+   * accepted in its current state, and a proxy without configuration accepts any view.
    */
   #isEarlier(placed: PlacedSessionView): boolean {
     if (this.#views.length === 0 || this.has(placed) || placed.view.lastJobFailed) return false;
     return (placed.isDirty || placed.inFlight) && placed.committedVersion < this.#wantedVersion;
   }
 
-  /** What the proxy waits for cannot be generated. */
+  /** Called if the types that the proxy waits for cannot be generated. */
   fail(error: unknown): void {
     this.#rejectReady(error);
     for (const { reject } of this.#needs) reject(error);
@@ -191,14 +194,14 @@ export class Session implements ProxySession {
     return this.#views;
   }
 
-  /** The views that it has, and those that it moves to. */
+  /** Its current views, and the views that it moves to. */
   get allViews(): readonly PlacedSessionView[] {
     return [...this.#views, ...(this.#next ?? [])];
   }
 
   need(type: XdsType): Promise<void> | undefined {
     const generated = GENERATED_FOR[type];
-    // The common case: the proxy asked for the type before.
+    // The common case: the proxy has requested the type before.
     if (this.#needs.length === 0 && generated.every((one) => this.#types.has(one))) return undefined;
     const types = new Set(generated);
     const pending = this.#needs.find((need) => types.isSubsetOf(need.types));
@@ -219,7 +222,7 @@ export class Session implements ProxySession {
     return this.#next === undefined && this.#views.every((view) => view.serves(types));
   }
 
-  /** Something was generated for one of its views, or its views changed: resolves the needs that are met by now. */
+  /** Called when a view was generated or its views changed: resolves the needs that are now met. */
   resolveNeeds(): void {
     if (this.#needs.length === 0) return;
     for (const need of this.#needs) if (this.#serves(need.types)) need.resolve();
@@ -277,12 +280,12 @@ export class Session implements ProxySession {
     this.#host.request(this, types);
   }
 
-  /** The changes on their way to the proxy; another object after each {@link changed}. */
+  /** The pending changes; a new object after each {@link changed}. */
   get converging(): Push | undefined {
     return this.#converging;
   }
 
-  /** A change is on its way to the proxy. */
+  /** Adds a pending change. */
   changed(push: Push): void {
     const known = this.#converging;
     // A new proxy is not a change of the mesh.
@@ -295,7 +298,7 @@ export class Session implements ProxySession {
       known === undefined ? push : { ...push, eventTime, version: Math.max(push.version, known.version) };
   }
 
-  /** Nothing is on its way any more; see {@link SessionHost.pushEnded}. */
+  /** Ends the pending changes; see {@link SessionHost.pushEnded}. */
   #endConverging(milliseconds: number | undefined): void {
     const wasReported = this.#isReported;
     this.#converging = undefined;
@@ -304,23 +307,23 @@ export class Session implements ProxySession {
     if (wasReported) this.#host.pushEnded(this, milliseconds);
   }
 
-  /** True when a part was sent of what is on its way to the proxy, or of what a new proxy asks for. */
+  /** Whether a part of the pending changes, or of the configuration that a new proxy requests, was sent. */
   get begun(): boolean {
     return this.#converging === undefined ? this.#sent > 0 && this.#sent < FIRST_PUSHES : this.#isSent;
   }
 
-  /** True when no change is on the way to the proxy. */
+  /** Whether there are no pending changes. */
   get settled(): boolean {
     if (this.#converging !== undefined || this.#postponed !== undefined || this.#next !== undefined) return false;
     return this.#views.every((view) => !view.isDirty && !view.inFlight);
   }
 
-  /** True when the parts include everything that is on its way, so that the stream may have sent it all already. */
+  /** Whether the parts include all pending changes, so that the stream may already have sent all of them. */
   get mayBeSynced(): boolean {
     return this.#converging !== undefined && this.version() >= this.#converging.version;
   }
 
-  /** A push has ended; `known`: the changes on their way when it began. */
+  /** Called when a push has ended; `known`: the pending changes when it began. */
   pushed(outcome: PushOutcome, known: Push | undefined): void {
     if (outcome === 'sent') {
       this.#sent++;
@@ -336,12 +339,12 @@ export class Session implements ProxySession {
     this.#host.converged(milliseconds);
   }
 
-  /** A push found nothing to send: the proxy needs nothing of the changes known when it began. */
+  /** A push had nothing to send: the proxy does not need the changes that were known when it began. */
   #endUnlessSent(known: Push | undefined): void {
     if (known !== undefined && known === this.#converging && !this.#isSent) this.#endConverging(undefined);
   }
 
-  /** True while another view than `committed` is being generated, of those that it has and those that it moves to. */
+  /** Whether one of its current or next views other than `committed` is being generated. */
   awaitsAnother(committed: SessionView): boolean {
     return this.allViews.some(({ view }) => view !== committed && view.inFlight);
   }

@@ -1,7 +1,7 @@
 /**
- * The versions of EnvoyFilters that the units of a view were last made with. Where an edit does not fit a unit,
- * generation makes it with these, so that everything else in the unit is in force at once. Documents are kept by
- * reference, from the snapshots that jobs were taken with; the version before one that fitted is never used again.
+ * The versions of EnvoyFilters that the units of a view were last generated with. If an edit does not fit a unit,
+ * generation uses these versions, so that all other changes of the unit take effect at once. Documents are kept by
+ * reference, from the snapshots that jobs were taken with; versions before one that fitted are never used again.
  */
 import { serialize } from 'node:v8';
 import {
@@ -27,21 +27,22 @@ interface FilterVersion extends AppliedFilter {
   readonly filter: EnvoyFilter | undefined;
 }
 
-/** What a unit was made with: one object for all units that were made with the same. */
+/** The versions that a unit was generated with: one object for all units with the same versions. */
 type Versions = readonly FilterVersion[];
 
 const NO_VERSIONS: Versions = [];
 
 /**
- * Most former versions of one EnvoyFilter that a view keeps. Several are in use only where edits in a row fit some
- * units each. A unit made with another one is not made again without the EnvoyFilter: it stays as it is.
+ * Maximum number of former versions of one EnvoyFilter that a view keeps. Several are only in use if consecutive edits
+ * each fit some units. A unit that was generated with a dropped version is not generated again without the EnvoyFilter:
+ * it stays as it is.
  */
 const MAX_FORMER_VERSIONS = 8;
 
 /** The units of one type. */
 class VersionsOfUnits {
   readonly #units = new Map<Unit, Versions>();
-  /** Number of units by what they were made with. */
+  /** Number of units by the versions that they were generated with. */
   readonly #counts = new Map<Versions, number>();
 
   get(unit: Unit): Versions | undefined {
@@ -73,7 +74,7 @@ class VersionsOfUnits {
     else this.#counts.delete(versions);
   }
 
-  /** What most units were made with, of those that were not made with the current versions. */
+  /** The most frequent versions of units that were not generated with the current versions. */
   commonest(current: Versions): Versions | undefined {
     let found: Versions | undefined;
     let most = 0;
@@ -95,7 +96,7 @@ class VersionsOfUnits {
   }
 }
 
-/** What a job was taken with, for a type. */
+/** The versions of a type with which a job was taken. */
 interface Taken {
   readonly current: Versions;
   /** Undefined: all units were made with the current versions. */
@@ -120,7 +121,7 @@ export class FilterVersions {
   }
 
   /**
-   * What the units of proxies were made with that move to this view, which is not built yet.
+   * Takes over the versions of units from the former views of proxies that move to this view, which is not built yet.
    *
    * @param isUsed whether the view has other proxies already
    */
@@ -134,7 +135,7 @@ export class FilterVersions {
     this.#inherited.add(other);
     for (const type of PATCHED_TYPES) {
       const keys = new Set(this.#applied(type).map(({ key }) => key));
-      // What this view does not have was removed.
+      // EnvoyFilters that this view does not have were removed.
       if (keys.size > 0) this.#units[type].add(other.#units[type], ({ key }) => keys.has(key));
     }
   }
@@ -144,7 +145,10 @@ export class FilterVersions {
     return ('patches' in this.#view ? this.#view.patches?.[type] : undefined) ?? [];
   }
 
-  /** A job is taken, which is generated from the snapshot: what its units were last made with, as far as that differs. */
+  /**
+   * Called when a job is taken: returns the versions that its units were last generated with, if they differ from those
+   * of the snapshot.
+   */
   take(snapshot: Snapshot, selected: GenerateJob['units']): readonly FormerFilters[] {
     this.#taken = {};
     return PATCHED_TYPES.flatMap((type) => {
@@ -163,7 +167,7 @@ export class FilterVersions {
     });
   }
 
-  /** The versions that the snapshot has; undefined: no patch is for the type. */
+  /** The versions in the snapshot; undefined if there are no patches for the type. */
   #read(snapshot: Snapshot, type: PatchedType): Versions | undefined {
     const applied = this.#applied(type);
     if (applied.length === 0) return undefined;
@@ -176,8 +180,8 @@ export class FilterVersions {
   }
 
   /**
-   * Whether a unit is made without an EnvoyFilter with which it was made before: then it stays as it is, because that
-   * may be what authorizes requests.
+   * Whether a unit was generated without an EnvoyFilter that it had before: it then stays as it is, because the
+   * EnvoyFilter may authorize requests.
    */
   losesFilter(type: GeneratedType, unit: Unit, misfits: readonly Misfit[]): boolean {
     const former = (isPatched(type) && this.#formerOf(type, unit)) || NO_VERSIONS;
@@ -187,7 +191,7 @@ export class FilterVersions {
     });
   }
 
-  /** What the unit was made with when the job was taken. */
+  /** The versions that the unit was generated with when the job was taken. */
   #formerOf(type: PatchedType, unit: Unit): Versions | undefined {
     const taken = this.#taken[type];
     if (taken === undefined) return undefined;
@@ -197,7 +201,7 @@ export class FilterVersions {
   }
 
   /**
-   * The units of the job's answer are those of the view now.
+   * Called when the units of the job's answer have become those of the view.
    *
    * @param isKept whether a unit stays as it was before
    * @param exists whether the view has a unit now
@@ -253,7 +257,7 @@ class ByVersionsAndMisfits<T> {
   }
 }
 
-/** What a unit is made with after a job. */
+/** The versions that a unit was generated with after a job. */
 function madeWith(current: Versions, former: Versions, misfits: readonly Misfit[], kept: KeptVersions): Versions {
   const before = new Map(former.map((version) => [version.key, version]));
   const replaced = new Map(misfits.map(({ key, use }) => [key, use === 'nothing' ? undefined : before.get(key)]));
@@ -281,7 +285,7 @@ class KeptVersions {
     return known;
   }
 
-  /** The version, without the document where there are too many others. */
+  /** The version, without its document if there are too many others. */
   limited(version: FilterVersion): FilterVersion {
     const { key, filter } = version;
     if (filter === undefined) return version;
@@ -290,7 +294,7 @@ class KeptVersions {
   }
 }
 
-/** The units with what they were made with: an entry for all that were made with `others`, and one for each other. */
+/** The units with their versions: an entry for all units with `others`, and one for each other unit. */
 function formerFilters(
   type: PatchedType,
   units: Iterable<Unit>,
@@ -335,10 +339,10 @@ function isSame(one: EnvoyFilter | undefined, other: EnvoyFilter | undefined): b
   return one?.fingerprint === other?.fingerprint;
 }
 
-/** Most EnvoyFilters that a message lists. */
+/** Maximum number of EnvoyFilters in a message. */
 const MAX_LISTED = 3;
 
-/** What became of a unit that could not be made as it should be: the end of a message. */
+/** The end of a message about a unit that could not be generated as configured: the consequence. */
 export function consequence({ misfits }: UnitFailure): string {
   if (misfits === undefined) return '; the last good version stays in force';
   const listed = misfits.slice(0, MAX_LISTED).map(({ key, use }) => {

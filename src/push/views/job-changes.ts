@@ -1,8 +1,9 @@
 /**
- * What a job's answer changes in a view: units replaced, resources set and removed. Computed before anything is
- * changed, so that a bad answer leaves the view as it was. Units that were generated independently are made consistent
- * here: a listener is withheld while its routes are missing (an Envoy would wait for them), a route that a listener
- * still refers to stays, and virtual hosts are added and removed with their route configuration.
+ * Computes the changes of a job's answer in a view: replaced units, and resources that are set and removed. They are
+ * computed before anything is changed, so that an invalid answer leaves the view unchanged. Units that were generated
+ * independently are made consistent here: a listener is withheld while its routes are missing (an Envoy would wait for
+ * them), a route that a listener still refers to stays, and virtual hosts are added and removed with their route
+ * configuration.
  */
 import { InternalError } from '../../core/errors.ts';
 import { GENERATED_TYPES, type GeneratedType, type GenerationFailure, type Unit } from '../../generate/index.ts';
@@ -17,7 +18,7 @@ export type Units = Readonly<Record<GeneratedType, ReadonlyMap<Unit, readonly En
 /** The same, to be changed by {@link applyUnits} only. */
 export type MutableUnits = Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>;
 
-/** Shared by all views: most of them have units of a few types only. */
+/** Shared by all views: most of them only have units of a few types. */
 const NO_UNITS: MutableUnits[GeneratedType] = new Map();
 
 export function noUnits(): MutableUnits {
@@ -26,7 +27,7 @@ export function noUnits(): MutableUnits {
 
 export type UnitFailure = GenerationFailure;
 
-/** New resources by unit; undefined: the unit is gone. */
+/** New resources by unit; undefined if the unit no longer exists. */
 export type Edits = Map<Unit, readonly EncodedResource[] | undefined>;
 
 export interface JobChanges {
@@ -136,13 +137,13 @@ function gone({ answer }: GeneratedJob, type: GeneratedType, current: ReadonlyMa
   return found;
 }
 
-/** Units that stay as they are. */
+/** Units that keep their state. */
 function failedUnits({ answer }: Pick<GeneratedJob, 'answer'>, type: GeneratedType): ReadonlySet<Unit> {
   const failed = answer.failures.filter((failure) => failure.type === type && failure.misfits === undefined);
   return new Set(failed.map(({ unit }) => unit));
 }
 
-/** The resources of a unit that an answer sends or names by number; undefined: the unit is gone. */
+/** The resources of a unit that an answer sends or refers to by number; undefined if the unit no longer exists. */
 function resourcesOf(
   { bytes, recalled, receivedUnits }: GeneratedJob,
   { type, number, resources, base }: UnitAnswer,
@@ -158,13 +159,13 @@ function resourcesOf(
   return made.length === 0 ? undefined : made;
 }
 
-/** How a unit was derived from the one before, so that the two need not be compared. */
+/** How a unit was derived from the previous one, so that the two need not be compared. */
 interface Patch {
   readonly from: WeakRef<readonly EncodedResource[]>;
   readonly step: Step;
 }
 
-/** A unit, with how it was derived where that is known. */
+/** A unit, with its derivation if this is known. */
 type PatchedUnit = readonly EncodedResource[] & { readonly patch?: Patch };
 
 function patchOf(unit: PatchedUnit): Patch | undefined {
@@ -174,7 +175,7 @@ function patchOf(unit: PatchedUnit): Patch | undefined {
 /** Resources by name; undefined: removed. */
 type Step = ReadonlyMap<string, EncodedResource | undefined>;
 
-/** The unit with these resources set, and without those that are gone. */
+/** The unit with these resources set, and without removed ones. */
 function patched(
   from: readonly EncodedResource[] | undefined,
   news: readonly EncodedResource[],
@@ -197,7 +198,7 @@ interface ConsistentEdits {
   readonly hostless: readonly Unit[];
 }
 
-/** The edits of listeners, routes and virtual hosts, without those that would leave references to what is missing. */
+/** The edits of listeners, routes and virtual hosts, without those that would leave references to missing resources. */
 function consistentEdits(job: GeneratedJob, current: Units, interner: Interner): ConsistentEdits {
   const lds = edits(job, 'lds', current, interner);
   const rds = edits(job, 'rds', current, interner);

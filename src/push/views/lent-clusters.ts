@@ -1,15 +1,15 @@
-/** Clusters of units that stay as they are, for placements that do not have them. */
+/** Clusters of units that keep their state, for placements that do not have them. */
 import type { Unit } from '../../generate/index.ts';
 import type { Edits } from './job-changes.ts';
 import type { PlacedBundles } from './view-bundles.ts';
 
-/** What `lendClusters` reads of placements. */
+/** The properties of placements that `lendClusters` reads. */
 type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'initialized'>;
 
 /**
- * Gives placements that begin now the clusters of a unit that could not be generated as another placement of the same
- * network and cluster has them. The priorities of endpoints may be those of another locality; without the clusters,
- * routes to the host would lead nowhere.
+ * If a unit could not be generated, gives new placements the clusters that another placement with the same network and
+ * cluster has. The priorities of endpoints may be those of another locality, but without the clusters, routes to the
+ * host would fail.
  */
 export function lendClusters(unit: Unit, placements: ReadonlyMap<PlacedClusters, Edits>): void {
   const lenders = [...placements.keys()].filter(({ initialized, clusters }) => initialized && clusters.has(unit));

@@ -1,12 +1,12 @@
 /**
- * A view in one placement: with clusters and endpoints of its own where these depend on the placement, and with the
- * view's common bundles otherwise. When something is generated is decided by the view.
+ * A view in one placement, with its own clusters and endpoints if these depend on the placement, and the view's common
+ * bundles otherwise. The view decides when to generate.
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { GeneratedType, Placement, Unit } from '../../generate/index.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 
-/** What a view reads of its sessions. */
+/** The part of its sessions that a view uses. */
 export interface Member {
   /** The caller that the proxy belongs to. */
   readonly caller: string;
@@ -14,7 +14,7 @@ export interface Member {
 
 export type Bundles = Readonly<Record<XdsType, Bundle>>;
 
-/** What placements report of their view. */
+/** The part of a view that its placements use. */
 interface OwnerView {
   readonly isDirty: boolean;
   readonly inFlight: boolean;
@@ -37,7 +37,7 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   /** True once it has its clusters and endpoints; from then on every commit of the view updates them. */
   initialized = false;
   /**
-   * The current bundles; a new object whenever one of them is replaced. They are the view's common ones where nothing
+   * The current bundles; a new object whenever one of them is replaced. They are the view's common bundles if nothing
    * depends on the placement.
    */
   bundles: Bundles;

@@ -1,5 +1,5 @@
 /**
- * The bundles of a view: common ones, and in each placement those of clusters and endpoints. Where nothing depends on
+ * The bundles of a view: common bundles, and for each placement those of clusters and endpoints. If nothing depends on
  * the placement, all placements have the common bundles, and so share one difference and one encoded body. Otherwise a
  * placement's bundles share memory with the common ones.
  */
@@ -40,7 +40,7 @@ export interface Encoders {
   readonly templates: BundleTemplates;
 }
 
-/** A placement, as far as bundles are concerned. */
+/** The bundles of a placement. */
 export interface PlacedBundles {
   readonly placement: Placement;
   /** Key of the placement. */
@@ -67,11 +67,11 @@ export interface Commit<P extends PlacedBundles> {
   readonly complete: boolean;
 }
 
-/** What bundles are built with. */
+/** The inputs of building bundles. */
 export interface BuildContext {
   readonly snapshot: Snapshot;
   readonly encoders: Encoders;
-  /** Collects what could not be built. */
+  /** Collects failures. */
   readonly failures: BuildFailure[];
 }
 
@@ -130,8 +130,8 @@ export class ViewBundles<P extends PlacedBundles> {
   }
 
   /**
-   * The next bundles of initialized placements; puts the common endpoints into `bundles`. Endpoints are encoded also
-   * where the cluster's bytes are unchanged: the labels of a subset are in the endpoints only.
+   * The next bundles of initialized placements; puts the common endpoints into `bundles`. Endpoints are encoded even if
+   * the cluster's bytes are unchanged, because the labels of a subset only affect its endpoints.
    */
   #ownAfter(
     { units, edits, placed }: Commit<P>,
@@ -154,7 +154,7 @@ export class ViewBundles<P extends PlacedBundles> {
     return new Map(own);
   }
 
-  /** The first bundles of placements; puts the common endpoints into `bundles` where there were none. */
+  /** The first bundles of placements; puts the common endpoints into `bundles` if there were none. */
   #ownAtFirst(
     { units, edits, placed }: Commit<P>,
     uninitialized: readonly P[],
@@ -168,7 +168,7 @@ export class ViewBundles<P extends PlacedBundles> {
     return this.#first(uninitialized, clusters, own, bundles, context);
   }
 
-  /** Gives a placement its first bundles where no cluster depends on the placement. */
+  /** Gives a placement its first bundles if no cluster depends on the placement. */
   begin(placed: P, clusters: Clusters, context: BuildContext): void {
     const own = this.#first([placed], clusters, [new Map()], { ...this.#common }, context);
     this.#replacing(this.#common, own, [placed]).apply();
@@ -266,8 +266,8 @@ export class ViewBundles<P extends PlacedBundles> {
 }
 
 /**
- * The successor of a placement's bundle: the common one where nothing in it depends on the placement. A bundle that has
- * become equal to the common one is kept until something changes, because a new bundle costs every proxy a look.
+ * The next bundle of a placement: the common one if nothing in it depends on the placement. A bundle that has become
+ * equal to the common one is kept until something changes, because every proxy would have to compare a new bundle.
  */
 function following(
   bundle: Bundle,

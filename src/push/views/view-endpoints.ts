@@ -1,5 +1,5 @@
 /**
- * The endpoint resources of a view's clusters: one for all placements where these see the same endpoints, otherwise one
+ * The endpoint resources of a view's clusters: one for all placements if these have the same endpoints, otherwise one
  * for each. Endpoints are encoded on the main thread whenever they change.
  */
 import { messageOf } from '../../core/errors.ts';
@@ -18,7 +18,7 @@ import type { Snapshot } from '../../model/index.ts';
 import type { EndpointEncoder, UnitContents } from '../bundles/index.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 
-/** What could not be built; one line. */
+/** A failure, as one line. */
 export interface BuildFailure {
   readonly type: XdsType;
   readonly message: string;
@@ -32,7 +32,7 @@ export interface EndpointContext {
   readonly placements: readonly Placement[];
   readonly snapshot: Snapshot;
   readonly encoder: EndpointEncoder;
-  /** Collects what could not be built. */
+  /** Collects failures. */
   readonly failures: BuildFailure[];
 }
 
@@ -42,7 +42,7 @@ type Resources = Map<string, EncodedResource | undefined>;
 export interface EndpointChanges {
   /** For all placements; entries of `placed` take precedence. */
   readonly common: Resources;
-  /** For each placement, what differs from `common`. */
+  /** For each placement, the differences from `common`. */
   readonly placed: readonly Resources[];
 }
 
@@ -53,9 +53,8 @@ export interface EndpointUnits {
 }
 
 /**
- * Endpoint resources for clusters of these names: encoded where the cluster is an EDS cluster, removed where it no
- * longer is.
- * @param clusters the common ones; those that depend on the placement carry their endpoints themselves
+ * Endpoint resources for clusters with these names: encoded for EDS clusters, removed for others. @param clusters the
+ * common clusters; clusters that depend on the placement contain their endpoints
  */
 export function endpointChanges(
   clusterNames: Iterable<string>,
@@ -74,7 +73,7 @@ export function endpointChanges(
     }
     try {
       const input = inputs.at(DEFAULT_PLACEMENT, clusterName);
-      // The service is gone: a running job removes the cluster, and until then the endpoints stay.
+      // The service no longer exists: a running job removes the cluster, and until then the endpoints stay.
       if (input === undefined) continue;
       const { name } = input;
       if (!input.placed) {
@@ -170,7 +169,7 @@ class HostInputs {
   /** Throws what building the inputs throws. */
   at(placement: Placement, clusterName: string): EdsInput | undefined {
     const { snapshot, view } = this.#context;
-    // Clusters of one host are asked for in sequence.
+    // Clusters of one host are requested in sequence.
     const host = hostOfCluster(clusterName);
     if (host !== this.#host) this.#known.clear();
     this.#host = host;

@@ -1,8 +1,8 @@
 /**
- * The state of one live view: its units, the bundles built from them, and what still has to be generated. Bundles of
- * all types are replaced together, so that a stream never sees listeners of one snapshot beside clusters of another.
- * Proxies of a view may be in several placements: what depends on the placement is generated for each of them, in the
- * same jobs and committed with the rest.
+ * The state of one live view: its units, the bundles built from them, and the units that still have to be generated.
+ * Bundles of all types are replaced together, so that a stream never has listeners of one snapshot and clusters of
+ * another. Proxies of a view may be in several placements: resources that depend on the placement are generated for
+ * each of them, in the same jobs and committed with the rest.
  */
 import {
   GENERATED_TYPES,
@@ -28,14 +28,14 @@ import type { BuildFailure } from './view-endpoints.ts';
 
 type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
 
-/** What a view still has to generate. */
+/** The units that a view still has to generate. */
 interface Dirty {
   readonly units: DirtyUnits;
   /** The push of the changes that touched them. */
   push: Push;
 }
 
-/** What a running job was taken with. */
+/** The state with which a running job was taken. */
 interface Taken<S extends Member> {
   readonly dirty: Dirty | undefined;
   readonly placed: readonly Placed<S>[];
@@ -81,7 +81,7 @@ export class ViewState<S extends Member> {
   /** Snapshot version of the last commit without failing units. */
   completeVersion = 0;
   readonly #problems = new UnitProblems();
-  /** Types that some proxy has asked for: no others are generated. */
+  /** Types that some proxy has requested: other types are not generated. */
   readonly #requested = new Set<GeneratedType>();
   /** Types that were generated. */
   readonly #generated = new Set<GeneratedType>();
@@ -97,7 +97,9 @@ export class ViewState<S extends Member> {
   /** Undefined for a view without patches. */
   readonly #filters: FilterVersions | undefined;
 
-  /** @param snapshot the one that a job is generated from which is taken now */
+  /**
+   * @param snapshot the current snapshot, from which jobs are generated
+   */
   constructor(key: string, view: View, snapshot: () => Snapshot) {
     this.key = key;
     this.view = view;
@@ -186,7 +188,7 @@ export class ViewState<S extends Member> {
     return undefined;
   }
 
-  /** A proxy asks for these types: those that nobody asked for before become dirty. */
+  /** A proxy requests these types: types that were not requested before become dirty. */
   request(types: Iterable<GeneratedType>, push: Push): void {
     for (const type of types) {
       if (this.#requested.has(type)) continue;
@@ -201,9 +203,9 @@ export class ViewState<S extends Member> {
   }
 
   /**
-   * Gives a new placement its clusters and endpoints: at once where no cluster depends on the placement, otherwise with
-   * the next job. Returns what could not be built. While a job runs this waits for its commit, because a job covers
-   * exactly the placements that existed when it was taken.
+   * Gives a new placement its clusters and endpoints: at once if no cluster depends on the placement, otherwise with
+   * the next job. Returns failures. While a job runs this waits for its commit, because a job covers exactly the
+   * placements that existed when it was taken.
    */
   beginPlacement(placed: Placed<S>, snapshot: Snapshot, encoders: Encoders, push: Push): readonly BuildFailure[] {
     if (placed.initialized || this.inFlight || !this.built || !this.#generated.has('cds')) return [];
@@ -216,7 +218,7 @@ export class ViewState<S extends Member> {
     return failures;
   }
 
-  /** Marks units to be generated again; types that nobody asks for are skipped. */
+  /** Marks units to be generated again; types that are not requested are skipped. */
   markDirty(selection: UnitSelection, push: Push): void {
     if (!GENERATED_TYPES.some((type) => selection[type] !== undefined && this.#requested.has(type))) return;
     this.#dirty ??= { units: new Map(), push };
@@ -234,14 +236,14 @@ export class ViewState<S extends Member> {
     this.inFlight = true;
   }
 
-  /** A proxy that has the other view is about to move to this one. */
+  /** Called before a proxy moves from the other view to this one. */
   inherit(other: ViewState<S>): void {
     if (!this.built) this.#filters?.inherit(other.#filters, this.#sessions.size > 0);
   }
 
   /**
-   * Takes the job when its turn has come, with everything that is dirty by then: a job generates at least what its
-   * snapshot changed. When it is taken again (a worker crashed), it includes what became dirty in the meantime.
+   * Takes the job when its turn has come, with everything that is dirty by then: a job generates at least the changes
+   * of its snapshot. When it is taken again (a worker crashed), it includes what became dirty in the meantime.
    */
   takeJob(): GenerateJob {
     this.#returnJob();
@@ -274,8 +276,8 @@ export class ViewState<S extends Member> {
   }
 
   /**
-   * The job generated nothing, because its snapshot did not have the view's scope or nobody needs it: its units are
-   * dirty again.
+   * The job did not generate anything, because its snapshot did not have the view's scope or the job is no longer
+   * needed: its units are dirty again.
    */
   postpone(): void {
     this.inFlight = false;
@@ -304,7 +306,7 @@ export class ViewState<S extends Member> {
       { snapshot, encoders, failures: lines },
     );
     const keptNames = new Set(kept.map(nameOf));
-    // From here on nothing throws.
+    // From here on, no errors are thrown.
     apply();
     applyUnits(this.#units, units);
     for (const [each, ofEach] of ofPlaced) applyEdits(each.clusters, ofEach);
@@ -334,7 +336,7 @@ export class ViewState<S extends Member> {
     return this.#units[type].has(unit) || (type === 'cds' && this.#placedUnits.has(unit));
   }
 
-  /** The answer, with failures of the units that would lose an EnvoyFilter: these stay as they are. */
+  /** The answer, with failures of the units that would lose an EnvoyFilter: these keep their state. */
   #withKept(answer: JobAnswer): JobAnswer {
     const failures = answer.failures.map(({ misfits, ...failure }): FailureAnswer => {
       const { type, unit } = failure;

@@ -143,8 +143,8 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
 }
 
 /**
- * Opens the plugged-in root if there is one, else the self-signed one. Decided once: a key that vanishes later is a
- * failure, and does not switch to the other root.
+ * Opens the plugged-in root if there is one, else the self-signed one. Decided once: if the key is missing later, this
+ * is a failure, and does not switch to the other root.
  */
 async function openSource(options: AuthorityOptions, events: RootEvents): Promise<OpenedSource> {
   const { settings, trustDomain, clock = wallClock, random = Math.random } = options;
@@ -173,8 +173,8 @@ async function openSource(options: AuthorityOptions, events: RootEvents): Promis
 }
 
 /**
- * Opens the root of a shared store, and takes part in the election of the program that replaces it. A store that cannot
- * be used is tried again: a restart of the program would do no more.
+ * Opens the root of a shared store, and takes part in the election of the program that replaces it. If the store cannot
+ * be used, this is retried: a restart of the program would not help.
  */
 async function openShared(
   { settings, log, clock = wallClock, random = Math.random, elect, signal }: AuthorityOptions,

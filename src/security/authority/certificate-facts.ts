@@ -7,7 +7,9 @@ import { readCertificate } from '../certificate.ts';
 
 export interface CertificateFacts {
   readonly x509: X509Certificate;
-  /** The subject's DER: the issuer field of what it signs, byte for byte (RFC 5280 section 4.1.2.4). */
+  /**
+   * The subject's DER: the issuer field of the certificates that it signs, byte for byte (RFC 5280 section 4.1.2.4).
+   */
   readonly subject: Buffer;
   readonly keyIdentifier: Buffer | undefined;
   /** Whether basicConstraints and keyUsage let it sign certificates. */

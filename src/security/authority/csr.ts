@@ -18,7 +18,7 @@ import { CtlError } from '../../core/errors.ts';
 import { countPemBlocks, readPem } from '../../core/tls/pem.ts';
 import type { SubjectKey } from './certificate.ts';
 
-/** The maximum length of the PEM text. A request with an RSA key of 4096 bits and a few names has 2,000 characters. */
+/** The maximum length of the PEM data. A request with an RSA key of 4096 bits and a few names has 2,000 characters. */
 export const MAX_CSR_CHARS = 16 * 1024;
 
 const LABELS = ['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'] as const;

@@ -1,8 +1,8 @@
 /**
  * Locks a directory for one program: two authorities with the same state would each replace roots that the other signs
- * with. The lock is a Unix socket in the directory on which its holder listens. So a lock is known to be free when the
- * program that held it was killed (nothing answers), also from another container that mounts the same volume. It does
- * not work across machines (network file systems).
+ * with. The lock is a Unix socket in the directory on which its holder listens. So a lock is known to be free if the
+ * program that held it was killed (there is no listener), also from another container that mounts the same volume. It
+ * does not work across machines (network file systems).
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';

@@ -16,15 +16,15 @@ export interface RootLife {
 export interface RotationSettings {
   /** The time between two checks; zero or negative: the root is never replaced. */
   readonly intervalMs: number;
-  /** The last part of a root's life, in which it is to be replaced, percent. */
+  /** The last part of a root's lifetime, in which it is replaced, percent. */
   readonly gracePercentile: number;
 }
 
 export interface RotationState {
   readonly current: RootLife;
   /**
-   * Since when this program has served the next root, by its own clock; undefined when there is none. The program that
-   * announced it may have another time, and peers of this program can trust it only from then on.
+   * Since when this program has served the next root, by its own clock; undefined when there is none. The clock of the
+   * program that announced it may differ, and peers of this program can only trust it from then on.
    */
   readonly nextServedSince: number | undefined;
 }
@@ -42,7 +42,9 @@ function lastUse({ notBefore, notAfter }: RootLife): number {
   return notAfter - Math.min(MAX_LAST_MOMENTS_MS, (notAfter - notBefore) / 100);
 }
 
-/** The largest part of a root's life, percent: each root stays trusted until it expires, and these must not pile up. */
+/**
+ * The maximum percentage: each root stays trusted until it expires, and the number of trusted roots must stay small.
+ */
 const MAX_GRACE_PERCENTILE = 99;
 
 function graceBegins(root: RootLife, gracePercentile: number): number {

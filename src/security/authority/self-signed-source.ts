@@ -163,7 +163,7 @@ class SelfSignedSource implements RotatedSource {
     return state;
   }
 
-  /** Workloads with certificates of a root that is in an earlier store alone are cut off: that must be noticed. */
+  /** Reports a root that is only in an earlier store: workloads with its certificates are no longer trusted. */
   async #reportUnused({ certificate, next, former }: AuthorityState): Promise<void> {
     const { earlier, clock, events } = this.#options;
     const unused = await earlier?.().catch(() => undefined);
@@ -235,7 +235,7 @@ class SelfSignedSource implements RotatedSource {
     }
   }
 
-  /** The watch reports each change once: what could not be read or restored then is tried again. */
+  /** The watch reports each change once: a failed attempt to read or restore is therefore retried. */
   #failed(error: unknown): void {
     const { events, clock, random } = this.#options;
     events.problem(error);
@@ -252,7 +252,7 @@ class SelfSignedSource implements RotatedSource {
       this.#options.events.changed(this.#roots, switched ? materialOf(state) : undefined);
   }
 
-  /** The stored state. A state that has vanished is an error, and does not lead to a new root. */
+  /** The stored state. A missing state is an error, and does not result in a new root. */
   async #load(restore = false): Promise<AuthorityState> {
     const state = await this.#options.store.load({ restore });
     if (state === undefined) throw new CtlError('failed_precondition', "the certificate authority's state was deleted");

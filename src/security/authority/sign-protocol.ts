@@ -36,7 +36,7 @@ export interface SignTask {
 export type SignResult =
   /** PEM; `key` only for jobs whose key the worker created; `notAfter` is epoch ms. */
   | { readonly kind: 'signed'; readonly certificate: string; readonly key?: string; readonly notAfter: number }
-  /** The request is invalid; one line for the caller. */
+  /** The request is invalid; `message` is one line for the caller. */
   | { readonly kind: 'refused'; readonly message: string }
   | { readonly kind: 'expired' }
   /** The issuer is valid from `notBefore` (epoch ms) on, which is later than `now`: a clock was wrong. */

@@ -47,7 +47,10 @@ function prepare({ key, certificate, chainEnd }: Issuer): Prepared {
   };
 }
 
-/** Gives 16 bytes per call; fetches larger pieces, because each fetch costs as much as a small one. */
+/**
+ * Returns 16 bytes per call from larger pieces, because the cost of fetching random bytes hardly depends on their
+ * number.
+ */
 function serialSource(randomBytes: (size: number) => Buffer): () => Buffer {
   const size = 16;
   let pool: Buffer = Buffer.alloc(0);

@@ -33,8 +33,8 @@ export type Signed = Extract<SignResult, { kind: 'signed' }> & {
 
 export interface SigningPool {
   /**
-   * Rejects with CtlError: invalid_argument for what the caller asked wrongly, resource_exhausted when too many of the
-   * same identity wait, unavailable when closed or without a usable key, internal when signing failed.
+   * Rejects with CtlError: invalid_argument for an invalid request, resource_exhausted when too many of the same
+   * identity wait, unavailable when closed or without a usable key, internal when signing failed.
    */
   sign(job: SignJob): Promise<Signed>;
   /** Gives the workers another key. Requests in progress may still be signed with the former one. */

@@ -60,8 +60,8 @@ async function makeDirectory(directory: string): Promise<void> {
 
 /**
  * Locks the directory for this program, and creates it when there is none. Rejects with CtlError when another program
- * holds it. Undefined when the directory is not writable: then there is nothing to lock, and the problem is reported
- * when the state is read or saved.
+ * holds it. Undefined if the directory is not writable: it is then not locked, and the problem is reported when the
+ * state is read or saved.
  */
 export async function lockStore(directory: string): Promise<DirectoryLock | undefined> {
   try {

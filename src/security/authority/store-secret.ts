@@ -162,7 +162,7 @@ class SecretStore implements AuthorityStore {
   }
 
   #lastGood(): AuthorityState | undefined {
-    // #keep has written the text, so it is a state.
+    // #keep has written the string, so it is a valid state.
     return this.#last === undefined ? undefined : (JSON.parse(this.#last.toString()) as AuthorityState);
   }
 
@@ -175,7 +175,7 @@ class SecretStore implements AuthorityStore {
   }
 }
 
-/** The same text for equal states. */
+/** Equal states have the same string. */
 function serialize({ certificate, key, next, former }: AuthorityState): string {
   const { announcedAt } = next ?? {};
   return JSON.stringify({
@@ -272,8 +272,8 @@ function readState(
 }
 
 /**
- * Checks that peers accept certificates of a root, as with one that an operator mounts.
- * @param now epoch ms; undefined: the time of its validity does not matter, because it is replaced when that ends
+ * Checks that peers accept certificates of a root, as for a root that an operator mounts. @param now epoch ms;
+ * undefined to ignore the validity period, because the root is replaced when it ends
  */
 function checkAuthority(
   { certificate, key }: { readonly certificate: string; readonly key: string },
@@ -290,7 +290,7 @@ function checkAuthority(
   }
 }
 
-/** The certificates in a text, in one form; undefined when there is none, or one is cut short. */
+/** The certificates in a PEM string, in canonical form; undefined if there is none, or one is truncated. */
 function parseCertificates(text: string): string[] | undefined {
   const found = readPem(text, 'CERTIFICATE').map((der) => encodePem('CERTIFICATE', der));
   return found.length > 0 && found.length === countPemBlocks(text, 'CERTIFICATE') ? found : undefined;

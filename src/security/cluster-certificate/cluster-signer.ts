@@ -5,7 +5,7 @@
  *
  *   key, request ─create─▶ CertificateSigningRequest ─approval─▶ signer ─status.certificate─▶ checks ─▶ certificate
  *
- * The request is approved by this program if it has the permission, else by somebody else. Requests are not deleted:
+ * This program approves the request if it has the permission; otherwise somebody else has to. Requests are not deleted:
  * Kubernetes removes them (after an hour; after a day when nobody approves them), and a permission to delete one is a
  * permission to delete all.
  */

@@ -38,8 +38,8 @@ export interface ServerRequest {
 }
 
 /**
- * A new ECDSA key, and a request for a certificate of these names. The first one that fits is also the common name,
- * which some signers require.
+ * A new ECDSA key, and a request for a certificate of these names. The first name that is short enough is also the
+ * common name, which some signers require.
  */
 export async function newServerRequest(dnsNames: readonly string[]): Promise<ServerRequest> {
   const { privateKey, publicKey } = await generate('ec', { namedCurve: 'P-256' });

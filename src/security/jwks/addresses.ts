@@ -1,15 +1,15 @@
 /**
  * Decides which addresses a key server may have. The author of a RequestAuthentication chooses the URL, and the control
- * plane, which fetches it, is in a network that the author may not be in: there the metadata service of a cloud answers
- * with credentials of the machine.
+ * plane, which fetches it, may be in a network to which the author has no access, with a cloud metadata service that
+ * returns credentials of the machine.
  *
- * Refused are therefore addresses where no key server can be, and those of metadata services: link-local addresses,
- * those that clouds assign to their metadata services, multicast, reserved ranges, and every form of IPv6 address that
- * leads to one of them over IPv4.
+ * Therefore, addresses that cannot belong to key servers, and those of metadata services are refused: link-local
+ * addresses, addresses that clouds assign to their metadata services, multicast, reserved ranges, and every form of
+ * IPv6 address that maps to one of them.
  *
- * Allowed are private ranges, because key servers in the cluster have such addresses and cannot be distinguished from
- * others; and loopback, because key servers may run beside the control plane (in one pod, on a laptop, in tests). The
- * author of the URL never sees what was fetched, except as keys.
+ * Private ranges are allowed, because key servers in the cluster have such addresses and cannot be distinguished from
+ * others; so is loopback, because key servers may run next to the control plane (in the same Pod, on a laptop, in
+ * tests). The author of the URL never sees the response, except as keys.
  *
  * Source of the ranges: RFC 6890 and the IANA special-purpose registries; for the forms of IPv4 in IPv6 RFC 4291
  * section 2.5.5, RFC 6052 (NAT64), RFC 8215, RFC 2765 (translated), RFC 3056 (6to4), RFC 4380 (Teredo).

@@ -1,6 +1,6 @@
 /**
- * Limits how many key sets are fetched at once. References whose last attempt failed may occupy half of the slots at
- * most, so that servers that hang, each for its whole time limit, never block those that answer.
+ * Limits how many key sets are fetched at once. References whose last attempt failed may occupy at most half of the
+ * slots, so that servers that do not respond, each for its whole time limit, never block others.
  */
 
 /** The maximum number of concurrent fetches. */

@@ -109,7 +109,7 @@ export function guardedFetch(options: GuardedFetchOptions = {}): Fetch {
     return new Promise<Response>((done, failed) => {
       const start = url.protocol === 'https:' ? httpsRequest : httpRequest;
       const request = start(url, {
-        // A new connection: a pooled one was checked for another name.
+        // Uses a new connection: a pooled one was checked for another name.
         agent: false,
         headers: { ...Object.fromEntries(new Headers(headers)), [INTERNAL_FETCH_HEADER]: 'keys' },
         lookup,

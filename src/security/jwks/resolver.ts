@@ -1,6 +1,6 @@
 /**
  * The JWKS resolver: keeps the key sets that the mesh's RequestAuthentications refer to. It works in the background:
- * keys are read from what is known, and later changes are events.
+ * known keys are available at once, and later changes are events.
  *
  *   want(references) ──▶ for each: fetch ──success──▶ onKeySet, again after `refreshMs`
  *                                    └──failure──▶ the last good set stays, again after 1 s, 2 s, … 1 min
@@ -16,8 +16,8 @@ import { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import { loadKeys, shownReference } from './load-keys.ts';
 
 /**
- * Tokens are refused while no keys are known, so a recovered key server must be noticed within a minute, at the price
- * of one connection a minute to one that never recovers.
+ * Tokens are refused while no keys are known, so a recovered key server must be noticed within a minute, at the cost of
+ * one connection a minute to a server that never recovers.
  */
 const MAX_RETRY_MS = 60_000;
 

@@ -1,16 +1,16 @@
 /**
- * Selects the keys of a key set that can verify tokens (RFC 7517, RFC 7518, RFC 8037), and writes them in one form with
- * only the public members that Envoy reads. Envoy accepts a key set as a whole or not at all, so keys that it cannot
- * read are left out here, and one such key does not affect the others.
+ * Selects the keys of a key set that can verify tokens (RFC 7517, RFC 7518, RFC 8037), and writes them in canonical
+ * form with only the public members that Envoy reads. Envoy accepts a key set as a whole or not at all, so keys that it
+ * cannot read are left out here, and one such key does not affect the others.
  *
- * Also left out are keys that prove nothing: symmetric ones (`oct`), because anyone who can fetch the set could sign
- * with them, and keys with their private half, for the same reason.
+ * Keys that prove nothing are left out as well: symmetric keys (`oct`), because anyone who can fetch the set could sign
+ * with them, and keys with their private part, for the same reason.
  */
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
 
-/** Importing a key takes some 50 µs, and a megabyte holds thousands; issuers have a handful. */
+/** Importing a key takes about 50 µs, and a megabyte may have thousands; issuers have a few. */
 const MAX_KEYS = 100;
 
 /**
@@ -51,7 +51,7 @@ function isForSignatures({ use, key_ops: operations }: Members): boolean {
   return operations === undefined || (Array.isArray(operations) && operations.includes('verify'));
 }
 
-/** The public members in one form; undefined when the key is invalid. */
+/** The public members in canonical form; undefined if the key is invalid. */
 function publicMembers(key: Members): JsonWebKey | undefined {
   try {
     const { kty, crv, n, e, x, y } = key;

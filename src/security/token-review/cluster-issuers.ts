@@ -17,7 +17,7 @@ const PROBE_INTERVAL_MS = 1000;
  */
 const MAX_PROBED = 100;
 
-/** Most issuers that are learned: an API server has one, and two while it changes. */
+/** Maximum number of issuers that are learned: an API server has one, or two while it changes. */
 const MAX_LEARNED = 4;
 
 /** The claim `iss` of a token, not verified; undefined where there is none. */

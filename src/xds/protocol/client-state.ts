@@ -25,11 +25,12 @@ export interface ClientState {
 export const NO_EXCEPTIONS: ClientState['overlay'] = new Map();
 
 /**
- * The state of a proxy that has nothing. Compared by identity: a proxy that was brought to empty bundles has another.
+ * The state of a proxy without resources. Compared by identity: a proxy that was updated to empty bundles has a
+ * different state object.
  */
 export const EMPTY_STATE: ClientState = { bases: [], overlay: NO_EXCEPTIONS };
 
-/** Equal to no version: the proxy has either the version that was sent last or the last good one. */
+/** Not equal to any version: the proxy has either the version that was sent last or the last good one. */
 export const UNKNOWN_VERSION = '';
 
 export function findResource(bundles: readonly Bundle[], name: string): EncodedResource | undefined {
@@ -67,7 +68,7 @@ export function withResources(
   return { bases, overlay: new Map([...overlay, ...resources]) };
 }
 
-/** The state of a proxy that has nothing under these names, whatever the bases have. */
+/** The state of a proxy without resources of these names, whatever the bases have. */
 export function withoutNames(state: ClientState, names: readonly string[]): ClientState {
   const missing = names.filter((name) => findResource(state.bases, name) !== undefined);
   if (missing.length === 0) return state;
@@ -86,13 +87,13 @@ export function withUnknownVersions(state: ClientState, names: readonly string[]
   return overlay.size === 0 ? state : { bases: state.bases, overlay };
 }
 
-/** True when the proxy has some version of the resource, even if it has since rejected a newer one. */
+/** Whether the proxy has any version of the resource, even if it has since rejected a newer one. */
 export function hasAnyVersion(state: ClientState, name: string): boolean {
   const known = knownResource(state, name);
   return known !== undefined && (known.version !== UNKNOWN_VERSION || known.resource !== undefined);
 }
 
-/** The state of a proxy that was sent only what `interest` covers of the bases. */
+/** The state of a proxy that was only sent the resources of the bases that `interest` covers. */
 export function limitedTo(state: ClientState, interest: Interest): ClientState {
   const names = state.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name));
   return withoutNames(

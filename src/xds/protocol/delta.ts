@@ -1,6 +1,6 @@
 /**
- * The Delta (incremental) variant: requests add and remove names, responses have what changed and name what was
- * removed. Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds and
+ * The Delta (incremental) variant: requests add and remove names, responses contain changed resources and the names of
+ * removed ones. Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds and
  * envoy/service/discovery/v3/discovery.proto (DeltaDiscoveryRequest)
  *
  * Responses are not split, however large: Envoy treats its first response of a type as complete (it ends its

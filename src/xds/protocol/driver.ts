@@ -1,6 +1,6 @@
 /**
- * Takes the requests of one type and makes its responses, in either variant of the protocol: the bookkeeping of nonces,
- * plans and rejections is here, what the variants do differently comes in as a {@link Variant}.
+ * Takes the requests of one type and makes its responses, in either variant of the protocol: nonces, plans and
+ * rejections are handled here; the differences between the variants are in a {@link Variant}.
  */
 import type { Bundle } from '../../push/index.ts';
 import { type Answer, NO_ANSWER } from './inflight.ts';
@@ -28,8 +28,8 @@ export function receive<Request extends AnyRequest>(
 }
 
 /**
- * The response that brings the proxy to `parts`, recorded as sent; undefined when no response is needed; the proxy then
- * counts as having `parts`. Not to be called while a response is outstanding.
+ * The response that updates the proxy to `parts`, recorded as sent. Undefined if no response is needed: the proxy then
+ * counts as having `parts`. Must not be called while a response is outstanding.
  */
 export function respond<Request extends AnyRequest>(
   variant: Variant<Request>,
@@ -49,7 +49,7 @@ export function respond<Request extends AnyRequest>(
       return message;
     }
     subscription.recordSkipped(plan);
-    // Nothing was left of the resources that were to be tried next, or of a portion of names: the next ones follow.
+    // The resources that were to be tried next, or the portion of names, no longer exist: continue with the next ones.
     if (plan.ofSearch !== true && !subscription.hasMore) return undefined;
   }
 }

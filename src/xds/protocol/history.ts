@@ -1,19 +1,19 @@
-/** What was sent, acknowledged and rejected of one type on one stream, as the debug interface shows it. */
+/** The responses of one type on one stream that were sent, acknowledged and rejected, for the debug interface. */
 import type { TypeStatus } from '../../push/index.ts';
 
-/** Most names of rejected resources that are kept. */
+/** Maximum number of names of rejected resources that are kept. */
 const MAX_NAMES = 100;
 
-/** Most characters of a NACK's message that are kept. */
+/** Maximum number of characters of a NACK's message that are kept. */
 const MAX_CHARACTERS = 4096;
 
-/** A message without a reference to the longer one. */
+/** A copy of the truncated message, which does not keep the longer one in memory. */
 function shortened(message: string): string {
   if (message.length <= MAX_CHARACTERS) return message;
   return `${Buffer.from(message.slice(0, MAX_CHARACTERS)).toString()}…`;
 }
 
-/** What of a status this file knows. */
+/** The part of a status that this file provides. */
 type Part = Omit<TypeStatus, 'subscribed' | 'current' | 'quarantined'>;
 
 export class History {
@@ -32,7 +32,7 @@ export class History {
     return this.#sentNonce;
   }
 
-  /** What the proxy wrote with its last NACK; '' when it has sent none. */
+  /** The message of the proxy's last NACK; '' if it has sent none. */
   get lastError(): string {
     return this.#lastNack?.message ?? '';
   }

@@ -1,12 +1,13 @@
 /**
- * The xDS protocol as state machines, one for each stream: what a proxy asked for and has, and what to send it next.
- * They are pure: requests, content and time come in, responses come out; there is no socket and no clock.
+ * The xDS protocol as state machines, one for each stream: what a proxy has requested and received, and what to send
+ * next. They are pure: requests, content and time come in, responses come out; there is no socket and no clock.
  *
  * - `machine.ts` keeps the types of a stream in the order that does not interrupt traffic.
- * - `subscription.ts` is the state of one type and `driver.ts` what requests and responses do to it, both the same for
- *   either variant; `sotw.ts` and `delta.ts` are what the variants do differently.
- * - `plan.ts`, `selection.ts`, `resume.ts` and `content-version.ts` compute what streams in equal states share.
- * - `rejection.ts` finds out which resources a proxy rejected; `vhds-state.ts` has what is particular to virtual hosts.
+ * - `subscription.ts` has the state of one type, `driver.ts` the effect of requests and responses on it, both the same
+ *   for both variants; `sotw.ts` and `delta.ts` have the differences between the variants.
+ * - `plan.ts`, `selection.ts`, `resume.ts` and `content-version.ts` compute results that streams in equal states share.
+ * - `rejection.ts` determines which resources a proxy rejected; `vhds-state.ts` handles the special rules of virtual
+ *   hosts.
  */
 
 export { DeltaProtocol } from './delta.ts';

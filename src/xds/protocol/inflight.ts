@@ -1,4 +1,4 @@
-/** A response that the proxy has not answered yet, and what an answer means. */
+/** A response that the proxy has not acknowledged or rejected yet, and the meaning of its answer. */
 import type { EncodedResource } from '../../push/index.ts';
 import type { ClientState } from './client-state.ts';
 import type { ResourceLists } from './selection.ts';
@@ -16,9 +16,9 @@ export interface Inflight {
   readonly missing: readonly string[];
   readonly responseRequired: boolean;
   readonly snapshot: number;
-  /** It has only a part of what is suspected to be rejected. */
+  /** Whether it only has some of the resources that are suspected to be rejected. */
   readonly ofSearch: boolean;
-  /** It replaced everything that the proxy had. */
+  /** Whether it replaced all resources of the proxy. */
   readonly full: boolean;
 }
 

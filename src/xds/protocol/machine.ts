@@ -1,7 +1,7 @@
 /**
  * All types of one stream, in the order that does not interrupt traffic (make before break): clusters, their endpoints,
  * then listeners and routes once the clusters that they point to are in place. Removals come last, when nothing that
- * the proxy has refers to the removed resources. What is particular to virtual hosts is in `vhds-state.ts`.
+ * the proxy has refers to the removed resources. The special rules of virtual hosts are in `vhds-state.ts`.
  */
 import { byXdsType, XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { Parts, TypeStatus } from '../../push/index.ts';
@@ -28,7 +28,7 @@ export interface Outgoing {
 export interface PushResult {
   /** In sending order. */
   readonly messages: readonly Outgoing[];
-  /** Something is left to send once the proxy has answered. */
+  /** Whether more has to be sent when the proxy has answered. */
   readonly waiting: boolean;
 }
 
@@ -64,8 +64,8 @@ export class AdsMachine<Request extends AnyRequest> {
    */
   #resuming = false;
   /**
-   * Types that may have something to send, as bits; of the others the proxy is known to have exactly their `#parts`.
-   * There are thousands of machines, and most events concern one type: what touches a type sets its bit, and
+   * Types that may have something to send, as bits; for all other types, the proxy is known to have exactly their
+   * `#parts`. There are thousands of machines, and most events affect one type: they set the bit of the type, and
    * {@link #updateUnfinished} clears it.
    */
   #unfinished = ALL_BITS;
@@ -100,7 +100,7 @@ export class AdsMachine<Request extends AnyRequest> {
     return (this.#awaitedEndpoints.size > 0 && this.#subscriptions.cds.inflight === undefined) || this.#resuming;
   }
 
-  /** The proxy had time enough to send its requests: responses wait no longer. */
+  /** The proxy had enough time to send its requests: responses no longer wait for them. */
   stopAwaiting(): void {
     this.#awaitedEndpoints = NO_NAMES;
     this.#resuming = false;
@@ -175,7 +175,7 @@ export class AdsMachine<Request extends AnyRequest> {
     const messages: Outgoing[] = [];
     const removals = this.#mayRemove(parts);
     this.#sendTypes(parts, snapshot, removals, messages);
-    // When there was nothing to send but removals, they may be sent already.
+    // If only removals are left to send, they may be sent now.
     if (!removals && this.#mayRemove(parts)) this.#sendTypes(parts, snapshot, true, messages);
     return { messages, waiting: !this.complete(parts) };
   }
@@ -251,8 +251,8 @@ export class AdsMachine<Request extends AnyRequest> {
   }
 
   /**
-   * Nothing that the proxy has refers to resources that no longer exist: all is acknowledged, and the proxy keeps no
-   * older version of a listener or route because it rejected the newer one.
+   * Whether no resource of the proxy refers to resources that no longer exist: everything is acknowledged, and the
+   * proxy does not keep an older version of a listener or route because it rejected the newer one.
    */
   #mayRemove(parts: Parts): boolean {
     if (this.awaiting) return false;
@@ -290,9 +290,7 @@ export class AdsMachine<Request extends AnyRequest> {
     return XDS_TYPES.some((type) => this.#subscriptions[type].interest !== undefined);
   }
 
-  /**
-   * The resources of a type that the proxy should have, by name; undefined when the proxy has not asked for the type.
-   */
+  /** The resources of a type that the proxy should have, by name; undefined if the proxy has not requested the type. */
   states(type: XdsType, parts: Parts): ReadonlyMap<string, ResourceState> | undefined {
     return resourceStates(this.#subscriptions[type], parts[type]);
   }

@@ -1,4 +1,4 @@
-/** Which of the names of a first request do not exist: responses tell the proxy so, a portion of them each. */
+/** The names of a first request that do not exist, which responses report to the proxy in portions. */
 import { covers, type Interest } from './interest.ts';
 import type { Plan } from './plans/plan.ts';
 import { PORTION, Unanswered } from './unanswered.ts';
@@ -20,7 +20,7 @@ export class MissingNames {
   check({ wildcard, names }: Interest, { changed }: Plan): void {
     this.#unchecked.clear();
     if (!wildcard && changed.length >= names.size) return;
-    // In an order that does not depend on who subscribed first; where there are very many, sorting takes too long.
+    // In an order that does not depend on which proxy subscribed first; with very many names, sorting takes too long.
     this.#unchecked.add(names.size <= PORTION ? names.sorted() : names.names);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Interned, immutable sets of resource names. Proxies of one view subscribe to the same thousands of names: each stream
- * refers to the one set, and results for (bundle, set) or for two sets are computed once for all of them.
+ * Interned, immutable sets of resource names. Proxies of one view subscribe to the same thousands of names: all streams
+ * share one set, and results for (bundle, set) or for two sets are computed once for all of them.
  */
 import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
 import { EMPTY_HASH, hashText, hashToText, minus, plus, type SetHash } from './set-hash.ts';
@@ -64,7 +64,7 @@ export class NameSets {
     this.#differences = memos.pairs('differences of name sets');
   }
 
-  /** The one set with these names. Should two sets have the same hash, the second is not shared. */
+  /** The shared set with these names. If two sets have the same hash, the second is not shared. */
   #interned(names: ReadonlySet<string>, hash: SetHash): NameSet {
     if (!this.#interning) return new NameSet(names, hash);
     const key = `${hashToText(hash)}/${names.size}`;
@@ -87,7 +87,7 @@ export class NameSets {
     return this.#interned(distinct, hash);
   }
 
-  /** The set with some names removed and others added after that; the same object when this changes nothing. */
+  /** The set with some names removed and then others added; the same object if it is unchanged. */
   change(set: NameSet, added: NameSet, removed: NameSet): NameSet {
     if (set.size === 0) return added;
     return this.#changes

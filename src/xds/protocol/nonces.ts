@@ -11,7 +11,7 @@ export class Nonces {
   #version = 0;
   #count = 1;
 
-  /** The nonce of the next response, which is of this snapshot. */
+  /** The nonce of the next response, for this snapshot. */
   next(version: number): string {
     if (version > this.#version) {
       this.#version = version;

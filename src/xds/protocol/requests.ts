@@ -2,8 +2,8 @@
 import type { NameSet } from './name-set.ts';
 
 /**
- * Resource name → version, as a reconnecting proxy sends it. Equal content is one object, so that it can be a memo's
- * key.
+ * Resource name → version, as sent by a reconnecting proxy. Equal content is the same object, so that it can be the key
+ * of a memo.
  */
 export type VersionMap = ReadonlyMap<string, string>;
 

@@ -6,8 +6,8 @@ import type { Subscription } from './subscription.ts';
 export type ResourceState = 'acknowledged' | 'outstanding' | { readonly rejected: string };
 
 /**
- * @param parts what the proxy should have of the type
- * @returns undefined where it has not asked for the type: what it should have may not be generated yet
+ * @param parts the resources of the type that the proxy should have @returns undefined if it has not requested the
+ * type, whose resources may not be generated yet
  */
 export function resourceStates(
   subscription: Subscription,
@@ -18,7 +18,7 @@ export function resourceStates(
   const rejected = { rejected: subscription.lastError };
   const stateOf = (name: string, version: string): ResourceState => {
     if (rejections.quarantined.get(name) === version) return rejections.retrying ? 'outstanding' : rejected;
-    // What such a proxy rejected beyond the bounds of the quarantine counts as delivered there.
+    // Resources that such a proxy rejected beyond the limits of the quarantine count as delivered.
     if (rejections.overwhelmed) return 'outstanding';
     return subscription.known(name)?.version === version ? 'acknowledged' : 'outstanding';
   };

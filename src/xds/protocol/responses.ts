@@ -20,7 +20,7 @@ type Field = (resource: EncodedResource) => Uint8Array;
 
 const deltaField: Field = ({ fragment }) => fragment;
 
-/** A DiscoveryResponse has the Any alone: the same bytes without the Resource around it. */
+/** A DiscoveryResponse only contains the Any: the same bytes without the enclosing Resource. */
 const sotwField: Field = ({ fragment, anyOffset }) => fragment.subarray(anyOffset);
 
 /** How a resource is encoded as a field of a DiscoveryResponse or DeltaDiscoveryResponse. */

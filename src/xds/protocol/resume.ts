@@ -1,7 +1,7 @@
 /**
  * Decides what to send to a proxy that reconnects with `initial_resource_versions`: usually nothing, to thousands of
  * proxies at once that report the same thousands of versions. The comparison with the largest part, which they share,
- * is made once for all of them.
+ * is computed once for all of them.
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
 import type { Bundle } from '../../push/index.ts';
@@ -13,7 +13,7 @@ type Overlay = ReadonlyMap<string, KnownResource | undefined>;
 
 export const NO_DIFFERENCES: Overlay = new Map();
 
-/** The largest part, and the other parts, which have few resources and belong to the proxy alone. */
+/** The largest part, and the other parts, which have few resources and are specific to the proxy. */
 function byLargest(parts: readonly Bundle[]): { largest: Bundle | undefined; others: readonly Bundle[] } {
   let largest: Bundle | undefined;
   for (const part of parts) if (largest === undefined || part.size > largest.size) largest = part;

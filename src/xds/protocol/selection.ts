@@ -56,7 +56,8 @@ function isSame<T>(a: readonly T[], b: readonly T[]): boolean {
 }
 
 /**
- * The joined bodies of one variant that are in use. Views with equal content have the same resources, and so one body.
+ * The joined bodies of one variant that are in use. Views with equal content have the same resources, and therefore
+ * share a body.
  */
 class JoinedBodies {
   readonly #mode: Mode;
@@ -87,7 +88,7 @@ class JoinedBodies {
 
 type Bodies = Readonly<Record<Mode, JoinedBodies>>;
 
-/** Fields below this size are cheaper to copy than to write as chunks of their own. */
+/** Fields below this size are cheaper to copy than to write as separate chunks. */
 const COPY_BELOW_BYTES = 2048;
 
 /** The fields of resources for one stream: small ones are joined in new buffers, large ones are not copied. */

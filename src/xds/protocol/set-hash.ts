@@ -1,7 +1,7 @@
 /**
- * A hash of a set that does not depend on order and is updated by what is added and removed: the sum of the members'
- * hashes. Two lanes of 32 bits: with 64 bits, two sets of one mesh meet by chance once in 10^19. It identifies content,
- * it does not protect against anyone.
+ * A hash of a set that does not depend on order and can be updated for added and removed members: the sum of the
+ * members' hashes. It has two parts of 32 bits: with 64 bits, the probability of a collision of two sets is about
+ * 10^-19. It is not a cryptographic hash.
  */
 
 export interface SetHash {

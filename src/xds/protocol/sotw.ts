@@ -77,8 +77,8 @@ export class SotwProtocol implements Variant<SotwRequest> {
   }
 
   /**
-   * The first request of a type. After a reconnect it has the version of the proxy's resources. That is a hash of their
-   * content, so that another process also recognizes a proxy that is up to date, and sends it nothing.
+   * The first request of a type. After a reconnect it has the version of the proxy's resources. The version is a hash
+   * of their content, so that another process also recognizes a proxy that is up to date, and sends nothing.
    */
   subscribe(subscription: Subscription, request: SotwRequest, parts: readonly Bundle[]): void {
     const interest = this.#interestOf(subscription, request.names);
@@ -95,7 +95,7 @@ export class SotwProtocol implements Variant<SotwRequest> {
   }
 
   removesAny(subscription: Subscription, plan: Plan): boolean {
-    // A name that never had a resource removes nothing.
+    // A name without a resource needs no removal.
     return XDS[subscription.type].fullSet && plan.removed.some((name) => subscription.known(name) !== undefined);
   }
 
@@ -104,7 +104,7 @@ export class SotwProtocol implements Variant<SotwRequest> {
     const next = fullSet ? withKnownBytes(plan.next) : plan.next;
     const version = this.shared.versions.of(next, interest, subscription.state);
     const body = fullSet ? fullBody(next, interest) : bodyOf(plan, 'sotw');
-    // A response that is not a full set removes nothing.
+    // A response that is not a full set cannot remove resources.
     const same = next === plan.next && (fullSet || plan.removed.length === 0);
     return {
       message: { typeUrl: url, version, nonce: context.nonce, removed: [], body },
@@ -113,7 +113,7 @@ export class SotwProtocol implements Variant<SotwRequest> {
     };
   }
 
-  /** The interest that the names of a request express; the same object while nothing changes. */
+  /** The interest of the names of a request; the same object while it is unchanged. */
   #interestOf(subscription: Subscription, names: NameSet): Interest {
     const before = subscription.interest;
     const first = before === undefined;

@@ -1,6 +1,6 @@
 /**
- * The state of one resource type on one stream: what the proxy subscribes to, what it has, and the response that it has
- * not answered yet. The same for both variants of the protocol; there is no I/O.
+ * The state of one resource type on one stream: the subscription of the proxy, the resources that it has, and the
+ * response that it has not answered yet. The same for both variants of the protocol; there is no I/O.
  *
  * The parts of a type have to be disjoint: no name is in two of them.
  */
@@ -48,9 +48,9 @@ export class Subscription implements KnownProxy {
    * again, or waited for by Envoy (the endpoints of a changed cluster).
    */
   forced = new Set<string>();
-  /** The proxy waits for a response, even an empty one. */
+  /** Whether the proxy waits for a response, even an empty one. */
   responseRequired = false;
-  /** The first response tells which of the names do not exist. */
+  /** Whether the first response reports the names that do not exist. */
   reportsMissing = false;
   /** Number of resources that the proxy has reported and that do not exist here. */
   reported = 0;
@@ -59,12 +59,12 @@ export class Subscription implements KnownProxy {
   versionBehind = false;
   readonly rejections = new Rejections();
   readonly #plans: Plans;
-  /** Names to be forced, where they are many. */
+  /** Names to be forced, if they are many. */
   readonly #added = new Unanswered();
   readonly #missing = new MissingNames();
-  /** What it may have applied of rejected responses. */
+  /** The parts of rejected responses that it may have applied. */
   readonly doubts = new Doubts();
-  /** The last whole response that the proxy rejected: what is suspected is in it. */
+  /** The last complete response that the proxy rejected, which has the suspected resources. */
   #refused: Pick<Inflight, 'next' | 'changed'> | undefined;
 
   readonly #history = new History();
@@ -79,12 +79,12 @@ export class Subscription implements KnownProxy {
     return this.#history.lastNonce;
   }
 
-  /** What the proxy wrote with its last NACK; '' when it has sent none. */
+  /** The message of the proxy's last NACK; '' if it has sent none. */
   get lastError(): string {
     return this.#history.lastError;
   }
 
-  /** Nothing is outstanding and the proxy has these parts, except for quarantined resources and removals. */
+  /** Whether nothing is outstanding and the proxy has these parts, except for quarantined resources and removals. */
   settled(parts: readonly Bundle[]): boolean {
     if (this.interest === undefined) return true;
     if (this.inflight !== undefined || this.forced.size > 0 || this.responseRequired || this.rejections.searching)
@@ -97,7 +97,7 @@ export class Subscription implements KnownProxy {
     return true;
   }
 
-  /** Settled, and nothing is left to remove of what `removes` lets be removed. */
+  /** Whether it is settled and all removals that `removes` permits are complete. */
   complete(parts: readonly Bundle[], removes: RemovalPolicy = REMOVE_ALL): boolean {
     if (!this.settled(parts)) return false;
     if (this.state.overlay.size === 0) return true;
@@ -107,8 +107,8 @@ export class Subscription implements KnownProxy {
   }
 
   /**
-   * There is nothing to compute for these parts: the proxy has exactly them, without exceptions, or has not subscribed.
-   * This implies {@link complete}, and stays true until a request comes or the parts change.
+   * Whether there is nothing to compute for these parts: the proxy has exactly these, without exceptions, or has not
+   * subscribed. This implies {@link complete}, and stays true until a request comes or the parts change.
    */
   upToDate(parts: readonly Bundle[]): boolean {
     if (this.interest === undefined) return true;
@@ -199,7 +199,7 @@ export class Subscription implements KnownProxy {
       for (const name of inflight.forced) this.forced.add(name);
       return;
     }
-    // It counts as delivered: from here on only what changes is sent.
+    // It counts as delivered: from here on, only changes are sent.
     const { next, changed: refused } = this.#refused;
     for (const list of refused.lists) for (const { name } of list) this.forced.delete(name);
     this.setState({ bases: next.bases, overlay: keptOf(next) });
@@ -211,12 +211,12 @@ export class Subscription implements KnownProxy {
     this.forgetVersions(removed);
   }
 
-  /** The proxy may have lost the resources with these names that it had or was sent. */
+  /** The proxy may have dropped the resources with these names. */
   forgetVersions(names: readonly string[]): void {
     this.#change((state) => withUnknownVersions(state, names));
   }
 
-  /** Changes what the proxy has, and what it would have had it accepted what it was sent. */
+  /** Changes the state of the proxy, and the state that it would have if it had accepted the outstanding response. */
   #change(change: (state: ClientState) => ClientState): void {
     this.state = change(this.state);
     if (this.inflight !== undefined) this.inflight.next = change(this.inflight.next);
@@ -254,7 +254,7 @@ export class Subscription implements KnownProxy {
 
   /** Records that the plan needs no response. */
   recordSkipped(plan: Plan): void {
-    // Nothing is left of the group of suspects.
+    // None of the suspected resources exists any more.
     if (plan.ofSearch === true) {
       this.rejections.next();
       return;
@@ -271,7 +271,7 @@ export class Subscription implements KnownProxy {
     return new Set(plan.changed.flat().flatMap(({ name }) => (this.forced.has(name) ? [name] : [])));
   }
 
-  /** Forced names were answered by the plan. Those that wait in a search are forced until then. */
+  /** The plan has answered forced names. Names that wait for a search stay forced until then. */
   #answered(plan: Plan): void {
     if (this.forced.size === 0) return;
     if (plan.ofSearch !== true) this.forced = new Set();
@@ -290,15 +290,15 @@ export class Subscription implements KnownProxy {
     this.#refused = undefined;
   }
 
-  /** The version that the proxy has of a name, as far as is known. */
+  /** The version of a resource that the proxy has, if known. */
   known(name: string): KnownResource | undefined {
     const known = knownResource(this.state, name);
     return this.doubts.concern(name) ? { version: UNKNOWN_VERSION, resource: known?.resource } : known;
   }
 
   /**
-   * Changes what the proxy subscribes to. It has nothing of what it did not subscribe to before, whatever the bundles
-   * have: added names have to be given to {@link force}; a new wildcard is handled here.
+   * Changes the subscription. The proxy does not have resources that it did not subscribe to before, whatever the
+   * bundles have: added names have to be passed to {@link force}; a new wildcard is handled here.
    */
   subscribe(interest: Interest): void {
     const before = this.interest;
@@ -316,8 +316,8 @@ export class Subscription implements KnownProxy {
   }
 
   /**
-   * The next responses must contain these names, which the proxy subscribes to now or again. It has nothing of them,
-   * unless `before` had them by its wildcard.
+   * The next responses must contain these names, to which the proxy subscribes now or again. The proxy does not have
+   * them, unless the wildcard of `before` included them.
    */
   force(names: ReadonlySet<string>, before: Interest): void {
     if (names.size > PORTION) this.#added.request(names);
@@ -329,7 +329,7 @@ export class Subscription implements KnownProxy {
     if (!had) this.#change((state) => withoutNames(state, names));
   }
 
-  /** The proxy reconnected and has other versions of these names, or nothing, as its state says. */
+  /** The proxy reconnected and has other versions of these names, or none, according to its state. */
   outdated(names: readonly string[], parts: readonly Bundle[]): void {
     const { overlay } = this.state;
     if (names.length <= PORTION) for (const name of names) this.forced.add(name);
@@ -358,7 +358,7 @@ export class Subscription implements KnownProxy {
     );
   }
 
-  /** Names wait to be answered by a later response. */
+  /** Whether names wait for a later response. */
   get hasMore(): boolean {
     return !this.#added.empty || !this.#missing.checked;
   }
@@ -381,7 +381,9 @@ export class Subscription implements KnownProxy {
     return planByName(this, interest, parts, removes);
   }
 
-  /** @param parts what the proxy should have */
+  /**
+   * @param parts the resources that the proxy should have
+   */
   status(parts: readonly Bundle[]): TypeStatus {
     const { interest } = this;
     return {

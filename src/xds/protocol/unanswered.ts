@@ -1,11 +1,11 @@
 /**
- * Names of a subscription that no response has answered yet, where they are many: a response answers a portion of them,
+ * Names of a subscription that no response has answered yet, if they are many: each response answers a portion of them,
  * so that no request takes long, however many names it has.
  */
 import { CtlError } from '../../core/errors.ts';
 import { MAX_SUBSCRIBED_NAMES } from './interest.ts';
 
-/** Most names that a response answers because they were subscribed to: more than a proxy adds at a time. */
+/** Maximum number of newly subscribed names that a response answers: more than a proxy usually adds at a time. */
 export const PORTION = 10_000;
 
 interface Waiting {
@@ -27,7 +27,7 @@ export class Unanswered {
     this.#waiting.push({ names: names[Symbol.iterator](), left });
   }
 
-  /** The same for names that the proxy asks for: it may do so over and over, and read nothing. */
+  /** The same for names that the proxy requests, possibly repeatedly without reading responses. */
   request(names: ReadonlySet<string>): void {
     const waiting = this.#waiting.reduce((sum, { left }) => sum + left, names.size);
     if (waiting > MAX_SUBSCRIBED_NAMES)
@@ -39,7 +39,7 @@ export class Unanswered {
     this.#waiting.length = 0;
   }
 
-  /** Takes the next names up to a portion of those that fit. */
+  /** Takes the next matching names, up to a portion. */
   take(fits: (name: string) => boolean): string[] {
     const taken: string[] = [];
     for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {

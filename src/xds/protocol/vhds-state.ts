@@ -1,6 +1,6 @@
 /**
- * Keeps the virtual hosts of a proxy in step with its route configurations, where these leave their virtual hosts to
- * discovery (VHDS).
+ * Keeps the virtual hosts of a proxy consistent with its route configurations, if these use virtual host discovery
+ * (VHDS).
  *
  * Envoy 1.40 behaves as follows. After it has accepted the first route configuration that uses discovery it subscribes
  * to all virtual hosts, once for the whole stream. It drops virtual hosts of configurations that it does not have, but
@@ -39,7 +39,8 @@ export class VhdsState {
   }
 
   /**
-   * The proxy had a configuration before this stream: it may have recorded virtual hosts that it has not reported yet.
+   * Called if the proxy had a configuration before this stream: it may have recorded virtual hosts that it has not
+   * reported yet.
    */
   reconnected(): void {
     this.#reconnected = true;
@@ -73,7 +74,7 @@ export class VhdsState {
     if (this.#unsolicited && (rejected || !this.#maySubscribe())) this.#reset();
   }
 
-  /** False when the proxy has none of the routes that unsolicited virtual hosts were sent for. */
+  /** Whether the proxy has any of the routes for which unsolicited virtual hosts were sent. */
   #maySubscribe(): boolean {
     const { inflight, interest, state } = this.#rds;
     if (inflight !== undefined) return true;
@@ -124,9 +125,7 @@ export class VhdsState {
     this.#forceHosts(routes, hosts);
   }
 
-  /**
-   * Has the virtual hosts of sent route configurations sent again: the proxy has dropped the virtual hosts that it had.
-   */
+  /** Forces the virtual hosts of sent route configurations to be sent again, because the proxy has dropped them. */
   #forceHosts(routes: Iterable<string>, hosts: readonly Bundle[]): void {
     const { interest, inflight, state, forced } = this.#vhds;
     for (const name of routes) {

@@ -5,7 +5,10 @@
  */
 import { VarintDecoder } from '../../protobuf/wire/index.ts';
 
-/** Slots tried for one hash: more than collide by chance. If a client makes more collide, lists count as different. */
+/**
+ * Maximum number of slots tried for one hash: more than collide by chance. If a client constructs more collisions,
+ * lists count as different.
+ */
 const MAX_PROBES = 32;
 
 /** Slots per entry. */

@@ -1,4 +1,4 @@
-/** A list of a message while it arrives, as far as it equals a known list, or one that is just being learned. */
+/** Compares a list of a message, while it arrives, with a known list, or one that is just being learned. */
 import type { ListForm, NameListBuilder } from './name-list-builder.ts';
 import { HEAD_BYTES } from './name-list-cache.ts';
 
@@ -38,7 +38,9 @@ export function equalBytes(a: Buffer, aStart: number, b: Buffer, bStart: number,
   return equal;
 }
 
-/** Most forms that are remembered: lists of the types that name what they subscribe to, some of which alternate. */
+/**
+ * Maximum number of forms that are remembered: lists of the types whose requests have names, some of which alternate.
+ */
 const MAX_RECENT = 4;
 
 /** Lists that were found in the stream's last messages. */

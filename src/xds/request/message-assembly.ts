@@ -36,7 +36,7 @@ export interface Assembled {
 /** No list is looked for after this many bytes of other fields (a Node has 2-20 kB). */
 const MAX_SCANNED_BYTES = 64 * 1024;
 
-/** Factor by which the buffer grows: memory is allocated for what has arrived, whatever length was announced. */
+/** Factor by which the buffer grows: memory is allocated for received bytes, whatever length was announced. */
 const GROWTH = 4;
 
 /** First size of the buffer: an acknowledgement without its list has 100-200 bytes. */

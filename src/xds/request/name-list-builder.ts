@@ -1,7 +1,7 @@
 /**
  * Learns a list while several streams send it. When a server starts, its proxies reconnect all at once, and their lists
- * are not known yet. Each stream is compared with what the first of them has sent, and the one that is ahead appends to
- * it: one list is assembled, not a thousand.
+ * are not known yet. Each stream is compared with the bytes that the first of them has sent, and the stream that is
+ * ahead appends to them: one list is assembled instead of a thousand.
  */
 import { FieldScanner } from '../../protobuf/wire/index.ts';
 
@@ -10,7 +10,7 @@ export interface ListForm {
   readonly bytes: Buffer;
 }
 
-/** Factor by which the buffer grows: memory is allocated for what has arrived, and at most for what was announced. */
+/** Factor by which the buffer grows: memory is allocated for received bytes, and at most for the announced length. */
 const GROWTH = 4;
 
 const scan = new FieldScanner();

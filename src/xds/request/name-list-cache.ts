@@ -1,9 +1,9 @@
 /**
  * Recognizes long lists in requests: thousands of proxies name the same thousands of resources, and each ACK of the
  * state of the world variant names all of them again. A list that was read before is found by comparing bytes, or entry
- * by entry, because each Envoy walks a hash map and sends its names in an order of its own. Only a new list is decoded.
- * Without it, 1,000 proxies that reconnect with 1,000 services cost 2.4 s of CPU time instead of 0.9 s, and 60 MiB
- * more.
+ * by entry, because each Envoy iterates over a hash map and sends its names in a different order. Only a new list is
+ * decoded. Without it, 1,000 proxies that reconnect with 1,000 services cost 2.4 s of CPU time instead of 0.9 s, and 60
+ * MiB more.
  *
  * Known lists are held weakly: they last as long as a stream uses them. Comparisons are exact, so that no proxy can
  * have its list confused with another's.
@@ -13,8 +13,8 @@ import { Entries, EntryTable } from './entry-table.ts';
 import { type ListForm, NameListBuilder } from './name-list-builder.ts';
 
 /**
- * Most known lists with the same size or head; further ones are decoded each time. Bounds what a client can make the
- * requests of others cost.
+ * Maximum number of known lists with the same size or head; further ones are decoded each time. This limits the cost
+ * that a client can cause for requests of others.
  */
 const MAX_ALIKE = 16;
 
@@ -164,8 +164,8 @@ export class NameListCache<V extends Sized> implements FormIndex {
     const learned: CachedList<V> = { value, count, first: undefined, latest: undefined, table: undefined };
     // With a repeated entry the order may matter. A value is known by the entries that it was first decoded from.
     if (value.size !== count || this.#of.get(value, () => learned) !== learned) return { value };
-    // A copy, because it may last long: the message that it is a part of is much larger, or a part of what the socket
-    // read.
+    // A copy, because it may be kept for long, and the message that contains it is much larger or a part of a read of
+    // the socket.
     const form = this.#form(learned, Buffer.from(bytes));
     learned.first = form;
     this.#bySum.add(key, learned);

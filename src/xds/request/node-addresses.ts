@@ -5,7 +5,7 @@ import { invalid } from './node-error.ts';
 export const MAX_ADDRESSES = 64;
 
 function checkedAddress(text: string, field: string): string {
-  // A zone (`fe80::1%eth0`) means nothing outside its host.
+  // A zone (`fe80::1%eth0`) has no meaning outside its host.
   if (isIP(text) === 0 || text.includes('%'))
     throw invalid(`${JSON.stringify(text.slice(0, 64))} is not an IP address`, field);
   return text.toLowerCase();
@@ -13,7 +13,7 @@ function checkedAddress(text: string, field: string): string {
 
 /**
  * fe80::/10. Istio 1.7's agent reports them. No listener can bind to such an address without its zone, and a machine
- * that has no other IPv6 address is not one of both families.
+ * without another IPv6 address does not count as dual-stack.
  */
 const LINK_LOCAL = /^fe[89ab][0-9a-f]:/;
 

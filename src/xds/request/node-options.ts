@@ -1,7 +1,7 @@
 /**
- * What the owner of a proxy asks for in its node metadata, under the keys that Istio's agents send: `HTTP10`,
+ * Options that the owner of a proxy sets in its node metadata, with the keys of Istio's agents: `HTTP10`,
  * `IDLE_TIMEOUT`, `TLS_CLIENT_CERT_CHAIN`, `TLS_CLIENT_KEY`, `TLS_CLIENT_ROOT_CERT`, and `gatewayTopology` of
- * `PROXY_CONFIG`. It concerns the configuration of that proxy alone.
+ * `PROXY_CONFIG`. They only affect the configuration of that proxy.
  */
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
@@ -19,11 +19,11 @@ export const OPTION_KEYS = [
   'TLS_CLIENT_ROOT_CERT',
 ] as const;
 
-/** Longest path of a file: PATH_MAX of Linux, without the byte at its end. */
+/** Maximum length of a path: PATH_MAX of Linux, without the terminating byte. */
 const MAX_PATH = 4095;
-/** The longest idle timeout, milliseconds: a month; Envoy's durations are longer than anybody waits. */
+/** The maximum idle timeout, milliseconds: a month. */
 const MAX_IDLE_MS = 31 * 24 * 3_600_000;
-/** Largest encoded `gatewayTopology`: it has a handful of short fields. */
+/** Maximum size of an encoded `gatewayTopology`, which has a few short fields. */
 const MAX_TOPOLOGY_BYTES = 4096;
 
 function invalid(key: string, expected: string, got: string): CtlError {

@@ -1,13 +1,13 @@
 /**
- * `tracing` of a proxy's own configuration, which agents send as node metadata PROXY_CONFIG. A proxy decides about its
- * own spans only. What cannot be read is ignored, because spans must not cost a proxy its configuration.
+ * `tracing` of a proxy's own configuration, which agents send as node metadata PROXY_CONFIG. A proxy only decides about
+ * its own spans. Invalid values are ignored, because tracing must not prevent a proxy from getting its configuration.
  */
 import type { OwnTracing } from '../../core/tracing.ts';
 import type { JsonValue } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import { parseProxyConfig } from '../../resources/index.ts';
 
-/** Largest encoded `tracing` that is read: 64 tags with long values fit. */
+/** Maximum size of an encoded `tracing` that is read: enough for 64 tags with long values. */
 export const MAX_TRACING_BYTES = 32 * 1024;
 /** `tracing` has four levels of objects; deeper ones are not valid configuration. */
 const MAX_DEPTH = 8;
@@ -31,7 +31,7 @@ export function readTracing(value: Buffer): OwnTracing | undefined {
 /** Field numbers of `google.protobuf.Value`. */
 const VALUE = { number: 2, string: 3, boolean: 4, struct: 5, list: 6 } as const;
 
-/** The last kind of a Value counts, as for every oneof. What is nested too deep is null. */
+/** The last kind of a Value is used, as for every oneof. Values that are nested too deep are null. */
 function readValue(reader: WireReader, depth: number): JsonValue {
   let value: JsonValue = null;
   if (depth > MAX_DEPTH) return value;

@@ -27,13 +27,15 @@ import { invalid } from './node-error.ts';
 import { OPTION_KEYS, optionsOf, topologyOf } from './node-options.ts';
 import { readTracing } from './node-tracing.ts';
 
-/** Largest encoded node: an Envoy with 800 extensions, their type URLs and much metadata sends about 100 kB. */
+/**
+ * Maximum size of an encoded node: an Envoy with 800 extensions, their type URLs and much metadata sends about 100 kB.
+ */
 export const MAX_NODE_BYTES = 512 * 1024;
-/** Longest node id: four parts with DNS names and an address. */
+/** Maximum length of a node ID: four parts with DNS names and an address. */
 export const MAX_ID_BYTES = 1024;
-/** Longest metadata string that is read: the longest valid one is a list of addresses. */
+/** Maximum length of a metadata string that is read: the longest valid one is a list of addresses. */
 export const MAX_STRING_BYTES = 4096;
-/** Most labels: far more than Kubernetes allows in practice. */
+/** Maximum number of labels, far more than workloads have in practice. */
 export const MAX_LABELS = 1024;
 export const MAX_EXTENSIONS = 4096;
 
@@ -52,7 +54,7 @@ interface RawNode {
   proxyConfig: boolean;
   /** Its `tracing`. */
   tracing: OwnTracing | undefined;
-  /** Encoded: it is not used where the proxy is not a gateway. */
+  /** Encoded, because it is only used for gateways. */
   gatewayTopology: Buffer | undefined;
 }
 
@@ -139,7 +141,7 @@ function readLabels(value: WireReader): Record<string, string> {
   return Object.fromEntries(labels);
 }
 
-/** Whether the proxy configuration is a struct, and what of it is read. */
+/** The fields of the proxy configuration that are read, and whether it is a struct. */
 function readProxyConfig(value: WireReader, node: RawNode): void {
   for (let field = value.next(); field !== undefined; field = value.next()) {
     node.proxyConfig = field.number === VALUE_STRUCT;
@@ -171,13 +173,16 @@ function readMetadata(struct: WireReader, node: RawNode): void {
   }
 }
 
-/** Longest key and value of metadata by which EnvoyFilters may select a proxy, and most of them; the rest is ignored. */
+/**
+ * Limits of the metadata by which EnvoyFilters may select a proxy: length of keys and values, and their number; the
+ * rest is ignored.
+ */
 const MAX_SHORT_STRING = 256;
 const MAX_SHORT_STRINGS = 128;
 
 function readShortString(key: string, value: WireReader | undefined, strings: Map<string, string>): void {
   if (value === undefined || key.length > MAX_SHORT_STRING || strings.size >= MAX_SHORT_STRINGS) return;
-  // One field: a Value has one kind.
+  // Only one field, because a Value has one kind.
   const field = value.next();
   if (field?.number !== VALUE_STRING || field.wireType !== LENGTH_DELIMITED) return;
   if (field.end - field.start <= MAX_SHORT_STRING) strings.set(key, value.text(field));
@@ -311,20 +316,20 @@ const VHDS_SINCE: EnvoyRelease = [1, 40];
 /**
  * Whether Istio's `pilot-agent` wrote the bootstrap. Its bootstrap always has the cluster {@link SDS_CLUSTER}
  * (tools/packaging/common/envoy_bootstrap.json of Istio 1.5 and later) without declaring it. All its versions send
- * PROXY_CONFIG, and its images the hash of their Envoy. A version alone proves nothing: people write ISTIO_VERSION into
- * bootstraps of their own. This project's agent sends MESH_VERSION.
+ * PROXY_CONFIG, and its images the hash of their Envoy. A version alone is not sufficient: custom bootstraps may
+ * contain ISTIO_VERSION. This project's agent sends MESH_VERSION.
  */
 function isOfIstioAgent({ metadata, proxyConfig }: RawNode): boolean {
   if (metadata.get('MESH_VERSION')) return false;
   return proxyConfig || Boolean(metadata.get('ISTIO_PROXY_SHA'));
 }
 
-/** The first release of Istio whose agent answers DNS queries itself, from the name table. */
+/** The first release of Istio whose agent resolves DNS queries itself, from the name table. */
 const ISTIO_AGENT_ANSWERS: EnvoyRelease = [1, 8];
 
 /**
- * Which program answers the machine's DNS queries with names of the mesh. DNS_CAPTURE makes Envoy answer, except beside
- * the agents that answer themselves: those of Istio since 1.8, and this project's with DNS_AGENT.
+ * The program that resolves the names of the mesh in the machine's DNS queries. With DNS_CAPTURE it is Envoy, unless
+ * the agent resolves them: Istio's agent since 1.8, and this project's agent with DNS_AGENT.
  */
 function dnsOf({ metadata, switches }: RawNode, istioAgent: boolean): ProxyNode['dns'] {
   if (switches.isDisjointFrom(DNS_KEYS)) return undefined;

@@ -1,11 +1,11 @@
 /**
- * Bounds the memory of requests that are not complete. Known lists in a request take no memory; the rest is assembled,
- * and its sender decides how long that takes. Without a bound, thousands of half-sent requests of the largest size, on
- * an address without authentication, would use all memory. So a request that needs much memory reserves all of it from
- * a quota shared by all streams. When the quota is used up, the request waits in its stream's flow-control window and
- * is granted its reservation in order of arrival; a slow request is refused only while others wait. No request is
+ * Limits the memory of incomplete requests. Known lists in a request take no memory; the rest is assembled, and its
+ * sender decides how long that takes. Without a limit, thousands of incomplete requests of the maximum size, on an
+ * address without authentication, would exhaust memory. So a request that needs much memory reserves all of it from a
+ * quota shared by all streams. When the quota is used up, the request waits in its stream's flow-control window and is
+ * granted its reservation in order of arrival; a slow request is refused only while others wait. Requests are not
  * refused because many arrive at once: thousands of proxies that reconnect with large requests, each with its names in
- * an order of its own, are read one after the other.
+ * a different order, are read one after the other.
  */
 import { networkOf, PerAddressLimiter } from '../../grpc/index.ts';
 
@@ -15,7 +15,7 @@ export const FREE_BYTES = 64 * 1024;
 /** The quota, in requests of the largest size: 64 MiB by default. */
 const LARGEST_REQUESTS = 16;
 
-/** Quota for what streams read ahead before they are ready, bytes. */
+/** Quota for data that streams read ahead before they are ready, bytes. */
 const AHEAD_BYTES = 64 * 1024 * 1024;
 
 /** The part of one stream. */
@@ -35,7 +35,7 @@ export interface ReceiveMemoryQuotaOptions {
 
 /** The possible outcomes of a requested reservation. */
 export interface QuotaEvents {
-  /** It had to wait and is granted now. */
+  /** Called when a waiting reservation is granted. */
   granted(): void;
   /** The request has taken too long while others wait. */
   timedOut(): void;
@@ -43,16 +43,16 @@ export interface QuotaEvents {
 
 export interface Reservation {
   readonly granted: boolean;
-  /** The request is complete or given up. To be called once. */
+  /** Called once, when the request is complete or aborted. */
   end(): void;
 }
 
-/** The quota as the streams of one client address see it. No address gets the whole quota. */
+/** The quota for the streams of one client address. No address gets the whole quota. */
 export interface PerClientQuota {
   /** Reserves memory for a request of this size. */
   reserve(bytes: number, events: QuotaEvents): Reservation;
   /**
-   * Reserves {@link MAX_AHEAD_BYTES} for what a stream reads ahead.
+   * Reserves {@link MAX_AHEAD_BYTES} for the data that a stream reads ahead.
    * @returns releases the reservation; undefined when it is refused
    */
   reserveAhead(): (() => void) | undefined;
@@ -139,7 +139,7 @@ export class ReceiveMemoryQuota {
     if (waiting?.size === 0) this.#waiting.delete(address);
   }
 
-  /** Grants what has become free, once for all that end in the same turn of the event loop. */
+  /** Grants memory that has become free, once for all reservations that end in the same turn of the event loop. */
   #schedule(): void {
     if (this.#scheduled || this.#waiting.size === 0) return;
     this.#scheduled = true;

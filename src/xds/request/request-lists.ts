@@ -1,6 +1,6 @@
 /**
- * The long lists of requests: resource names and `initial_resource_versions`. Equal content is one object, found where
- * possible without decoding strings.
+ * The long lists of requests: resource names and `initial_resource_versions`. Equal content is the same object, which
+ * is found without decoding strings if possible.
  */
 import { isAscii } from 'node:buffer';
 import { CtlError } from '../../core/errors.ts';
@@ -16,7 +16,7 @@ import { NameListCache } from './name-list-cache.ts';
  */
 export const MAX_NAMES_PER_REQUEST = 100_000;
 
-/** Longest resource name, bytes. Generated names are below 300 (a host name has at most 253). */
+/** Maximum length of a resource name, bytes. Generated names are below 300 (a host name has at most 253). */
 export const MAX_NAME_BYTES = 4096;
 
 const NO_VERSIONS: VersionMap = new Map();

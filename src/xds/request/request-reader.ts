@@ -39,7 +39,7 @@ const MAX_AHEAD = 8;
  */
 const FREE_AHEAD_BYTES = 4 * 1024;
 
-/** Most bytes by which reading exceeds its limit: what a window of the stream lets arrive before the reader is full. */
+/** Maximum number of bytes by which reading may exceed its limit: a flow-control window of the stream. */
 const MAX_OVER_BYTES = 512 * 1024;
 
 export class RequestReader<Request> {
@@ -88,7 +88,7 @@ export class RequestReader<Request> {
     this.#maxBytes = maxBytes;
   }
 
-  /** Reads what has arrived. Nothing refers to the buffer afterwards. */
+  /** Reads received bytes. No reference to the buffer is kept. */
   take(bytes: Buffer): void {
     for (let at = 0; at < bytes.length && !this.#refused; ) {
       if (this.#paused && this.#ahead.length >= MAX_AHEAD) {
@@ -101,8 +101,8 @@ export class RequestReader<Request> {
   }
 
   /**
-   * No more bytes should be given to the reader: the current message waits for its reservation, or reading is paused
-   * and as much was read ahead as may be kept.
+   * Whether the reader accepts no more bytes: the current message waits for its reservation, or reading is paused and
+   * the limit of read-ahead data is reached.
    */
   get full(): boolean {
     if (!this.#paused) return this.waitsForQuota;
@@ -135,8 +135,7 @@ export class RequestReader<Request> {
           ),
         ),
     });
-    // A list that differs from a known one only near its end is assembled all at once: it cannot wait without being
-    // kept.
+    // If a list only differs from a known one near its end, it is assembled at once: it cannot wait without being kept.
     if (overFull && !this.#reservation.granted)
       this.#refuse(new CtlError('unavailable', 'too many large requests, try again later'));
   }

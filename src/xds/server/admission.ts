@@ -1,9 +1,9 @@
 /**
- * Paces the admission of new streams. After a restart thousands of proxies reconnect at once, and each costs time of
+ * Paces the admission of new streams. After a restart thousands of proxies reconnect at once, and each takes time of
  * the main thread (parsing, views) in which nothing else is served. So a few are admitted in each turn of the event
- * loop, fewer while it is busy with those that were (see src/core/fairness/turn-pace.ts). Callers share the turns in
- * time (see src/core/fairness/time-shares.ts): one that reconnects over and over is admitted after those that do not.
- * Streams that would wait long are refused at once: they reconnect after their backoff, or to another replica.
+ * loop, fewer while it is busy with admitted ones (see src/core/fairness/turn-pace.ts). Callers share the time (see
+ * src/core/fairness/time-shares.ts): a caller that reconnects repeatedly is admitted after others. Streams that would
+ * wait long are refused at once: they reconnect after their backoff, or to another replica.
  */
 import { CtlError } from '../../core/errors.ts';
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
@@ -21,8 +21,8 @@ const INTERVAL_MS = 8;
 const STREAM_MS = 0.3;
 
 /**
- * Most streams that wait or are being made ready. A single address gets four of five: twice the proxies of the largest
- * mesh that one process is designed for.
+ * Maximum number of streams that wait or are being prepared. A single address gets four fifths: twice the proxies of
+ * the largest mesh that one process is designed for.
  */
 export const MAX_ENTERING = 25_000;
 
@@ -67,7 +67,7 @@ export class Admission {
     });
   }
 
-  /** What the stream has sent meanwhile is read first. */
+  /** Data that the stream has sent meanwhile is read first. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;

@@ -1,7 +1,4 @@
-/**
- * The key of a stream's caller: what one caller can have kept and generated is bounded, and callers share the time of
- * the program.
- */
+/** The key of a stream's caller, by which memory and generation are limited and the time of the program is shared. */
 import { networkOf } from '../../grpc/index.ts';
 import type { Caller } from '../../security/index.ts';
 

@@ -1,4 +1,4 @@
-/** What limits the memory that the streams of one caller take, for all streams of a server. */
+/** The limits of the memory that the streams of each caller take, for all streams of a server. */
 import { NameQuota, type StreamNames } from './name-quota.ts';
 import { type CallerBytes, UnsentBytes } from './unsent-bytes.ts';
 

@@ -32,19 +32,20 @@ function serviceOf(bytes: Buffer): string {
   return service;
 }
 
-/** Largest request, which is the name of a service. */
+/** Maximum size of a request, which is the name of a service. */
 const MAX_REQUEST_BYTES = 1024;
 
 /**
- * Most watches; a load balancer has one on each connection. Anyone may watch, so no single address gets all of them.
+ * Maximum number of watches; a load balancer has one on each connection. Anyone may watch, so no single address gets
+ * all of them.
  */
 const MAX_WATCHERS = 1000;
 
-/** Most watches of one connection: only two services can be watched. */
+/** Maximum number of watches of one connection: only two services can be watched. */
 const MAX_WATCHERS_OF_CONNECTION = 16;
 
 export interface HealthOptions {
-  /** Services that can be checked, besides the server as a whole. */
+  /** Services that can be checked, in addition to the whole server. */
   readonly services: readonly string[];
   /** A watch whose request is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs: number;
@@ -118,7 +119,9 @@ export class Health {
       );
   };
 
-  /** @returns a function to call when the watch is over; undefined when there are too many */
+  /**
+   * @returns a function to call when the watch ends; undefined if there are too many
+   */
   #enter({ connection }: StreamCall): (() => void) | undefined {
     const before = this.#watches.get(connection) ?? 0;
     const leave = before < MAX_WATCHERS_OF_CONNECTION ? this.#limiter.enter(connection.address) : undefined;

@@ -1,4 +1,4 @@
-/** The xDS server: ADS and health over gRPC, who may have a stream, and what is read from and written to each. */
+/** The xDS server: ADS and health over gRPC, the authorization of streams, and their input and output. */
 
 export { isIdentityKey } from './caller-key.ts';
 export type { KnownPod, PodFinder } from './node-authorization.ts';

@@ -1,8 +1,8 @@
 /**
- * Bounds the memory of the names that the streams of a caller subscribe to, and of those that they report to have and
- * that do not exist. Proxies of one view share one set of names, which counts once; a client may make up a set for each
- * of its streams. A caller may not have more names than are free: a single caller gets half of the capacity, and
- * another caller still finds some (see src/core/fairness/fair-queue.ts).
+ * Limits the memory of the names that the streams of a caller subscribe to, and of reported names that do not exist.
+ * Proxies of one view share one set of names, which counts once, but a client may invent a set for each of its streams.
+ * A caller may not have more names than are free: a single caller gets half of the capacity, and there is always some
+ * left for others (see src/core/fairness/fair-queue.ts).
  */
 import { CtlError } from '../../core/errors.ts';
 import type { XdsType } from '../../core/xds-types.ts';
@@ -96,8 +96,8 @@ export class StreamNames {
   }
 
   /**
-   * The stream subscribes to these names of a type, and to no others, and has reported so many that do not exist.
-   * Throws CtlError resource_exhausted when the caller has too many; the stream has to end then.
+   * Sets the names of a type that the stream subscribes to, and the number of reported names that do not exist. Throws
+   * CtlError resource_exhausted if the caller has too many; the stream has to end then.
    */
   hold(type: XdsType, names: NameSet, reported = 0): void {
     const before = this.#held.get(type);

@@ -1,6 +1,6 @@
 /**
- * Checks a proxy's node against its credential: a stream may have only the namespace and the service account of its
- * caller, and where the credential is bound to a Pod, only the name, the addresses and the cluster of that Pod.
+ * Checks a proxy's node against its credential: a node may only state the namespace and the service account of its
+ * caller, and if the credential is bound to a Pod, only the name, the addresses and the cluster of that Pod.
  */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -12,7 +12,7 @@ function denied(field: string, value: string, allowed: string): CtlError {
   return new CtlError('permission_denied', message, { field });
 }
 
-/** Namespaces in a node's id, where it has the usual form `<pod>.<namespace>~<namespace>.svc.<domain>`. */
+/** Namespaces in a node's ID, if it has the usual form `<pod>.<namespace>~<namespace>.svc.<domain>`. */
 function namespacesOfId({ workload, dnsDomain }: ProxyNode): string[] {
   const dot = workload.lastIndexOf('.');
   const inWorkload = dot < 0 ? [] : [workload.slice(dot + 1)];
@@ -20,11 +20,11 @@ function namespacesOfId({ workload, dnsDomain }: ProxyNode): string[] {
   return next === 'svc' ? [...inWorkload, inDomain] : inWorkload;
 }
 
-/** What the registry knows of a Pod. */
+/** The data of a Pod in the registry. */
 export interface KnownPod {
   /** Undefined when its document names no ServiceAccount, as in a directory. */
   readonly serviceAccount: string | undefined;
-  /** Undefined when its source does not say. */
+  /** Undefined if its source does not report it. */
   readonly uid: string | undefined;
   /** Whether an address is one of the Pod's; undefined while the Pod has none. */
   has(address: string): boolean | undefined;
@@ -43,9 +43,9 @@ function podNameOf({ workload, namespace }: ProxyNode): string {
 }
 
 /**
- * The addresses of the node that the Pod has, all of them while the Pod's are not known. An agent reports every address
- * of its machine, also such as the Pod's status does not name; those prove nothing and are left out. The one in the id
- * must be the Pod's.
+ * The addresses of the node that belong to the Pod; all of them while the Pod's addresses are not known. An agent
+ * reports every address of its machine, including addresses that are not in the Pod's status, which are left out. The
+ * address in the ID must be that of the Pod.
  */
 function addressesOfPod(node: ProxyNode, pod: KnownPod): readonly string[] {
   const isForeign = (address: string): boolean => pod.has(address) === false;
@@ -64,9 +64,9 @@ function notOfPod(field: string, addresses: string): CtlError {
 }
 
 /**
- * The Pod in the registry that the node is. Undefined when it is not known: a proxy may start before the registry has
- * read its Pod. A Pod of the same name may be another one: an earlier one, one of another cluster, or a machine may
- * have its name. The credential tells them apart by the UID; without a Pod in it, the node's addresses do.
+ * The Pod of the node in the registry. Undefined if it is not known: a proxy may start before the registry has read its
+ * Pod. A Pod with the same name may be a different one: an earlier Pod, a Pod of another cluster, or the Pod whose name
+ * a machine uses. They are distinguished by the UID in the credential or, without a Pod in it, by the node's addresses.
  */
 function podOfNode(node: ProxyNode, bound: Caller['pod'], podOf: PodFinder): KnownPod | undefined {
   const { namespace, clusterId, addresses } = node;

@@ -8,7 +8,7 @@ import type { EarlyEnd } from '../../grpc/index.ts';
 /** A stream whose node was accepted. */
 export interface ObservedStream {
   readonly connectionId: string;
-  /** What limits are counted by: see caller-key.ts. */
+  /** The key by which limits are counted: see caller-key.ts. */
   readonly caller: string;
 }
 

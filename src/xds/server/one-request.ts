@@ -1,4 +1,6 @@
-/** Reads the one request of a call with a streamed answer: the gRPC server assembles requests of unary calls only. */
+/**
+ * Reads the single request of a call with a streamed response: the gRPC server only assembles requests of unary calls.
+ */
 
 import { CtlError } from '../../core/errors.ts';
 import type { StreamCall } from '../../grpc/index.ts';
@@ -14,7 +16,7 @@ export interface OneRequestLimits {
 }
 
 /**
- * Resolves when the client half-closes the call. Rejects with CtlError when it has not sent one request, or too late.
+ * Resolves when the client half-closes the call. Rejects with CtlError unless it has sent exactly one request in time.
  */
 export function oneRequest(call: StreamCall, { maxBytes, timeoutMs }: OneRequestLimits): Promise<Buffer> {
   return new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
 /**
- * The small frames that were encoded last. A changed endpoint is sent to thousands of streams one after the other.
+ * The most recently encoded small frames. A changed endpoint is sent to thousands of streams one after the other.
  * Streams with the same nonce are sent the same bytes, in one buffer.
  */
 import type { ResponseMessage } from '../protocol/index.ts';
@@ -27,7 +27,7 @@ export class RecentFrames {
     this.#remember = remember;
   }
 
-  /** The length-prefixed gRPC message as {@link encodeResponse} makes it; a small one is a single chunk. */
+  /** The length-prefixed gRPC message of {@link encodeResponse}; a small one is a single chunk. */
   encode(message: ResponseMessage): readonly Uint8Array[] {
     for (const recent of this.#recent) if (isSame(recent.message, message)) return recent.frame;
     const chunks = encodeResponse(message);

@@ -1,7 +1,7 @@
 /**
  * Writes the responses of one stream: one push after the other, because their slices must not interleave. A response
- * counts as sent when its bytes have left for the socket. A push ends sooner, so that a client that reads slowly takes
- * no slot of the push queue for that.
+ * counts as sent when its bytes have been written to the socket. A push ends sooner, so that a client that reads slowly
+ * does not occupy a slot of the push queue.
  */
 
 import type { XdsType } from '../../core/xds-types.ts';
@@ -13,9 +13,9 @@ import type { Transport } from './transport.ts';
 import type { CallerBytes } from './unsent-bytes.ts';
 
 /**
- * A push of so many bytes ends at once: a changed endpoint is a kilobyte for each of a thousand proxies. A larger one
- * ends when its bytes have left, at most when a turn of the event loop has passed in which they could: so the next
- * pushes do not begin before the sockets have taken what they can.
+ * A push of up to this many bytes ends at once: a changed endpoint is a kilobyte for each of a thousand proxies. A
+ * larger one ends when its bytes have been written, at the latest after one turn of the event loop, so that the next
+ * pushes do not begin before the sockets have accepted as much as they can.
  */
 const SMALL_BYTES = 2048;
 
@@ -42,7 +42,7 @@ function bytesOf(chunks: readonly Uint8Array[]): number {
 
 export class ResponseWriter {
   readonly #deps: ResponseWriterDeps;
-  /** A write has not left for the socket yet, whether or not its push has ended. There is one at a time. */
+  /** Whether a write is in progress, whether or not its push has ended. There is only one at a time. */
   #writing = false;
   #left: (() => void) | undefined;
 
@@ -50,12 +50,12 @@ export class ResponseWriter {
     this.#deps = deps;
   }
 
-  /** A response has not left for the socket: another one has to wait for that. */
+  /** Whether a response is being written: the next one has to wait. */
   get busy(): boolean {
     return this.#writing;
   }
 
-  /** Resolves when all bytes have left for the socket, or were given up. */
+  /** Resolves when all bytes have been written to the socket or dropped. */
   idle(): Promise<void> {
     return this.#writing ? new Promise((resolve) => (this.#left = resolve)) : Promise.resolve();
   }

@@ -37,14 +37,14 @@ export interface XdsServerOptions {
   readonly engine: PushEngine;
   readonly observer: XdsObserver;
   readonly listeners: readonly GrpcListener[];
-  /** Largest request, bytes (MESH_GPRC_MAXRECVMSGSIZE). */
+  /** Maximum size of a request, bytes (MESH_GPRC_MAXRECVMSGSIZE). */
   readonly maxReceiveBytes: number;
   /**
-   * Most ADS streams of the server; no single address gets all of them (MESH_GPRC_MAXSTREAMS). One connection has at
-   * most as many, and at most {@link MAX_CONNECTION_STREAMS}.
+   * Maximum number of ADS streams of the server; no single address gets all of them (MESH_GPRC_MAXSTREAMS). The limit
+   * of one connection is the same, but at most {@link MAX_CONNECTION_STREAMS}.
    */
   readonly maxStreams: number;
-  /** Idle time before a ping, and wait for its answer, ms. */
+  /** Idle time before a ping, and wait for its response, ms. */
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
   /** Age at which a connection is retired, ms, ± 10 %; Infinity: never. */
@@ -53,34 +53,36 @@ export interface XdsServerOptions {
   readonly sendTimeoutMs?: number;
   /** A connection without a stream for this time, ms, is closed. */
   readonly idleMs?: number;
-  /** Most connections of all listeners; no single address gets all of them. Left out: no limit. */
+  /**
+   * Maximum number of connections of all listeners; no single address gets all of them. By default there is no limit.
+   */
   readonly maxConnections?: number;
   /** Waits, ms; for tests. */
   readonly delay?: (ms: number) => Promise<unknown>;
   /** A unary request that is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs?: number;
-  /** Most incomplete unary requests of one connection. */
+  /** Maximum number of incomplete unary requests of one connection. */
   readonly maxIncomplete?: number;
   /** An ADS stream whose first request is not complete after this time, ms, is ended. */
   readonly firstRequestMs?: number;
-  /** Most streams that wait for admission; no single address gets all of them. */
+  /** Maximum number of streams that wait for admission; no single address gets all of them. */
   readonly maxEntering?: number;
   /**
    * Authenticates a stream before anything of it is read; resolves with undefined on a connection without
-   * authentication. Rejects with CtlError unauthenticated or unavailable. Left out: no stream is authenticated.
+   * authentication. Rejects with CtlError unauthenticated or unavailable. By default streams are not authenticated.
    */
   readonly authenticate?: (call: StreamCall) => Promise<Caller | undefined>;
-  /** The Pods that nodes of authenticated streams are compared with; left out: none is known. */
+  /** Finds the Pods with which nodes of authenticated streams are compared; by default no Pods are known. */
   readonly podOf?: PodFinder;
   /** ID of the program's own cluster: that of callers whose credential is bound to one of its Pods. */
   readonly ownCluster?: string;
-  /** Follows the streams of proxies; left out: nothing does. */
+  /** Called for the streams of proxies, if given. */
   readonly workloadConnected?: WorkloadConnected;
   /** More services on the same listeners; they authenticate their callers themselves. */
   readonly services?: readonly GrpcService[];
   /** Hold results that streams share; left out: the server has its own. */
   readonly memos?: Memos;
-  /** The time of the main thread that callers have used; left out: by this server alone. */
+  /** The time of the main thread that callers have used; by default only the time of this server counts. */
   readonly shares?: TimeShares;
   readonly clock?: { wall(): number; monotonic(): number };
   /** 0 ≤ x < 1; varies the maximum age of connections. */
@@ -91,8 +93,8 @@ export interface XdsServerOptions {
 const SEND_TIMEOUT_MS = 5000;
 
 /**
- * Most streams of one connection: one frame of a client can concern all of them. A proxy has one, a client of several
- * services a few. A client that multiplexes many proxies opens another connection when it learns this limit
+ * Maximum number of streams of one connection: one frame of a client can affect all of them. A proxy has one, a client
+ * of several services a few. A client that multiplexes many proxies opens another connection when it learns this limit
  * (SETTINGS_MAX_CONCURRENT_STREAMS).
  */
 const MAX_CONNECTION_STREAMS = 1000;
@@ -103,10 +105,10 @@ const IDLE_MS = 60_000;
 /** A unary request is a few kilobytes, sent at once. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** A proxy sends its first request at once. A stream without one would use a part of the limit for nothing. */
+/** A proxy sends its first request at once. An idle stream would occupy a part of the limit. */
 const FIRST_REQUEST_MS = 30_000;
 
-/** A client that sends many requests completes one after the other, so that few are incomplete at once. */
+/** A client with many requests completes them one after the other, so that few are incomplete at the same time. */
 const MAX_INCOMPLETE = 256;
 
 /** The fraction by which the maximum age of connections varies. */
@@ -115,7 +117,7 @@ const AGE_JITTER = 0.1;
 /** The part of the time to drain in which streams are ended; the rest is for their last writes. */
 const DRAIN_SHARE = 0.8;
 
-/** Between two steps of ending streams, ms. Few streams take one step each, many streams share steps. */
+/** Interval between two steps of ending streams, ms. Few streams have one step each, many streams share steps. */
 const DRAIN_STEP_MS = 10;
 
 function stopping(): CtlError {
@@ -195,7 +197,9 @@ export class XdsServer {
     };
   }
 
-  /** Binds all listeners. Rejects with CtlError unavailable when one cannot be bound; then none is left open. */
+  /**
+   * Binds all listeners. Rejects with CtlError unavailable if one cannot be bound, without leaving any listener open.
+   */
   start(): Promise<void> {
     return this.#server.start();
   }
@@ -247,7 +251,7 @@ export class XdsServer {
       this.#open(call, undefined, method);
       return;
     }
-    // Nothing is read meanwhile: what the client sends waits in the stream's flow-control window.
+    // Meanwhile, nothing is read: data of the client waits in the stream's flow-control window.
     authenticate(call)
       // A stream that ends sooner is counted until then, because its authentication continues.
       .finally(() => call.onClose(leave))
@@ -365,8 +369,8 @@ export class XdsServer {
 
   /**
    * Shuts down gracefully: takes no new connections or streams, and ends one stream after the other with UNAVAILABLE,
-   * so that proxies do not all connect to another replica at once. Writes are completed. What is left after `drainMs`
-   * is closed. Proxies keep their configuration.
+   * so that proxies do not all connect to another replica at once. Writes are completed. Remaining streams are closed
+   * after `drainMs`. Proxies keep their configuration.
    */
   async close({ drainMs }: { readonly drainMs: number }): Promise<void> {
     this.#draining = true;

@@ -27,10 +27,10 @@ import { connectedProxy, HEALTH_TYPE, type WorkloadConnected, type WorkloadStrea
  */
 const REQUEST_GRACE_MS = 1000;
 
-/** Most rejected resources that are named in a report. */
+/** Maximum number of rejected resources that a report names. */
 const MAX_NAMED = 10;
 
-/** Most unknown types that are reported per stream. */
+/** Maximum number of unknown types that are reported per stream. */
 const MAX_UNKNOWN_TYPES = 16;
 
 export interface StreamDeps<Request extends AnyRequest> {
@@ -45,14 +45,14 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly admission: StreamAdmission;
   /** Undefined on an address without authentication. */
   readonly caller: Caller | undefined;
-  /** What the limits of the caller are counted by. */
+  /** The key by which the limits of the caller are counted. */
   readonly callerKey: string;
   /** Absent: Pods are not known. */
   readonly podOf?: PodFinder | undefined;
   /** ID of the program's own cluster. */
   readonly ownCluster?: string | undefined;
   readonly observer: XdsObserver;
-  /** Absent: nothing follows streams. */
+  /** Absent if streams are not followed. */
   readonly workloadConnected?: WorkloadConnected | undefined;
   /** Wall clock and monotonic clock, ms. */
   readonly clock: { wall(): number; monotonic(): number };
@@ -69,7 +69,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   /** Requests that arrived before the session was ready: few, because reading is paused. */
   readonly #deferred: Request[] = [];
   #session: ProxySession | undefined;
-  /** Undefined for a proxy that nothing follows. */
+  /** Undefined for a proxy that is not followed. */
   #workload: WorkloadStream | undefined;
   #ready = false;
   #closed = false;
@@ -108,7 +108,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
   }
 
-  /** Requests that arrived together are answered together: when all of them were read. */
+  /** Requests that arrive together are answered together, after all of them were read. */
   #advanceSoon(): void {
     if (this.#advancing) return;
     this.#advancing = true;
@@ -171,8 +171,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   /**
-   * Discovery of virtual hosts is for Delta only: state of the world would send all of them with each change. With
-   * state of the world the proxy repeats the names of all its endpoints with each change, so they are short.
+   * Virtual host discovery is only used with Delta: state of the world would send all virtual hosts with each change.
+   * With state of the world, the proxy repeats the names of all its endpoints with each change, so they are short.
    */
   #nodeOf(request: Request): ProxyNode {
     const node = parseNode(request.node, request.extensions, this.#deps.extensions);
@@ -260,8 +260,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   /**
-   * A response waits until the bytes of the one before have left: what changes meanwhile is sent with it. It takes no
-   * slot of the queue for that.
+   * A response waits until the previous one has been written, and includes changes that happen meanwhile. It does not
+   * occupy a slot of the queue while it waits.
    */
   push(_push: Push): PushOutcome | Promise<PushOutcome> {
     const session = this.#session;
@@ -326,7 +326,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (error instanceof CtlError && error.code !== 'internal') {
       observer.refused(transport.peer, error);
       transport.fail(error);
-      // A connection keeps its certificate: to show another one, the proxy needs a new connection.
+      // A connection keeps its certificate: to present another one, the proxy needs a new connection.
       if (error.code === 'permission_denied' && caller?.by === 'certificate') transport.retireConnection();
     } else {
       observer.internalError(error, this.#session?.connectionId ?? transport.peer);

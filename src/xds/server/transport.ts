@@ -19,7 +19,7 @@ export interface Transport {
    * been handed to the socket.
    */
   send(chunks: readonly Uint8Array[], done: (result: SendResult) => void): void;
-  /** Maximum additional memory, in bytes, that a write of this size takes until it has left. */
+  /** Maximum additional memory, in bytes, of a write of this size until it is sent. */
   copiedBytes(bytes: number): number;
   /** Stops and resumes reading requests. */
   pause(): void;
@@ -34,7 +34,7 @@ export interface Transport {
   retireConnection(): void;
 }
 
-/** A transport that tells why no request arrives. */
+/** A transport that reports why no request arrives. */
 export interface ReadingTransport extends Transport {
   /** A request has arrived in part and waits for its memory reservation. */
   readonly waitsForQuota: boolean;

@@ -2,14 +2,14 @@
  * Counts the memory of responses that were written and not yet handed to their sockets, by caller. Most are handed over
  * in the same turn of the event loop. The rest belongs to clients that read slowly or not at all, which the server
  * disconnects only after a timeout. So the bytes that a caller has waiting may not exceed the free capacity: a single
- * caller gets half of the capacity, two get a third each, and another one still finds some (see
- * src/core/fairness/fair-queue.ts). At that limit its streams wait until bytes were sent. A caller may always have
- * one response waiting, however large.
+ * caller gets half of the capacity, two get a third each, and there is always some left for others (see
+ * src/core/fairness/fair-queue.ts). At that limit its streams wait until bytes were sent. A caller may always have one
+ * response waiting, however large.
  *
  * When the capacity is used up, for example while thousands of callers connect, all callers wait until bytes are sent:
- * those that have used least time are served first, and within a caller usually the streams that were sent a part of
- * their configuration. If few bytes are sent, clients that do not read have used the capacity up: some callers without
- * waiting responses are served anyway.
+ * those that have used the least time are served first, and within a caller usually the streams that were already sent
+ * a part of their configuration. If few bytes are sent, clients that do not read have exhausted the capacity: some
+ * callers without waiting responses are then served anyway.
  */
 import { Lane } from '../../core/fairness/lane.ts';
 import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
@@ -21,11 +21,12 @@ const CAPACITY_BYTES = 16 * 1024 * 1024;
 /** Larger chunks are shared by many streams: each counts once. */
 const SHARED_FROM_BYTES = 64 * 1024;
 
-/** What the waiting write of a stream takes besides its bytes. */
+/** Memory of a stream's waiting write in addition to its bytes. */
 const WRITE_BYTES = 512;
 
 /**
- * What a response may take at most besides shared bytes. In a turn, as many streams are continued as there is room for.
+ * Maximum memory of a response in addition to shared bytes. In a turn, as many streams are continued as the capacity
+ * allows.
  */
 const RESPONSE_BYTES = 128 * 1024;
 
@@ -151,7 +152,7 @@ export class UnsentBytes {
     holders.writes.set(of, (holders.writes.get(of) ?? 0) + 1);
   }
 
-  /** When the caller that is charged has no write of the chunk any more, another one with such a write is charged. */
+  /** When the charged caller has no more writes of the chunk, another caller with such a write is charged. */
   #release(of: CallerBytes, chunk: Uint8Array): void {
     const holders = this.#shared.get(chunk);
     if (holders === undefined) return;
@@ -188,7 +189,7 @@ export class UnsentBytes {
     }
   }
 
-  /** Continues streams of the callers whose turn it is and that may write: as many as there is room for. */
+  /** Continues streams of callers that may write, in turn: as many as the capacity allows. */
   #round(): void {
     const room = Math.min(Math.ceil((this.#capacity - this.#total) / RESPONSE_BYTES), CONTINUED_PER_TURN);
     this.#waiting.retry();

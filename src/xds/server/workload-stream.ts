@@ -1,11 +1,11 @@
-/** What follows the streams of proxies: it is told what a proxy reports, and can ask what the proxy has. */
+/** The interface for following the streams of proxies, with the reports of a proxy and the resources that it has. */
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { ProxySession } from '../../push/index.ts';
 import type { AdsMachine, AnyRequest, ResourceState } from '../protocol/index.ts';
 
 /**
- * Type URL of a request by which an agent reports the health of its workload: the error says why it is unhealthy.
- * Agents of Istio send the same (proto/health/v1 of Istio). It is not answered.
+ * Type URL of a request by which an agent reports the health of its workload: the error is the reason why it is
+ * unhealthy. Agents of Istio send the same (proto/health/v1 of Istio). There is no response.
  */
 export const HEALTH_TYPE = 'type.googleapis.com/istio.v1.HealthInformation';
 
@@ -20,13 +20,13 @@ export interface WorkloadStream {
 
 /** A proxy as long as its stream is open. */
 export interface ConnectedProxy {
-  /** The snapshot version up to which what it should have is complete. */
+  /** The snapshot version up to which its configuration is complete. */
   completeVersion(): number;
-  /** The listeners that it should have, by name; undefined: it has not asked for listeners. */
+  /** The listeners that it should have, by name; undefined if it has not requested listeners. */
   listeners(): ReadonlyMap<string, ResourceState> | undefined;
 }
 
-/** Called once for each stream, with its authorized node. Undefined: nothing follows the stream. */
+/** Called once for each stream, with its authorized node. Returns undefined if the stream is not followed. */
 export type WorkloadConnected = (node: ProxyNode, proxy: ConnectedProxy) => WorkloadStream | undefined;
 
 export function connectedProxy<Request extends AnyRequest>(

@@ -1,7 +1,7 @@
 /**
- * End users' tokens: RequestAuthentication as Envoy's jwt_authn filter. A request without token passes, and so does one
- * whose token is valid for some rule; every other token in a token location of a rule is answered with 401. Whether a
- * token is required is up to authorization.
+ * End users' tokens: RequestAuthentication as Envoy's jwt_authn filter. Requests without a token, and requests whose
+ * token is valid for a rule, pass; requests with any other token in a token location of a rule receive HTTP 401.
+ * Authorization decides whether a token is required.
  */
 import { envoy } from '../../../protobuf/index.ts';
 import { hasExtension, LUA_FILTER, typedConfig } from '../../filters/index.ts';
@@ -43,8 +43,8 @@ end
  * Checks the validity period of a verified token again. Envoy's jwt_authn accepts tokens for at least a second longer
  * than they state, and a second before they are valid (RFC 7519 section 4.1.4: "on or after which" a token must not be
  * accepted); this filter, after it, does not. If a request has several tokens, it checks the one whose claims
- * authorization reads. It also refuses requests with an ambiguous token location (see `one-token.ts`). There is none
- * for an Envoy without the extension: there, tokens are valid a second longer.
+ * authorization reads. It also refuses requests with an ambiguous token location (see `one-token.ts`). Undefined for an
+ * Envoy without the extension, where tokens are valid a second longer.
  */
 function jwtExpiryFilter(view: GuardedView, rules: readonly TokenRule[]): HttpFilter[] {
   if (!hasExtension(view, LUA_FILTER)) return [];
@@ -66,11 +66,11 @@ function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Provider {
   const { fromHeaders, fromParams, fromCookies } = locationsOfRule(rule, only);
   const { outputPayloadToHeader = '', outputClaimToHeaders = [], spaceDelimitedClaims = [] } = rule;
   return {
-    // Without one Envoy accepts the tokens of all issuers that the keys are for.
+    // Without an issuer, Envoy accepts tokens of any issuer with these keys.
     issuer: rule.issuer ?? '',
     audiences: rule.audiences ?? [],
-    // With an empty text Envoy has no keys, and refuses all tokens of the issuer; it would not accept a set without
-    // keys.
+    // With an empty string, Envoy has no keys and refuses all tokens of the issuer; Envoy does not accept a key set
+    // without keys.
     localJwks: { inlineString: jwks },
     forward: rule.forwardOriginalToken ?? false,
     fromHeaders: fromHeaders.map(({ name, prefix = '' }) => ({ name, valuePrefix: prefix })),
@@ -87,7 +87,7 @@ function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Provider {
   };
 }
 
-/** The filters that verify tokens; none where no rule applies to the workload. */
+/** The filters that verify tokens; none if no rule applies to the workload. */
 export function tokenFilters(snapshot: MeshReader, view: GuardedView): HttpFilter[] {
   const rules = tokenRules(snapshot, view);
   if (rules.length === 0) return [];
@@ -102,7 +102,7 @@ export function tokenFilters(snapshot: MeshReader, view: GuardedView): HttpFilte
   });
   const config = {
     providers,
-    // For every path, also those without a slash at the beginning.
+    // For every path, including paths without a slash at the beginning.
     rules: [{ match: { prefix: '' }, requires: allOf(requirements) }],
     // Browsers send preflight requests without the user's token.
     bypassCorsPreflight: true,
@@ -121,11 +121,11 @@ export function tokenManagerFields(snapshot: MeshReader, view: GuardedView): Man
   };
 }
 
-/** Where a rule reads tokens, and the headers that tell the application about them. */
+/** The token locations of a rule, and the headers in which claims are passed to the application. */
 export interface TokenReader {
   /** `namespace/name` of the policy. */
   readonly name: string;
-  /** In lower case; `prefix`: what precedes a token there. */
+  /** In lower case; `prefix` is the string before a token. */
   readonly headers: readonly { readonly name: string; readonly prefix: string }[];
   readonly cookies: readonly string[];
 }
@@ -143,7 +143,7 @@ export function tokenReaders(snapshot: MeshReader, policies: GuardedView['polici
   });
 }
 
-/** A token that one of the providers accepts, or none in their token locations. */
+/** Requires a token that one of the providers accepts, or no token in their token locations. */
 function goodOrMissing(names: readonly string[]): Requirement {
   const requirements = [...names.map((providerName) => ({ providerName })), { allowMissing: {} }];
   return { requiresAny: { requirements } };

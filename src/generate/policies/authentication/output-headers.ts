@@ -30,7 +30,7 @@ function spellings(name: string): string[] {
   return others.reduce((begun, part) => begun.flatMap((each) => [`${each}-${part}`, `${each}_${part}`]), [first]);
 }
 
-/** Removes clients' values of the rules' headers, except where tokens are read from. */
+/** Removes clients' values of the rules' headers, except those from which tokens are read. */
 export function withoutForgeries(view: GuardedView, rules: readonly TokenRule[]): Extension[] {
   if (!hasExtension(view, EARLY_HEADER_MUTATION)) return [];
   const read = new Set(

@@ -1,8 +1,8 @@
 /**
- * Token locations of requests, and which rules read them. Locations with the same rules form a group: there, a token
- * must be valid for one of these rules. Envoy verifies all tokens that it finds in a provider's locations. Two groups
- * with some, but not all, rules in common therefore need separate providers, or one rule's token would be invalid for
- * the other.
+ * The token locations of requests, and the rules that read them. Locations with the same rules form a group: there, a
+ * token must be valid for one of these rules. Envoy verifies all tokens that it finds in a provider's locations. Two
+ * groups with some, but not all, rules in common therefore need separate providers, or one rule's token would be
+ * invalid for the other.
  */
 import type { JwtRule } from '../../../resources/index.ts';
 import type { TokenRule } from './rules.ts';
@@ -43,8 +43,8 @@ export function locationsOfRule(
 }
 
 /**
- * A header is one location, whatever the prefix of the token in it: names of headers are case-insensitive, the others
- * are not.
+ * The name of a location. A header is one location, with any prefix of tokens. Names of headers are case-insensitive,
+ * the others are case-sensitive.
  */
 function locationName(kind: 'header' | 'param' | 'cookie', name: string): string {
   return `${kind} ${kind === 'header' ? name.toLowerCase() : name}`;

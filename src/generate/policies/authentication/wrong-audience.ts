@@ -1,6 +1,6 @@
 /**
- * Envoy returns HTTP 403 where a token is for another audience, and 401 for all other errors of a token. Here a token
- * that fails validation is 401, as in Istio; 403 means that the identity is known, and is not allowed.
+ * Envoy returns HTTP 403 if a token is for another audience, and 401 for all other errors of a token. Here, as in
+ * Istio, every token that fails validation results in 401; 403 means that the identity is known and not allowed.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import { hasExtension, LUA_FILTER } from '../../filters/index.ts';
@@ -37,8 +37,8 @@ export function checksAudiences({ rule }: TokenRule): boolean {
 }
 
 /**
- * Local reply of the connection manager; undefined where no rule requires an audience, and where failures of accepted
- * tokens would remain recorded.
+ * Local reply of the connection manager; undefined if no rule requires an audience, or if failures of accepted tokens
+ * would remain recorded.
  */
 export function audienceReplies(view: GuardedView, rules: readonly TokenRule[]): LocalReplies | undefined {
   return hasExtension(view, LUA_FILTER) && rules.some(checksAudiences) ? REPLIES : undefined;

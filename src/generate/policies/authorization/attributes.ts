@@ -1,6 +1,6 @@
 /**
- * The attributes of rules: whether Envoy's policies have them as principal or permission, whether they require HTTP,
- * and the matcher of one of their values. These are the fields of `from` and `to`, and the keys of `when`.
+ * The attributes of rules: whether they are principals or permissions in Envoy's policies, whether they require HTTP,
+ * and the matcher of a value. These are the fields of `from` and `to`, and the keys of `when`.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import { anyOf, type Condition, leaf, type PermissionLeaf, type PrincipalLeaf } from './condition.ts';
@@ -27,9 +27,9 @@ export interface PolicyContext {
 }
 
 export interface Matches<Leaf> {
-  /** True where only HTTP requests have it; connections have the others. */
+  /** Whether only HTTP requests have it; connections have the others, too. */
   readonly httpOnly: boolean;
-  /** False where gRPC servers cannot compare it. */
+  /** Whether gRPC servers can compare it. */
   readonly inGrpc: boolean;
   /** True for the identity of a workload, which only certificates of the mesh prove. */
   readonly ofMesh: boolean;
@@ -110,7 +110,7 @@ const ATTRIBUTES: Readonly<Record<string, Attribute>> = {
   'request.auth.presenter': { who: ofTokens((value) => claimMatches(['azp'], value)) },
   'destination.ip': { what: onConnections(destinationIp) },
   'destination.port': { what: PORT },
-  // gRPC servers do not know the name that a client asked for.
+  // gRPC servers do not know the server name that a client requested.
   'connection.sni': { what: { ...onConnections(serverName), inGrpc: false } },
 };
 
@@ -157,7 +157,7 @@ type Value = envoy.type.matcher.v3.ValueMatcher.Input;
 
 /**
  * Metadata that a filter of Envoy made for the request or connection, as `experimental.envoy.filters.<filter>[<field>]`
- * names it. Where the filter made none, nothing matches. A value in brackets is one element of a list.
+ * names it. Without such metadata, nothing matches. A value in brackets is one element of a list.
  */
 function filterMetadata(filter: string, field: string, value: string): Condition<PrincipalLeaf> {
   const element = /^\[(.*)\]$/s.exec(value)?.[1];

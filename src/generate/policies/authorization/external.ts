@@ -1,10 +1,11 @@
 /**
  * CUSTOM: an external authorizer, named in the mesh configuration, is called for requests that a rule matches. An RBAC
- * filter that lets everything pass marks those requests, and the filter after it calls the authorizer for marked ones.
- * Each authorizer has its own pair, so that rules may name several: each of them has to agree.
+ * filter that allows everything marks those requests, and the next filter calls the authorizer for marked requests.
+ * Each authorizer has its own pair of filters, so that a request may match rules with different authorizers, all of
+ * which have to allow it.
  *
  * An unavailable authorizer (not in the mesh configuration, not a service that the proxy can see, or one that supports
- * only HTTP while the traffic is TCP) refuses everything that its rules match.
+ * only HTTP while the traffic is TCP) denies all requests that its rules match.
  */
 import { canonicalHost, type ServicePort } from '../../../model/index.ts';
 import { envoy } from '../../../protobuf/index.ts';
@@ -107,7 +108,7 @@ export function requestFilters(authorizer: Authorizer, policies: NamedPolicies):
   ];
 }
 
-/** Calls the authorizer for connections; undefined where it supports requests only. */
+/** Calls the authorizer for connections; undefined if it only supports requests. */
 export function connectionFilters(authorizer: Authorizer, policies: NamedPolicies): NetworkFilter[] | undefined {
   const { via, cluster, host } = authorizer;
   if (!('grpc' in via)) return undefined;

@@ -1,10 +1,10 @@
 /**
- * Matchers of headers. A request may have several headers of one name, and Envoy's RBAC compares each on its own: one
- * match is enough.
+ * Matchers of headers. A request may have several headers with the same name, and Envoy's RBAC compares each
+ * separately: one match is enough.
  *
- * Matched loosely, each element of a comma-separated list is compared as well, because proxies join several headers
- * like this. Matched strictly, there must be no other header of that name without one of the values: which one an
- * application reads is unknown, and a client may have put its own before that of a proxy.
+ * A loose match also compares each element of a comma-separated list, because proxies join several headers in this way.
+ * A strict match requires that no other header with this name lacks the values: it is unknown which one an application
+ * reads, and a client may have sent its own before that of a proxy.
  */
 import { allOf, anyOf, type Condition, leaf, not, type PrincipalLeaf } from './condition.ts';
 import type { Reading } from './operation.ts';
@@ -20,8 +20,8 @@ export function headers(name: string, values: readonly string[], reading: Readin
   const some = (of: readonly Text[]) => anyOf(of.map((pattern) => has(stringMatcher(pattern))));
   if (reading === 'wide')
     return anyOf([some(texts), ...texts.map((pattern) => has(regexMatcher(elementRegex(pattern))))]);
-  // There is no short expression for text that differs in both beginnings and ends: either all patterns are prefixes,
-  // or all are suffixes.
+  // There is no short expression that excludes both prefixes and suffixes: either all patterns are prefixes, or all are
+  // suffixes.
   const kinds = [texts.filter(({ kind }) => kind !== 'suffix'), texts.filter(({ kind }) => kind === 'suffix')];
   return anyOf(kinds.map((of) => allOf([some(of), ...othersThan(of).map((regex) => not(has(regexMatcher(regex))))])));
 }
@@ -37,15 +37,15 @@ function elementRegex({ kind, text }: Text): string {
 const MAX_DEPTH = 200;
 
 /**
- * Nodes of a trie in one expression. Each is some nine instructions for RE2, of which Envoy accepts 32,768 (as in the
- * agent's bootstrap): for a longer expression it refuses the whole listener.
+ * Maximum number of nodes of a trie in one expression. Each needs about nine instructions of RE2, of which Envoy
+ * accepts 32,768 (as in the agent's bootstrap): with a longer expression, it refuses the whole listener.
  */
 const MAX_NODES = 1500;
 
 /** Strings with a common prefix share its nodes. */
 interface Trie {
   readonly next: Map<string, Trie>;
-  /** Whether the text may end here, and whether anything may follow. */
+  /** Whether the string may end here, and whether anything may follow. */
   ends: boolean;
   goesOn: boolean;
   /** The number of nodes in this subtree. */
@@ -55,8 +55,9 @@ interface Trie {
 const leafNode = (): Trie => ({ next: new Map(), ends: false, goesOn: false, nodes: 1 });
 
 /**
- * Regular expressions that together match every text that is none of these: all of the patterns are suffixes, or none
- * is. RE2 has no negation, so that it is spelled out: the first character differs, or it is equal and the rest differs.
+ * Regular expressions that together match every string that none of the patterns matches; either all patterns are
+ * suffixes, or none is. RE2 has no negation, so it is expanded: the first character differs, or it is equal and the
+ * rest differs.
  */
 function othersThan(patterns: readonly Text[]): string[] {
   const backwards = patterns.every(({ kind }) => kind === 'suffix');
@@ -95,7 +96,7 @@ function waysOut(trie: Trie, backwards: boolean, begun: string): string[] {
   ];
 }
 
-/** Any character other than those that continue the trie, and any rest. */
+/** Matches any character other than those that continue the trie, and any rest. */
 function atOnce({ next }: Trie, backwards: boolean): string {
   const letter = next.size === 0 ? '.' : `[^${[...next.keys()].join('')}]`;
   return backwards ? `.*${letter}` : `${letter}.*`;

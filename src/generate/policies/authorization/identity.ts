@@ -3,14 +3,14 @@
  * account>`.
  *
  * Envoy compares a name with every URI and DNS name of the certificate and with its subject. Every matcher here
- * therefore begins with `spiffe://`, as no DNS name and no subject does. Without mutual TLS there is no identity, and
+ * therefore begins with `spiffe://`, which DNS names and subjects do not. Without mutual TLS there is no identity, and
  * nothing here matches.
  */
 import { anyOf, type Condition, leaf, type PrincipalLeaf } from './condition.ts';
 import { escapeRegex, type Pattern, parsePattern, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
 
 const SCHEME = 'spiffe://';
-/** In policies this name means the mesh's trust domain, whatever it is. */
+/** In policies, this name stands for the mesh's trust domain, whatever its name is. */
 const LOCAL_TRUST_DOMAIN = 'cluster.local';
 
 type Who = Condition<PrincipalLeaf>;
@@ -36,8 +36,7 @@ function principalName(pattern: Pattern): StringMatcher {
 }
 
 /**
- * The same principal in each of the mesh's trust domains, where it is written with one of them, or with a suffix
- * pattern of one.
+ * The same principal in each of the mesh's trust domains, if it has one of them, or a suffix pattern that matches one.
  */
 function withAliases(value: string, trustDomains: readonly string[]): readonly string[] {
   const slash = value.indexOf('/');
@@ -48,7 +47,7 @@ function withAliases(value: string, trustDomains: readonly string[]): readonly s
   const covers = (name: string) => (pattern.kind === 'suffix' ? name.endsWith(pattern.text) : name === domain);
   if (!covers(LOCAL_TRUST_DOMAIN) && !trustDomains.some(covers)) return [value];
   const others = trustDomains.filter((name) => !covers(name)).map((name) => `${name}${value.slice(slash)}`);
-  // "cluster.local" means whatever the trust domain is, and is not one of its own.
+  // "cluster.local" stands for the trust domain of the mesh, and is not a separate one.
   const stays = pattern.kind === 'suffix' || trustDomains.some(covers);
   return stays ? [value, ...others] : others;
 }
@@ -58,7 +57,10 @@ export function namespace(value: string): Who {
   return named(regexMatcher(`${SCHEME}[^/]+/ns/${segment(parsePattern(value))}/sa/[^/]+`));
 }
 
-/** `trustDomains`: that of the identity. As for principals, one of the mesh's means all of them. */
+/**
+ * `trustDomains`: the trust domain of the identity. As for principals, one trust domain of the mesh stands for all of
+ * them.
+ */
 export function trustDomain(value: string, trustDomains: readonly string[]): Who {
   const names = withAliases(`${value}/`, trustDomains).map((each) => each.slice(0, -1));
   return anyOf(names.map((name) => named(regexMatcher(`${SCHEME}${segment(parsePattern(name))}/(?s:.*)`))));

@@ -1,7 +1,7 @@
 /**
  * AuthorizationPolicy as Envoy's RBAC and external authorization filters. A request passes all of them, in this order:
- * the external authorizers of CUSTOM rules are called; no DENY rule may match it; where there are ALLOW policies, one
- * of their rules must match it; AUDIT rules record it. Policies in dry run record what they would do.
+ * the external authorizers of CUSTOM rules are called; no DENY rule may match it; if there are ALLOW policies, one of
+ * their rules must match it; AUDIT rules record it. Policies in dry run record what they would do.
  */
 
 import type { ModelSettings } from '../../../model/index.ts';
@@ -95,9 +95,9 @@ export function connectionRules(
 /** The rules of gRPC servers, which have no filters but these. */
 export interface GrpcRules {
   readonly deny: NamedPolicies;
-  /** Undefined without ALLOW policies; an empty list allows nobody. */
+  /** Undefined without ALLOW policies; an empty list allows no requests. */
   readonly allow: NamedPolicies | undefined;
-  /** What cannot be expressed and is refused, one line for each policy. */
+  /** Conditions that cannot be expressed and are denied, one line for each policy. */
   readonly problems: readonly string[];
 }
 
@@ -193,7 +193,7 @@ interface Rules {
   /** The same of policies in dry run, whose authorizers are not called. */
   readonly uncalled: readonly CustomRules[];
   readonly deny: ActionRules;
-  /** An empty list allows nobody. */
+  /** An empty list allows no requests. */
   readonly allow: ActionRules;
   readonly audit: NamedPolicies;
 }
@@ -254,7 +254,7 @@ interface Policies {
 
 const NO_POLICIES: Policies = { enforced: [], dryRun: [] };
 
-/** Of the plugins, `policy` is for external authorizers, `authz` for the others. */
+/** The plugin `policy` is for external authorizers, `authz` for all other policies. */
 function policiesFor(snapshot: MeshReader, { policies }: Pick<GuardedView, 'policies'>): Policies {
   if (policies.authorization.length === 0) return NO_POLICIES;
   const { plugins } = snapshot.settings;

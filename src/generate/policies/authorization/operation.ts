@@ -70,9 +70,9 @@ export function method(value: string, reading: Reading): What {
 
 /**
  * The path without query and fragment, after the connection manager has normalized it. Many applications ignore
- * parameters of segments. The loose match does too (`/a;x/b`, `/;/a/b`), and a step up with parameters may lead
- * anywhere (`/public/..;x/admin`). The strict match excludes what parameters may hide: a step up after a prefix,
- * anything before a suffix (`/admin;.png`).
+ * parameters of segments. The loose match does too (`/a;x/b`, `/;/a/b`), and a `..` segment with parameters may lead to
+ * any path (`/public/..;x/admin`). The strict match excludes what parameters may hide: a `..` segment after a prefix,
+ * and anything before a suffix (`/admin;.png`).
  */
 export function path(value: string, reading: Reading): What {
   if (isPathTemplate(value)) return templatePath(value, reading);
@@ -90,8 +90,8 @@ export function path(value: string, reading: Reading): What {
 }
 
 /**
- * A path with `{*}`, which is one segment, or `{**}`, which is any number of them. Matched strictly, a segment is
- * nothing that an application may leave out: only parameters, or a dot with them.
+ * A path with `{*}`, which is one segment, or `{**}`, which is any number of them. In a strict match, a segment must
+ * not be one that an application may ignore: only parameters, or a dot with parameters.
  */
 function templatePath(value: string, reading: Reading): What {
   const one = reading === 'narrow' ? '[^/;][^/]*' : '[^/]+';
@@ -109,7 +109,7 @@ function hasPath(matcher: StringMatcher): What {
   return leaf<PermissionLeaf>({ urlPath: { path: matcher } });
 }
 
-/** Remains where its dots were escaped (`%2e%2e;`): they are decoded after steps up have been resolved. */
+/** Remains if its dots were escaped (`%2e%2e;`), which are decoded after `..` segments have been resolved. */
 const STEP_UP = '/..;';
 const PARAMETERS = '(;[^/]*)?';
 const BETWEEN_SEGMENTS = `${PARAMETERS}/(;[^/]*/)*`;
@@ -137,7 +137,7 @@ export function peerAddress(value: string, reading: Reading): Who {
   return range === undefined ? unclear(reading) : leaf({ directRemoteIp: range });
 }
 
-/** The client's address for the connection manager: from `x-forwarded-for`, as far as its senders are trusted. */
+/** The client's address according to the connection manager: from `x-forwarded-for`, if its senders are trusted. */
 export function clientAddress(value: string, reading: Reading): Who {
   const range = cidrRange(value);
   return range === undefined ? unclear(reading) : leaf({ remoteIp: range });

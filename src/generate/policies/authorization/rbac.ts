@@ -47,7 +47,7 @@ const DRY_RUN_PREFIX = {
   CUSTOM: 'istio_dry_run_custom_',
 } as const;
 
-/** The filter of an action. Policies in dry run let everything pass, and record what they would do. */
+/** The filter of an action. Policies in dry run allow everything, and record what they would do. */
 export function actionFilter(
   protocol: Protocol,
   action: 'ALLOW' | 'DENY',
@@ -64,7 +64,10 @@ export function actionFilter(
   return [filter(protocol, rules)];
 }
 
-/** CUSTOM policies in dry run: records what an authorizer would be called for (`shadow_denied`), and calls none. */
+/**
+ * The filter for CUSTOM policies in dry run, which records for which requests an authorizer would be called
+ * (`shadow_denied`), without calling it.
+ */
 export function uncalledFilter(protocol: Protocol, policies: NamedPolicies): HttpFilter & NetworkFilter {
   return markFilter(protocol, policies, DRY_RUN_PREFIX.CUSTOM);
 }

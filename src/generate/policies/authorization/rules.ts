@@ -2,9 +2,9 @@
  * Rules of an AuthorizationPolicy as policies of Envoy's RBAC: the values of a field are alternatives; fields, and
  * `from`, `to` and `when`, must all match.
  *
- * On TCP connections, HTTP attributes are unknown. An allowing rule with such an attribute allows nobody; in the other
- * rules (deny, call an authorizer, audit) the attribute is left out, so that they match more and never less. The same
- * holds for gRPC servers and the attributes that these cannot compare.
+ * On TCP connections, HTTP attributes are unknown. An ALLOW rule with such an attribute allows no connections; in other
+ * rules (DENY, CUSTOM, AUDIT) the attribute is left out, so that they match more and never less. The same applies to
+ * gRPC servers and the attributes that these cannot compare.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import type {
@@ -49,7 +49,7 @@ type Values = readonly string[] | undefined;
 const SOURCE_NAMES = Object.keys(SOURCE_FIELDS) as (keyof typeof SOURCE_FIELDS)[];
 const OPERATION_NAMES = Object.keys(OPERATION_FIELDS) as (keyof typeof OPERATION_FIELDS)[];
 
-/** The policy of a rule; undefined for one that nothing can match. */
+/** The policy of a rule; undefined for a rule that cannot match. */
 export function rbacPolicy(rule: AuthorizationRule, context: RuleContext): RbacPolicy | undefined {
   if (context.effect === 'allow' && asksFor(rule, (attribute) => !isKnown(attribute, context))) return undefined;
   const { from, to, when = [] } = rule;
@@ -145,7 +145,7 @@ function whenMatches(
   return { what: fieldMatches(attribute.what, values, notValues, context) };
 }
 
-/** A field with its negation. Attributes that cannot be compared are left out: this is for rules that deny. */
+/** A field with its negation, for rules that deny: attributes that cannot be compared are left out. */
 function fieldMatches<Leaf>(
   { httpOnly, inGrpc, ofMesh, matches }: Matches<Leaf>,
   values: Values = [],
@@ -154,7 +154,7 @@ function fieldMatches<Leaf>(
 ): Condition<Leaf> {
   if (!isKnown({ httpOnly, inGrpc }, context)) return ALWAYS;
   const reading = readingOf(context);
-  // Clients that prove no identity have none, as those without a certificate.
+  // Clients whose identity is not proved are treated like clients without a certificate.
   const some: typeof matches = ofMesh && context.certificates === 'foreign' ? () => NEVER : matches;
   const all: Condition<Leaf>[] = [];
   if (values.length > 0) all.push(some(values, reading, context));

@@ -1,6 +1,6 @@
 /**
  * Patterns of policies: exact, `prefix*`, `*suffix`, or `*` for anything. A star anywhere else matches itself, and so
- * does every other character: user text becomes part of a regular expression only with its special characters escaped.
+ * does every other character: strings of users are escaped before they become part of a regular expression.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 
@@ -22,12 +22,12 @@ export function stringMatcher({ kind, text }: Exclude<Pattern, { kind: 'any' }>,
   return { [kind]: text, ...(ignoreCase && { ignoreCase }) };
 }
 
-/** RE2 matches the whole text. */
+/** RE2 matches the whole string. */
 export function regexMatcher(regex: string): StringMatcher {
   return { safeRegex: { regex } };
 }
 
-/** Text as a regular expression that matches exactly this text (RE2 syntax). */
+/** A regular expression that matches exactly this string (RE2 syntax). */
 export function escapeRegex(text: string): string {
   return text.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&');
 }

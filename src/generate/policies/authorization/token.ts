@@ -1,6 +1,6 @@
 /**
- * Attributes of an end user: the payload of the verified token, which the token filter puts into the request's
- * metadata. A request without a valid token has none, and nothing here matches.
+ * Attributes of an end user: the payload of the verified token, which the token filter stores in the request's
+ * metadata. Without a valid token, nothing here matches.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import { JWT_FILTER, PAYLOAD } from '../authentication/metadata.ts';
@@ -78,7 +78,7 @@ function subjectBegins(start: string): User {
 
 /**
  * A claim by its path, one name for each level. Strings are compared, and elements of lists, of which one must match;
- * numbers, booleans and objects match nothing but `*`, which checks that there is a value (unknown for an object).
+ * numbers, booleans and objects only match `*`, which checks that there is a value (this is not known for objects).
  */
 export function claimMatches(path: readonly string[], value: string): User {
   const element = textValue(parsePattern(value));

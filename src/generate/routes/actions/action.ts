@@ -85,9 +85,9 @@ function clusterFields(targets: Targets, context: RouteContext): Pick<RouteActio
 }
 
 /**
- * Mirroring: copies of requests are sent to another destination, and the answers dropped.
+ * Mirroring: copies of requests are sent to another destination, and the responses are ignored.
  *
- * Without a percentage everything is mirrored; with 0 nothing is.
+ * Without a percentage, all requests are mirrored; with 0, none.
  */
 function mirrorPolicies(route: HttpRoute, context: RouteContext): MirrorPolicy[] {
   const single = route.mirror === undefined ? [] : [{ destination: route.mirror, percentage: route.mirrorPercentage }];

@@ -1,4 +1,4 @@
-/** Fixed answers that Envoy gives itself. */
+/** Fixed responses that Envoy sends itself. */
 import type { HttpDirectResponse } from '../../../resources/index.ts';
 import type { DirectResponseAction } from '../messages.ts';
 
@@ -20,7 +20,7 @@ export function directResponseAction({ status, body }: HttpDirectResponse): Dire
   return bytes.length <= MAX_BODY_BYTES ? { status, body: { inlineBytes: bytes } } : undefined;
 }
 
-/** Undefined for text that is not Base64. */
+/** Undefined for a string that is not Base64. */
 function fromBase64(text: string): Uint8Array | undefined {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

@@ -20,7 +20,7 @@ const HOST_SELECTION_ATTEMPTS = 5;
 const { PreviousHostsPredicate } = envoy.extensions.retry.host.previous_hosts.v3;
 const { PreviousPrioritiesConfig } = envoy.extensions.retry.priority.previous_priorities.v3;
 
-/** The retry policy as written, or the default one; undefined when `attempts: 0` switches retries off. */
+/** The retry policy as written, or the default one; undefined if `attempts: 0` disables retries. */
 export function retryPolicy(retries: HttpRetries | undefined, features: RouteFeatures): RetryPolicy | undefined {
   if (retries === undefined) return features.previousHosts ? DEFAULT_RETRIES : DEFAULT_RETRIES_ANYWHERE;
   return toRetryPolicy(retries, features.previousHosts, features.previousPriorities);

@@ -10,8 +10,8 @@ import type { RetryPolicy, Route, VirtualHostMessage } from '../messages.ts';
 const NO_RETRIES: RetryPolicy = {};
 
 /**
- * The routes of a virtual host. Policies are equal when they are the same object, as the default policy is, and that of
- * all matches of one route.
+ * The routes of a virtual host. Policies are compared by identity: the default policy is one object, and so is the
+ * policy of all matches of a route.
  */
 export function withSharedRetries(routes: readonly Route[]): Pick<VirtualHostMessage, 'routes' | 'retryPolicy'> {
   const shared = routes.length < 2 ? undefined : mostUsed(routes);
@@ -19,7 +19,7 @@ export function withSharedRetries(routes: readonly Route[]): Pick<VirtualHostMes
   return { routes: routes.map((route) => withoutPolicy(route, shared)), retryPolicy: shared };
 }
 
-/** The most frequent policy, of equally frequent ones the first; undefined when no policy occurs twice. */
+/** The most frequent policy (the first of equally frequent ones); undefined if no policy occurs twice. */
 function mostUsed(routes: readonly Route[]): RetryPolicy | undefined {
   const uses = new Map<RetryPolicy, number>();
   let most: RetryPolicy | undefined;

@@ -1,5 +1,5 @@
 /**
- * Virtual hosts as resources of their own. They are built from the pieces of whole route configurations: the message
+ * Virtual hosts as separate resources. They are built from the pieces of whole route configurations: the message
  * differs only in its name, which identifies the configuration for Envoy, so nothing is built or encoded twice. Source:
  * https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds
  */

@@ -1,7 +1,7 @@
 /**
  * Encoded virtual hosts, shared by all namespaces with the same services and destination rules. The shared part is
- * encoded once; each namespace adds the virtual hosts that differ: those of its own services, whose short names only it
- * knows, and those that depend on the source of the requests.
+ * encoded once; each namespace adds the virtual hosts that differ: those of its own services, which have short names
+ * there, and those that depend on the source of the requests.
  */
 
 import { domainsOfCandidate, ownHosts, type Viewer } from '../../domains/index.ts';
@@ -11,13 +11,13 @@ import type { Candidate, CandidateSet } from './domain-owners.ts';
 import { virtualHost } from './virtual-host.ts';
 import { encodedVirtualHost } from './virtual-host-cache.ts';
 
-/** A virtual host as viewers without own services see it; undefined where it depends on the source of the requests. */
+/** A virtual host for viewers without own services; undefined if it depends on the source of the requests. */
 type SharedEncoding = Uint8Array | undefined;
 
 interface SharedPieces {
   /** Sorted by name. */
   readonly encoded: readonly SharedEncoding[];
-  /** Indexes of those that are not shared. */
+  /** Indexes of the virtual hosts that are not shared. */
   readonly open: readonly number[];
   readonly facts: Facts;
 }
@@ -30,7 +30,7 @@ interface World {
 /** By finder of destination rules, then by context. */
 type WorldsOfServices = WeakMap<object, Map<string, World>>;
 
-/** Undefined where the inputs of the lookups are not known. */
+/** Undefined if the inputs of the lookups are not known. */
 function findWorld({ memos, lookups: { sources } }: RouteContext, key: string): World | undefined {
   if (sources === undefined) return undefined;
   const { services, rules } = sources;

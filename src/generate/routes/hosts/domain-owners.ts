@@ -44,7 +44,7 @@ export interface Candidate extends SidecarCandidate {
 export interface CandidateSet extends CandidateDomains {
   /** Precedence order. */
   readonly candidates: readonly Candidate[];
-  /** Sorted by name, where they are disjoint. */
+  /** Sorted by name, if they are disjoint. */
   readonly ordered: readonly Candidate[];
 }
 
@@ -181,7 +181,7 @@ function* candidatesOf(
   }
 }
 
-/** The candidates of an owner for services: the same objects each time, so that unchanged ones are recognized. */
+/** The candidates of an owner for services: always the same objects, so that unchanged ones are recognized. */
 function candidatesOfOwner(memos: Memos, owner: Candidate['owner']): WeakMap<IndexedHost, Candidate> {
   return memos
     .weak<Candidate['owner'], WeakMap<IndexedHost, Candidate>>('candidates of owners')
@@ -220,8 +220,8 @@ function servicesOf(
 }
 
 /**
- * Whether a host, or for a wildcard some host that it covers, is a service with another protocol than HTTP on the port.
- * A service without the port counts as none there: routes may lead from this port to another one.
+ * Whether a host (or for a wildcard, any matching host) is a service with another protocol than HTTP on the port. A
+ * service without the port does not count: routes may have a destination at another port.
  */
 function servesOtherwise(services: Services, host: string, port: number): boolean {
   const has = (service: Service | undefined) => service?.ports.some((each) => each.port === port) === true;

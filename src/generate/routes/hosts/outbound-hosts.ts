@@ -18,7 +18,7 @@ import { virtualHost } from './virtual-host.ts';
 
 export interface OutboundHosts extends CandidateSources {
   readonly dnsDomain: string;
-  /** Set where clients name the port with the host. */
+  /** Set if clients always name the port with the host. */
   readonly onlyWithPort?: true;
 }
 
@@ -57,8 +57,8 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
 const NO_ENTRIES: readonly ServicePortEntry[] = [];
 
 /**
- * The virtual hosts of a listener that is an HTTP proxy for its clients: those of all ports. Hosts without a port are
- * at the default one, where virtual services may also have hosts that are not services.
+ * The virtual hosts of a listener that is an HTTP proxy for its clients: those of all ports. Hosts without a port
+ * belong to the default port, for which virtual services may also have hosts that are not services.
  */
 export function proxiedHosts(
   hosts: OutboundHosts,
@@ -77,7 +77,7 @@ export function proxiedHosts(
   };
 }
 
-/** The one virtual host of a service with a listener of its own: for any `Host` header. */
+/** The single virtual host of a service with its own listener, for any `Host` header. */
 export function singleHost(hosts: OutboundHosts, host: string, context: RouteContext): Uint8Array | undefined {
   const viewer = viewerOf(hosts.dnsDomain);
   const candidate = toCandidate(hosts, host, context, viewer);
@@ -117,7 +117,7 @@ export function catchAllHost({ outboundTrafficPolicy, egressProxy }: Policy, con
   return outboundTrafficPolicy === 'ALLOW_ANY' ? PASSED_THROUGH : REFUSED;
 }
 
-/** Envoy returns HTTP 503 where the egress proxy has no cluster: requests never bypass it. */
+/** Envoy returns HTTP 503 if the egress proxy has no cluster: requests never bypass it. */
 function toEgressProxy(proxy: Destination, context: RouteContext): Uint8Array {
   const hash = context.lookups.consistentHash(proxy.host, proxy.subset ?? '', destinationPort(proxy, context));
   return egressHosts.get(context.memos, proxy, { cluster: destinationCluster(proxy, context), hash });

@@ -1,6 +1,6 @@
 /**
- * Plans for a proxy about which something particular is known: some names are forced, withheld or in doubt. The names
- * that may differ are compared one by one.
+ * Plans for a proxy with exceptions: some names are forced, withheld or in doubt. The names that may differ are
+ * compared one by one.
  */
 import type { Bundle, EncodedResource } from '../../../push/index.ts';
 import { type ClientState, findResource, type KnownResource } from '../client-state.ts';
@@ -11,14 +11,14 @@ import { ResourceLists } from '../selection.ts';
 import type { Plan } from './plan.ts';
 import type { RemovalPolicy } from './removal-policy.ts';
 
-/** What is known of a proxy and a type. */
+/** The known state of one type of a proxy. */
 export interface KnownProxy {
   readonly state: ClientState;
   /** Names that the next response must contain. */
   readonly forced: ReadonlySet<string>;
   readonly doubts: Doubts;
   readonly rejections: Rejections;
-  /** The version that the proxy has of a name, as far as is known. */
+  /** The version of a resource that the proxy has, if known. */
   known(name: string): KnownResource | undefined;
 }
 
@@ -56,8 +56,8 @@ function touched({ state, forced, doubts }: KnownProxy, parts: readonly Bundle[]
 }
 
 /**
- * The next response of the search for rejected resources. What has changed meanwhile is sent after the search, so that
- * a step costs what it tries.
+ * The next response of the search for rejected resources. Other changes are sent after the search, so that the cost of
+ * a step follows the number of resources that it tries.
  */
 export function planSearch({ state, rejections }: KnownProxy, interest: Interest, parts: readonly Bundle[]): Plan {
   const changed: EncodedResource[] = [];

@@ -1,7 +1,7 @@
 /**
- * Plans: the resources to send, and the names to remove, that bring a proxy from some bundles to others. Usually
- * thousands of proxies in the same state take the same step, one after the other: they share one plan, and one object
- * for the state after it.
+ * Plans: the resources to send and the names to remove to update a proxy from some bundles to others. Usually thousands
+ * of proxies in the same state take the same step, one after the other: they share one plan, and one object for the
+ * state after it.
  */
 import type { Bundle } from '../../../push/index.ts';
 import {
@@ -70,7 +70,7 @@ export class Plans {
   }
 
   /**
-   * The plan of {@link whole} for the usual case: the proxy has something, one part has changed, and nothing was
+   * The plan of {@link whole} for the usual case: the proxy has resources, one part has changed, and nothing was
    * removed.
    * @returns undefined in any other case
    */
@@ -98,8 +98,8 @@ export class Plans {
   }
 
   /**
-   * The plan for a proxy that has exactly some bundles of the same views, or nothing: the difference is shared by all
-   * proxies that have those bundles.
+   * The plan for a proxy that has exactly some bundles of the same views, or no resources: all proxies with those
+   * bundles share the difference.
    */
   whole(
     state: ClientState,
@@ -112,7 +112,7 @@ export class Plans {
       this.#selections.select(bundle, fresh ? undefined : state.bases[index], interest),
     );
     const changed = new ResourceLists(selections.map((selection) => selection.changed));
-    // A name that one part has lost may have moved to another part.
+    // A name that was removed from one part may have moved to another.
     const removedNames = selections.flatMap((s) => s.removed.filter((name) => findResource(parts, name) === undefined));
     const overlay = new Map<string, KnownResource | undefined>();
     const removed: string[] = [];

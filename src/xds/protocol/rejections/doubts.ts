@@ -1,16 +1,16 @@
 /**
- * What is not known of a proxy that has rejected responses: the proxy may have applied a part of each response, so that
- * of each resource it has either the version before the response or the version that was sent.
+ * The uncertain state of a proxy that has rejected responses: the proxy may have applied a part of each response, so
+ * for each resource it has either the version before the response or the version that was sent.
  */
 import type { Bundle, EncodedResource } from '../../../push/index.ts';
 import { type ClientState, knownResource, sameViews } from '../client-state.ts';
 
 /** A rejected response. */
 interface Doubt {
-  /** What the proxy had before, and what it would have if it had applied the response completely. */
+  /** The state before the response, and the state after applying the response completely. */
   readonly before: ClientState;
   readonly after: ClientState;
-  /** Names that the proxy has rejected: of these it keeps what it had. */
+  /** Names that the proxy has rejected: it keeps the previous versions of these. */
   readonly rejected: ReadonlySet<string>;
   /** Names that the proxy has acknowledged since. */
   readonly settled: Set<string>;
@@ -29,7 +29,7 @@ export class Doubts {
     for (const name of names) this.#names.add(name);
   }
 
-  /** A response was rejected that would have changed one state of the proxy to another. */
+  /** Records a rejected response that would have changed the state of the proxy. */
   addResponse(before: ClientState, after: ClientState, rejected: readonly string[]): void {
     this.#doubts.push({ before, after, rejected: new Set(rejected), settled: new Set() });
   }
@@ -42,7 +42,7 @@ export class Doubts {
     }
   }
 
-  /** True when it is not known which version of this name the proxy has. */
+  /** Whether it is unknown which version of this name the proxy has. */
   concern(name: string): boolean {
     return this.#names.has(name) || this.#doubts.some((doubt) => changes(doubt, name));
   }
@@ -68,7 +68,7 @@ function changes({ before, after, rejected, settled }: Doubt, name: string): boo
 export function addDifferences(names: Set<string>, { bases, overlay }: ClientState, parts: readonly Bundle[]): void {
   for (const name of overlay.keys()) names.add(name);
   if (!sameViews(bases, parts)) {
-    // The proxy has other views now (its labels changed, for one): every name of both sides is compared.
+    // The proxy now has other views (for example, because its labels changed): every name of both sides is compared.
     for (const bundle of [...bases, ...parts]) for (const { name } of bundle.resources()) names.add(name);
     return;
   }

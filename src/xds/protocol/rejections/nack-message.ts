@@ -1,6 +1,6 @@
 /**
  * The names of rejected resources in the error message of a NACK. The message formats are those of Envoy 1.40. The cost
- * follows the length of the message, which is bounded, whatever it says.
+ * follows the length of the message, which is limited, whatever its content.
  */
 import type { EncodedResource } from '../../../push/index.ts';
 
@@ -12,10 +12,10 @@ const QUOTED = /^(?:cluster_)?name: "(.*)"$/gm;
 /** Where an entry may begin. */
 const ENTRY = /, |\n/g;
 
-/** What follows a name. */
+/** The separator after a name. */
 const AFTER_NAME = ': ';
 
-/** Most ends of a name that are tried: names may contain what follows a name. */
+/** Maximum number of possible ends of a name that are tried: names may contain the separator. */
 const MAX_ENDS = 4;
 
 /** Longer strings are not names: generated names have fewer than 300 characters. */
@@ -23,7 +23,7 @@ const MAX_NAME = 512;
 
 /**
  * Resources of `sent` that Envoy's message names: `Error adding/updating cluster(s) <name>: <what>, <name>: <what>`,
- * and for listeners `Error adding/updating listener(s) <name>: <what>\n<name>: <what>`. Names and texts may contain
+ * and for listeners `Error adding/updating listener(s) <name>: <what>\n<name>: <what>`. Names and messages may contain
  * any character, so the message is not split: names are looked up where an entry can begin. `Proto constraint
  * validation failed` quotes the whole resource.
  */

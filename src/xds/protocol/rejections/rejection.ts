@@ -1,30 +1,30 @@
 /**
- * Finds out which resources a proxy rejected with a NACK, and quarantines those versions while the rest is served.
+ * Determines which resources a proxy rejected with a NACK, and quarantines those versions while the rest is served.
  *
- * Envoy names clusters and listeners that it could not add, and quotes messages that fail validation. For anything else
- * (an Any that cannot be parsed, some routes) it gives only the reason. Then the changed resources are sent in halves,
- * until the rejected ones are alone. The message formats are those of Envoy 1.40.
+ * Envoy names clusters and listeners that it could not add, and quotes messages that fail validation. For other errors
+ * (an Any that cannot be parsed, some routes), it only reports the reason. Then the changed resources are sent in
+ * halves, until the rejected ones are isolated. The message formats are those of Envoy 1.40.
  *
- * A proxy that rejects nearly everything costs no more than one that accepts it: the search and the quarantine are
- * bounded. Beyond these bounds the proxy is overwhelmed: what it rejects counts as delivered, so that it is not sent
- * again before it changes. When the proxy accepts something again, everything is sent once more.
+ * A proxy that rejects nearly everything costs no more than one that accepts everything: the search and the quarantine
+ * are limited. Beyond these limits the proxy is overwhelmed: rejected resources count as delivered, so that they are
+ * not sent again before they change. When the proxy accepts something again, everything is sent once more.
  */
 import type { EncodedResource } from '../../../push/index.ts';
 import { namedInNack } from './nack-message.ts';
 
 /**
- * Most responses of one search. Halving finds one rejected resource among 16,000 with 2 x 14 responses. A proxy that
- * rejects more than this rejects everything.
+ * Maximum number of responses of one search. Halving finds one rejected resource among 16,000 with 2 x 14 responses. A
+ * proxy for which more are needed rejects everything.
  */
 export const MAX_SEARCH_RESPONSES = 64;
 
-/** Most rejected resources of a type that are withheld one by one. */
+/** Maximum number of rejected resources of a type that are withheld individually. */
 export const MAX_QUARANTINED = 256;
 
-/** Most NACKs in a row that name rejected resources: after each, all others are sent again. */
+/** Maximum number of consecutive NACKs that name rejected resources: after each, all others are sent again. */
 export const MAX_NAMED_IN_A_ROW = 8;
 
-/** An overwhelmed proxy is sent everything again after this many ACKs, then after so many times more. */
+/** An overwhelmed proxy is sent everything again after this many ACKs, then after growing numbers of ACKs. */
 const FIRST_RETRY_ACKS = 1;
 const RETRY_FACTOR = 8;
 const MAX_RETRY_ACKS = 4096;
@@ -36,7 +36,7 @@ interface Group {
   readonly to: number;
 }
 
-/** What a NACK means for a proxy. */
+/** The meaning of a NACK. */
 export interface Rejection {
   /** Names that are withheld from now on, as many as are known. */
   readonly quarantined: readonly string[];
@@ -63,7 +63,7 @@ export class Rejections {
     return this.#groups.length > 0;
   }
 
-  /** The proxy rejects more than can be withheld one by one. */
+  /** Whether the proxy rejects more resources than can be withheld individually. */
   get overwhelmed(): boolean {
     return this.#refused > 0;
   }
@@ -77,7 +77,7 @@ export class Rejections {
     return this.quarantined.size === 0 && this.#groups.length === 0 && !this.overwhelmed;
   }
 
-  /** Number of resources that the proxy has rejected, as far as is known. */
+  /** The number of resources that the proxy is known to have rejected. */
   get count(): number {
     return Math.max(this.#refused, this.quarantined.size);
   }
@@ -93,7 +93,7 @@ export class Rejections {
     return group === undefined ? [] : group.resources.slice(group.from, group.to);
   }
 
-  /** The group that is tried is accepted, or none of it exists any more: the next one follows. */
+  /** The current group was accepted, or none of its resources exists any more: continues with the next one. */
   next(): void {
     this.#groups.shift();
     if (this.#groups.length === 0) this.#responses = 0;
