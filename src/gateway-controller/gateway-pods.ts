@@ -1,7 +1,7 @@
 /**
  * The Pods of Gateways, and which Gateways have a ready one. The agent in a Pod is ready once its Envoy is live and has
- * acknowledged its first clusters and listeners, so the API server knows of every Gateway what a replica of the control
- * plane knows only of the proxies that are connected to it.
+ * acknowledged its first clusters and listeners, so the API server has for every Gateway what a replica of the control
+ * plane has only for its own connected proxies.
  */
 import { createFailureLog, type Log } from '../core/log.ts';
 import { isObject } from '../core/objects.ts';
@@ -97,7 +97,7 @@ function labelledPod(object: KubernetesObject): LabelledPod | undefined {
   return { namespace, name, gateway, problem: podProblem(object) };
 }
 
-/** The text names no Pod, count or time: the status is written again whenever it changes. */
+/** The message names no Pod, count or time, because the status is written again whenever the message changes. */
 function podProblem({ metadata, status }: KubernetesObject): Complaint | undefined {
   if (metadata.deletionTimestamp !== undefined) return { reason: STARTING.reason, message: 'a Pod is terminating' };
   if (!isObject(status)) return STARTING;

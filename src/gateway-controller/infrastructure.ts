@@ -120,7 +120,7 @@ export function gatewayObjects(
   });
 }
 
-/** The annotation's value when it is not a type of Service. */
+/** The annotation's value if it is not a Service type; otherwise undefined. */
 export function wrongServiceType({ annotations }: GatewayInput): string | undefined {
   const asked = askedServiceType(annotations);
   return asked === undefined || SERVICE_TYPES.includes(asked) ? undefined : asked;

@@ -18,7 +18,7 @@ export interface ManagedObjectsOptions {
   /** The value of the label {@link MANAGED_LABEL}. */
   readonly managedBy: string;
   readonly log: Log;
-  /** All objects of one kind were listed. */
+  /** Called when all objects of one kind have been listed. */
   onList(): void;
   /** An object of this Gateway was created, changed or deleted. */
   onChanged(namespace: string, gateway: string): void;

@@ -1,4 +1,4 @@
-/** What controllers write, and what they see of the cluster. */
+/** The types of what controllers write, and of what they read of the cluster. */
 
 import type { Log } from '../core/log.ts';
 import { isObject } from '../core/objects.ts';

@@ -7,7 +7,7 @@
  */
 import type { Identity } from '../core/identity.ts';
 
-/** What a connection and a call present for their caller. None of it is verified yet. */
+/** The credentials that a connection and a call present. None of them is verified yet. */
 export interface Credentials {
   /**
    * Certificates that the client presented in the handshake, DER, leaf first; may be empty. The handshake proved the
@@ -24,7 +24,7 @@ export interface BoundPod {
   readonly name: string;
   /** Its cluster; absent: the program's own. */
   readonly cluster?: string;
-  /** Tells it from an earlier Pod of the same name; '' when it is not known. */
+  /** Distinguishes it from an earlier Pod of the same name; '' if unknown. */
   readonly uid: string;
 }
 
@@ -78,8 +78,8 @@ export interface ServerCertificate {
 /** The mesh's certificate authority. */
 export interface Authority {
   /**
-   * Signs a certificate; gives PEM, leaf first, root last. Rejects with CtlError invalid_argument (unreadable CSR, weak
-   * key, lifetime over MAX_WORKLOAD_CERT_TTL) or unavailable.
+   * Signs a certificate; returns PEM, leaf first, root last. Rejects with CtlError invalid_argument (unreadable CSR,
+   * weak key, lifetime over MAX_WORKLOAD_CERT_TTL) or unavailable.
    */
   sign(request: SigningRequest): Promise<readonly string[]>;
   /** PEM certificates of the roots that workloads must trust, the signing one first. */
@@ -130,7 +130,7 @@ export interface LoadOptions {
   readonly restore?: boolean;
 }
 
-/** What a store that several programs share does in addition. */
+/** The additional methods of a store that several programs share. */
 export interface SharedStore {
   /** The state that was loaded or saved last, for when the store cannot be read. */
   lastGood(): AuthorityState | undefined;

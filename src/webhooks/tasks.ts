@@ -9,7 +9,7 @@ export type Webhook =
   | { readonly kind: 'inject'; readonly parameters: InjectionParameters }
   | { readonly kind: 'validate' };
 
-/** Settings of injection by number: a worker compiles those of one number once. */
+/** Settings of injection by number: a worker compiles the settings of each number once. */
 export interface NumberedSettings {
   readonly number: number;
   readonly settings: InjectionSettings;
@@ -39,7 +39,7 @@ export type AdmissionTask =
       /** How validation judges documents. */
       readonly documents?: DocumentSettings;
     }
-  /** The first task of a thread: it has loaded its code when this is answered. */
+  /** The first task of a thread: when it is answered, the thread has loaded its code. */
   | { readonly kind: 'load' }
   /** Compiles settings, to find out whether they are usable, and keeps them for reviews with their number. */
   | { readonly kind: 'check'; readonly injection: NumberedSettings };
@@ -65,9 +65,9 @@ export type AdmissionReply =
   | { readonly kind: 'loaded' }
   /** The worker was restarted, and has no settings of this number. */
   | { readonly kind: 'settings needed' }
-  /** The worker has no ProxyConfigs of this number any more. */
+  /** The worker no longer has the ProxyConfigs of this number. */
   | { readonly kind: 'documents needed' }
-  /** The review is for a Pod of another namespace than its ProxyConfigs. */
+  /** The ProxyConfigs of the task are those of another namespace than the Pod's. */
   | { readonly kind: 'namespace needed'; readonly namespace: string }
   /** The result of a check: one line, or undefined when the settings are usable. */
   | { readonly kind: 'checked'; readonly problem: string | undefined };

@@ -5,10 +5,13 @@
  *        ▲                                                                        │
  *        └──────────────────────────── bytes of the answer ◀──AdmissionAnswer─────┘
  *
- * Everything here is plain data, and the handlers are pure: the same request and settings give the same answer.
+ * Everything here is plain data, and the handlers are pure: the same request and settings have the same response.
  */
 
-/** What a webhook of the API server asks (admission.k8s.io/v1 and v1beta1, AdmissionRequest), as far as it is read. */
+/**
+ * The request that the API server sends to a webhook (admission.k8s.io/v1 and v1beta1, AdmissionRequest), as far as it
+ * is read.
+ */
 export interface AdmissionRequest {
   readonly uid: string;
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
@@ -26,7 +29,7 @@ export interface AdmissionRequest {
   readonly oldObject: unknown;
 }
 
-/** What is answered (AdmissionResponse). */
+/** The response (AdmissionResponse). */
 export interface AdmissionAnswer {
   readonly allowed: boolean;
   /** Why it is not allowed, for the user of `kubectl apply`. */
@@ -108,14 +111,14 @@ export interface ProxyConfigDocuments {
   readonly general: readonly ProxyConfigDocument[];
   /** For Pods with certain labels: the oldest first. */
   readonly selecting: readonly ProxyConfigDocument[];
-  /** What of the namespace is not in force, one line each. */
+  /** The documents of the namespace that are not in force, one line each. */
   readonly warnings: readonly string[];
 }
 
 /** A Pod as the API has it; nothing of it has been checked. */
 export type PodObject = Readonly<Record<string, unknown>>;
 
-/** What injection made of a Pod. */
+/** The result of injection for a Pod. */
 export type Injected =
   | { readonly kind: 'injected'; readonly pod: PodObject; readonly warnings: readonly string[] }
   /** One line that names the annotation, label, selector or policy that decided. */

@@ -1,4 +1,7 @@
-/** What a workload's files need from a cluster: its WorkloadGroup, a token of its account, the root certificates. */
+/**
+ * Reads what a workload's files need from a cluster: its WorkloadGroup, a token of its service account, the root
+ * certificates.
+ */
 import { systemClock } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import {

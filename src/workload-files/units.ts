@@ -7,12 +7,12 @@
  *   none can be wrong. Outbound connections are not redirected yet, because the system itself needs them to boot
  *   (network file systems, metadata of a cloud), and there is no proxy that would accept them.
  * - `ctl-agent` completes the redirection at each start, as root, then runs the agent. It is restarted without limit: a
- *   unit that systemd has given up would need a person to return.
+ *   unit that systemd has given up on would have to be started by hand.
  */
 
 /** Folder of the files on the machine. */
 export const CONFIG_FOLDER = '/etc/ctl-agent';
-/** Folder of what the agent keeps: its certificate, and files for Envoy. */
+/** The directory of the agent's state: its certificate, and files for Envoy. */
 export const STATE_FOLDER = '/var/lib/ctl-agent';
 
 const PROGRAM = 'node /opt/meshd/dist/ctl-agent.js';

@@ -1,6 +1,6 @@
 /**
- * The cluster that the program runs for: the one connection to its API server, which the source, the identity and all
- * that writes to the cluster share.
+ * The cluster that the program runs for: the one connection to its API server, which the source, the identity and
+ * everything that writes to the cluster share.
  */
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
@@ -82,7 +82,7 @@ export async function clusterAccess(settings: DiscoverySettings, env: Environmen
   const access = file === '' ? await inClusterAccess(env) : await readKubeconfig(file, { onProblem });
   if (access !== undefined) return access;
   const message =
-    'the registry Orchestrator has nothing to read from: name a cluster with --kubeconfig or a directory with ' +
+    'the registry Orchestrator has nothing to read: name a cluster with --kubeconfig or a directory with ' +
     '--configDir, run in a Pod, or name another registry';
   throw new CtlError('failed_precondition', message, { field: '--registries' });
 }

@@ -26,7 +26,7 @@ export interface LeaderTaskOptions {
 export interface LeaderTask {
   /** Whether this replica leads the task now. */
   readonly isLeading: boolean;
-  /** Ends the task and gives the Lease up. */
+  /** Ends the task and releases the Lease. */
   close(): Promise<void>;
 }
 
@@ -34,9 +34,9 @@ export interface Leadership {
   /** The name of this replica in the Leases. */
   readonly identity: string;
   /**
-   * Takes part in the election for a task until it is closed. Tasks change only what a check of the version guards
-   * (`metadata.resourceVersion`), or what the next leader repairs: a write may reach the API server after the leader
-   * has changed.
+   * Takes part in the election for a task until it is closed. A write may reach the API server after the leader has
+   * changed, so tasks only make changes that are conditional on the version (`metadata.resourceVersion`) or that the
+   * next leader repairs.
    */
   run(task: string, lead: Lead, options?: LeaderTaskOptions): LeaderTask;
   status(): readonly LeaderStatus[];

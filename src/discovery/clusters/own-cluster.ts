@@ -1,7 +1,7 @@
 /**
- * Notices a kubeconfig of another cluster that leads to the program's own one under another ID: each of its endpoints
- * would count twice. Every cluster has the Service `default/kubernetes`, which its API server makes; both read the same
- * cluster where it has the same UID.
+ * Detects a kubeconfig that is configured for another cluster but connects to the program's own cluster: each endpoint
+ * would count twice. Every cluster has the Service `default/kubernetes`, which its API server creates; if it has the
+ * same UID, both are the same cluster.
  */
 import type { Clock } from '../../core/clock.ts';
 import { type Connection, KubernetesClient } from '../../kubernetes/index.ts';
@@ -11,7 +11,7 @@ import { createStagedSink, type Source, type SourceHealth, type SourceSink } fro
 const [NAMESPACE, NAME] = ['default', 'kubernetes'] as const;
 /** A list, because only lists of Services are permitted. */
 const PATH = `/api/v1/namespaces/${NAMESPACE}/services?fieldSelector=metadata.name%3D${NAME}`;
-/** The API server has just answered. */
+/** Short, because the API server has just responded. */
 const TIMEOUT_MS = 10_000;
 
 /** The UID of the local cluster's Service; undefined where there is none. Rejects as requests of the client do. */
@@ -33,7 +33,7 @@ export interface OwnClusterCheck {
 }
 
 /**
- * The source, which ends without a trace when it reads the local cluster: it is never synced then. Nothing is sent
+ * The source, which ends without any event if it reads the local cluster: it is never synced then. Nothing is sent
  * before it has listed Services.
  */
 export function refusingOwn(source: Source, { uid, clock, onOwn }: OwnClusterCheck): Source {

@@ -4,7 +4,7 @@
  *   Secrets ─▶ entries (one a cluster) ─▶ connections and sources, added, replaced and removed while running
  *
  * A cluster that cannot be read leaves the others as they are. New credentials of a cluster take effect when everything
- * has been read with them; until then, and where they never work, the ones before stay in force.
+ * has been read with them; until then, and if they never work, the previous ones stay in use.
  */
 import { createHash } from 'node:crypto';
 import type { Clock, Timer } from '../../core/clock.ts';
@@ -26,8 +26,8 @@ const MAX_CLUSTERS = 100;
  */
 const START_TIMEOUT_MS = 30_000;
 /**
- * How long a cluster stays in force without its Secret, ms. One that is deleted and created again, or gets the other
- * label, is gone for a moment.
+ * How long a cluster stays in force without its Secret, ms. A Secret that is deleted and created again, or gets the
+ * other label, is absent for a moment.
  */
 const REMOVAL_DELAY_MS = 5000;
 
@@ -63,7 +63,7 @@ interface Remote {
   readonly digest: string;
   readonly access: ClusterAccess;
   readonly client: KubernetesClient;
-  /** The kinds that were listed: what replaces it has to read them as well. */
+  /** The kinds that were listed: its replacement has to read them as well. */
   readonly kinds: ReadonlySet<Kind>;
   /** Whether it has been read once. */
   isRead: boolean;
@@ -71,7 +71,7 @@ interface Remote {
   isOwn: boolean;
   /** Settles when it has been read once, or is not waited for any more. */
   readonly read: Promise<void>;
-  /** The one before, whose client is used until this one has been read. */
+  /** The previous one, whose client is used until this one has been read. */
   before: Remote | undefined;
 }
 
@@ -321,7 +321,7 @@ function placeOf({ secret, cluster }: RemoteEntry): string {
   return `Secret ${secret}, key ${cluster}`;
 }
 
-/** The one that is read with: the newest that has been read, or the only one. Undefined where that is refused. */
+/** The one in use: the newest that has been read, or the only one. Undefined if that is refused. */
 function inForce(remote: Remote | undefined): Remote | undefined {
   if (remote === undefined || remote.isRead) return remote;
   return remote.before ?? (remote.isOwn ? undefined : remote);

@@ -7,7 +7,7 @@ import { type Connection, Informer, type KubernetesObject, SECRETS } from '../..
 
 /** The mesh's own label, and that of Istio's remote Secrets. */
 const LABELS = ['mesh.io/multiCluster=true', 'istio/multiCluster=true'] as const;
-/** Largest kubeconfig, bytes: one with all certificates inside has about ten thousand. */
+/** Maximum size of a kubeconfig, bytes: one that contains all certificates has about ten thousand. */
 export const MAX_KUBECONFIG = 128 * 1024;
 
 /** A cluster as a Secret describes it. */

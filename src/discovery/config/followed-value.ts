@@ -14,7 +14,7 @@ export interface NamedConfigMap {
 
 /**
  * The ConfigMap of this revision in the program's namespace; undefined where mesh resources come from files, because
- * then its configuration does so too.
+ * then its configuration comes from files, too.
  * @param connection to the cluster; undefined when no cluster is read
  * @param baseName its name without the revision
  * @throws CtlError when REVISION is not a name
@@ -41,8 +41,8 @@ export interface FollowOptions<T> {
   readonly defaultValue: T;
   readonly onValue: (value: T, eventTime: number) => void;
   /**
-   * Called when the file exists at startup and cannot be read; it is read again when this has resolved, and `first`
-   * rejects when this rejects. Absent: `first` rejects at once.
+   * Called if the file exists at startup but cannot be read: the file is read again after the promise has resolved, and
+   * `first` rejects if it rejects. If absent, `first` rejects at once.
    */
   readonly beforeRetry?: (error: unknown) => Promise<void>;
   readonly map: NamedConfigMap | undefined;
@@ -56,7 +56,7 @@ export interface Followed<T> {
   close(): Promise<void>;
 }
 
-/** The file counts where there is one, then or later; else the ConfigMap counts. */
+/** If the file exists, at startup or later, it takes effect; otherwise the ConfigMap. */
 export function followValue<T>({
   path,
   key,

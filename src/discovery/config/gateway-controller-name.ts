@@ -2,7 +2,7 @@
 import { CtlError } from '../../core/errors.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 
-/** A domain and a path of one segment. With a hyphen for the slash, it is also a value of a label. */
+/** A domain and a path of one segment. With a hyphen instead of the slash, it is a valid value of a label. */
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$/;
 const MAX_LENGTH = 63;
 

@@ -28,12 +28,13 @@ export interface MeshFiles {
 export interface FollowedMeshFiles {
   /**
    * The first mesh configuration and networks. Pending while the ConfigMap cannot be read or is invalid, because the
-   * default may allow what it forbids. Rejects with CtlError when a file exists and cannot be read or is invalid.
+   * defaults may allow what the ConfigMap forbids. Rejects with CtlError when a file exists and cannot be read or is
+   * invalid.
    */
   readonly first: Promise<MeshFiles>;
   /** Calls the listener for later values: also for those since `first`, which are one update. Called once. */
   follow(listener: (update: MeshUpdate) => void): void;
-  /** The ConfigMap, where it is read: as a source that the start may wait for. */
+  /** The status of the ConfigMap, if it is read, as that of a source that the startup may wait for. */
   status(): readonly SourceStatus[];
   close(): Promise<void>;
 }

@@ -27,14 +27,15 @@ export interface Sources {
    */
   open(handlers: SourceHandlers): Promise<void>;
   /**
-   * Starts another source. Resolves when it has been read once, or is closed before. A source with the same id goes on
-   * until then, and is closed when the new one has everything; a new one that is never read changes nothing. Rejects
-   * with CtlError when the source cannot be read, or when it is of another cluster than the source before.
+   * Starts another source. Resolves when it has been read once, or is closed before. A source with the same id
+   * continues until then, and is closed when the new one has read everything; a new one that is never read changes
+   * nothing. Rejects with CtlError when the source cannot be read, or when it is of another cluster than the source
+   * before.
    */
   add(source: Source): Promise<void>;
   /**
-   * Closes a source, and one that was to replace it, and removes everything that it reported. Does nothing for an
-   * unknown id.
+   * Closes a source and its replacement, if any, and removes everything that it reported. Does nothing for an unknown
+   * id.
    */
   remove(id: string): Promise<void>;
   /** The configured sources. */
@@ -143,7 +144,10 @@ class RunningSources implements Sources {
     }
   }
 
-  /** Passes on what a source sends while it is in force: closing it takes time, and its id can have another by then. */
+  /**
+   * Passes on what a source sends while it is in force: closing it takes time, and another source can have its id by
+   * then.
+   */
   #sinkOf(entry: Entry): SourceSink {
     if (this.#handlers === undefined)
       throw new InternalError('sources cannot be added before the configured ones are opened');
@@ -172,7 +176,7 @@ async function close(entry: Entry | undefined): Promise<void> {
   await entry?.source.close();
 }
 
-/** The health of a source while another one is to replace it. */
+/** The health of a source while its replacement is not in force yet. */
 function replacedHealth(next: Source): SourceHealth {
   const health = next.health();
   const why = health.ok ? 'it is being read' : health.reason;

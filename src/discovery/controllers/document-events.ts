@@ -20,7 +20,10 @@ import type { LeaderTask } from '../clusters/leadership.ts';
 import type { RefusedDocument, RefusedDocuments } from '../pipeline/refused-documents.ts';
 import { type ControllerInputs, type LeaderController, runWhileLeading } from './leader-controller.ts';
 
-/** Events a second, and at once: a user who applies thousands of wrong documents must not occupy the API server. */
+/**
+ * Limit of Events, per second and in a burst: a user who applies thousands of wrong documents must not occupy the API
+ * server.
+ */
 const WRITES = { rate: 5, burst: 50 };
 const CONCURRENCY = 2;
 /** The API server refuses longer messages. */
@@ -33,7 +36,7 @@ const DEFAULT_NAMESPACE = 'default';
 const EVENTS = v1Type('', 'Event', 'events');
 const COMPONENT = 'ctl-discovery';
 
-/** Takes part in the election; undefined where nothing is to be reported. */
+/** Takes part in the election; undefined if there is nothing to report. */
 export function runDocumentEvents(
   { settings, cluster }: ControllerInputs,
   documents: RefusedDocuments,

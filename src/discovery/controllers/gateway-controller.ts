@@ -1,6 +1,6 @@
 /**
  * Runs the controller of the Gateway API where this replica leads: it writes the statuses that the translation computes
- * and deploys gateways. All replicas note what the proxies of Gateways acknowledge.
+ * and deploys gateways. All replicas record what the proxies of Gateways acknowledge.
  */
 import { randomUUID } from 'node:crypto';
 import { buildInfo } from '../../core/build-info.ts';
@@ -30,7 +30,7 @@ export interface GatewayInputs extends ControllerInputs {
 }
 
 export interface GatewayTask extends LeaderTask {
-  /** Notes what the proxy acknowledges, if it is that of a Gateway. */
+  /** Records what the proxy acknowledges, if it is the proxy of a Gateway. */
   readonly connected: WorkloadConnected;
   /** Follows the mesh configuration: it has the address of the control plane for proxies. */
   configure(mesh: MeshConfig): void;

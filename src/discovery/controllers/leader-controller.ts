@@ -25,7 +25,7 @@ export interface LeaderController {
   close(): Promise<void>;
 }
 
-/** What all controllers that write statuses need. */
+/** The options that all controllers that write statuses share. */
 export function statusOptions({ settings, cluster, mesh }: ControllerInputs): Omit<StatusControllerOptions, 'desired'> {
   return {
     client: cluster.client,

@@ -1,6 +1,6 @@
 /**
- * What the certificate authority has in a cluster: a Secret with its root, an elected replica that replaces the root,
- * and the root certificates in a ConfigMap of every namespace.
+ * The parts of the certificate authority in a cluster: a Secret with its root, an elected replica that replaces the
+ * root, and the root certificates in a ConfigMap of every namespace.
  */
 import { untilAborted } from '../../core/process/until-aborted.ts';
 import { wallClock } from '../../core/wall-clock.ts';
@@ -32,7 +32,7 @@ export function sharedAuthority(
   };
 }
 
-/** Writes the trust bundle into namespaces, by one replica for all. */
+/** Writes the trust bundle into namespaces; one replica does so for all. */
 export function publishRootCertificates(
   { client, leadership }: Cluster,
   { namespace, appNamespace }: DiscoverySettings,

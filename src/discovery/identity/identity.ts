@@ -1,6 +1,6 @@
 /**
  * Authentication in both directions: the certificate authority, the authenticators of callers and the certificate of
- * the secure gRPC address, connected as the settings say.
+ * the secure gRPC address, connected according to the settings.
  *
  *   authority ──roots──▶ trust bundles ──▶ authenticators ──▶ xDS streams, certificate service
  *       └──server certificate──▶ credentials of the secure gRPC address ◀── files
@@ -108,9 +108,7 @@ function checkSettings(
   spiffeUri({ trustDomain, namespace: 'any', serviceAccount: 'any' });
 }
 
-/**
- * Opens all parts. Rejects with a CtlError that names the unusable setting or file. Then nothing is left open.
- */
+/** Opens all parts. Rejects with a CtlError that names the unusable setting or file; nothing is left open then. */
 export function openIdentity({ mesh, ...options }: IdentityOptions): Promise<MeshIdentity> {
   const { settings, metrics, cluster } = options;
   const { trustDomain } = modelSettings(settings, mesh);
@@ -193,7 +191,10 @@ async function openSecured(
   return { secured, certificate };
 }
 
-/** Keeps the trusted roots current: those of the mesh, with announced and former ones, and of other trust domains. */
+/**
+ * Keeps the trusted roots up to date: those of the mesh, including announced and former ones, and those of other trust
+ * domains.
+ */
 function followTrust(
   { settings, trustDomain, metrics, closers }: Wiring,
   trust: TrustBundles,

@@ -27,7 +27,7 @@ export interface CertificatePair {
   readonly key: string;
 }
 
-/** The certificate, for servers beside the secure gRPC address, and the CAs by which their clients verify it. */
+/** The certificate, for servers other than the secure gRPC address, and the CAs by which their clients verify it. */
 export interface OwnCertificate {
   pair(): CertificatePair;
   /** PEM certificates, both roots while one replaces the other; undefined: they are not known. */
@@ -91,7 +91,7 @@ const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '::1'];
 /** The names by which proxies of other machines and the API server reach the control plane. */
 export function dnsNamesOf({ namespace, revision, domain, meshdCustomHost }: DiscoverySettings): string[] {
   const suffix = revisionSuffix(revision);
-  // Without a suffix too: an agent finds the control plane by this name unless it is configured.
+  //   // Also without a suffix: it is the default address of the control plane in agents.
   const names = ['meshd', 'ctl-discovery'].flatMap((name) => [name, `${name}${suffix}`]);
   const services = names.flatMap((name) => [
     `${name}.${namespace}.svc`,
@@ -102,7 +102,7 @@ export function dnsNamesOf({ namespace, revision, domain, meshdCustomHost }: Dis
   return [...new Set([...services, ...custom].filter((name) => name !== ''))];
 }
 
-/** What identity gives to open its certificate. */
+/** The inputs for opening the certificate. */
 export interface CertificateInputs {
   readonly settings: DiscoverySettings;
   readonly trustDomain: string;

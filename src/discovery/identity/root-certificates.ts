@@ -1,7 +1,7 @@
 /**
  * The mesh's root certificates in a ConfigMap of every namespace, for agents that mount it: written where it is
- * missing, outdated, edited or deleted. Namespaces and these ConfigMaps are followed by one watch each. Where all are
- * current, nothing is written.
+ * missing, outdated, edited or deleted. Namespaces and these ConfigMaps are followed by one watch each. Nothing is
+ * written if all are up to date.
  */
 import { createHash } from 'node:crypto';
 import { oneLineOf } from '../../core/errors.ts';
@@ -23,7 +23,7 @@ import { ROOT_CERT_KEY, ROOT_CONFIG_MAP } from '../../security/index.ts';
 /** Namespaces of Kubernetes itself, where no workload of the mesh runs. */
 const SYSTEM_NAMESPACES: readonly string[] = ['kube-system', 'kube-public', 'kube-node-lease'];
 
-/** Writes in all namespaces: a second, and at once. */
+/** Limit of the writes in all namespaces: per second, and in a burst. */
 const WRITES = { rate: 20, burst: 50 };
 const CONCURRENCY = 2;
 
@@ -41,8 +41,8 @@ export interface RootCertificatesOptions {
 }
 
 /**
- * The digest of the certificates in a ConfigMap; undefined: it has none. Authors of ConfigMaps cannot make this program
- * keep their texts.
+ * The digest of the certificates in a ConfigMap; undefined if it has none. Only the digest is kept, so that large
+ * ConfigMaps take no memory.
  */
 interface Published {
   readonly digest: string | undefined;
@@ -77,8 +77,8 @@ export class RootCertificates {
     const failuresOf = ({ plural }: ResourceType): FailureLog =>
       createFailureLog(
         log,
-        `${plural} cannot be read, so ConfigMap ${ROOT_CONFIG_MAP} is not kept current`,
-        `${plural} can be read again, so ConfigMap ${ROOT_CONFIG_MAP} is kept current again`,
+        `${plural} cannot be read, so ConfigMap ${ROOT_CONFIG_MAP} is not kept up to date`,
+        `${plural} can be read again, so ConfigMap ${ROOT_CONFIG_MAP} is kept up to date again`,
       );
     this.#namespaces = new Informer<string>({
       connection,
@@ -151,7 +151,7 @@ export class RootCertificates {
     return 'done';
   }
 
-  /** Everything else in the ConfigMap stays. The API accepts a key only once, as text or as binary data. */
+  /** Everything else in the ConfigMap stays. The API accepts a key only once, in `data` or in `binaryData`. */
   async #put(namespace: string, bundle: string): Promise<void> {
     const { client } = this.#options;
     const data = { [ROOT_CERT_KEY]: bundle };

@@ -16,8 +16,8 @@ export interface TokenPolicy {
 }
 
 /**
- * Logs API servers that review no tokens. While one is overloaded, it reviews some and refuses others, so that the
- * lines of each cluster are limited.
+ * Logs API servers that review no tokens. An overloaded API server reviews some tokens and refuses others, so the lines
+ * of each cluster are rate-limited.
  */
 class ReviewLog {
   readonly #error = limitedLines((line) => getScope('authn').error(line));

@@ -66,7 +66,7 @@ export class DistributionHistory {
     this.#dropOld(at);
   }
 
-  /** The version of the resource that each proxy has; undefined for an unknown resource. */
+  /** The version of the resource in each proxy; undefined for an unknown resource. */
   where({ key, current, connections, versionOf, now }: DistributionQuery): ProxyDistribution[] | undefined {
     this.#dropOld(now);
     const changes = this.#changes.filter((change) => change.key === key);

@@ -39,7 +39,7 @@ export function problemLog(log: Pick<Logger, 'info' | 'error'> = getScope('valid
   };
 }
 
-/** What is in force instead of a refused document, as the end of a line about it. */
+/** What is in force instead of a refused document, as the end of a log line. */
 export function inForce(held: RefusedDocument | undefined): string {
   if (held === undefined) return '';
   if (held.inForce === 'last_good') return '; the last good version stays in force';

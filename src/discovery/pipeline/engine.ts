@@ -13,7 +13,9 @@ import { debounceHooks, engineObserver } from './observers.ts';
 import type { Publisher } from './publisher.ts';
 import { PushLog } from './push-log.ts';
 
-/** Starts with the snapshot of the model, and pushes to each proxy what later ones change for it. */
+/**
+ * Starts with the snapshot of the model, and pushes the changes of later snapshots to the proxies that they concern.
+ */
 export function startEngine(
   { pushThrottle: throttle }: DiscoverySettings,
   metrics: Metrics,
@@ -42,7 +44,7 @@ export function startEngine(
   return engine;
 }
 
-/** Publishes what the intake has when its changes are quiet, once it follows the intake. */
+/** Publishes the changes of the intake after a quiet period, as soon as it follows the intake. */
 export function startDebouncer(
   { debounceAfterMs, debounceMaxMs, enableEdsDebounce }: DiscoverySettings,
   metrics: Metrics,

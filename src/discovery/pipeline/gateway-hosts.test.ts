@@ -251,5 +251,5 @@ test('names that no gateway has any more are not resolved, and problems are logg
   for (let round = 0; round < 3; round++) await clock.advance(60_000);
   await waitUntil(() => asked > 4);
   assert.equal(textOf(hosts.take()), 'other.example=192.0.2.1');
-  assert.equal(logged.at(-1), 'mesh networks: no longer: networks.far.gateways[0]: a problem');
+  assert.equal(logged.at(-1), 'mesh networks: no longer a problem: networks.far.gateways[0]: a problem');
 });

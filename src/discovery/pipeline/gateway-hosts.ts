@@ -1,6 +1,7 @@
 /**
  * Resolves the host names of gateways of networks, as long as the published snapshot has them, and reports gateways
- * without an address. Only changed addresses are published. While no name server answers, the last addresses stay.
+ * without an address. Only changed addresses are published. While no DNS server responds, the last addresses stay in
+ * use.
  */
 import { type Clock, sleep, type Timer } from '../../core/clock.ts';
 import { CtlError, messageOf } from '../../core/errors.ts';
@@ -26,7 +27,10 @@ const MAX_TTL_SECONDS = 3600;
 const LOOKUP_MS = 10_000;
 /** Answers that come within this time are published together, ms. */
 const GATHER_MS = 100;
-/** How long the start waits for the first answers, ms: without them it would take the endpoints behind them away. */
+/**
+ * How long the startup waits for the first answers, ms: without them, the endpoints behind these gateways would be
+ * removed.
+ */
 const FIRST_ANSWERS_MS = 5000;
 
 /** A name, from when a gateway has it until none has it. */
@@ -87,7 +91,7 @@ export class GatewayHosts {
     return { changes: [], resolvedHosts, eventTime: this.#options.clock.now() };
   }
 
-  /** Calls the listener for later changes, and for those that were not taken. Called once. */
+  /** Calls the listener for later changes, and for those that have not been applied. Called once. */
   follow(listener: (update: MeshUpdate) => void): void {
     this.#deliver = listener;
     if (this.#isChanged) this.#gather();
@@ -206,7 +210,7 @@ export class GatewayHosts {
     if (problems === this.#problems) return;
     const [before, now] = [new Set(this.#problems), new Set(problems)];
     for (const each of now.difference(before)) this.#options.log.warn(`mesh networks: ${each}`);
-    for (const each of before.difference(now)) this.#options.log.info(`mesh networks: no longer: ${each}`);
+    for (const each of before.difference(now)) this.#options.log.info(`mesh networks: no longer a problem: ${each}`);
     this.#problems = problems;
   }
 }

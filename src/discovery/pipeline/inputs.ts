@@ -24,7 +24,7 @@ import type { Sources } from '../config/sources.ts';
  * comes first.
  * @param connection to the cluster; undefined when no cluster is read
  * @param namespaces that are read from the cluster; empty: all
- * @param serves which Ingresses and Gateways of the cluster are of the mesh (without `servesIngress` no Ingress is
+ * @param serves which Ingresses and Gateways of the cluster belong to the mesh (without `servesIngress` no Ingress is
  *   read), and who learns of documents that are not read
  */
 export function configuredSources(

@@ -1,7 +1,6 @@
 /**
  * The first part of the pipeline, sources → store → translation: the store validates and keeps what sources report,
- * followers learn which resources changed, and the changes are taken with those of documents that are derived from
- * them.
+ * followers learn which resources changed, and the changes are taken together with those of derived documents.
  */
 import { systemClock } from '../../core/clock.ts';
 import type { SourceStatus } from '../../debug/index.ts';
@@ -41,14 +40,14 @@ import { createTranslation, type Translation } from './translation.ts';
 
 export interface IntakeOptions {
   readonly settings: DiscoverySettings;
-  /** To the cluster; undefined when no cluster is read. */
+  /** The connection to the cluster; undefined if no cluster is read. */
   readonly connection: Connection | undefined;
   /** The mesh configuration at startup: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;
   readonly metrics: Metrics;
 }
 
-/** Learns that something can be taken. */
+/** Learns that changes can be taken. */
 export type IntakeFollower = Pick<Debouncer, 'changed' | 'changePending'>;
 
 export interface Intake {
@@ -59,7 +58,7 @@ export interface Intake {
   readonly refusedPolicies: RefusedPolicies;
   /** Of the program's own cluster. */
   readonly refusedDocuments: RefusedDocuments;
-  /** The states of all sources, and what is refused of other clusters. */
+  /** The states of all sources, and the refused entries of other clusters. */
   status(): readonly SourceStatus[];
   readonly remotes: Remotes;
   /**
@@ -69,7 +68,7 @@ export interface Intake {
   start(): Promise<void>;
   /** Calls the follower after each batch from now on. What changed before is in the next {@link take}. */
   follow(follower: IntakeFollower): void;
-  /** The changes of the store since the last call, if their keys pass, with those of derived documents. */
+  /** The changes of the store since the last call, if their keys pass the filter, with those of derived documents. */
   take(filter?: (key: ResourceKey) => boolean): MeshUpdate;
   /** Takes an event of the key sets of token issuers, which are a source without a life of its own. */
   applyKeySet(event: ResourceEvent): void;
@@ -149,7 +148,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   };
 }
 
-/** Which Ingresses and Gateways are of the mesh: Secrets of others are not read. */
+/** Which Ingresses and Gateways belong to the mesh: Secrets of others are not read. */
 function servedBy(
   { servesGateway, servesIngress, setAccess }: Translation,
   mesh: MeshConfig,

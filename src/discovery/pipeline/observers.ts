@@ -28,7 +28,7 @@ function limitedByPeer(write: (message: string) => void): LimitedLog {
   return (peer, message) => log(peer.replace(/:\d+$/, ''), message);
 }
 
-/** The same for callers: lines about those without a credential do not hide those about the others. */
+/** The same for callers: lines about callers without a credential do not displace those about other callers. */
 function limitedByCaller(write: (message: string) => void): LimitedLog {
   const [authenticated, others] = [limited(write), limited(write)];
   return (caller, message) => (isIdentityKey(caller) ? authenticated : others)(caller, message);
@@ -84,7 +84,7 @@ function pushTimes(metrics: Metrics): (type: XdsType) => Series {
 }
 
 /**
- * Adds the pushes of one turn of the event loop to the metric at once: one change is a push for each of a thousand
+ * Adds the pushes of one turn of the event loop to the metric at once: one change can cause pushes to thousands of
  * proxies.
  */
 class PushCounts {
@@ -121,7 +121,7 @@ export function refusalLog(otherwise: ScopeName): (peer: string, error: CtlError
   return (peer, error, what) => {
     const { code } = error;
     const log = code === 'unauthenticated' ? authn : code === 'permission_denied' ? authorization : others;
-    log?.(peer, `refused ${what} of ${peer}: ${error.oneLine()}`);
+    log?.(peer, `refused ${what} from ${peer}: ${error.oneLine()}`);
   };
 }
 
@@ -174,7 +174,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
     },
     requestTooLarge: (peer, details) => {
       metrics.ctl_total_xds_internal_errors.inc();
-      tooLarge(peer, `a request of ${peer} is too large, raise MESH_GPRC_MAXRECVMSGSIZE: ${details}`);
+      tooLarge(peer, `a request from ${peer} is too large, raise MESH_GPRC_MAXRECVMSGSIZE: ${details}`);
     },
     refused: (peer, error: CtlError) => refused(peer, error, 'a stream'),
     endedEarly: (reason) => metrics.ctl_grpc_connections_ended_early.inc({ reason }),

@@ -14,7 +14,7 @@ import {
   type ResourceKey,
 } from '../../resources/index.ts';
 
-/** A change that the model cannot apply. The version before stays in force. */
+/** A change that the model cannot apply. The previous version stays in force. */
 export interface PublishProblem {
   /** The resource, or `mesh configuration`. */
   readonly key: string;
@@ -55,7 +55,7 @@ function hasFiles({ mesh, networks, resolvedHosts }: Omit<MeshUpdate, 'changes' 
 export class Publisher {
   readonly #options: PublisherOptions;
   readonly #listeners: PublicationListener[] = [];
-  /** What could not be applied. */
+  /** The changes that could not be applied. */
   #aside = NOTHING;
   /** Event times of the changes in it. */
   #asideTimes: ReadonlyMap<ResourceKey, number> = new Map();

@@ -53,8 +53,8 @@ export class PushLog {
   }
 
   /**
-   * The proxy has acknowledged the push, so many ms after the first event. Undefined: it needed no change, or its
-   * connection is closed.
+   * The proxy has acknowledged the push, this many ms after the first event; undefined if it needed no change, or its
+   * connection was closed.
    */
   ended(connectionId: string, milliseconds: number | undefined): void {
     this.#underWay--;

@@ -1,4 +1,4 @@
-/** The refused documents of the cluster that is read, for those who report them. */
+/** The refused documents of the cluster that is read, for components that report them. */
 import { MESH_KINDS, type ResourceKey, type ResourceProblem } from '../../resources/index.ts';
 
 const REPORTED: ReadonlySet<string> = new Set(MESH_KINDS);

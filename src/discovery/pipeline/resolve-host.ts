@@ -23,7 +23,7 @@ export interface HostAnswer {
 /** @param signal ends the lookup: a family without an answer then has the signal's reason as its problem */
 export type ResolveHost = (host: string, signal: AbortSignal) => Promise<HostAnswer>;
 
-/** Of one attempt, ms. */
+/** Time limit of one attempt, ms. */
 const TIMEOUT_MS = 2000;
 const TRIES = 2;
 /** The servers answered: there is no such name, or it has no address of this family. */

@@ -2,8 +2,8 @@
  * The proxies of Gateways that are connected to this replica, and which listeners each has acknowledged. A proxy counts
  * for the Gateway whose ServiceAccount it has proven to be.
  *
- * A proxy is looked at while something that it should have is outstanding. A proxy that has rejected something is
- * looked at again once it may have something else; a proxy that has acknowledged everything costs nothing.
+ * A proxy is examined while it has not responded to everything that it should have. A proxy that has rejected something
+ * is examined again once it may have been sent something else; a proxy that has acknowledged everything costs nothing.
  */
 import type { Clock } from '../../core/clock.ts';
 import type { ProxyNode } from '../../core/proxy.ts';

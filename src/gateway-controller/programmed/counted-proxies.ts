@@ -1,6 +1,7 @@
 /**
- * The connected proxies of a Gateway, of which there may be any number. A few count at a time, and take turns with the
- * others: proxies that acknowledge nothing, or whose Pods are never ready, do not keep others from counting.
+ * The connected proxies of a Gateway, of which there may be any number. Only a few are counted at a time, and they take
+ * turns with the others, so that proxies that acknowledge nothing, or whose Pods are never ready, do not keep others
+ * from being counted.
  */
 import type { NotedProxy } from './noted-proxy.ts';
 import { MAX_PODS } from './report.ts';
@@ -32,7 +33,7 @@ export class CountedProxies {
     return !this.areCrowded;
   }
 
-  /** Returns the proxy that counts in the place of this one, if any. */
+  /** Returns the proxy that is counted in place of this one, if any. */
   delete(proxy: NotedProxy): NotedProxy | undefined {
     const counted = this.isCounted(proxy);
     this.#proxies.delete(proxy);
@@ -60,8 +61,8 @@ export class CountedProxies {
 }
 
 /**
- * All proxies that have answered nothing. If all have answered, one proxy, so that what is known of the Gateway stays:
- * the first that has rejected something, else the first.
+ * All proxies that have not responded to anything. If all have responded, one proxy: the first that has rejected
+ * something, otherwise the first. The others stay, so that the state of the Gateway stays known.
  */
 function endingTurns(counted: readonly NotedProxy[]): readonly NotedProxy[] {
   const silent = counted.filter(({ hasAnswered }) => !hasAnswered);

@@ -1,4 +1,4 @@
-/** When a Gateway is programmed: what its proxies have acknowledged, at all replicas of the control plane. */
+/** Decides when a Gateway is programmed, by what its proxies have acknowledged to all replicas of the control plane. */
 export {
   AcknowledgedListeners,
   type AcknowledgedListenersOptions,

@@ -1,5 +1,5 @@
 /**
- * The condition Programmed of a Gateway and of its listeners, as far as proxies decide it: a listener is programmed
+ * The condition Programmed of a Gateway and of its listeners, as far as it depends on proxies: a listener is programmed
  * once a ready proxy has acknowledged it, the Gateway once all of its listeners are.
  */
 import type { ServedListener } from '../../translators/index.ts';

@@ -1,4 +1,4 @@
-/** What is noted of a connected proxy of a Gateway: which of its listeners the proxy has acknowledged and rejected. */
+/** The record of a connected proxy of a Gateway: which of its listeners the proxy has acknowledged and rejected. */
 import type { ServedListener } from '../../translators/index.ts';
 import type { ConnectedProxy } from '../../xds/index.ts';
 import { MAX_ERROR, type ProxyListeners } from './report.ts';
@@ -25,7 +25,7 @@ export class NotedProxy implements ProxyListeners {
   readonly acknowledged = new Set<string>();
   readonly rejected = new Map<string, string>();
   readonly #proxy: ConnectedProxy;
-  /** The version at which it had answered everything, with rejections; undefined: it has to be looked at. */
+  /** The version at which it had responded to everything, with rejections; undefined if it must be examined. */
   #rejectedAt: number | undefined;
 
   constructor(gateway: string, namespace: string, pod: string, proxy: ConnectedProxy) {
@@ -40,7 +40,7 @@ export class NotedProxy implements ProxyListeners {
     return this.acknowledged.size + this.rejected.size > 0;
   }
 
-  /** What the proxy has may differ from what was noted, though the version is the same. */
+  /** The state of the proxy may differ from the record although the version is the same. */
   outdated(): void {
     this.#rejectedAt = undefined;
   }
@@ -57,7 +57,8 @@ export class NotedProxy implements ProxyListeners {
   }
 
   /**
-   * Notes what the proxy has acknowledged and rejected by now. What it is being sent again stays as it was.
+   * Notes what the proxy has acknowledged and rejected by now. The record of listeners that are being sent again does
+   * not change.
    * @param served the version of the snapshot
    */
   look(listeners: readonly WantedListener[], served: number): Looked {
@@ -70,7 +71,7 @@ export class NotedProxy implements ProxyListeners {
     const shorten = shortener();
     let changed = false;
     for (const { digest, port, since } of listeners) {
-      // Envoy needs no listener of the port: there is nothing to acknowledge.
+      //       // Envoy needs no listener for the port: there is nothing to acknowledge.
       const state = version < since ? 'outstanding' : (ofPorts.get(`${port}`) ?? 'acknowledged');
       if (state === 'acknowledged') changed = this.#acknowledge(digest) || changed;
       else if (state !== 'outstanding') changed = this.#reject(digest, shorten(state.rejected)) || changed;
@@ -120,7 +121,7 @@ function byPort(states: States): { readonly ofPorts: ReadonlyMap<string, State>;
   return { ofPorts, outstanding };
 }
 
-/** Shortens errors, of which consecutive ones are mostly the same. */
+/** Shortens errors. Consecutive ones are mostly the same. */
 function shortener(): (error: string) => string {
   let last: { readonly error: string; readonly short: string } | undefined;
   return (error) => {

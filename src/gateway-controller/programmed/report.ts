@@ -1,6 +1,5 @@
 /**
- * What the proxies of Gateways have acknowledged, and how replicas of the control plane tell each other: as JSON in an
- * annotation.
+ * What the proxies of Gateways have acknowledged, as replicas of the control plane exchange it: JSON in an annotation.
  */
 import { isObject } from '../../core/objects.ts';
 
@@ -70,7 +69,7 @@ function plainReport(report: GatewayReport): object {
   );
 }
 
-/** The reports of Gateways as JSON by `namespace/name`; what is not a report is left out. */
+/** The reports of Gateways as JSON by `namespace/name`; invalid reports are left out. */
 export function splitReport(text: string): ReadonlyMap<string, string> {
   try {
     const report: unknown = JSON.parse(text);

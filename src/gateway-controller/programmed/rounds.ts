@@ -25,7 +25,9 @@ export interface RoundsOptions<T> {
 const SLICE_MS = 5;
 /** Maximum share of time that slices take. */
 const SLICE_SHARE = 1 / 20;
-/** Longest pause between two slices because the first took long, ms: a thread that was suspended is caught up soon. */
+/**
+ * Maximum pause between two slices after the first took long, ms: after the thread was suspended, work resumes soon.
+ */
 const MAX_PAUSE_MS = 1_000;
 
 export class Rounds<T extends { readonly namespace: string }> {

@@ -1,4 +1,4 @@
-/** What the deployment of a Gateway adds to the status that is computed from documents. */
+/** The part that the deployment of a Gateway adds to the status that is computed from documents. */
 import { type DesiredStatus, recordsOf, type StatusFields } from '../types.ts';
 
 export interface Complaint {

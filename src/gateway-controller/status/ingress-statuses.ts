@@ -1,6 +1,6 @@
 /**
- * Writes the addresses of the gateways to the Ingresses that they serve: `status.loadBalancer.ingress`, from which
- * external-dns and people learn where an Ingress is reached.
+ * Writes the addresses of the gateways to the Ingresses that they serve: `status.loadBalancer.ingress`, which tells
+ * external-dns and users the addresses of an Ingress.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { v1Type } from '../../kubernetes/index.ts';

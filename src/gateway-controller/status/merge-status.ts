@@ -42,7 +42,7 @@ function mergedConditions(current: unknown, desired: unknown, time: string, keep
   return [...first, ...[...written].filter(([type]) => !before.has(type)).map(([, condition]) => condition)];
 }
 
-/** Listeners belong to the Gateway's controller: those that are not desired go. */
+/** Listeners belong to the Gateway's controller: those that are not desired are removed. */
 function mergedListeners(current: unknown, desired: unknown, { time }: MergeOptions): Entry[] {
   const before = new Map(recordsOf(current).map((listener) => [listener.name, listener]));
   return recordsOf(desired).map((listener) => ({
@@ -112,8 +112,8 @@ export function clearedEntries(current: StatusFields, isOwn: IsOwn): Record<stri
 }
 
 /**
- * The patch that gives a Gateway its conditions back that the API declares for one without a controller, and removes
- * the rest; undefined when another controller has written since.
+ * The patch that restores the conditions that the API declares for a Gateway without a controller, and removes the
+ * rest; undefined when another controller has written since.
  */
 export function clearedGateway(
   current: StatusFields,

@@ -28,7 +28,7 @@ export interface StatusRules {
   patch(object: StatusObject, desired: StatusFields, time: string): Record<string, unknown> | undefined;
   /**
    * For an object that has no desired status any more.
-   * @param written the fields that it had by the last desired status; undefined when that is not known
+   * @param written the fields that the last desired status had; undefined if that is not known
    */
   removal(object: StatusObject, written: StatusFields | undefined, time: string): Record<string, unknown> | undefined;
 }
@@ -38,7 +38,7 @@ export interface StatusWriterOptions {
   readonly objects: StatusObjects;
   readonly rules: StatusRules;
   readonly desired: () => DesiredStatuses;
-  /** Writes a second, and how many at once (CTL_STATUS_QPS, CTL_STATUS_BURST). */
+  /** Writes per second, and in a burst (CTL_STATUS_QPS, CTL_STATUS_BURST). */
   readonly qps: number;
   readonly burst: number;
   /** Milliseconds since the epoch, for the times of conditions. */
@@ -49,11 +49,11 @@ export interface StatusWriterOptions {
 /** Maximum number of concurrent requests. */
 const CONCURRENCY = 4;
 /**
- * Limit of the status writes of one object: per second, and in a burst. What a status depends on, such as what a proxy
- * accepts, may change all the time; other objects must not wait for it.
+ * Limit of the status writes of one object: per second, and in a burst. The inputs of a status, such as what a proxy
+ * accepts, may change all the time; other objects must not wait because of that.
  */
 const WRITES_OF_OBJECT = { rate: 0.5, burst: 30 };
-/** Statuses of failed requests that concern one object; all others concern its kind, or the server. */
+/** HTTP statuses of failures that concern one object only; all others concern its kind or the server. */
 const OF_OBJECT: readonly number[] = [400, 404, 409, 422];
 
 /** What was written last to an object, or was found as desired. */
@@ -118,7 +118,7 @@ export class StatusWriter {
     return 'done';
   }
 
-  /** The patch that the object needs; undefined when it has its status. */
+  /** The patch that the object needs; undefined if its status is as desired. */
   #change(key: string, object: StatusObject): Record<string, unknown> | undefined {
     const desired = this.#options.desired().get(key);
     const written = this.#written.get(key);
@@ -159,7 +159,7 @@ export class StatusWriter {
     const { type, namespace, name, uid, resourceVersion } = object;
     const { signal } = this.#controller;
     const wanted = desired().get(key);
-    // The version makes it fail with 409 where another controller has written its entries meanwhile.
+    //     // The version makes it fail with 409 if another controller has written its entries in the meantime.
     const patch = { metadata: { uid, resourceVersion }, status };
     const options = { namespace, type: 'application/merge-patch+json', subresource: 'status', signal } as const;
     await objects.write(object, () => client.patch(type, name, patch, options));
@@ -172,7 +172,7 @@ export class StatusWriter {
 
   #failed(key: string, error: unknown): void {
     const status = error instanceof ApiError ? error.status : 0;
-    // It is gone; or the write is repeated with the version that the watch reports.
+    //     // The object was deleted; or the write is repeated with the version that the watch reports.
     if (status === 404 || status === 409) return;
     if (OF_OBJECT.includes(status)) {
       this.#refusalLog(key).failed(oneLineOf(error));

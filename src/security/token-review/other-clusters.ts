@@ -1,8 +1,8 @@
 /**
- * Reviews of tokens by the API servers of several clusters (CENTRAL_MESHD): by that of the local cluster, and where
- * that refuses a token or does not answer, by those of the others that may have issued it. Clusters often have the same
- * issuer, so that a token does not say which one it is of. Each API server has a queue of its own: one that does not
- * answer delays no token that another one accepts.
+ * Reviews of tokens by the API servers of several clusters (CENTRAL_MESHD): by that of the local cluster, and if that
+ * refuses a token or does not respond, by those of the other clusters that may have issued it. Clusters often have the
+ * same issuer, so a token does not tell which cluster issued it. Each API server has its own queue: one that does not
+ * respond does not delay tokens that another one accepts.
  */
 import { decodeJwt } from 'jose';
 import type { Clock } from '../../core/clock.ts';
@@ -32,10 +32,16 @@ export interface OtherClustersOptions {
 /** Time after which other clusters are asked too, when the API server of the local cluster has not responded, ms. */
 export const OWN_TIME_MS = 3000;
 
-/** Of a review by another cluster, with its wait, ms. After OWN_TIME_MS, it is within the time limit of a review. */
+/**
+ * Time limit of a review by another cluster, including its wait, ms. After OWN_TIME_MS, it is within the time limit of
+ * a review.
+ */
 export const OTHERS_TIME_MS = 5000;
 
-/** Reviews that wait for one of the others: a token of no cluster waits for each of a hundred. */
+/**
+ * Maximum number of reviews that wait for one of the other clusters: a token that no cluster issued waits for each of
+ * up to a hundred.
+ */
 const OTHERS_MAX_WAITING = 2000;
 
 export class OtherClusters {
@@ -54,7 +60,7 @@ export class OtherClusters {
   /** Asks `own` first, then all others that may have issued the token at once; the first that accepts it decides. */
   async ask(own: AskReview, ...[token, audiences, peer]: Parameters<AskReview>): Promise<Review> {
     const first = own(token, audiences, peer);
-    // Its failure is handled below, where the others have answered.
+    //     // Its failure is handled below, after the others have responded.
     first.catch(() => {});
     const issuer = issuerOf(token) ?? '';
     const others = await (audiences === undefined ? this.#certainIssuer(issuer) : this.#issuedBy(issuer));
@@ -87,7 +93,7 @@ export class OtherClusters {
     const { cluster } = other;
     const review = await this.#reviewsOf(other)(token, ...rest);
     if (!('username' in review)) return review;
-    // Else a cluster could give the callers of another one an identity that they have not asked for.
+    //     // Otherwise, a cluster could give callers of another cluster an identity that they did not ask for.
     if (review.username !== decodeJwt(token).sub) return { refusal: `cluster ${cluster} names another account` };
     return { ...review, cluster, pod: review.pod && { ...review.pod, cluster } };
   }
@@ -113,8 +119,8 @@ export class OtherClusters {
   }
 
   /**
-   * The one cluster that has this issuer. A token for an API server itself (JWT_POLICY first-party-jwt) is worth more
-   * than an identity of the mesh: it must not be shown to API servers of other clusters than its own.
+   * The one cluster that has this issuer. A token for an API server itself (JWT_POLICY first-party-jwt) grants more
+   * than an identity of the mesh: it must not be sent to the API servers of other clusters.
    */
   async #certainIssuer(issuer: string): Promise<readonly OtherCluster[]> {
     const own = await ownIssuer(this.#options.ownToken);

@@ -1,13 +1,13 @@
 /**
- * Paces reviews: a few run at a time, the others wait in turns by caller, and none takes longer than a time limit.
- * After a restart a thousand proxies present their tokens within a second, and the API server has other clients.
+ * Paces reviews: a few run at a time, the others wait, with the callers taking turns, and each has a time limit. After
+ * a restart a thousand proxies present their tokens within a second, and the API server has other clients.
  */
 import type { Clock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { createFairQueue, type FairQueue } from '../../core/fairness/fair-queue.ts';
 import { networkOf } from '../../grpc/index.ts';
 
-/** Reviews that run at a time: the API server answers one in a few milliseconds. */
+/** Maximum number of reviews that run at a time: the API server responds to one in a few milliseconds. */
 export const MAX_RUNNING = 32;
 
 /** Default of `maxWaiting`: as many as streams that may wait for admission. */

@@ -35,7 +35,7 @@ export type Review =
       readonly pod: BoundPod | undefined;
     }
   | { readonly refusal: string }
-  /** Nobody accepts it, and somebody who may accept it does not answer. */
+  /** No API server accepts it, and at least one that might accept it does not respond. */
   | { readonly undecided: string };
 
 /**
@@ -56,7 +56,7 @@ export async function requestReview(
   if (!authenticated) {
     return { refusal: `the API server does not accept it${error === '' ? '' : ` (${quoted(error)})`}` };
   }
-  // A server that does not know audiences ignores those that were asked for, and names none in its answer.
+  //   // A server that does not support audiences ignores the requested ones, and returns none.
   if (audiences !== undefined && !audiences.some((audience) => accepted?.includes(audience) === true)) {
     return { refusal: 'the API server does not confirm its audience' };
   }

@@ -4,8 +4,8 @@
  *
  *   token ─▶ claims (size, end, subject, audience, issuer) ─▶ cache ─▶ queue ─▶ API server ─▶ Caller
  *
- * What one caller can cause is bounded: a token that cannot be valid is refused without a request, equal tokens share
- * one, answers are kept for a while, and callers' requests take turns.
+ * The load that one caller can cause is bounded: a token that cannot be valid is refused without a request, equal
+ * tokens share one request, results are cached for a short time, and callers take turns.
  */
 import { hash } from 'node:crypto';
 import type { JWTPayload } from 'jose';
@@ -36,7 +36,7 @@ export interface TokenReviewerOptions {
   readonly ask: AskReview;
   /** See `ClusterIssuersOptions`. */
   readonly ownToken: () => Promise<string | undefined>;
-  /** Whether `ask` asks an API server that has, or may have, this issuer beside that of the local cluster. */
+  /** Whether `ask` asks an API server that other than that of the local cluster has, or may have, this issuer. */
   readonly mayIssue?: (issuer: string) => Promise<boolean>;
   readonly trustDomain: string;
   /** The token must have one of these audiences. */
@@ -94,7 +94,7 @@ class Reviewer implements TokenReviewer {
     if ('undecided' in answer) throw new CtlError('unavailable', `${answer.undecided}, try again later`);
     try {
       const caller = this.#callerOf(answer, claims);
-      // Only a few issuers are learned, and none of other clusters.
+      //       // Only a few issuers are learned, and none from other clusters.
       if (!('cluster' in answer)) this.#issuers.accepted(claims.iss ?? '');
       this.#accepted.set(key, caller, Math.min(clock.now() + ACCEPTED_MS, caller.expiresAt));
       return caller;

@@ -1,3 +1,3 @@
-/** AdmissionReviews: read, decided and answered. Runs in a worker. */
+/** Reads AdmissionReviews, decides about them and responds to them. Runs in a worker. */
 export type { AdmissionReply, AdmissionTask } from '../tasks.ts';
 export { createReviewer } from './handlers.ts';

@@ -20,7 +20,7 @@ function skipped(reason: string): AdmissionAnswer {
   return { allowed: true, outcome: 'skipped', reason };
 }
 
-/** A refusal for a mistake of the Pod's author; for an internal error the caller gets no details but one line. */
+/** A refusal for a mistake of the Pod's author; for an internal error, the caller gets one line without details. */
 function refused(error: unknown): AdmissionAnswer {
   const message = oneLineOf(error);
   const wrong = error instanceof CtlError && error.code !== 'internal';

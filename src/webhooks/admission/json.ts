@@ -34,7 +34,10 @@ export function readJson(bytes: Uint8Array, maxValues: number): unknown {
   }
 }
 
-/** What there is too much of outside of strings: levels or values. For a body that is not JSON, any result is right. */
+/**
+ * Which limit is exceeded outside of strings: that of levels or that of values. For a body that is not JSON, any result
+ * is correct.
+ */
 function excessOf(bytes: Uint8Array, maxValues: number): string | undefined {
   let depth = 0;
   let values = 1;
@@ -57,7 +60,7 @@ function excessOf(bytes: Uint8Array, maxValues: number): string | undefined {
 
 /**
  * The path of an object with a key `__proto__` inside a value of {@link readJson}; undefined when there is none. Such a
- * key is an ordinary one until somebody copies the object key by key.
+ * key is an ordinary one until the object is copied key by key.
  */
 export function findPrototypeKey(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;

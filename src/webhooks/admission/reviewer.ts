@@ -59,7 +59,10 @@ export class Reviewer {
     }
   }
 
-  /** What is wrong with settings. Those that are usable have answered a review afterwards, so that no Pod waits. */
+  /**
+   * The problem of settings, if any. Usable settings are tried with a review, so that no Pod waits for their
+   * compilation.
+   */
   #problemOf({ number, settings }: NumberedSettings): string | undefined {
     try {
       this.#checked = { number, injector: this.#handlers.createInjector(settings) };
@@ -155,7 +158,7 @@ const SAMPLE_REVIEW = Buffer.from(
   }),
 );
 
-/** Refuses all Pods: also where `failurePolicy: Ignore` would admit them if the review failed. */
+/** Refuses all Pods, even if `failurePolicy: Ignore` would admit them after a failed review. */
 const UNUSABLE: Injector = {
   inject() {
     const message = 'injection has no usable settings; the log of the control plane has the reason';
@@ -164,8 +167,8 @@ const UNUSABLE: Injector = {
 };
 
 /**
- * The refusal of an object with a key `__proto__`, which no kind has. Undefined for all others. What was stored before
- * is not refused: it loses the key here, and can be replaced and deleted.
+ * The refusal of an object with a key `__proto__`, which no kind has. Undefined for all others. An object that was
+ * stored before is not refused: the key is dropped from it here, and the object can be replaced and deleted.
  */
 function refusedKey(
   { operation, object, oldObject }: AdmissionRequest,
@@ -179,7 +182,7 @@ function refusedKey(
   return { allowed: false, refusal: { code: 422, reason: 'Invalid', message }, outcome };
 }
 
-/** What is reviewed, for the log. */
+/** The reviewed object, for the log. */
 function subjectOf({ kind, namespace, name }: AdmissionRequest): string {
   return `${kind.kind} ${[namespace, name].filter((part) => part !== '').join('/')}`.trimEnd();
 }

@@ -8,7 +8,7 @@ import type { JsonPatchOperation } from '../types.ts';
 /** With the value `Ignore` on a ValidatingWebhookConfiguration, the control plane leaves `failurePolicy` as it is. */
 export const FAILURE_POLICY_ANNOTATION = 'mesh.io/failure-policy';
 
-/** A webhook that leads to this control plane. */
+/** A webhook whose client configuration names this control plane. */
 export interface OwnWebhook {
   /** Its index in `webhooks`. */
   readonly index: number;
@@ -26,7 +26,7 @@ export interface Configuration {
   readonly managesFailurePolicy: boolean;
 }
 
-/** What all own webhooks must have. Undefined: it stays as it is. */
+/** The desired fields of all own webhooks. An undefined one stays as it is. */
 export interface Desired {
   /** Base64. */
   readonly caBundle: string | undefined;
@@ -51,7 +51,7 @@ export function readConfiguration({ metadata, webhooks }: KubernetesObject, host
   };
 }
 
-/** What is to be changed; empty: nothing. */
+/** The changes to make; empty if there are none. */
 export function changesOf({ webhooks }: Configuration, { caBundle, failurePolicy }: Desired): JsonPatchOperation[] {
   return webhooks.flatMap((webhook): JsonPatchOperation[] => {
     const path = `/webhooks/${webhook.index}`;
@@ -68,8 +68,8 @@ export function changesOf({ webhooks }: Configuration, { caBundle, failurePolicy
 }
 
 /**
- * The whole patch. The API server returns HTTP 409 where the object has another version by now: indexes would mean
- * other webhooks.
+ * The whole patch. The API server returns HTTP 409 if the object has another version by then, because the indexes could
+ * denote other webhooks.
  */
 export function guarded(
   { resourceVersion }: Configuration,

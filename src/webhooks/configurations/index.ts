@@ -1,4 +1,4 @@
-/** Keeps the webhook configurations of a cluster current, where a replica leads. */
+/** Keeps the webhook configurations of a cluster up to date while this replica leads. */
 export { type ControlPlane, configurationName } from './names.ts';
 export {
   type ConfigurationObserver,

@@ -1,7 +1,7 @@
 /**
  * Proves that the API server reaches the validation of this control plane: it is asked to create an invalid Gateway,
- * without storing it (dry run). A refusal by the webhook can only come from a control plane that answers. Where the
- * webhook cannot be called, `failurePolicy: Ignore` lets the object pass.
+ * without storing it (dry run). Only a control plane that responds can refuse it through the webhook. If the webhook
+ * cannot be called, `failurePolicy: Ignore` lets the object pass.
  */
 import { oneLineOf } from '../../core/errors.ts';
 import { ApiError, apiVersionOf, type KubernetesClient, pathOf, type ResourceType } from '../../kubernetes/index.ts';
@@ -13,7 +13,7 @@ const GROUPS = ['networking.mesh.io', 'networking.istio.io'] as const;
 
 export type CheckResult =
   | { readonly kind: 'answers' }
-  /** Why it is not confirmed that the webhook responds, in one line. */
+  /** Why it cannot be confirmed that the webhook responds, in one line. */
   | { readonly kind: 'unproved'; readonly reason: string }
   /** The webhook could not be called, and edits are refused for that. */
   | { readonly kind: 'refusing'; readonly reason: string };
@@ -76,8 +76,8 @@ function resultOf(error: ApiError, webhooks: readonly string[]): CheckResult {
 }
 
 /**
- * What its definition accepts, so that it reaches the webhook, and validation refuses: two ports of one name. It would
- * select no gateway.
+ * A Gateway that its definition accepts, so that it reaches the webhook, but that validation refuses: two ports have
+ * the same name. It selects no gateway.
  */
 function invalidGateway(namespace: string, revision: string) {
   const server = (number: number) => ({

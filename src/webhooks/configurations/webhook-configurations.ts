@@ -1,6 +1,6 @@
 /**
- * Keeps the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration of this control plane current, by one
- * replica for all. Each is followed by its name.
+ * Keeps the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration of this control plane up to date; one
+ * replica does so for all. Each is watched by its name.
  *
  *   watch ─┐
  *   bundle ┴▶ CA bundle of own webhooks ▶ self-check of validation ▶ failurePolicy: Fail
@@ -22,7 +22,7 @@ import {
 import { type Configuration, changesOf, type Desired, guarded, readConfiguration } from './configuration.ts';
 import { checkValidation } from './self-check.ts';
 
-/** Writes of both objects: a second, and at once. */
+/** Limit of the writes of both objects: per second, and in a burst. */
 const WRITES = { rate: 1, burst: 20 };
 /** A new or changed webhook is in use by the API server after about a second: earlier failures are not reported. */
 const SILENT_CHECKS = 4;
@@ -40,7 +40,7 @@ const TYPES = {
 };
 type Purpose = keyof typeof TYPES;
 const PURPOSES = ['injection', 'validation'] as const satisfies readonly Purpose[];
-/** In the queue of work, beside the purposes. */
+/** The key of the check in the work queue, in addition to the purposes. */
 const CHECK = 'check';
 
 /** Receives what happens to the validating configuration, for the metrics `cfg_validation_config_*`. */
@@ -57,7 +57,7 @@ export interface WebhookConfigurationsOptions {
   readonly client: KubernetesClient;
   /** The names of the two objects. */
   readonly names: Readonly<Record<Purpose, string>>;
-  /** By which webhooks lead to this control plane: `meshd.mesh-system.svc`. */
+  /** The host names by which webhooks reach this control plane, such as `meshd.mesh-system.svc`. */
   readonly hosts: readonly string[];
   /** The control plane's namespace, in which the self-check is made. */
   readonly namespace: string;
@@ -84,7 +84,7 @@ export class WebhookConfigurations {
   readonly #followed: Readonly<Record<Purpose, Followed>>;
   readonly #controller: Controller;
   readonly #checks: FailureLog;
-  /** The bundle with which the self-check succeeded; undefined: it has not. */
+  /** The bundle with which the self-check succeeded; undefined if it has not succeeded. */
   #proved: { readonly bundle: string | undefined } | undefined;
   #failedChecks = 0;
 
@@ -148,7 +148,7 @@ export class WebhookConfigurations {
     return { title, informer, writes, state: undefined };
   }
 
-  /** The object is another, or is gone. */
+  /** Called when the object was replaced or deleted. */
   #read(purpose: Purpose, state: Configuration | undefined, isList: boolean): void {
     const { log, observer } = this.#options;
     const followed = this.#followed[purpose];
@@ -187,7 +187,7 @@ export class WebhookConfigurations {
     if (changesOf(state, { caBundle: base64(bundle), failurePolicy: undefined }).length > 0) return 'done';
     const desired: Desired = { caBundle: undefined, failurePolicy: state.managesFailurePolicy ? 'Fail' : undefined };
     const isProved = this.#proved !== undefined && this.#proved.bundle === bundle;
-    // What somebody has set to Ignore is checked again: there may be a reason.
+    //     // A webhook that was set to Ignore by hand is checked again: there may be a reason.
     if (isProved && changesOf(state, desired).length === 0) return 'done';
     const failed = await this.#check(state);
     if (failed !== undefined) return failed;
@@ -218,7 +218,7 @@ export class WebhookConfigurations {
     return 'failed';
   }
 
-  /** `current`: there is nothing to write. Otherwise the watch reports what is there after the write. */
+  /** Returns `current` if there is nothing to write. Otherwise, the watch reports the object after the write. */
   async #write(purpose: Purpose, desired: Desired): Promise<Outcome | 'current'> {
     const { client, names, log, observer } = this.#options;
     const { state, title, writes } = this.#followed[purpose];
@@ -251,7 +251,7 @@ function purposeOf(key: string): Purpose {
   return key === 'injection' ? 'injection' : 'validation';
 }
 
-/** What a patch of these paths changes, for the log. */
+/** The changes of a patch of these paths, for the log. */
 function describe(paths: readonly string[]): string {
   const bundles = paths.filter((path) => path.endsWith('/caBundle')).length;
   const policies = paths.length - bundles;

@@ -17,7 +17,7 @@ import { defaultValues, type Values, valuesSchema } from './values.ts';
 
 /** The configuration of injection with compiled templates. */
 export interface InjectionConfig {
-  /** Whether Pods are injected that nothing else decides about. */
+  /** Whether Pods are injected if nothing else decides about them. */
   readonly isEnabled: boolean;
   /** Names of templates for Pods without the annotation. */
   readonly defaultTemplates: readonly string[];
@@ -116,7 +116,7 @@ function parsed<T extends z.ZodType>(
   throw new CtlError('invalid_argument', message.split('\n')[0] ?? '', location);
 }
 
-/** Path of the first field that resembles a known one beside it which is absent. */
+/** Path of the first field that resembles a known field that is absent from the same object. */
 function misspelt(raw: unknown, schema: z.core.$ZodType): readonly string[] | undefined {
   const shape = shapeOf(schema);
   if (shape === undefined || typeof raw !== 'object' || raw === null) return undefined;

@@ -56,7 +56,7 @@ function selecting(selectors: readonly Selector[], labels: Readonly<Record<strin
   return index < 0 ? undefined : index;
 }
 
-/** Kubernetes requires one of the two for Windows, or the affinity that says the same. */
+/** For Windows, Kubernetes requires one of the two, or the equivalent node affinity. */
 function isWindows(spec: Readonly<Record<string, unknown>>): boolean {
   if (textOf(recordOf(spec.os).name) === 'windows') return true;
   const { 'kubernetes.io/os': os, 'beta.kubernetes.io/os': older } = textsOf(spec.nodeSelector);

@@ -5,7 +5,7 @@ import { type PodRecord, recordOf, recordsOf } from './pod-shape.ts';
 /** Names of the container of a gateway: by the templates, in Istio's charts, and in this project's chart. */
 const GATEWAY_CONTAINERS: ReadonlySet<unknown> = new Set(['mesh-proxy', 'istio-proxy', 'proxy']);
 
-/** The name of a container that is a gateway: `ctl-agent proxy router`; undefined where there is none. */
+/** The name of a container that runs a gateway (`ctl-agent proxy router`); undefined if there is none. */
 export function gatewayContainer({ spec }: PodObject): unknown {
   const containers = recordsOf(recordOf(spec).containers);
   return containers.find((container) => GATEWAY_CONTAINERS.has(container.name) && runsGateway(container))?.name;

@@ -1,9 +1,9 @@
 /**
- * Injection: decides, renders the templates, merges them into the Pod, and takes the steps after them.
+ * Injection: decides, renders the templates, merges them into the Pod, and applies the steps that follow them.
  *
  * What the Pod has takes precedence over the templates. A Pod that was injected already (the API server calls webhooks
- * again after others changed the Pod) has everything that the templates give, so it only gets what changes by others
- * make necessary.
+ * again after others changed the Pod) has everything that the templates define, so it only gets what the changes of
+ * other webhooks require.
  */
 import { CtlError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/nearest.ts';
@@ -76,7 +76,7 @@ export function createInjector(settings: InjectionSettings): Injector {
   };
 }
 
-/** What the containers and variables of the Pod decide. */
+/** Applies the decisions that the containers and variables of the Pod imply. */
 function fittedTo(pod: PodObject, data: TemplateData): TemplateData {
   const { proxy } = data;
   const env = proxy.env.filter(({ name }) => !TEMPLATE_VARIABLES.has(name));

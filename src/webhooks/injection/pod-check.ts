@@ -1,6 +1,6 @@
 /**
  * Checks the fields of a Pod that injection reads or changes, so that a Pod with wrong types is refused with one line
- * that names the field. Everything else is the API server's to check.
+ * that names the field. The API server checks everything else.
  */
 import { z } from 'zod';
 import { CtlError } from '../../core/errors.ts';

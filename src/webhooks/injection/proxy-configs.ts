@@ -1,14 +1,14 @@
 /**
- * The ProxyConfigs of a Pod. As in Istio, of each of these the oldest counts: documents for all Pods of the mesh, for
- * all Pods of the namespace, and those that select the Pod. One that selects the Pod overrides the Pod's annotation;
- * the others are overridden by it.
+ * The ProxyConfigs of a Pod. As in Istio, the oldest document takes effect of those for all Pods of the mesh, of those
+ * for all Pods of the namespace, and of those that select the Pod. One that selects the Pod overrides the Pod's
+ * annotation; the others are overridden by it.
  */
 import type { ProxyConfigDocument, ProxyConfigDocuments } from '../types.ts';
 
 export const NO_PROXY_CONFIGS: ProxyConfigDocuments = { general: [], selecting: [], warnings: [] };
 
 export interface PodDocuments {
-  /** Below the annotation: those of the mesh and of the namespace. */
+  /** The documents that the annotation overrides: those of the mesh and of the namespace. */
   readonly general: readonly ProxyConfigDocument[];
   /** Above the annotation. */
   readonly selecting: ProxyConfigDocument | undefined;

@@ -13,7 +13,7 @@ const requirement = z
     message: 'expected values for the operators In and NotIn, and no values for others',
   });
 
-/** A selector without any requirement would select every Pod, which is what the policy is for. */
+/** A selector without any requirement would select every Pod; the policy is for that. */
 export const labelSelector = z
   .strictObject({
     matchLabels: z.record(z.string(), z.string()).default({}),

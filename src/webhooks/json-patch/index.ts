@@ -1,2 +1,2 @@
-/** JSON Patch: the answer of a mutating webhook. */
+/** JSON Patch: the response of a mutating webhook. */
 export { jsonPatch } from './json-patch.ts';

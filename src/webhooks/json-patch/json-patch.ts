@@ -80,7 +80,7 @@ function commonEnd(from: readonly unknown[], to: readonly unknown[], start: numb
   return count;
 }
 
-/** Entries by what identifies them. Those that are alike are numbered. */
+/** Entries by their identity. Equal ones are numbered. */
 function identified(entries: readonly unknown[]): Map<string, unknown> {
   const found = new Map<string, unknown>();
   const counts = new Map<string, number>();

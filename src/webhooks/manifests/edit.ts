@@ -4,7 +4,7 @@ import type { JsonPatchOperation } from '../types.ts';
 
 export type Path = readonly (string | number)[];
 
-/** Texts that YAML 1.1, which other programs read, takes for booleans, numbers or times. */
+/** Strings that YAML 1.1, which other programs read, takes for booleans, numbers or times. */
 const AMBIGUOUS = /^([yn]|yes|no|on|off|true|false|null|~|[-+]?[\d._:,][\d._:,xXeE+-]*|\d{4}-\d\d?-\d\d?.*)$/i;
 
 /** Changes of the value at a path. */
@@ -38,7 +38,7 @@ function hasAliases(document: Document): boolean {
   return found;
 }
 
-/** False where the document has no such place. */
+/** False if the document has no such path. */
 function applied(document: Document, path: Path, operation: JsonPatchOperation): boolean {
   const steps = operation.path
     .split('/')

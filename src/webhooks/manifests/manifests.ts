@@ -134,7 +134,7 @@ function injectedTemplate(
   }
 }
 
-/** What the controller will write into its Pods. A wrong type stays for the injector to refuse. */
+/** The metadata that the controller will write into its Pods. Wrong types are left for the injector to refuse. */
 function ownedBy(metadata: unknown, owner: unknown): unknown {
   if (metadata === undefined || metadata === null) return { ownerReferences: [owner] };
   return isObject(metadata) ? { ...metadata, ownerReferences: [owner] } : metadata;

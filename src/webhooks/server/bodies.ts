@@ -1,12 +1,12 @@
 /**
- * Reads bodies of requests under a limit for each and a quota for all: what clients have sent and nobody has answered
- * yet. One address may use half of what is free to its rank, so that others still find some.
+ * Reads bodies of requests under a limit for each and a quota for all: the bytes of requests that have not been
+ * responded to yet. One address may use half of what is free for its rank, so that some is left for others.
  */
 import type { IncomingMessage } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
 import { type Caller, shareOf } from './callers.ts';
 
-/** The API server takes objects up to 3 MiB; a review of an update has the old object as well. */
+/** The API server takes objects up to 3 MiB; a review of an update contains the old object as well. */
 export const MAX_BODY_BYTES = 7 * 1024 * 1024;
 
 /** Bytes of all bodies together. */
@@ -88,7 +88,7 @@ export function readBody(request: IncomingMessage, quota: BodyQuota, caller: Cal
         fail(new CtlError('unavailable', 'the client closed the connection before the end of the body'));
     });
     request.once('end', () => {
-      // Buffer.concat may give a part of a larger buffer, all of which would be copied to the worker.
+      // Buffer.concat may return a part of a larger buffer, all of which would be copied to the worker.
       const bytes = new Uint8Array(size);
       let offset = 0;
       for (const chunk of chunks.splice(0)) {

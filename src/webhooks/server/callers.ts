@@ -1,7 +1,7 @@
 /**
  * Who calls a webhook. Anyone who reaches the port can call, and API servers usually show no certificate, so only the
- * address of a caller tells whether it may be one. The rank of an address decides the order in which callers are
- * answered, and never what they are answered.
+ * address of a caller tells whether it may be an API server. The rank of an address decides the order of the responses,
+ * and never their content.
  */
 
 /**
@@ -13,7 +13,7 @@ export type CallerRank = 'api-server' | 'unknown' | 'pod';
 /** The best rank first. */
 const RANKS: readonly CallerRank[] = ['api-server', 'unknown', 'pod'];
 
-/** By rank: the part of what all callers share that callers of this rank and of better ones may use together. */
+/** By rank: the share of a common resource that callers of this rank and of better ranks may use together. */
 const SHARES: Readonly<Record<CallerRank, number>> = { 'api-server': 1, unknown: 0.75, pod: 0.5 };
 
 export interface Caller {
@@ -38,7 +38,7 @@ const HEAD_BYTES = 4096;
 
 /**
  * The namespace that a review is about, from its bytes as API servers write them; '' where there is none. It decides
- * how the reviews of one caller share time. A caller that writes others gets no more time by that.
+ * how the reviews of one caller share time. A caller does not get more time by naming other namespaces.
  */
 export function namespaceIn(body: Uint8Array): string {
   const head = Buffer.from(body.buffer, body.byteOffset, Math.min(body.length, HEAD_BYTES)).toString('latin1');

@@ -1,10 +1,10 @@
 /**
- * Has reviews answered in worker threads: one for injection, without which no Pod starts, and one for validation.
+ * Answers reviews in worker threads: one for injection, without which no Pod starts, and one for validation.
  *
  *   review() ──▶ queue of the webhook (bounded; shared by time) ──one at a time──▶ thread: answer, or why there is none
  *
  * The thread of injection lives on once it has been started: on a busy machine its start takes seconds, and API servers
- * wait 10 s. That of validation ends when nothing is asked for a while, for its memory.
+ * wait 10 s. The thread of validation ends when it is idle for a while, to free its memory.
  */
 import { CtlError } from '../../core/errors.ts';
 import type { DocumentSettings } from '../../resources/index.ts';
@@ -27,7 +27,7 @@ const MAX_WAITING = 256;
 /** Time without reviews after which the thread of validation ends, ms. */
 const IDLE_MS = 60_000;
 
-/** What a review is expected to take, ms: in addition to its size. */
+/** Minimum expected duration of a review, ms, in addition to that for its size. */
 const LEAST_ESTIMATE_MS = 1;
 const ESTIMATED_BYTES_PER_MS = 2_000;
 

@@ -1,8 +1,9 @@
 /**
  * Reviews that wait for a thread, which answers one at a time. A better rank comes first. The callers of a rank share
  * time, and so do the groups of a caller: the namespaces that it asks about. The time that reviews took is counted, not
- * their number (`time-shares.ts`). Next is the caller that will have used the least time after its next review, by what
- * that is expected to take: small reviews do not wait for large ones of many new callers.
+ * their number (`time-shares.ts`). The next caller is the one that will have used the least time after its next review,
+ * according to the expected duration of that review, so that small reviews do not wait for large ones of many new
+ * callers.
  *
  * No caller can fill the queue alone. A group may have at most as many waiting reviews as its rank has free places, and
  * a caller four times as many: a single caller gets four of five places, and another one always finds some.
@@ -26,7 +27,7 @@ export interface ReviewQueueOptions {
 /** A review that was taken. */
 export interface Taken<T> {
   readonly item: T;
-  /** Charges its lane with what it took, ms. To be called once, before another review is taken. */
+  /** Charges its lane with the time that it took, ms. To be called once, before another review is taken. */
   served(milliseconds: number): void;
 }
 
@@ -38,16 +39,16 @@ const MAX_IDLE_CALLERS = 64;
 
 interface Waiting<T> {
   readonly item: T;
-  /** What it is expected to take, ms. */
+  /** Its expected duration, ms. */
   readonly estimate: number;
 }
 
 /** Who shares time. */
 interface Sharer {
   readonly name: string;
-  /** The time that it had used when the review at its head came there, ms. */
+  /** The time that it had used when its current first review became the first, ms. */
   begin: number;
-  /** What the review at its head is expected to take, ms. */
+  /** The expected duration of its first review, ms. */
   readonly estimate: number;
 }
 

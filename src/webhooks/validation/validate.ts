@@ -1,6 +1,6 @@
 /**
  * Decides about a document of the mesh before the API server stores it: with the schemas and rules of the store, so
- * that what is admitted here comes into force there.
+ * that documents that are admitted here take effect there.
  */
 import { toCtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
@@ -15,7 +15,7 @@ import {
 } from '../../resources/index.ts';
 import type { AdmissionAnswer, AdmissionRequest } from '../types.ts';
 
-/** Problems in one message: more do not help its reader. */
+/** Maximum number of problems in one message. */
 const MAX_PROBLEMS = 32;
 /** The API server cuts warnings after 256 characters each, and drops those beyond 4,096 in total. */
 const MAX_WARNINGS = 16;

@@ -42,7 +42,7 @@ export interface AnnotationSpec<T> {
   readonly on: 'annotation' | 'label' | 'label or annotation';
   /** Throws a CtlError that says what was expected. */
   readonly read: Reader<T>;
-  /** What holds without it: a value, or a field of the values of injection. */
+  /** The default: a value, or a field of the values of injection. */
   readonly default: string;
   readonly meaning: string;
 }

@@ -273,8 +273,8 @@ function checkDepth(value: unknown, depth = 0): void {
 }
 
 /**
- * JSON objects with names: a list of objects that have a name, or an object of them by name. The fields besides the
- * name are the API server's to check.
+ * JSON objects with names: a list of objects that have a name, or an object of them by name. The API server checks the
+ * fields other than the name.
  */
 function namedObjects(what: string, isValid: (entry: JsonRecord) => boolean): Reader<readonly JsonRecord[]> {
   return (text) => {

@@ -1,10 +1,10 @@
 /**
  * The order of containers.
  *
- * With the proxy as an init container: `mesh-init`, the proxy, then those of the Pod, which so have the network of the
- * mesh. With the proxy beside the application, traffic that is redirected before the proxy runs is lost, so
- * `mesh-init` is the last init container. The proxy is then the last container, so that commands such as `kubectl exec`
- * choose the application, or the first where the application waits for it.
+ * If the proxy is an init container, the order is `mesh-init`, the proxy, then the init containers of the Pod, which
+ * can thus use the mesh. If the proxy is an ordinary container, traffic that is redirected before the proxy runs is
+ * lost, so `mesh-init` is the last init container. The proxy is then the last container, so that commands such as
+ * `kubectl exec` choose the application, or the first one if the application waits for it.
  *
  * `mesh-validation` is always the first init container: nothing runs before the traffic is redirected.
  */

@@ -1,6 +1,6 @@
 /**
- * Probes of the application are rewritten to the agent, which makes them instead: requests of the kubelet are plain
- * text without an identity, which a proxy that requires mutual TLS refuses. The variable MESH_ORCH_APP_PROBERS of the
+ * Probes of the application are redirected to the agent, which performs them: the kubelet sends requests in plain text
+ * without an identity, which a proxy that requires mutual TLS refuses. The variable MESH_ORCH_APP_PROBERS of the
  * sidecar has the original ones (src/agent/health/app-probes.ts reads it).
  *
  *   readinessProbe: { httpGet: { path: /ready, port: http } }
@@ -124,8 +124,8 @@ function rewritten(container: PodRecord, list: string, rewriting: Rewriting): Po
 }
 
 /**
- * Lifecycle handlers are actions. The agent serves any caller, so it must not run them: any workload could end another
- * one.
+ * Lifecycle handlers are actions. The agent serves any caller, so it must not run them: any workload could terminate
+ * another one.
  */
 function warnOfHooks({ name, lifecycle }: PodRecord, list: string, warnings: string[]): void {
   for (const hook of ['postStart', 'preStop']) {

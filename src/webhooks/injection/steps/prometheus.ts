@@ -1,7 +1,7 @@
 /**
- * Metrics of the application behind those of the agent: the Pod's annotations `prometheus.io/…` are passed to the agent
- * as MESH_METRICS_ANNOTATIONS, and then name the agent. So Prometheus scrapes one port, which is reachable where mutual
- * TLS is required, and gets the metrics of application, Envoy and agent.
+ * Exposes the metrics of the application through the agent: the Pod's annotations `prometheus.io/…` are passed to the
+ * agent as MESH_METRICS_ANNOTATIONS, and then name the agent. So Prometheus scrapes one port, which is reachable where
+ * mutual TLS is required, and gets the metrics of application, Envoy and agent.
  */
 import { boolean } from '../annotations/values.ts';
 import { type PodRecord, recordOf, textsOf } from '../pod-shape.ts';
@@ -44,12 +44,12 @@ function labelOf(name: string): string {
   return name.replaceAll(/[^a-zA-Z0-9_]/g, '_');
 }
 
-/** The name of an annotation that Prometheus cannot tell from this one (`prometheus.io.scrape`). */
+/** The name of an annotation that Prometheus cannot distinguish from this one (`prometheus.io.scrape`). */
 function sameForPrometheus(name: string): string | undefined {
   return name.startsWith('prometheus') ? BY_LABEL.get(labelOf(name)) : undefined;
 }
 
-/** With the usual names beside those that mean the same. */
+/** Adds the usual names of annotations that have a name with the same meaning. */
 function asPrometheusReads(annotations: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const others = Object.entries(annotations).map(([name, value]) => [sameForPrometheus(name) ?? name, value]);
   return { ...Object.fromEntries(others), ...annotations };
@@ -74,7 +74,7 @@ function scrapeOf(text: string): string {
   }
 }
 
-/** What the agent could not scrape. */
+/** Why the agent could not scrape the application, if so. */
 function problemOf(app: Scraped, annotations: Readonly<Record<string, string>>, ownPort: string): string | undefined {
   if (app.scrape !== 'true') return undefined;
   const field = (name: string): string => `metadata.annotations[prometheus.io/${name}]`;

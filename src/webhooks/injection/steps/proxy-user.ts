@@ -40,8 +40,8 @@ export function isRedirected(pod: PodObject): boolean {
 }
 
 /**
- * The user and group by which rules recognize the sidecar, never root: that would exempt applications that run as root.
- * A proxy that runs as root is recognized by its group, and one with the group of root by its user.
+ * The user and group by which rules recognize the sidecar, never root, because that would exempt applications that run
+ * as root. A proxy that runs as root is recognized by its group, and one with the group of root by its user.
  * @throws CtlError for a proxy that has both
  */
 export function proxyUserOf(pod: PodObject): ProxyUser {

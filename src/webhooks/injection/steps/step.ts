@@ -1,4 +1,4 @@
-/** A step after the templates: takes the Pod with its sidecar and gives one with something changed. */
+/** A step after the templates: takes the Pod with its sidecar and returns a changed one. */
 import type { PodObject } from '../../types.ts';
 import type { TemplateData } from '../template-data/types.ts';
 
@@ -13,5 +13,5 @@ export interface InjectionContext {
   readonly warnings: string[];
 }
 
-/** Does not change its argument; gives the same object where there is nothing to change. */
+/** Does not change its argument; returns the same object if there is nothing to change. */
 export type InjectionStep = (pod: PodObject, context: InjectionContext) => PodObject;

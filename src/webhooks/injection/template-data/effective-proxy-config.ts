@@ -16,7 +16,7 @@ export interface EffectiveProxyConfig {
 
 /** Read by injection, and without effect on the agent. */
 const NOT_OF_THE_AGENT = ['holdApplicationUntilProxyStarts', 'image'];
-/** The agent states it to the control plane, which knows that of the mesh configuration itself. */
+/** The agent sends it to the control plane, which already has that of the mesh configuration. */
 const STATED = 'gatewayTopology';
 
 /** Names that the API server accepts. */
@@ -50,7 +50,7 @@ export function effectiveProxyConfig(
     const message = `proxyMetadata: expected names of environment variables, got ${JSON.stringify(wrong.slice(0, 80))}`;
     throw new CtlError('invalid_argument', message, { field });
   }
-  // What two valid configurations give together is valid: fields do not depend on each other.
+  //   // Two valid configurations that are merged are valid, because their fields do not depend on each other.
   const parsed: ParsedConfig<ProxyConfig> = parseProxyConfig(written);
   if ('problem' in parsed) throw new CtlError('invalid_argument', parsed.problem.message, { field });
   return { written, value: parsed.value };

@@ -101,7 +101,7 @@ function initImage(input: ProxyDataInput): string {
   return image === '' ? proxyImage(input) : inHub(image, input.values);
 }
 
-/** A name without a slash is one of the repository `hub`, with the common tag. */
+/** A name without a slash is that of an image in the repository `hub`, with the common tag. */
 function inHub(name: string, { global: { hub, tag } }: Values): string {
   if (name.includes('/') || hub === '') return name;
   return tag === '' ? `${hub}/${name}` : `${hub}/${name}:${tag}`;
@@ -118,13 +118,13 @@ function proxyImage({ options, values, config, settings }: ProxyDataInput): stri
   return withType(inHub(name, values), type);
 }
 
-/** An image by digest has one type. */
+/** An image that is named by its digest has no other type. */
 function withType(image: string, type: string): string {
   const hasTag = /:[^/]+$/.test(image) && !image.includes('@');
   return type !== '' && hasTag ? `${image}-${type}` : image;
 }
 
-/** Undefined without annotations: a request alone must not be compared with the limit of the values. */
+/** Undefined without annotations: otherwise, a request without a limit could exceed the limit of the values. */
 function resources(options: PodOptions): PodRecord | undefined {
   const { proxyCpu, proxyCpuLimit, proxyMemory, proxyMemoryLimit } = options;
   checkLimit('proxyCpu', proxyCpu, 'proxyCpuLimit', proxyCpuLimit);

@@ -18,7 +18,9 @@ const OWNERS_OF_REPLICA_SETS: Readonly<Record<string, Pick<Owner, 'apiVersion' |
   'rollouts-pod-template-hash': { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' },
 };
 
-/** The controller of a Pod, or what owns that controller where its name or a label tells; else the Pod by its name. */
+/**
+ * The controller of a Pod, or the owner of that controller if a name or a label tells it; otherwise, the Pod itself.
+ */
 function ownerOf(metadata: Readonly<Record<string, unknown>>): Owner | undefined {
   const controller = recordsOf(metadata.ownerReferences).find((reference) => reference.controller === true);
   if (controller === undefined) {

@@ -17,10 +17,12 @@ const AGENT_VARIABLES: Readonly<Record<string, string>> = {
   OUTPUT_CERTS: `${FOLDER}/certs`,
 };
 
-/** What libraries need that have mutual TLS or authorization only when asked for them. */
+/** Variables for libraries that support mutual TLS or authorization only if it is enabled. */
 const EXPERIMENTS = ['GRPC_XDS_EXPERIMENTAL_SECURITY_SUPPORT', 'GRPC_XDS_EXPERIMENTAL_RBAC'];
 
-/** Containers of the Pod itself, with the bootstrap. @param volume where it is, mounted at its folder */
+/**
+ * Containers of the Pod itself, with the bootstrap. @param volume the volume with the bootstrap, mounted at its folder
+ */
 const applications = (volume: string, folder: string, bootstrap: string): string => `
   {%- for container in pod.spec.containers %}
   {%- if container.name != "${PROXY_CONTAINER}" %}

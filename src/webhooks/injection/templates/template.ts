@@ -1,12 +1,12 @@
 /**
- * Templates: YAML with Liquid tags. No value ever passes the YAML parser. Each output `{{ … }}` writes a token into
- * the text, the text is parsed, and the tokens in its scalars and keys are then replaced by the values:
+ * Templates: YAML with Liquid tags. No value ever passes through the YAML parser. Each output `{{ … }}` writes a token
+ * into the text, the text is parsed, and the tokens in its scalars and keys are then replaced by the values:
  *
- * - A plain scalar that is one token becomes the value itself: a text, number, boolean, list or object.
+ * - A plain scalar that is one token becomes the value itself: a string, number, boolean, list or object.
  * - In quoted and block scalars, and beside other text, values become part of the text.
  * - Fields and entries whose value is nothing are left out.
  *
- * So a value can neither add fields nor end a text, no matter what the author of the template quotes. Values are not
+ * So a value can neither add fields nor end a string, no matter what the author of the template quotes. Values are not
  * searched for tokens. The tags that write without an output (`cycle`, `capture`, …) and the filter `raw` do not exist.
  */
 import { randomBytes } from 'node:crypto';
@@ -34,7 +34,7 @@ const MAX_TEMPLATE = 256 * 1024;
 const RENDER_LIMIT = 2_000;
 /** Characters and list entries that filters and loops make. */
 const MEMORY_LIMIT = 4_000_000;
-/** Different control flows of one template, whose parsed text is kept. */
+/** Maximum number of control flows of one template whose parsed text is kept. */
 const MAX_SKELETONS = 32;
 
 const TAGS: readonly string[] = ['assign', 'for', 'case', 'comment', 'if', 'raw', 'unless', 'break', 'continue', '#'];
@@ -133,7 +133,7 @@ class LiquidTemplate implements InjectionTemplate {
   readonly #templates: Template[];
   readonly #liquid: Liquid;
   readonly #outputs: Outputs;
-  /** By rendered text, which has no values: most Pods give the same. */
+  /** By the rendered text, which contains no values and is the same for most Pods. */
   readonly #skeletons = new Map<string, Skeleton>();
 
   constructor(name: string, templates: Template[], liquid: Liquid, outputs: Outputs) {
