@@ -10,7 +10,9 @@ export interface LazyConnection {
   get(): Promise<AgentConnection>;
 }
 
-/** @param metrics where those of the connection are included when it is opened */
+/**
+ * @param metrics includes the metrics of the connection when it is opened
+ */
 export function createLazyConnection(
   plan: XdsPlan,
   { secrets }: WorkloadIdentity,

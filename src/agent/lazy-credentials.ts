@@ -4,7 +4,7 @@ import { getScope } from '../logging/index.ts';
 import type { Credentials } from './credentials/index.ts';
 import type { CredentialsPlan } from './credentials/plan.ts';
 
-/** The workload has a token file and certificates alone. */
+/** The workload has only a token file and certificates. */
 const NO_CREDENTIALS: Credentials = { token: (ofFile) => ofFile, manager: undefined, metrics: () => [], close() {} };
 
 /** @param closing aborts requests in progress */

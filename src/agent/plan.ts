@@ -70,7 +70,7 @@ export interface AgentPlan {
   readonly warnings: readonly string[];
   /** Names of required listeners: those for redirected connections. */
   readonly neededListeners: readonly string[];
-  /** What those listeners need of the machine, for the log; '' for nothing in particular. */
+  /** What those listeners need from the machine, for the log; '' if nothing in particular. */
   readonly listenerRequirement: string;
   /** The address at which the application is probed and scraped: loopback is not redirected. */
   readonly appHost: string;

@@ -1,7 +1,7 @@
 /**
- * The command `ctl-agent proxy`: settings → bootstrap → Envoy, supervised; readiness, probes and metrics beside it;
- * drained and ended by a signal. Envoy is started before anything is loaded that it does not need. With DISABLE_ENVOY
- * there is none, and applications use certificates and xDS proxy themselves.
+ * The command `ctl-agent proxy`: settings → bootstrap → Envoy, supervised; readiness, probes and metrics in addition; a
+ * signal drains and terminates it. Envoy is started before code that it does not need is loaded. With DISABLE_ENVOY,
+ * Envoy is not run, and applications use the certificates and the xDS proxy themselves.
  */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -55,7 +55,7 @@ const sleep = (ms: number, signal: AbortSignal): Promise<unknown> =>
   // An aborted sleep is not a failure.
   delay(ms, undefined, { signal }).catch(() => undefined);
 
-/** What the parts of the agent are started with. */
+/** The inputs of the parts of the agent. */
 interface Agent {
   readonly plan: AgentPlan;
   readonly settings: AgentSettings;
@@ -102,7 +102,7 @@ async function runParts(agent: Agent): Promise<number> {
   closers.closing.addEventListener('abort', () => {
     supervisor.retire();
     supervisor.signal('SIGKILL');
-    // From then on signals end the process at once, even when another part takes long to end.
+    // From then on, signals terminate the process at once, even if another part takes long to stop.
     void supervisor.ended.catch(() => undefined).then(end.close);
   });
   closers.add(async () => void (await supervisor.ended.catch(() => undefined)));
@@ -153,7 +153,7 @@ async function startIdentity({ plan, settings, closers }: Agent, { token }: Cred
   return closers.use(await startAgentIdentity({ ...plan.identity, settings, token }));
 }
 
-/** Logs what the proxy waits for, and that addresses of the machine have changed. */
+/** Logs what the proxy waits for, and changes of the machine's addresses. */
 function look(plan: AgentPlan, { check }: Readiness, signal: AbortSignal): void {
   const log = getScope('default');
   const { host, port } = plan.controlPlane;
@@ -194,8 +194,8 @@ async function startEnvoy(
   });
   // Awaited later; until then a rejection must not count as unhandled.
   supervisor.ended.catch(() => undefined);
-  // However the agent's process ends, unless it is killed: an Envoy without an agent would continue to run and keep its
-  // ports.
+  // Whenever the agent's process exits, unless it is killed: otherwise Envoy would continue to run without an agent and
+  // keep its ports.
   process.once('exit', () => supervisor.signal('SIGKILL'));
   return supervisor;
 }
@@ -236,7 +236,7 @@ function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, time: 
   const inboundOnly = plan.role === 'sidecar';
   return drainAndEnd(time, {
     discourage: async (signal) => {
-      // First health checks fail, so that callers choose other endpoints; then listeners tell the connected ones.
+      // First, health checks fail, so that callers choose other endpoints; then, listeners notify connected clients.
       await post('/healthcheck/fail', signal);
       await post(`/drain_listeners?graceful${inboundOnly ? '&inboundonly' : ''}`, signal);
     },

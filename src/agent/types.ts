@@ -51,7 +51,7 @@ export interface TokenSource {
    * other codes when it cannot be fetched.
    */
   token(): Promise<string>;
-  /** What helps when there is neither a token nor a valid certificate: the end of a line for operators. */
+  /** Advice for operators when there is neither a token nor a valid certificate: the end of a log line. */
   readonly advice: string;
 }
 

@@ -27,7 +27,7 @@ export interface XdsPlan {
 
 /** Envoy itself opens one stream. */
 const ENVOY_STREAMS = 8;
-/** Of gRPC applications, some languages have one for each target. */
+/** In gRPC applications, some languages open one stream for each target. */
 const GRPC_STREAMS = 64;
 
 /** Envoy has the user of the agent; applications without Envoy have the group of the socket's folder. */

@@ -53,9 +53,9 @@ export function isContext(node: Node | undefined, tag: number): node is Node {
 const MAX_OID_BYTES = 128;
 
 /**
- * The dotted name of an OBJECT IDENTIFIER. Throws CtlError invalid_argument for anything else. node-forge ignores what
- * X.690 section 8.19 forbids: padding, and a last number that is cut short, so that two encodings had one name. It also
- * refuses numbers of more than 53 bits, which names made of UUIDs have (`2.25.…`).
+ * The dotted name of an OBJECT IDENTIFIER. Throws CtlError invalid_argument for anything else. node-forge accepts what
+ * X.690 section 8.19 forbids, padding and a truncated last number, so two encodings would have the same name. It also
+ * refuses numbers of more than 53 bits, which names derived from UUIDs have (`2.25.…`).
  */
 export function readOid(node: Node | undefined): string {
   if (!isUniversal(node, 'OID')) throw new CtlError('invalid_argument', 'the ASN.1 lacks an object identifier');

@@ -1,6 +1,6 @@
 /**
- * The one module of node-forge that is loaded, typed as far as it is used: its package's types are for the whole
- * library, whose own cryptography is neither needed nor wanted (slow RSA, no elliptic curves).
+ * The one module of node-forge that is loaded, with types for the part in use: the types of the package cover the whole
+ * library, whose cryptography is not used (slow RSA, no elliptic curves).
  */
 declare module 'node-forge/lib/asn1.js' {
   export interface Node {

@@ -16,7 +16,7 @@ const ADMIN_URL = 'http://localhost:15000';
 export function agentProgram(): Program {
   return {
     name: 'ctl-agent',
-    summary: 'The node agent of the mesh, beside the data-plane proxy.',
+    summary: 'The node agent of the mesh, which runs next to the data-plane proxy.',
     flags: agentCommonFlags,
     commands: [
       envCommand(agentCommonFlags, { ...agentEnv, ...meshIptablesEnv }),

@@ -1,13 +1,13 @@
-/** Errors of commands that ask another program. */
+/** Errors of commands that call another program. */
 
 import { CtlError } from '../core/errors.ts';
 
-/** The program could not give what the user asked for, for a reason outside it: exit code 1 and one line. */
+/** The program could not do what the user asked for, for an external reason: exit code 1 and one line. */
 export function unavailable(message: string, cause?: unknown): CtlError {
   return new CtlError('unavailable', message, {}, cause);
 }
 
-/** A failure that has an exit code of its own; others have 1. */
+/** A failure with its own exit code; others have exit code 1. */
 export class FailureWithCode extends CtlError {
   readonly exitCode: number;
 

@@ -57,7 +57,7 @@ function privateKeyOf(file: string, pem: Buffer): KeyObject {
 }
 
 /**
- * The algorithms that the key can sign with, the default first. Throws for a type of key that verifiers do not know.
+ * The algorithms that the key can sign with, the default first. Throws for a key type that verifiers do not support.
  */
 function algorithmsOf(file: string, key: KeyObject): readonly string[] {
   const { namedCurve = '', modulusLength = 0 } = key.asymmetricKeyDetails ?? {};

@@ -1,4 +1,4 @@
-/** Starts logging as the logging flags say. */
+/** Starts logging according to the logging flags. */
 import { messageOf } from '../core/errors.ts';
 import {
   configureLogging,
@@ -21,7 +21,7 @@ export function startLogging(settings: LoggingSettings, program: ProgramName): v
   }
 }
 
-/** What `configureLogging` needs, out of the logging flags. */
+/** The options of `configureLogging`, from the logging flags. */
 function loggingOptions(settings: LoggingSettings, program: ProgramName): LoggingOptions {
   const options: LoggingOptions = {
     json: settings.logAsJson,

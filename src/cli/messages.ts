@@ -1,11 +1,11 @@
 /**
- * Messages of a program to its user, besides logs and output: one line each on stderr, `program: text`. They go through
- * consola, so that another reporter can change their form.
+ * Messages of a program to its user, other than logs and output: one line each on stderr, `program: text`. They go
+ * through consola, so that another reporter can change their form.
  */
 
 import { type ConsolaInstance, createConsola } from 'consola/core';
 
-/** Something that takes text, like `process.stdout`. */
+/** A text stream, such as `process.stdout`. */
 export interface TextOutput {
   write(text: string): unknown;
 }

@@ -59,7 +59,7 @@ function isWanted({ kind, namespace }: Wanted, key: ResourceKey | undefined): bo
 }
 
 /**
- * The page. `items` has the resources of mesh kinds. `otherKinds` has, of other kinds, the keys with documents of
+ * The page. `items` has the resources of mesh kinds. `otherKinds` has the keys of other kinds that have documents from
  * several sources, without content. `sources` is only for viewers who see everything.
  */
 export function configz(mesh: Viewed, query: URLSearchParams): Record<string, unknown> {

@@ -240,8 +240,8 @@ function sendPage({ chunks, bytes, release }: BuiltPage, response: ServerRespons
 }
 
 /**
- * What a resource was generated from, for each proxy: the units of the resource, with the facts that they read.
- * Undefined when no proxy has it.
+ * The inputs of a resource for each proxy: the units of the resource, with the facts that they read. Undefined when no
+ * proxy has it.
  */
 function whyResource(mesh: Viewed, connections: readonly ConnectionStatus[], name: string): unknown {
   const found = connections.flatMap((connection) => {

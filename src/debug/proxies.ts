@@ -27,7 +27,7 @@ function effectiveNonce(status: TypeStatus): string {
   return reset ? nonceAcked : nonceSent;
 }
 
-/** One entry of `/debug/syncz`: nonces by the names of existing tools, with `*_state` and rejections beside them. */
+/** One entry of `/debug/syncz`: nonces by the names of existing tools, with `*_state` and rejections. */
 export function syncStatus(mesh: Viewed, connection: ConnectionStatus): Record<string, unknown> {
   const { node } = connection;
   const line: Record<string, unknown> = {
@@ -83,7 +83,7 @@ export function resourcesOf(mesh: Viewed, connection: ConnectionStatus, type: Xd
   return mesh.parts(connection, type).flatMap((bundle) => [...bundle.resources()]);
 }
 
-/** Names of clusters by the names of their endpoints, where these differ: over State of the World. */
+/** Names of clusters by the names of their endpoints, if these differ, as they do with State of the World. */
 export function clustersByEndpoints(mesh: Viewed, connection: ConnectionStatus): Record<string, string> {
   const named = resourcesOf(mesh, connection, 'cds').flatMap(({ name, refs }) =>
     refs.flatMap((ref) => (ref === name ? [] : [[ref, name] as const])),

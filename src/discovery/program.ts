@@ -4,9 +4,8 @@
  *   sources ─▶ store ─▶ snapshot ─▶ engine ─▶ xDS server ─▶ proxies
  *             intake   publisher
  *
- * This file starts the stations in this order, each from those before it; they are stopped in the opposite one. It also
- * starts the HTTP addresses, which show all of them, and the certificate authority. What each part does is in its own
- * file.
+ * This file starts the stages in this order, each with the results of those before it, and stops them in reverse order.
+ * It also starts the HTTP addresses, which show all of them, and the certificate authority. Each part has its own file.
  */
 import { Registry } from 'prom-client';
 import { buildInfo } from '../core/build-info.ts';
@@ -51,7 +50,7 @@ import { startWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 /** The name that `/ready` shows for it. */
 const AUTHORITY = 'the certificate authority';
 
-/** What all parts are started with. */
+/** The inputs of all parts. */
 interface Program {
   readonly settings: DiscoverySettings;
   readonly env: Environment;
@@ -62,7 +61,7 @@ interface Program {
   readonly closers: Closers;
 }
 
-/** The stations up to the first snapshot, and what is read beside them. */
+/** The stages up to the first snapshot, and the other inputs of the mesh. */
 interface Mesh {
   readonly files: FollowedMeshFiles;
   /** The mesh configuration at startup. */
@@ -91,7 +90,7 @@ interface Serving {
  * TERMINATION_DRAIN_DURATION_SECONDS. Until its own stream ends, a proxy is sent every change.
  */
 export async function startProgram(settings: DiscoverySettings, env: Environment, closers: Closers): Promise<void> {
-  // A wrong name is reported at once, and not when an API server has been reached.
+  // An invalid name is reported at once, not only after an API server has been reached.
   gatewayControllerName(settings);
   const registry = new Registry();
   const metrics = createMetrics(registry);
@@ -148,7 +147,7 @@ async function readMesh({ settings, metrics, cluster, status, closers }: Program
     status.samples(() => opened.sample());
     return opened;
   };
-  // At the same time: making a root's key takes about as long as reading a mesh.
+  // In parallel: creating the key of a root takes about as long as reading a mesh.
   const [identity] = await Promise.all([authenticate(), intake.start()]);
   const read = { files, mesh, model, publisher, intake, registration, gatewayHosts, proxyConfigs, identity };
   await publishFirst(read, settings, metrics, closers);
@@ -228,7 +227,9 @@ function show(
   });
 }
 
-/** From here on changes go through all stations, first those that came while the last of them were started. */
+/**
+ * From here on, changes go through all stages, beginning with those that arrived while the last stages were started.
+ */
 function followChanges(
   { files, intake, publisher, gatewayHosts }: Mesh,
   { debouncer, controllers, webhooks }: Serving,

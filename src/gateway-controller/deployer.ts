@@ -272,7 +272,7 @@ export class Deployer {
     const log =
       before?.log ?? createFailureLog(this.#options.log, `${what} is not deployed as specified`, `${what} is deployed`);
     log.failed(text);
-    //     // Versions and times in the message change with each attempt; the status is not written again because of them.
+    // Versions and times in the message change with each attempt; the status is not written again because of them.
     if (before !== undefined && withoutNumbers(before.text) === withoutNumbers(text)) return;
     this.#problems.set(key, { text, log });
     this.#options.onProblem(key);

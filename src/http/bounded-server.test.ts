@@ -115,7 +115,7 @@ test('probes are answered however many responses are outstanding, and other requ
   for (let count = 0; count < 4; count++) await hold(t, port, '127.0.0.1', 'GET /slow HTTP/1.1\r\nhost: a\r\n\r\n');
   while (asked < 4) await new Promise((resolve) => setImmediate(resolve));
   assert.equal(await ask(port, '127.0.0.1', '/slow'), 503);
-  assert.match(lines.join(), /: refused a request of 127\.0\.0\.1$/);
+  assert.match(lines.join(), /: refused a request from 127\.0\.0\.1$/);
   for (let count = 0; count < 8; count++) await hold(t, port, `127.0.0.${1 + count}`);
   for (const from of ['127.0.0.1', '127.0.0.2']) assert.equal(await ask(port, from, '/ready?now'), 200);
   answer.resolve();

@@ -259,7 +259,7 @@ export const METRICS = {
   cfg_validation_config_update_error: { type: 'Count', meaning: 'Webhook configuration update errors.' },
   cfg_validation_config_delete_error: {
     type: 'Count',
-    meaning: 'Webhook configuration delete errors: it was deleted while the control plane kept it current.',
+    meaning: 'Webhook configurations that were deleted while the control plane kept them up to date.',
   },
 
   mesh_build: {

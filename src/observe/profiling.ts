@@ -28,7 +28,9 @@ export interface Profiler {
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
-/** @param wait resolves after so many milliseconds, or rejects when the signal aborts */
+/**
+ * @param wait resolves after this many milliseconds, or rejects when the signal aborts
+ */
 export function createProfiler(
   wait: (ms: number, signal: AbortSignal) => Promise<unknown> = (ms, signal) => sleep(ms, undefined, { signal }),
 ): Profiler {

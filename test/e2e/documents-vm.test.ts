@@ -73,7 +73,9 @@ test('the workload on a VM: token, root certificate, agent and redirection', {
     assert.equal((await refused.exited).code, 1);
     const line = `user 1337 has no search permission on ${closed}: start the agent in another folder, or set configPath `;
     assert.ok(
-      refused.output().includes(`ctl-agent: etc/mesh/proxy/envoy-rev0.json: Envoy cannot access this path, because ${line}`),
+      refused
+        .output()
+        .includes(`ctl-agent: etc/mesh/proxy/envoy-rev0.json: Envoy cannot access this path, because ${line}`),
       refused.output(),
     );
   });

@@ -1,5 +1,5 @@
 /**
- * Services to which an Envoy sends what it observes, by its own bootstrap: spans (`tracing`), access logs
+ * Services that Envoy's bootstrap configures and to which Envoy sends telemetry: spans (`tracing`), access logs
  * (`envoyAccessLogService`) and metrics (`envoyMetricsService`). Listeners name the cluster of access logs
  * (`core/proxy.ts`).
  */

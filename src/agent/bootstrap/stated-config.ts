@@ -1,4 +1,4 @@
-/** What a proxy states of its own proxy configuration in the metadata of its node. */
+/** The part of its own proxy configuration that a proxy sends in the metadata of its node. */
 import type { AgentProxyConfig } from '../settings/proxy-config.ts';
 import type { ProxyRole } from '../types.ts';
 import type { NodeInput } from './node.ts';

@@ -1,5 +1,5 @@
 /**
- * Identity tokens of a cloud's metadata server, which is reachable from the machine alone
+ * Identity tokens of a cloud's metadata server, which is reachable only from the machine itself
  * (https://cloud.google.com/compute/docs/instances/verifying-instance-identity). The token is kept and renewed before
  * it expires. A server that fails is called again when the token is needed next: the authority's client retries with
  * backoff.

@@ -1,5 +1,5 @@
 /**
- * Reads the answers of token endpoints. They are not trusted: a token that cannot be a header, an invalid
+ * Reads the answers of token endpoints. They are not trusted: a token that is not valid in a header, an invalid
  * lifetime or an error with status 200 is a failure of the endpoint. No message repeats text of an answer, which may
  * contain a token; only the description of an OAuth error is kept, for the client that has sent the request.
  */
@@ -91,7 +91,7 @@ function readToken(value: unknown, url: URL): string {
   return value;
 }
 
-/** Seconds, at most a day; undefined without the member. Some servers write the number as text. */
+/** Seconds, at most a day; undefined without the member. Some servers write the number as a string. */
 function lifetimeSeconds(value: unknown, url: URL): number | undefined {
   if (value === undefined || value === null) return undefined;
   const seconds = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;

@@ -1,6 +1,6 @@
 /**
  * Keeps one Envoy running: when it dies it is restarted after a growing delay, until there are too many failures in a
- * row. An Envoy that exits with code 0 ended on request (of its admin interface), and then the agent ends as well.
+ * row. If Envoy exits with code 0, it was asked to (through its admin interface), so the agent exits as well.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { Logger } from '../../logging/index.ts';
@@ -83,7 +83,7 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
       if (refusal.reason !== undefined) return { kind: 'rejected', reason: refusal.reason };
       failures = deps.now() - startedAt >= STABLE_MS ? 1 : failures + 1;
       if (failures > MAX_FAILURES) return { kind: 'failed', failures, reason };
-      // With jitter: Envoys of a host that died together are not all restarted at once.
+      // With jitter, so that Envoys on one host that crashed together are not all restarted at once.
       const wait = backoff(failures, FIRST_DELAY_MS, MAX_DELAY_MS, deps.random);
       deps.log.warn('Envoy has exited, restarting it', { reason, failures, inMs: Math.round(wait) });
       await deps.sleep(wait, retired.signal);
@@ -104,7 +104,7 @@ function exitText({ code, signal }: EnvoyExit): string {
 
 interface RejectionWatch {
   see(text: string): void;
-  /** Whether a line only repeats the refusal: Envoy also prints the plain text of it when it ends. */
+  /** Whether a line only repeats the refusal: Envoy also prints its plain text when it exits. */
   repeats(line: string): boolean;
   /** Why Envoy rejects its bootstrap. */
   readonly reason: string | undefined;

@@ -1,4 +1,4 @@
-/** Makes one line for operators of what a call of grpc-js failed with. */
+/** Describes the error of a grpc-js call in one line for operators. */
 import type { ServiceError } from '@grpc/grpc-js';
 import { CtlError, type CtlErrorCode, oneLineOf } from '../../core/errors.ts';
 
@@ -43,7 +43,7 @@ export function callError(error: unknown, name: string, timeoutMs = 0): CtlError
   return new CtlError(CODES[code] ?? 'unavailable', `${name} returned: ${answer}`, {}, error);
 }
 
-/** A server may answer anything: at most a few lines of it are shown, and no token that it repeats. */
+/** A server may send any text: at most a few lines of it are shown, and no token that it repeats. */
 function shownAnswer(details: string): string {
   const text = details.slice(0, MAX_ANSWER_CHARACTERS).replaceAll(/\s+/g, ' ');
   // Each JWT begins with these characters, because its header is a JSON object.

@@ -1,4 +1,4 @@
-/** Loads @grpc/grpc-js, when it is needed: an agent without certificates and without an xDS proxy has no use for it. */
+/** Loads @grpc/grpc-js, when it is needed: an agent without certificates and without an xDS proxy does not need it. */
 import type * as Grpc from '@grpc/grpc-js';
 
 export async function loadGrpc(): Promise<typeof Grpc> {

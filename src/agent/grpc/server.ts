@@ -21,7 +21,7 @@ export type ServerStream = ServerDuplexStream<Buffer, Uint8Array>;
 export interface GrpcServerLimits {
   /** Further connections are closed. */
   readonly connections: number;
-  /** Streams on all connections together; further ones end with RESOURCE_EXHAUSTED. */
+  /** Maximum number of streams on all connections; further ones end with RESOURCE_EXHAUSTED. */
   readonly streams: number;
   /** A longer message from a client ends its stream with RESOURCE_EXHAUSTED. */
   readonly messageBytes: number;
@@ -70,7 +70,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     socket.on('error', (error) => log.debug(`a gRPC connection ended: ${oneLineOf(error)}`));
     socket.on('close', () => {
       sockets.delete(socket);
-      // Neither its peer, nor a protocol error, nor this server has ended it: its PING was not answered.
+      // Neither its peer nor a protocol error nor this server has closed it, so its PING was not answered.
       const byServer = closed || socket.readableEnded || socket.errored != null;
       if (inUse && !byServer) keepalive?.onStale();
     });

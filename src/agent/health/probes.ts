@@ -137,9 +137,9 @@ function decodeQuietly(path: string): string {
 
 /**
  * Headers of a prober that are passed on to the application. The agent's ports answer anyone, and requests of the agent
- * reach the application from loopback, past the policies of its proxy. So credentials, and headers that proxies vouch
- * for (`authorization`, `cookie`, `x-forwarded-client-cert`, headers of the application), must not be passed on. A
- * probe lists the headers that it needs.
+ * reach the application from loopback, bypassing the policies of its proxy. So credentials, and headers that proxies
+ * vouch for (`authorization`, `cookie`, `x-forwarded-client-cert`, headers of the application), must not be passed on.
+ * A probe lists the headers that it needs.
  */
 const PASSED_HEADERS: readonly string[] = ['user-agent', 'accept', 'accept-encoding', 'accept-language'];
 
@@ -157,7 +157,8 @@ export async function problemOf(probed: AppProbe): Promise<string> {
 }
 
 /**
- * Runs a probe. Gives the status to answer with; never rejects: an application that cannot be reached is status 500.
+ * Runs a probe. Returns the HTTP status to respond with; never rejects: an application that cannot be reached is status
+ * 500.
  */
 export async function probe(probed: AppProbe, incoming: IncomingHttpHeaders): Promise<number> {
   try {

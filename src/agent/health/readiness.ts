@@ -23,7 +23,7 @@ export const ACKNOWLEDGED_STATS = `/stats?usedonly&filter=${encodeURIComponent(A
  */
 const DUMP = '/config_dump?resource=dynamic_listeners&mask=name,active_state.version_info,warming_state.version_info';
 
-/** Several probers, or a frequent one, do not cause a request to Envoy each. */
+/** The result is cached, so that several probers, or a frequent one, do not cause one request to Envoy per probe. */
 const CACHE_MS = 250;
 
 export interface ReadinessDeps {
@@ -31,13 +31,13 @@ export interface ReadinessDeps {
   readonly admin: (path: string) => Promise<{ readonly status: number; readonly text: string }>;
   /** Names of required listeners; none without redirection. */
   readonly needed: readonly string[];
-  /** What the required listeners need of the machine, to explain a refusal; '' for nothing in particular. */
+  /** What the required listeners need from the machine, to explain a rejection; '' if nothing in particular. */
   readonly requirement: string;
   /** Envoy's messages by the names of the listeners that it has refused. */
   readonly refused: () => ReadonlyMap<string, string>;
   /** Why another part of the agent is not ready; undefined when all are. */
   readonly others: () => string | undefined;
-  /** What Envoy waits for, where it is not ready; undefined: nothing that the agent knows. */
+  /** What Envoy waits for while it is not ready; undefined if the agent knows of nothing. */
   readonly awaited: () => string | undefined;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
@@ -155,8 +155,8 @@ function parseListenerStates(text: string): ReadonlyMap<string, 'active' | 'warm
 }
 
 /**
- * Readiness of an agent without an Envoy (DISABLE_ENVOY): applications can use what it gives them, which are the xDS
- * proxy and the files of the certificate. Whether they have their configuration is theirs to report.
+ * Readiness of an agent without an Envoy (DISABLE_ENVOY): it is ready when applications can use the xDS proxy and the
+ * certificate files. Applications themselves report whether they have received their configuration.
  *
  * @param missing why a part of the agent is not ready; undefined when all are
  */

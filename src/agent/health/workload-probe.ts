@@ -1,6 +1,6 @@
 /**
- * The health of the workload, for the control plane: `readinessProbe` of the proxy configuration, as Pods have it, with
- * `exec` beside `httpGet`, `tcpSocket` and `grpc`. A workload is healthy after `successThreshold` successes and
+ * The health of the workload, for the control plane: `readinessProbe` of the proxy configuration, in the form of a
+ * Pod's, with `exec`, `httpGet`, `tcpSocket` and `grpc`. A workload is healthy after `successThreshold` successes and
  * unhealthy after `failureThreshold` failures, each in a row; before either nothing is reported. Probes begin when the
  * proxy is ready. If it is not ready later, the workload is unhealthy as well: callers could not reach it.
  *

@@ -42,8 +42,8 @@ export async function readCertFiles(directory: string, now: number): Promise<Wor
 }
 
 /**
- * Reads a file as text. Rejects with CtlError that names it. Authors of Gateways name files: anything but a regular
- * file (`/dev/zero`, a pipe without a writer) could fill the memory or block a thread forever.
+ * Reads a file as text. Rejects with CtlError that names it. Authors of Gateways choose the files: anything but a
+ * regular file (`/dev/zero`, a pipe without a writer) could fill the memory or block a thread forever.
  */
 export async function readText(file: string): Promise<string> {
   try {
@@ -115,7 +115,7 @@ export async function writeCertFiles(
     const path = join(directory, name);
     if ((await readlink(path).catch(() => undefined)) !== target) await replaceLink(target, path);
   }
-  // Only folders of earlier writes: names of one part that begin like mkdtemp's.
+  // Only folders of earlier writes: names with one segment that begin like those of mkdtemp.
   if (before !== undefined && /^\.\.[A-Za-z0-9]{6}$/.test(before)) {
     await rm(join(directory, before), { recursive: true, force: true });
   }

@@ -53,7 +53,7 @@ export type IdentitySettings = Pick<
   | 'fileMountedCerts'
   | 'staleConnectionIntervalMs'
 > &
-  // Without a service account, or with an empty one, the service account of the token counts.
+  // Without a service account, or with an empty one, that of the token is used.
   Partial<Pick<AgentSettings, 'serviceAccount' | 'disableEnvoy'>>;
 
 /** The mesh's roots in a volume of the pod. */
@@ -145,7 +145,10 @@ async function gatewaySecrets(namespace: string | undefined): Promise<OpenGatewa
   return (changed, isWanted) => createGatewaySecrets({ ...shared, changed, isWanted });
 }
 
-/** What signs, or undefined for the SPIFFE Workload API, which has keys and certificates ready. */
+/**
+ * The protocol of the authority that signs, or undefined for the SPIFFE Workload API, which provides keys and
+ * certificates.
+ */
 type Provider = CaProtocol | undefined;
 
 const ISTIO = (): Provider => meshProtocol('istio.v1.auth.IstioCertificateService');
@@ -275,8 +278,8 @@ interface Output {
 }
 
 /**
- * Mode of the key for applications beside an agent without Envoy: their users differ from the agent's user, and have
- * its folder's group.
+ * File mode of the key for applications that use an agent without Envoy: their users differ from the agent's, but are
+ * in the group of its folder.
  */
 const GROUP_KEY = 0o640;
 

@@ -39,7 +39,7 @@ function newRequestCounters(): RequestCounters {
   return { num_outgoing_requests: 0, num_failed_outgoing_requests: 0, outgoing_latency: 0 };
 }
 
-/** Counters of requests, which the agent also makes for other purposes: the label says which. */
+/** Counters of requests. The agent also sends requests for other purposes, which a label tells apart. */
 const OF_REQUESTS: ReadonlySet<string> = new Set<keyof IdentityCounters>([
   'num_outgoing_requests',
   'num_failed_outgoing_requests',

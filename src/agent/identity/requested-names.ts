@@ -23,7 +23,7 @@ export interface RequestedName {
 
 export interface RequestedNamesOptions<T extends RequestedName> {
   readonly max: number;
-  /** What is followed, for the log: `Secrets`. */
+  /** The plural noun for the log, such as `Secrets`. */
   readonly what: string;
   readonly clock: Clock;
   readonly log: Log;

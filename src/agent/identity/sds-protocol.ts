@@ -31,7 +31,7 @@ export interface StreamEvents {
   rejected(names: readonly string[], message: string): void;
 }
 
-/** A stream of one variant of the protocol. */
+/** The state of one stream, in one variant of the protocol. */
 export interface SecretStream {
   /** Processes a request. Throws CtlError for a request that ends the stream. */
   receive(bytes: Uint8Array): void;

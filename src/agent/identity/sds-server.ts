@@ -62,7 +62,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
     if (options.wanted?.(name) === true) return;
     if (reportedUnknown.has(name) || reportedUnknown.size >= MAX_REPORTED_NAMES) return;
     reportedUnknown.add(name);
-    log.warn('a secret was requested that does not exist', { name });
+    log.warn('the requested secret does not exist', { name });
   };
   const serve = (variant: Variant) => (stream: ServerStream) => {
     const open = openStream(stream, variant, { table: () => table, counters, log, unknown });
@@ -75,7 +75,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
   };
   const onStale = (): void => {
     counters.total_stale_connections++;
-    log.warn('a connection to the secrets was closed: its peer does not respond');
+    log.warn('an SDS connection was closed: its peer does not respond');
   };
   const server = await startGrpcServer({
     address: { path: options.path },

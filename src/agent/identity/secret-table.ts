@@ -16,7 +16,9 @@ const ROOTS = 'ROOTCA';
 const VALIDATOR = 'envoy.tls.cert_validator.spiffe';
 const VALIDATOR_TYPE = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig';
 
-/** @param more secrets besides the workload's own */
+/**
+ * @param more secrets in addition to the workload's own
+ */
 export function secretTable(secrets: WorkloadSecrets, more: Iterable<SecretResource> = []): SecretTable {
   const { certificate, roots, federated } = secrets;
   const resources = [

@@ -18,9 +18,9 @@ interface Earlier {
 }
 
 /**
- * Applies the rules of these families and replaces those of an earlier run. When it fails halfway, what an earlier run
- * has applied is put back: a redirection that cannot be changed stays in force. Without an earlier one all rules of
- * meshd are removed: an application without redirection is noticed at once, one with half of it is not. Rejects with
+ * Applies the rules of these families and replaces those of an earlier run. If it fails halfway, the rules of an
+ * earlier run are restored: a redirection that cannot be changed stays in force. Without an earlier run, all rules of
+ * meshd are removed, because a missing redirection is noticed at once, and an incomplete one is not. Rejects with
  * CtlError.
  */
 export async function applyRedirection(run: Run, families: readonly Family[], wanted: Redirection): Promise<void> {
@@ -46,7 +46,7 @@ export async function applyRedirection(run: Run, families: readonly Family[], wa
   }
 }
 
-/** What cannot be put back stays as it is: no rule is removed for that. */
+/** Rules that cannot be restored stay as they are: no rule is removed because of that. */
 async function putBack(run: Run, earlier: ReadonlyMap<Family, Earlier>): Promise<void> {
   for (const [family, { tables, routes }] of earlier) {
     const failed = (error: unknown) => {

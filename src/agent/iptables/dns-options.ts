@@ -7,7 +7,7 @@ import { CtlError, messageOf } from '../../core/errors.ts';
 import { isEnabled, type ListenAddress, parseListenAddress } from '../../settings/index.ts';
 import type { DnsCapture, Redirection } from './types.ts';
 
-/** The settings of captured DNS, as text; empty for settings that are not given. */
+/** The settings of captured DNS as strings; empty for settings that are not given. */
 export interface DnsSettings {
   /** DNS_AGENT */
   readonly dnsAgent: string;
@@ -35,7 +35,7 @@ export function planDnsCapture(settings: DnsSettings, nameservers: readonly stri
     const reached = servers.filter((server) => listensFor(host, server));
     return { port, protocols: ['udp', 'tcp'], servers: reached };
   }
-  // Envoy answers over UDP only; over TCP the name servers themselves do.
+  // Envoy answers over UDP only; TCP queries go to the DNS servers themselves.
   if (isEnabled(settings.dnsCapture)) return { port: ENVOY_DNS_PORT, protocols: ['udp'], servers };
   return undefined;
 }

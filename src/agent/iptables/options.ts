@@ -7,7 +7,7 @@ import { type DnsSettings, ineffectiveDnsSettings, planDnsCapture } from './dns-
 import { FAMILIES } from './footprint.ts';
 import type { Included, Interception, Redirection } from './types.ts';
 
-/** The settings of the command, as text; empty for settings that are not given. */
+/** The settings of the command as strings; empty for settings that are not given. */
 export interface RedirectionSettings extends DnsSettings {
   readonly proxyPort: string;
   readonly inboundCapturePort: string;

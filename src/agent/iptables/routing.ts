@@ -1,7 +1,7 @@
 /**
- * Network configuration that redirection needs besides packet filter rules, with `ip`: a rule and a route that deliver
- * marked packets to the proxy's transparent socket (https://docs.kernel.org/networking/tproxy.html), and the IPv6
- * address from which the proxy connects (127.0.0.6 is local by default, ::6 is not).
+ * Network configuration that redirection needs in addition to packet filter rules, set with `ip`: a rule and a route
+ * that deliver marked packets to the proxy's transparent socket (https://docs.kernel.org/networking/tproxy.html), and
+ * the IPv6 address from which the proxy connects (127.0.0.6 is local by default, ::6 is not).
  */
 import { FAMILIES, ROUTING_MARKER } from './footprint.ts';
 import type { Family } from './types.ts';

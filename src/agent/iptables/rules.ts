@@ -66,8 +66,8 @@ function natRules(family: Family, wanted: Redirection): TableRules {
 }
 
 /**
- * Rules for inbound traffic. `capture` has the ends of rules that redirect a connection, after a port match if there is
- * one.
+ * Rules for inbound traffic. `capture` has the last parts of rules that redirect a connection, after a port match if
+ * there is one.
  */
 function inboundRules(wanted: Redirection, capture: readonly string[]): readonly string[] {
   const { inboundPorts, tunnelPort, inboundPortsExcluded } = wanted;

@@ -1,7 +1,7 @@
 /**
- * Builds the input of `iptables-restore --noflush`: the changes in one table after which it has exactly the wanted
- * rules of meshd, whatever rules of meshd it had before, and all rules of others unchanged. iptables-restore commits a
- * table as a whole or not at all.
+ * Builds the input of `iptables-restore --noflush`: the changes in one table after which it has exactly the desired
+ * rules of meshd, whatever rules of meshd it had before, while all other rules are unchanged. iptables-restore commits
+ * a table as a whole or not at all.
  */
 import { addJump, FOOTPRINT } from './footprint.ts';
 import type { Chain, TableName, TableRules } from './types.ts';

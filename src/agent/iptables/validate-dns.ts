@@ -1,7 +1,7 @@
 /**
  * Proves that captured DNS queries arrive: a packet to port 53 of a name server of each family must reach the port of
- * the agent or of Envoy. While none of them runs, a socket of this process answers there with a sign that proves it was
- * this one; otherwise the running one has to answer a query.
+ * the agent or of Envoy. While none of them runs, a socket of this process answers there with a value that proves its
+ * origin; otherwise, the running one has to answer a query.
  */
 import { randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
@@ -63,7 +63,7 @@ async function listen(type: Type, port: number, sign: Buffer): Promise<Socket | 
 /** The first answer to a query for the root's name servers, which every server understands; undefined without one. */
 async function ask(type: Type, server: string, timeoutMs: number): Promise<Buffer | undefined> {
   const socket = createSocket(type);
-  // Without a route, or when a port is closed, there are errors in place of answers: the next attempt may do better.
+  // Without a route, or if a port is closed, there are errors instead of answers; the next attempt may succeed.
   socket.on('error', () => undefined);
   const { promise: answered, resolve } = Promise.withResolvers<Buffer>();
   socket.on('message', (message) => resolve(message));

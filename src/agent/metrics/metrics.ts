@@ -1,5 +1,5 @@
 /**
- * The agent's counters and gauges, and their text for Prometheus. A client library would need a fifth of the agent's
+ * The agent's counters and gauges, in Prometheus text format. A client library would need a fifth of the agent's
  * memory, for a dozen numbers. Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text-based,
  * 0.0.4).
  */
@@ -15,12 +15,12 @@ type Labels = Readonly<Record<string, string>>;
 export interface AgentMetrics {
   add(name: AgentMetricName, by?: number, labels?: Labels): void;
   set(name: AgentMetricName, value: number, labels?: Labels): void;
-  /** Adds a source of numbers, which is read for each text; numbers without a row in the table are left out. */
+  /** Adds a source of values, which is read for each scrape; values without a row in the table are left out. */
   include(source: () => readonly IdentityMetric[]): void;
   /** All families that `text` may have. */
   readonly families: AgentFamilies;
   /**
-   * All metrics, with those that the agent never changes; a metric without labels that was never counted is 0.
+   * All metrics, including those that the agent never changes; a metric without labels that was never counted is 0.
    * @param without families of constant metrics that are left out
    */
   text(format?: Format, without?: ReadonlySet<string>): string;

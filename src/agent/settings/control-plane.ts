@@ -15,7 +15,7 @@ export interface ControlPlane {
 interface ControlPlaneOptions {
   /** `host:port` or `[v6]:port`. */
   readonly address: string;
-  /** NONE is plain text, MUTUAL_TLS is TLS; otherwise the port decides: 15010 is plain text. */
+  /** NONE means plain text, MUTUAL_TLS means TLS; otherwise, the port decides: 15010 is plain text. */
   readonly authPolicy: 'NONE' | 'MUTUAL_TLS' | 'INHERIT' | undefined;
   /** The name in the certificate (MESHD_CUSTOM_HOST); empty: the host, or for an IP address the default name. */
   readonly customHost: string;

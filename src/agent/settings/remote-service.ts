@@ -15,7 +15,7 @@ export interface TlsFiles {
   /** Certificates that are revoked. */
   readonly crl?: string;
   readonly sni?: string;
-  /** Names of which the server's certificate has one; empty: any name that the roots verify. */
+  /** Names of which the server's certificate must have one; if empty, any name is accepted that the roots verify. */
   readonly names: readonly string[];
 }
 

@@ -106,7 +106,7 @@ async function exchange(
     const issued = await manager.token(exchangeRequest(request.headers['content-type'], body), 'access');
     json(response, 200, toResponse(issued, now()));
   } catch (error) {
-    // Also an unexpected error has an answer that clients understand.
+    // Clients get a response that they understand even for an unexpected error.
     const { status, code, description } = toFailure(error);
     log.debug('no token is issued', { status, error: code });
     // RFC 6749 section 5.2: with the scheme that the client has used.
@@ -137,7 +137,7 @@ function toFailure(error: unknown): Failure {
     return { status: 413, code: 'invalid_request', description: `the body is longer than ${MAX_BODY_BYTES} bytes` };
   if (error instanceof OAuthError)
     return { status: error.code === 'invalid_client' ? 401 : 400, code: error.code, description: error.message };
-  // What will not pass: the endpoint is set up wrongly, or refuses the agent. RFC 8693 section 2.2.2: the server is
+  // Permanent failures: the endpoint is misconfigured, or refuses the agent. RFC 8693 section 2.2.2: the server is
   // unable to issue a token for the target.
   if (error instanceof CtlError && error.code === 'failed_precondition')
     return { status: 400, code: 'invalid_target', description: ascii(error.oneLine()) };

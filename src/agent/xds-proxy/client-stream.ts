@@ -1,4 +1,4 @@
-/** One stream of a client of the proxy, joined to a stream of its own to the control plane. */
+/** One stream of a client of the proxy, connected to its own stream to the control plane. */
 import type { Timer } from '../../core/clock.ts';
 import { CtlError, toCtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';

@@ -1,6 +1,6 @@
 /**
- * The agent's connection to the control plane: the clients of the xDS proxy, and the stream on which the agent's own
- * types and reports travel. That is Envoy's while it has one, otherwise one of the agent.
+ * The agent's connection to the control plane: the clients of the xDS proxy, and the stream for the agent's own types
+ * and reports. This is Envoy's stream while there is one, otherwise a stream of the agent.
  */
 import type { Timer } from '../../core/clock.ts';
 import { type CtlError, toCtlError } from '../../core/errors.ts';

@@ -4,7 +4,7 @@
  * relay subscribes as the client itself would, with the versions that the client has accepted.
  *
  * A nonce is valid on one stream to the control plane. A type is requested on a new stream only when the client has
- * answered all responses of older ones, so that no answer is taken for one to another response.
+ * answered all responses of older streams, so that no answer is taken for that to another response.
  */
 import { CtlError } from '../../core/errors.ts';
 import {
@@ -129,7 +129,7 @@ export class Relay {
     return settled.last.epoch === this.#epoch ? 'current' : 'other';
   }
 
-  /** With a control plane the snapshot has what the client has, and no more. */
+  /** While the control plane is connected, the snapshot has exactly what the client has. */
   #follow(type: Subscription): void {
     if (!this.#attached || type.fresh || type.pending.length > 0) return;
     this.#snapshot?.retain(type.typeUrl, (name) => type.knows(name));
@@ -234,7 +234,9 @@ export class Relay {
     this.#out.toClient(given === nonce ? bytes : withResponseNonce(bytes, given));
   }
 
-  /** Sends what the client waits for, as far as the snapshot has it. One response of a type is unanswered at most. */
+  /**
+   * Sends what the client waits for, as far as the snapshot has it. At most one response of each type is unanswered.
+   */
   #serve(type: Subscription): void {
     const found = this.#snapshot?.get(type.typeUrl);
     if (found === undefined || type.pending.length > 0) return;

@@ -50,7 +50,7 @@ export async function snapshotPath(setting: string): Promise<string> {
 
 /** Replaces the file in one step. Rejects with CtlError that names it; then the old one is still there. */
 export async function writeSnapshot(path: string, owner: SnapshotOwner, snapshot: Snapshot): Promise<void> {
-  // The state of this moment: the snapshot changes while it is written.
+  // A copy of the current state, because the snapshot changes while it is written.
   const chunks = encodeSnapshot(owner, snapshot);
   const temporary = join(dirname(path), `.${basename(path)}.new`);
   try {

@@ -1,6 +1,6 @@
 /**
- * What one client of the proxy has subscribed to and what it has, of one type: enough to open a new stream to the
- * control plane as the client itself would. Source:
+ * The subscription of one client of the proxy to one type, and the resources that it has: enough to open a new stream
+ * to the control plane as the client itself would. Source:
  * https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol
  */
 import { CtlError } from '../../core/errors.ts';
@@ -29,7 +29,7 @@ const ABSENT = '';
 /** A version that no resource has: the client has the resource in another version than the snapshot. */
 const OTHER_VERSION = '-';
 
-/** The control plane accepts as many on one stream. */
+/** The control plane accepts this many on one stream. */
 const MAX_NAMES = 100_000;
 /** The control plane has few unacknowledged responses of a type at once: meshd has one. */
 const MAX_PENDING = 64;
@@ -135,7 +135,7 @@ export class Subscription {
     return isSame;
   }
 
-  /** A new stream to the control plane: nothing was requested on it. */
+  /** Starts over for a new stream to the control plane, on which nothing has been requested yet. */
   restart(): void {
     this.requested = false;
     this.delivered = false;
@@ -143,8 +143,8 @@ export class Subscription {
   }
 
   /**
-   * The nonce for the client. With State of the World every request has the latest nonce, so that one on its way could
-   * be taken for an answer to a response whose nonce an older stream has used as well.
+   * The nonce for the client. With State of the World every request has the latest nonce, so a request in flight could
+   * be taken for the answer to another response if an older stream had used the same nonce.
    */
   nonceFor(nonce: string, epoch: number): string {
     const given = this.#variant === 'sotw' && this.#used.has(nonce) ? `${nonce}/${epoch}` : nonce;
@@ -224,7 +224,7 @@ export class Subscription {
     const { typeUrl, names, wildcard } = this;
     if (!this.subscribed || (!wildcard && names.size === 0)) return undefined;
     if (this.#variant === 'sotw') {
-      // A control plane may answer a known version with nothing, and new names would stay without an answer.
+      // A control plane may send no response for a known version, so new names would get no answer.
       return { typeUrl, names, version: this.missing().length > 0 ? '' : this.#version };
     }
     return {

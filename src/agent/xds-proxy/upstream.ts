@@ -50,7 +50,7 @@ const EXPIRY_SHARE = 0.9;
  */
 const STABLE_MS = 35_000;
 
-/** What a stream needs of the environment, and what all streams of an agent share. */
+/** The dependencies of a stream, and the state that all streams of an agent share. */
 export interface UpstreamOptions {
   /** The addresses are tried in turn, beginning with a random one. */
   readonly addresses: readonly ControlPlane[];
@@ -104,7 +104,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   return new SharedUpstream(options);
 }
 
-/** What the streams share: the address that works, the state for operators. */
+/** The state that the streams share: the working address, and the status for operators. */
 class SharedUpstream implements Upstream {
   readonly options: UpstreamOptions;
   readonly log: FailureLog;

@@ -156,7 +156,7 @@ test('a ConfigMap that may not be read, or is invalid, is waited for at start', 
   await until('the refusal', () => lines.some((line) => line.includes('403')));
   assert.match(
     lines.at(-1) ?? '',
-    /^ConfigMap mesh-system\/meshd: cannot list: HTTP 403.*; the program does not become ready without it, because the/,
+    /^ConfigMap mesh-system\/meshd: cannot list: HTTP 403.*; the program does not become ready without it: the default/,
   );
   server.set(CONFIG_MAPS, configMap({ mesh: 'outboundTrafficPolicy: {mode: CLOSED}' }));
   server.intercept = () => false;

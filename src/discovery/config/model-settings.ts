@@ -81,7 +81,7 @@ export function restartWatch(
 
 /** Describes a change of the served Ingresses that needs a restart; undefined for none. */
 function ingressRestart({ configDir }: DiscoverySettings, first: MeshConfig, next: MeshConfig): string | undefined {
-  //   // The kinds to read from an API server are chosen at startup, and the Secrets to read when an Ingress changes.
+  // The kinds to read from an API server are chosen at startup, and the Secrets to read when an Ingress changes.
   if (configDir !== '' || next.ingressControllerMode === 'OFF') return undefined;
   if (first.ingressControllerMode === 'OFF') {
     const mode = JSON.stringify(next.ingressControllerMode);

@@ -91,7 +91,7 @@ const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '::1'];
 /** The names by which proxies of other machines and the API server reach the control plane. */
 export function dnsNamesOf({ namespace, revision, domain, meshdCustomHost }: DiscoverySettings): string[] {
   const suffix = revisionSuffix(revision);
-  //   // Also without a suffix: it is the default address of the control plane in agents.
+  // Also without a suffix: it is the default address of the control plane in agents.
   const names = ['meshd', 'ctl-discovery'].flatMap((name) => [name, `${name}${suffix}`]);
   const services = names.flatMap((name) => [
     `${name}.${namespace}.svc`,

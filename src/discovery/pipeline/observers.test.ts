@@ -327,9 +327,9 @@ test('log lines have the scope of their subject', (t) => {
   observer.refused('10.0.0.2:7', new CtlError('resource_exhausted', 'too many'));
   observer.connected({ connectionId: 'proxy-1', caller: '10.0.0.1' }, sidecar('10.0.0.1', 'shop'));
   assert.deepEqual(said, [
-    'authn warn refused a stream of 10.0.0.1:5: who is it',
-    'authorization warn refused a stream of 10.0.0.1:6: not yours',
-    'ads warn refused a stream of 10.0.0.2:7: too many',
+    'authn warn refused a stream from 10.0.0.1:5: who is it',
+    'authorization warn refused a stream from 10.0.0.1:6: not yours',
+    'ads warn refused a stream from 10.0.0.2:7: too many',
     'ads info connected proxy-1',
     'attributes debug attributes of proxy-1 ' +
       'type,namespace,serviceAccount,addresses,labels,network,locality,interception,version',

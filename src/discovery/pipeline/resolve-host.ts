@@ -33,7 +33,7 @@ const UNSPECIFIED: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
 /** @param servers instead of those of /etc/resolv.conf, as `address` or `address:port` */
 export async function resolveHost(host: string, signal: AbortSignal, servers?: readonly string[]): Promise<HostAnswer> {
-  // A new one each time, because it reads /etc/resolv.conf when it is made.
+  // A new one each time, because it reads /etc/resolv.conf when it is created.
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
   if (servers !== undefined) resolver.setServers(servers);
   const ttl = { ttl: true } as const;

@@ -22,13 +22,13 @@ import { revisionName } from '../process/revision.ts';
 import { warningLog } from './document-log.ts';
 
 export interface Translation {
-  /** What to publish for these changes of the store. */
+  /** Returns the update to publish for these changes of the store. */
   apply(update: MeshUpdate): MeshUpdate;
   /** The mesh configuration in force from the next {@link apply} on. */
   configure(mesh: MeshConfig): void;
-  /** Whether an Ingress is of the mesh, as the classes and the mesh configuration are now. */
+  /** Whether the mesh serves an Ingress, by the current classes and mesh configuration. */
   readonly servesIngress: (ingress: Resource<'Ingress'>) => boolean;
-  /** Whether a Gateway of the Gateway API is of a class of the mesh, as the classes are now. */
+  /** Whether a Gateway of the Gateway API has a class of the mesh, by the current classes. */
   readonly servesGateway: (gateway: Resource<'KubernetesGateway'>) => boolean;
   /** The warnings about a document that depend on others: those about targets that are not served. */
   readonly warningsOf: (key: ResourceKey) => readonly ResourceWarning[];

@@ -1,6 +1,6 @@
 /**
  * Who may call the webhooks, by address: the API server of the program's own cluster comes first, and Pods come last.
- * The newest snapshot knows the addresses of both.
+ * The newest snapshot has the addresses of both.
  */
 import { addressId, type Snapshot } from '../../model/index.ts';
 import { resourceKey } from '../../resources/index.ts';
@@ -31,7 +31,7 @@ function apiServerAddresses(snapshot: Snapshot): readonly string[] {
   ];
 }
 
-/** Pods on the network of their node do not count: their address is not theirs alone. */
+/** Pods on the network of their node do not count, because they share its address. */
 function isPod(address: string, snapshot: Snapshot): boolean {
   const pods = snapshot.resources('Pod');
   return snapshot.ownersOf(address).some((key) => {

@@ -14,7 +14,7 @@ const PER_STREAM = 2;
 const FEWEST = 1000;
 
 /**
- * The limit of connections: what the file descriptors allow, and not more than the streams need.
+ * The limit of connections: as many as the file descriptors allow, and not more than the streams need.
  * @param readLimits the text of /proc/self/limits
  */
 export function maxConnections(maxStreams: number, readLimits = readProcessLimits): number {

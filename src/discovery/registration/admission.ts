@@ -1,7 +1,8 @@
 /**
- * Which workloads may register as what. A workload states its group, addresses, network and locality itself; its
- * certificate proves its namespace and service account, and everything else of the WorkloadEntry comes from the group:
- * labels that a workload states could make it an endpoint of other services, or a gateway with their secrets.
+ * Decides which workloads may register for which group. A workload declares its group, addresses, network and locality
+ * itself; its certificate proves its namespace and service account, and everything else in the WorkloadEntry comes from
+ * the group, because labels that a workload declares could make it an endpoint of other services, or a gateway with
+ * their secrets.
  */
 import { isDnsSubdomain } from '../../core/dns-names.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -25,7 +26,7 @@ export interface AdmittedEntry {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly spec: WorkloadEntrySpec & { readonly address: string };
-  /** Whether its health decides if it is used. */
+  /** Whether the workload is probed, and receives requests only while it is healthy. */
   readonly probed: boolean;
 }
 
@@ -47,7 +48,7 @@ const refused = (reason: string): Admission => ({ refused: reason });
 /**
  * @param node whose identity was verified
  * @param group that it names
- * @param current name of the entry that it has now: another one where the network of its group has changed
+ * @param current name of its current entry, which differs if the network of its group has changed
  */
 export function admitWorkload(node: ClaimingNode, group: string, snapshot: Snapshot, current?: string): Admission {
   const { namespace, identity } = node;
@@ -133,8 +134,8 @@ interface Names {
 }
 
 /**
- * Why the workload cannot have this name and address; undefined: it can. An address of another network may be the same
- * only where the group names the network: a workload could state any.
+ * Why the workload cannot have this name and address; undefined: it can. An address in another network may be the same
+ * only if the group names the network, because a workload could declare any network.
  */
 function ownerOf(
   address: string,

@@ -1,7 +1,7 @@
 /**
  * WorkloadEntries as objects of an API server. Annotations say which replica a workload is connected to and since when,
- * or when it has disconnected: a workload that moves to another replica keeps its entry. Every write is guarded by the
- * version that was read. One replica removes what others have left.
+ * or when it has disconnected: a workload that moves to another replica keeps its entry. Every write is conditional on
+ * the version that was read. One replica removes entries that other replicas have abandoned.
  */
 import { sleep, systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
@@ -29,10 +29,10 @@ export const CONTROLLER = 'mesh.io/workloadController';
 /** When it connected, or when the replica last confirmed that it is connected. */
 export const CONNECTED_AT = 'mesh.io/connectedAt';
 
-/** A workload whose replica has not confirmed it for so long has gone together with that replica. */
+/** A workload whose replica has not confirmed it for this long is considered gone, together with that replica. */
 const STALE_MS = 2.5 * REFRESH_MS;
 /**
- * A new leader removes none of these for so long: after a longer outage of the API server all entries are old, until
+ * A new leader removes none of these for this long: after a longer outage of the API server all entries are old, until
  * their replicas have confirmed them.
  */
 const CONFIRM_MS = 600_000;
@@ -149,7 +149,7 @@ class ClusterEntries {
     }
   }
 
-  /** Whether this replica has registered the entry, and no other one since. */
+  /** Whether this replica registered the entry, and no other replica has registered it since. */
   isOwn(object: KubernetesObject, group: string): boolean {
     return annotationOf(object, GROUP_ANNOTATION) === group && this.#isMine(object);
   }
@@ -232,7 +232,7 @@ async function removeAbandoned(
   }
 }
 
-/** Its replica would have removed it by now: it gets another grace time, so that both do not do it at once. */
+/** The entry gets twice the grace time, so that its own replica, if it still runs, removes it first. */
 export function hasDisconnected(annotations: Annotations, graceMs: number, now = Date.now()): boolean {
   const disconnected = Date.parse(annotations[DISCONNECTED_AT] ?? '');
   return annotations[GROUP_ANNOTATION] !== undefined && now - disconnected > 2 * graceMs;

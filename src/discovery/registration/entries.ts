@@ -1,4 +1,4 @@
-/** What the parts of the registration of workloads share: streams, and where WorkloadEntries are stored. */
+/** Types that the parts of the registration of workloads share: streams, and the storage of WorkloadEntries. */
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { Snapshot } from '../../model/index.ts';
 import type { ResourceEvent } from '../../resources/index.ts';
@@ -19,7 +19,10 @@ export interface RegisteringStream {
   readonly node: RegisteringNode;
   /** Milliseconds since the epoch. */
   readonly connectedAt: number;
-  /** The last report about the health of the workload: '' when it is healthy, else why not. Undefined: none yet. */
+  /**
+   * The last report about the health of the workload: '' if it is healthy, otherwise the reason; undefined if there is
+   * none yet.
+   */
   problem: string | undefined;
 }
 
@@ -35,14 +38,15 @@ export interface RegistrationOptions {
   readonly stopping: AbortSignal;
 }
 
-/** The WorkloadEntries of this replica's workloads, where they are stored. */
+/** The storage of the WorkloadEntries of this replica's workloads. */
 export interface EntryStorage {
   /**
    * Writes the entry of a connected workload.
    * @param connectedAt of its newest stream, milliseconds since the epoch
    * @param problem why it is unhealthy, '' when it is healthy; undefined: it has not reported, or is not probed
-   * @param isNews whether this replica has written another health before: it is written even where the workload has
-   * connected to another replica since. The streams of one machine may lead to two replicas, and reports are on one.
+   * @param isNews whether this replica has written a different health before: then it is written even if the workload
+   * has connected to another replica since. The streams of one machine may go to two replicas, and only one of them
+   * receives its reports.
    * @throws CtlError already_exists when somebody else has written an entry of this name
    */
   connected(entry: AdmittedEntry, connectedAt: number, problem: string | undefined, isNews: boolean): Promise<void>;

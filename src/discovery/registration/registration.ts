@@ -1,7 +1,7 @@
 /**
  * Registration of workloads that run outside the orchestrator: while a proxy is connected whose node names a
- * WorkloadGroup (AUTO_REGISTER_GROUP) that fits its certificate, its workload has a WorkloadEntry. This file is what
- * every mesh has of it; the registry is loaded when there is a WorkloadGroup.
+ * WorkloadGroup (AUTO_REGISTER_GROUP) that fits its certificate, its workload has a WorkloadEntry. Every mesh loads
+ * this file; the registry is loaded when there is a WorkloadGroup.
  */
 import { messageOf } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';

@@ -1,8 +1,8 @@
 /**
  * The workloads that have connected to this replica and name a WorkloadGroup, and their WorkloadEntries. A workload is
- * identified by namespace, group, address and network: streams of the same one share an entry. Each is worked on at
- * most once at a time, from what is known of it then; a failure (an API server that is unavailable) is repeated with
- * growing delays. Streams never wait for this.
+ * identified by namespace, group, address and network: streams of the same one share an entry. Each workload is
+ * processed by at most one task at a time, with its current state; a failure (such as an API server that is
+ * unavailable) is retried with growing delays. Streams never wait for this.
  *
  *   streams ─▶ workloads ─▶ queue ─▶ admission ─▶ storage (API server, or memory)
  */
@@ -36,7 +36,7 @@ const RETRY_MS = 30_000;
 /** At the end, for writing that workloads have disconnected. */
 const CLOSE_MS = 3000;
 /**
- * How much longer than the grace time workloads of the last run are waited for: the longest time after which an Envoy
+ * How much longer than the grace time to wait for workloads of the last run: the longest time after which an Envoy
  * without settings of its own connects again (Envoy's GrpcService.EnvoyGrpc.retry_policy).
  */
 const RECONNECT_MS = 30_000;
@@ -89,7 +89,7 @@ export class WorkloadRegistry {
     const key = keyOf(stream);
     const workload = this.#workloads.get(key) ?? newWorkload(key, stream, this.#options.settings.workloadEntryGraceMs);
     this.#workloads.set(key, workload);
-    // A report is about the application, not about the stream that it came on.
+    // A report is about the application, not about the stream on which it arrived.
     stream.problem ??= workload.stream.problem;
     workload.streams.add(stream);
     workload.stream = stream;
@@ -101,8 +101,8 @@ export class WorkloadRegistry {
   }
 
   /**
-   * Registers the workloads of the last run that still may register, with the health that they had: they stay until
-   * they connect, or the grace time has passed.
+   * Registers the workloads of the last run that may still register, with their last health, until they connect or the
+   * grace time has passed.
    */
   async restore(): Promise<void> {
     const snapshot = this.#options.snapshot();
@@ -243,7 +243,7 @@ export class WorkloadRegistry {
     workload.announced = true;
     workload.refused = undefined;
     workload.writtenHealth = problem;
-    // Spread, so that those that came at the same time do not delay reports of health each time.
+    // Spread over time, so that workloads that connected at the same time do not delay reports of health each time.
     workload.written = { text, refreshAt: systemClock.now() + REFRESH_MS * (0.75 + Math.random() / 4) };
     this.#saved?.changed();
     return 0;
@@ -329,7 +329,7 @@ export class WorkloadRegistry {
     this.#saved?.changed();
   }
 
-  /** Whether what is registered now stays for the next run, because the program is about to end its streams. */
+  /** Whether the current registrations stay for the next run, because the program is about to end its streams. */
   #isKept(): boolean {
     return this.#saved !== undefined && this.#options.stopping.aborted;
   }

@@ -1,7 +1,8 @@
 /**
- * The registered workloads of this program, kept in a file for its next run: without an API server nothing else knows
- * them while the program is not running, and after its start they would come back one after the other. The file has
- * what they have stated and proved and their health; whether they may still register is decided again when it is read.
+ * The registered workloads of this program, kept in a file for its next run: without an API server, they are not stored
+ * anywhere else while the program is not running, and after its start they would only return one by one. The file has
+ * what they have declared and proved, and their health; whether they may still register is decided again when it is
+ * read.
  */
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
@@ -13,7 +14,7 @@ import { preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../..
 import type { RegisteringNode } from './entries.ts';
 
 const FILE = 'registered-workloads.json';
-/** What workloads of one namespace use, and those of all: a namespace cannot displace those of others. */
+/** Maximum size for the workloads of one namespace and for all: a namespace cannot displace those of others. */
 const MAX_OF_NAMESPACE: Size = { workloads: 5_000, bytes: 4 * 1024 * 1024 };
 const MAX_IN_ALL: Size = { workloads: 40_000, bytes: 32 * 1024 * 1024 };
 /** Workloads that are written in one turn of the event loop. */
@@ -165,7 +166,7 @@ export class SavedWorkloads {
   }
 }
 
-/** JSON; undefined for a workload that has proved nothing. */
+/** JSON; undefined for a workload without proven identity. */
 function rowOf({ node, problem }: SavedWorkload): string | undefined {
   const { namespace, workloadGroup: group, identity, addresses, network, locality, serviceAccount } = node;
   if (identity === undefined) return undefined;

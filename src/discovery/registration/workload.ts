@@ -1,4 +1,4 @@
-/** A workload that registers itself, as this replica knows it. */
+/** The state in this replica of a workload that registers itself. */
 import type { Timer } from '../../core/clock.ts';
 import { addressId } from '../../model/index.ts';
 import type { AdmittedEntry } from './admission.ts';
@@ -13,7 +13,7 @@ export interface Workload {
   /** Milliseconds since the epoch; undefined while there are streams. */
   disconnectedAt: number | undefined;
   entry: AdmittedEntry | undefined;
-  /** What was written, and when it is to be written again (monotonic ms); undefined: the next work writes it. */
+  /** What was written, and when to write it again (monotonic ms); undefined if the next task must write it. */
   written: { readonly text: string; readonly refreshAt: number } | undefined;
   refused: string | undefined;
   timer: Timer | undefined;

@@ -7,8 +7,8 @@ import { CtlError } from '../../core/errors.ts';
 import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 
 /**
- * Writes of all workloads a second, and at once: after a restart of the control plane all workloads connect again, and
- * the API server has other clients.
+ * Limit for all workloads, per second and in a burst: after a restart of the control plane all workloads connect again,
+ * and the API server has other clients.
  */
 const WRITES = { rate: 50, burst: 200 };
 /** The limit of one service account. */

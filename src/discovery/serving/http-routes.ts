@@ -1,4 +1,4 @@
-/** The requests that the HTTP and the monitoring address answer. */
+/** Handles the requests to the HTTP address and the monitoring address. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { BuildInfo } from '../../core/build-info.ts';
@@ -57,7 +57,7 @@ export interface HttpRoutes {
   readonly sources: () => readonly SourceStatus[];
   /** Present with --profile. */
   readonly profiler: Profiler | undefined;
-  /** Who may see what of the debug pages. */
+  /** Decides which parts of the debug pages a caller may see. */
   readonly access: DebugAccess;
   /** Shared by all addresses, so that pages are built one at a time. */
   readonly maker: PageMaker;
@@ -65,8 +65,9 @@ export interface HttpRoutes {
 }
 
 /**
- * Instead of a refused policy its last good version is in force, or the strictest one. Proxies are served, but the
- * state is degraded. The names of the policies are not public; `/debug/push_status` has them.
+ * The text of a ready program. If policies are refused, their last good versions or the strictest policies are in
+ * force: proxies are served, but the state is degraded. The names of the policies are not public; `/debug/push_status`
+ * has them.
  */
 function readyText(source: DebugSource | undefined): string {
   const refused = source?.refusedPolicies() ?? [];
@@ -120,7 +121,7 @@ function answerPublic(routes: HttpRoutes, path: string, request: IncomingMessage
   return true;
 }
 
-/** Answers debug pages and profiles, for callers who may see them. */
+/** Serves debug pages and profiles to callers who may see them. */
 async function answerDebug(routes: HttpRoutes, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { access, debug, maker, profiler } = routes;
   if (profiler?.handles(request) === true) {

@@ -13,13 +13,13 @@ export interface NamesDeps {
 
 /** Compiling a table takes milliseconds for thousands of names: changes are seen after this time, ms. */
 const MAX_AGE_MS = 1000;
-/** Namespaces that are remembered, those asked last. */
+/** Maximum number of namespaces that are kept, the most recently used ones. */
 const MAX_NAMESPACES = 1000;
 /** Names in all their tables together, some 140 bytes each. */
 const MAX_NAMES = 500_000;
 
 interface CachedTable {
-  /** Weak: a namespace that does not ask again must not keep an old snapshot in memory. */
+  /** Weak: a namespace without further requests must not keep an old snapshot in memory. */
   readonly snapshot: WeakRef<Snapshot>;
   readonly table: NameTable;
   readonly checkedAt: number;
@@ -59,7 +59,7 @@ export class NamesOfNamespaces {
     return table;
   }
 
-  /** Removes the namespaces that asked longest ago, as far as there are too many, or too many names. */
+  /** Removes the least recently used namespaces while there are too many namespaces or names. */
   #forget(): void {
     const tables = new Set<NameTable>();
     let names = 0;

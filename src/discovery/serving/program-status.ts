@@ -34,7 +34,7 @@ export class ProgramStatus {
     this.#stopping = stopping;
   }
 
-  /** Shows an input, after those that were added before it. */
+  /** Adds an input, which is shown after those that were added before it. */
   reads(input: Input): void {
     this.#inputs.push(input);
   }

@@ -1,7 +1,7 @@
 /**
  * Follows the settings of injection: the documents of the user and the mesh configuration. Settings that cannot be used
- * leave the last good ones in force. At startup there are none, and then Pods are refused: a Pod without its sidecar
- * could do what the mesh forbids.
+ * leave the last good ones in force. At startup there are no previous ones, so Pods are refused: a Pod without its
+ * sidecar could bypass the policies of the mesh.
  *
  *   files, else ConfigMap ──texts──▶ check (in the worker) ──good──▶ admission pool
  *
@@ -31,7 +31,7 @@ const RETRY_MS = 5000;
 
 export interface InjectionSourceOptions {
   readonly settings: DiscoverySettings;
-  /** To the cluster; undefined when no cluster is read. */
+  /** The connection to the cluster; undefined if no cluster is read. */
   readonly connection: Connection | undefined;
   readonly mesh: MeshConfig;
   readonly pool: Pick<AdmissionPool, 'check' | 'use'>;
@@ -119,7 +119,7 @@ export class InjectionSource {
     if (this.#isRead) void this.#decide();
   }
 
-  /** What was read, as a source that readiness waits for. */
+  /** The state of the inputs, as that of a source that readiness waits for. */
   status(): readonly SourceStatus[] {
     const { clusterID: cluster } = this.#options.settings;
     const health = this.#problem === undefined ? { ok: true as const } : { ok: false as const, reason: this.#problem };

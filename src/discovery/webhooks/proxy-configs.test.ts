@@ -77,7 +77,7 @@ test('of many with a selector, the oldest count', () => {
   const { documents } = of('shop') ?? {};
   assert.equal(documents?.selecting.length, MAX_SELECTING);
   assert.deepEqual(documents?.warnings, [
-    `of ${MAX_SELECTING + 1} ProxyConfigs with a selector, the ${MAX_SELECTING} oldest count`,
+    `of ${MAX_SELECTING + 1} ProxyConfigs with a selector, only the ${MAX_SELECTING} oldest take effect`,
   ]);
   assert.deepEqual(lines, [
     `ProxyConfig/shop/p${MAX_SELECTING}: spec: no effect, because the namespace has ${MAX_SELECTING} older ProxyConfigs with a selector`,

@@ -105,7 +105,7 @@ function inForce(ofRoot: Documents, { general, selecting }: Documents): ProxyCon
     warnings: [
       ...general.slice(1, 2).map((each) => `${titleOf(each)}: no effect, because an older one is for all Pods`),
       ...(selecting.length > MAX_SELECTING
-        ? [`of ${selecting.length} ProxyConfigs with a selector, the ${MAX_SELECTING} oldest count`]
+        ? [`of ${selecting.length} ProxyConfigs with a selector, only the ${MAX_SELECTING} oldest take effect`]
         : []),
     ],
   };

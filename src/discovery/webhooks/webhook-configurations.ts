@@ -1,4 +1,4 @@
-/** Keeps the webhook configurations of this revision current, where this replica leads. */
+/** Keeps the webhook configurations of this revision up to date while this replica leads. */
 import { untilAborted } from '../../core/process/until-aborted.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Metrics } from '../../observe/index.ts';
@@ -48,7 +48,9 @@ export function runWebhookConfigurations(
   return leadership.run('webhook-configurations', lead);
 }
 
-/** By which webhooks lead here: the Service of this revision, and names of the operator. */
+/**
+ * The host names by which webhooks reach this control plane: the Service of this revision, and names from the operator.
+ */
 function hostsOf({ namespace, revision, meshdCustomHost }: DiscoverySettings): readonly string[] {
   const custom = meshdCustomHost.split(',').map((host) => host.trim());
   const own = ['meshd', 'ctl-discovery'].map((name) => `${name}${revisionSuffix(revision)}.${namespace}.svc`);

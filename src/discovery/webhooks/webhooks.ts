@@ -35,7 +35,7 @@ export interface WebhookInputs {
   /** The namespace of documents for the whole mesh. */
   readonly rootNamespace: string;
   readonly identity: Pick<MeshIdentity, 'certificate'>;
-  /** Its API server calls the webhooks; undefined: none is known. */
+  /** The cluster whose API server calls the webhooks; undefined if there is none. */
   readonly cluster: Cluster | undefined;
   readonly metrics: Metrics;
   readonly rankOf: (address: string) => CallerRank;

@@ -71,7 +71,7 @@ export class NotedProxy implements ProxyListeners {
     const shorten = shortener();
     let changed = false;
     for (const { digest, port, since } of listeners) {
-      //       // Envoy needs no listener for the port: there is nothing to acknowledge.
+      // Envoy needs no listener for the port: there is nothing to acknowledge.
       const state = version < since ? 'outstanding' : (ofPorts.get(`${port}`) ?? 'acknowledged');
       if (state === 'acknowledged') changed = this.#acknowledge(digest) || changed;
       else if (state !== 'outstanding') changed = this.#reject(digest, shorten(state.rejected)) || changed;

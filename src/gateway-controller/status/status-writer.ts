@@ -159,7 +159,7 @@ export class StatusWriter {
     const { type, namespace, name, uid, resourceVersion } = object;
     const { signal } = this.#controller;
     const wanted = desired().get(key);
-    //     // The version makes it fail with 409 if another controller has written its entries in the meantime.
+    // The version makes it fail with 409 if another controller has written its entries in the meantime.
     const patch = { metadata: { uid, resourceVersion }, status };
     const options = { namespace, type: 'application/merge-patch+json', subresource: 'status', signal } as const;
     await objects.write(object, () => client.patch(type, name, patch, options));
@@ -172,7 +172,7 @@ export class StatusWriter {
 
   #failed(key: string, error: unknown): void {
     const status = error instanceof ApiError ? error.status : 0;
-    //     // The object was deleted; or the write is repeated with the version that the watch reports.
+    // The object was deleted; or the write is repeated with the version that the watch reports.
     if (status === 404 || status === 409) return;
     if (OF_OBJECT.includes(status)) {
       this.#refusalLog(key).failed(oneLineOf(error));

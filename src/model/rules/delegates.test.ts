@@ -125,7 +125,7 @@ describe('a delegation that cannot be followed is ignored alone and reported', (
     [
       'of conflicting routes',
       [routes('b/part', [{ delegate: { name: 'next' } }])],
-      /routes there are ignored, because they match other requests or delegate: http\[0\]$/,
+      /some routes of the delegate are ignored: they match other requests or delegate themselves: http\[0\]$/,
     ],
   ];
   for (const [what, others, line] of rows) {

@@ -82,7 +82,7 @@ export function followDelegates(root: VirtualService, http: HttpRoutes, context:
     for (const each of found.routes) routes.push(each);
     matches = allMatches;
     if (found.lost.length === 0) continue;
-    const message = `${at}; some routes of the delegate are ignored, because they match other requests or delegate themselves`;
+    const message = `${at}; some routes of the delegate are ignored: they match other requests or delegate themselves`;
     problems.push({ delegate: key, message: `${message}: ${listed(found.lost)}` });
   }
   return { http: routes, delegates: [...named], problems };

@@ -60,7 +60,7 @@ export class OtherClusters {
   /** Asks `own` first, then all others that may have issued the token at once; the first that accepts it decides. */
   async ask(own: AskReview, ...[token, audiences, peer]: Parameters<AskReview>): Promise<Review> {
     const first = own(token, audiences, peer);
-    //     // Its failure is handled below, after the others have responded.
+    // Its failure is handled below, after the others have responded.
     first.catch(() => {});
     const issuer = issuerOf(token) ?? '';
     const others = await (audiences === undefined ? this.#certainIssuer(issuer) : this.#issuedBy(issuer));
@@ -93,7 +93,7 @@ export class OtherClusters {
     const { cluster } = other;
     const review = await this.#reviewsOf(other)(token, ...rest);
     if (!('username' in review)) return review;
-    //     // Otherwise, a cluster could give callers of another cluster an identity that they did not ask for.
+    // Otherwise, a cluster could give callers of another cluster an identity that they did not ask for.
     if (review.username !== decodeJwt(token).sub) return { refusal: `cluster ${cluster} names another account` };
     return { ...review, cluster, pod: review.pod && { ...review.pod, cluster } };
   }

@@ -56,7 +56,7 @@ export async function requestReview(
   if (!authenticated) {
     return { refusal: `the API server does not accept it${error === '' ? '' : ` (${quoted(error)})`}` };
   }
-  //   // A server that does not support audiences ignores the requested ones, and returns none.
+  // A server that does not support audiences ignores the requested ones, and returns none.
   if (audiences !== undefined && !audiences.some((audience) => accepted?.includes(audience) === true)) {
     return { refusal: 'the API server does not confirm its audience' };
   }

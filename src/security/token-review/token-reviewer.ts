@@ -94,7 +94,7 @@ class Reviewer implements TokenReviewer {
     if ('undecided' in answer) throw new CtlError('unavailable', `${answer.undecided}, try again later`);
     try {
       const caller = this.#callerOf(answer, claims);
-      //       // Only a few issuers are learned, and none from other clusters.
+      // Only a few issuers are learned, and none from other clusters.
       if (!('cluster' in answer)) this.#issuers.accepted(claims.iss ?? '');
       this.#accepted.set(key, caller, Math.min(clock.now() + ACCEPTED_MS, caller.expiresAt));
       return caller;

@@ -86,7 +86,7 @@ export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {
           if (isLost(error)) return;
           const consequence = listed
             ? 'what was read before stays in force'
-            : 'the program does not become ready without it, because the default configuration may allow what the ConfigMap forbids';
+            : 'the program does not become ready without it: the default configuration may allow what it forbids';
           failures.failed(title, `cannot ${verb}: ${error.oneLine()}; ${consequence}`);
         },
         onRecovered: () => failures.recovered(title),

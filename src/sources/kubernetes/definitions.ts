@@ -180,7 +180,7 @@ export class Definitions {
     for (const name of this.#lacking) if (!lacking.has(name)) failures.recovered(name);
     for (const name of lacking) {
       const consequence =
-        'its documents that were read before stay in force, and after a restart the program does not become ready without it';
+        'its documents that were read before stay in force; after a restart, the program is not ready without it';
       failures.failed(name, `defined, but API discovery lists no version that this program reads; ${consequence}`);
     }
     this.#lacking = lacking;

@@ -187,7 +187,7 @@ export class WebhookConfigurations {
     if (changesOf(state, { caBundle: base64(bundle), failurePolicy: undefined }).length > 0) return 'done';
     const desired: Desired = { caBundle: undefined, failurePolicy: state.managesFailurePolicy ? 'Fail' : undefined };
     const isProved = this.#proved !== undefined && this.#proved.bundle === bundle;
-    //     // A webhook that was set to Ignore by hand is checked again: there may be a reason.
+    // A webhook that was set to Ignore by hand is checked again: there may be a reason.
     if (isProved && changesOf(state, desired).length === 0) return 'done';
     const failed = await this.#check(state);
     if (failed !== undefined) return failed;

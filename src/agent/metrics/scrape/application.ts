@@ -1,7 +1,7 @@
 /**
- * The metrics of the application, line by line. A scraper drops everything for one line that it cannot read, so what is
- * no line of its format is left out; so are metrics that the proxy exports under the same names, which a scraper would
- * mix. Lines are converted where the scrape has another format.
+ * The metrics of the application, line by line. A scraper discards the whole scrape because of one line that it cannot
+ * read, so lines that are not valid in its format are left out; so are metrics that the proxy exports under the same
+ * names, which a scraper would mix up. Lines are converted if the scrape has another format.
  */
 import { convertFamily, type Family, isType, seriesOf } from './families.ts';
 import type { Format } from './formats.ts';
@@ -9,7 +9,7 @@ import { helpLine, type Metadata, parseMetadata, parseSample, type Sample, sampl
 
 /** Families that are remembered, so that each is declared once. */
 const MAX_FAMILIES = 50_000;
-/** After so many lines in a row that are not metrics the rest is not read. */
+/** After this many consecutive lines that are not metrics, the rest is not read. */
 const MAX_BAD_LINES = 1_000;
 /** Maximum number of characters of a line in a message. */
 const SHOWN = 60;
@@ -27,7 +27,7 @@ export class ApplicationMetrics {
   readonly #options: ApplicationOptions;
   /** Names of families of the scrape that the application has declared. */
   readonly #declared = new Set<string>();
-  /** Of the family that was declared last, by their words; the lines are written before what follows. */
+  /** The metadata of the last declared family, by keyword; the lines are written before what follows. */
   #metadata = new Map<Metadata['word'], Metadata>();
   #family: Family | undefined;
   #line = 0;
@@ -45,7 +45,7 @@ export class ApplicationMetrics {
     return this.#ended;
   }
 
-  /** How much was left out, and the first reason; undefined: nothing. */
+  /** How many lines were left out, and the first reason; undefined if none. */
   get problem(): string | undefined {
     return this.#leftOut === 0 ? undefined : `${this.#leftOut} lines are left out, the first is ${this.#firstReason}`;
   }
@@ -61,7 +61,7 @@ export class ApplicationMetrics {
     return converted;
   }
 
-  /** What is left to be written when the application has sent everything. */
+  /** The rest of the output after the application has sent everything. */
   end(): string {
     return this.#head();
   }
@@ -73,7 +73,7 @@ export class ApplicationMetrics {
       return '';
     }
     const metadata = parseMetadata(line);
-    // Any other comment is allowed in the text format, and means nothing.
+    // Any other comment is allowed in the text format, and is ignored.
     if (metadata === undefined) return from === 'text' ? '' : this.#bad(line);
     if (metadata.word === 'TYPE' && !isType(metadata.text, from)) return this.#bad(line);
     const head = metadata.name === this.#family?.name ? '' : this.#head();
@@ -90,7 +90,7 @@ export class ApplicationMetrics {
     if (sample === undefined) return this.#bad(line);
     this.#badInARow = 0;
     const head = this.#head();
-    // The text format has no times of creation: there they would be metrics of their own, without a type.
+    // The text format has no creation times; there they would be separate metrics without a type.
     if (from !== to && to === 'text' && sample.name === `${this.#family?.name}_created`) return head;
     if (isTaken(sample.name)) return head + this.#leaveOut(`${sample.name}, which is a metric of the proxy`);
     return `${head}${sampleLine(from === to ? sample : withTime(sample, from), to)}\n`;

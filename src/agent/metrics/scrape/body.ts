@@ -42,7 +42,7 @@ export function textOf(block: Buffer): string {
     .join('\n');
 }
 
-/** The body without its content coding (RFC 9110, section 8.4). Rejects with CtlError for one that is not read. */
+/** The body without its content coding (RFC 9110, section 8.4). Rejects with CtlError for one that is not supported. */
 export function decoded(incoming: IncomingMessage): Readable {
   const coding = (incoming.headers['content-encoding'] ?? 'identity').toLowerCase();
   if (coding === 'identity' || coding === '') return incoming;
@@ -53,7 +53,7 @@ export function decoded(incoming: IncomingMessage): Readable {
   // Loaded only when needed, because applications are asked not to compress.
   const { createGunzip } = process.getBuiltinModule('node:zlib');
   const limited = new Transform({ transform: limit(MAX_DECOMPRESSED_BYTES) });
-  // What fails in a stream ends the others with the same error.
+  // An error in one stream ends the others with the same error.
   return pipeline(incoming, createGunzip(), limited, () => undefined);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Families of metrics: which samples belong to one, and what its metadata are in the other format. In OpenMetrics the
- * name of a counter's family has no `_total`, its sample has it.
+ * Families of metrics: which samples belong to one, and its metadata in the other format. In OpenMetrics, the name of a
+ * counter family has no `_total`, but its sample does.
  */
 import type { Format } from './formats.ts';
 
@@ -16,7 +16,7 @@ const OPEN_METRICS_TYPES: ReadonlySet<string> = new Set([
   'unknown',
 ]);
 
-/** Endings of the names of samples, by the type of their family, besides the name itself. */
+/** Suffixes of sample names in addition to the name of the family itself, by its type. */
 const ENDINGS: Readonly<Record<string, readonly string[]>> = {
   histogram: ['_bucket', '_sum', '_count'],
   gaugehistogram: ['_bucket', '_gsum', '_gcount'],

@@ -1,6 +1,6 @@
 /**
  * The formats of a scrape: the text format 0.0.4 of Prometheus, and OpenMetrics 1.0, which is text as well. The
- * protobuf format is never negotiated: parts of it cannot be put one after the other.
+ * protobuf format is never negotiated: parts of it cannot be concatenated.
  */
 
 export type Format = 'text' | 'openmetrics';
@@ -41,8 +41,8 @@ export function acceptHeader(openMetrics: readonly string[]): string {
 }
 
 /**
- * The format that a Content-Type announces: text, unless it is OpenMetrics. Many applications announce a text of
- * metrics as something else (`text/html`), so that each line decides. Undefined for any other value.
+ * The format that a Content-Type announces: text, unless it is OpenMetrics. Many applications declare metrics in the
+ * text format as another type (`text/html`), so each line decides. Undefined for any other value.
  */
 export function parseFormat(contentType: string | undefined): Format | undefined {
   const { type } = mediaType(contentType ?? '');

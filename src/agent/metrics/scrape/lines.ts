@@ -1,7 +1,7 @@
 /**
  * Lines of the text format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/) and of OpenMetrics 1.0
- * (https://prometheus.io/docs/specs/om/open_metrics_spec/), read so strictly that Prometheus can read what is accepted
- * here: it drops a whole scrape for one line that it cannot read.
+ * (https://prometheus.io/docs/specs/om/open_metrics_spec/), parsed so strictly that Prometheus can read every accepted
+ * line: it discards a whole scrape because of one line that it cannot read.
  */
 import type { Format } from './formats.ts';
 
@@ -10,7 +10,7 @@ interface Point {
   /** `{a="b"}` without spaces, or ''. */
   readonly labels: string;
   readonly value: string;
-  /** Milliseconds in the text format, seconds in OpenMetrics; undefined without. */
+  /** Milliseconds in the text format, seconds in OpenMetrics; undefined if there is none. */
   readonly time: string | undefined;
 }
 
@@ -54,7 +54,7 @@ class Reader {
     return this.#line[this.#at] === '{';
   }
 
-  /** The text of a pattern that begins here, which is then behind. */
+  /** Matches a pattern at the current position and moves past it. */
   take(pattern: RegExp): RegExpExecArray | undefined {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#line);
@@ -91,8 +91,9 @@ class Reader {
 }
 
 /**
- * A text with the escapes of a format only. In Prometheus a backslash before any other character is itself; other
- * readers refuse the scrape. Labels have those of OpenMetrics in both formats, help texts of the text format no `\"`.
+ * A string with only the escapes of a format. Prometheus takes a backslash before any other character literally; other
+ * readers refuse the scrape. Labels have the escapes of OpenMetrics in both formats; help strings of the text format
+ * have no `\"`.
  */
 function withKnownEscapes(text: string, format: Format): string {
   return text.replace(/\\(.?)/g, (sequence, escaped: string) => {
@@ -102,12 +103,12 @@ function withKnownEscapes(text: string, format: Format): string {
   });
 }
 
-/** The line of a help text in a format. */
+/** The HELP line in a format. */
 export function helpLine(name: string, text: string, format: Format): string {
   return `# HELP ${name} ${withKnownEscapes(text, format)}`;
 }
 
-/** Whether a number is beyond those of 64 bits. */
+/** Whether a number exceeds the range of 64-bit floating point. */
 function isTooLarge(number: string): boolean {
   return !Number.isFinite(Number(number));
 }

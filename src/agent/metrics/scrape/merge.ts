@@ -1,7 +1,8 @@
 /**
  * Serves the metrics of Envoy, the application and the agent in one scrape. The parts are streamed one after the other,
- * so that an application with a hundred megabytes of metrics needs no memory of the agent. The scrape is OpenMetrics
- * where the scraper accepts it and the application answers in it, with exemplars; otherwise it is the text format.
+ * so that an application with a hundred megabytes of metrics takes no memory in the agent. The scrape is in
+ * OpenMetrics, with exemplars, if the scraper accepts it and the application responds in it; otherwise, it is in the
+ * text format.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -21,8 +22,8 @@ import { ProxyFamilies } from './proxy-families.ts';
 /** Scrapers time out after 10 s by default; this is the time for all parts together. */
 const TIMEOUT_MS = 9_000;
 /**
- * How long the format waits for the application, whose answer decides it. An application that takes longer gets a
- * scrape in the text format.
+ * How long to wait for the application, whose response decides the format. If it takes longer, the scrape is in the
+ * text format.
  */
 const FORMAT_WAIT_MS = 4_000;
 
@@ -93,7 +94,7 @@ class Scrape {
     this.#response.end(format === 'openmetrics' ? `${own}# EOF\n` : own);
   }
 
-  /** The answer of the application; its body is read when Envoy's has been passed on. */
+  /** The response of the application; its body is read after Envoy's has been passed on. */
   #ask({ port, path }: AppMetrics): Promise<IncomingMessage> {
     const headers = { accept: acceptHeader(this.#openMetrics), 'accept-encoding': 'identity' };
     const answer = this.#call({ to: { host: this.#deps.appHost, port, path }, headers });

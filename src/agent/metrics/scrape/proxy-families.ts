@@ -6,7 +6,7 @@ import type { Format } from './formats.ts';
 export interface AgentFamilies {
   /** The families that the agent counts. */
   readonly counted: readonly Family[];
-  /** Those that are always 0 here, see `unmoved.ts`: those of the application are exported in their place. */
+  /** Families that are always 0 here, see `unmoved.ts`: those of the application are exported in their place. */
   readonly constant: readonly Family[];
 }
 
@@ -40,7 +40,7 @@ export class ProxyFamilies {
     return this.#taken.has(name);
   }
 
-  /** Complete lines of Envoy, which writes the text format without comments and times, in a format. */
+  /** Converts complete lines of Envoy, which writes the text format without comments and times, to a format. */
   passOn(lines: string, format: Format): string {
     const text = lines.replace(PREFIXED, (_prefix, comment = '') => comment);
     for (const [, name = '', type = ''] of text.matchAll(TYPE_LINE)) this.#take({ name, type });

@@ -97,7 +97,7 @@ const CONTAINER = {
     'sidecar.mesh.io/proxyCPU',
     quantity,
     'global.proxy.resources',
-    'CPU request of the sidecar. If any of the four resource annotations is set, the resources of the values do not apply.',
+    'CPU request of the sidecar. If any of the four resource annotations is set, those of the values do not apply.',
   ),
   proxyCpuLimit: annotation(
     'sidecar.mesh.io/proxyCPULimit',
@@ -190,7 +190,7 @@ const HEALTH = {
     'status.sidecar.mesh.io/port',
     wholeNumber(0, 65_535),
     'global.proxy.statusPort',
-    'Port of the agent for probes of the application and metrics; 0: neither is rewritten, and there is no readiness probe.',
+    'Port of the agent for probes of the application and metrics; 0: neither is rewritten, without a readiness probe.',
   ),
   readinessInitialDelay: annotation(
     'readiness.status.sidecar.mesh.io/initialDelaySeconds',

@@ -50,7 +50,7 @@ export function effectiveProxyConfig(
     const message = `proxyMetadata: expected names of environment variables, got ${JSON.stringify(wrong.slice(0, 80))}`;
     throw new CtlError('invalid_argument', message, { field });
   }
-  //   // Two valid configurations that are merged are valid, because their fields do not depend on each other.
+  // Two valid configurations that are merged are valid, because their fields do not depend on each other.
   const parsed: ParsedConfig<ProxyConfig> = parseProxyConfig(written);
   if ('problem' in parsed) throw new CtlError('invalid_argument', parsed.problem.message, { field });
   return { written, value: parsed.value };
