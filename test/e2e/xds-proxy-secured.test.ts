@@ -102,7 +102,7 @@ describe('with certificates', { skip }, () => {
   test('a connection with a renewed certificate replaces the older one, and Envoy and requests notice nothing', async () => {
     const { client, load } = shared.get();
     const agent = agentOf(client);
-    const replaced = () => agent.output().split('the connection to the control plane is replaced').length - 1;
+    const replaced = () => agent.output().split('replacing the connection to the control plane').length - 1;
     await eventually(() => assert.ok(replaced() > 0, 'not replaced yet'), { timeoutMs: 60_000 });
     await eventually(async () => assert.equal(await metric(client, 'xds_upstream_connected'), 1));
     await load.more(20);

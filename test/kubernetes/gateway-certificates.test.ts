@@ -111,7 +111,7 @@ describe('a Gateway with a certificate in a Secret, with the charts as installed
     const request = example('docs/gateway-api.md', 'a request', files);
     await eventually(async () => assert.match(await run(request), /shop/), { timeoutMs: 60_000 });
     const { status: isResolved, message } = await resolved();
-    const expected = 'the gateway itself reads Secret edge/shop-cert; the control plane does not know it';
+    const expected = 'the gateway reads Secret edge/shop-cert itself; the control plane has not checked the Secret';
     assert.deepEqual([isResolved, message], ['True', expected]);
   });
 

@@ -41,7 +41,7 @@ test('flags override the variables of the same setting', async () => {
 });
 
 const REFUSED: readonly (readonly [string, readonly string[], Environment, RegExp])[] = [
-  ['a role that is none', ['gateway'], {}, /a sidecar or a router, not "gateway"/],
+  ['a role that is none', ['gateway'], {}, /expected sidecar or router, got "gateway"/],
   ['an address that is none', ['--ip', 'here'], {}, /"here" for flag --ip: not an IP address/],
   ['an id that would break the node id', ['--id', 'a~b'], {}, /"a~b" for flag --id/],
   ['a log level that Envoy does not have', ['--proxyLogLevel', 'loud'], {}, /"loud" is not one of trace, debug/],

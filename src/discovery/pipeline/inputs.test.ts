@@ -20,8 +20,8 @@ test('the registry Orchestrator needs a directory or a cluster, other registries
   await writeFile(kubeconfig, JSON.stringify({ 'current-context': 'c', contexts, clusters: [cluster] }));
   const access = (changes: Parameters<typeof defaultDiscoverySettings>[0], env = {}) =>
     clusterAccess(defaultDiscoverySettings(changes), env);
-  await assert.rejects(access({}), /nothing to read from/);
-  await assert.rejects(access({ registries: ['Mock', 'Orchestrator'] }), /nothing to read from/);
+  await assert.rejects(access({}), /nothing to read/);
+  await assert.rejects(access({ registries: ['Mock', 'Orchestrator'] }), /nothing to read/);
   await assert.rejects(access({ kubeconfig: join(folder, 'none') }), /cannot read .*none \(ENOENT\)/);
   await assert.rejects(access({}, { KUBERNETES_SERVICE_HOST: '10.0.0.1' }), /serviceaccount\/token \(ENOENT\)/);
   assert.equal(await access({ registries: ['Mock'] }), undefined);

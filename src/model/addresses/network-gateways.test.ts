@@ -118,7 +118,7 @@ describe('a gateway that is a Service', () => {
 
   test('that no cluster of the network can have is reported', () => {
     for (const [far, problem] of [
-      [{ gateways: [GATEWAY] }, /the network names no cluster \(endpoints\[\]\.fromRegistry\)/],
+      [{ gateways: [GATEWAY] }, /expected a cluster \(endpoints\[\]\.fromRegistry\)/],
       [
         { endpoints: [{ fromRegistry: 'east' }], gateways: [{ registryServiceName: 'edge', port: PORT }] },
         /expected a Service, as <name>\.<namespace>\.svc\.cluster\.local, got "edge"/,

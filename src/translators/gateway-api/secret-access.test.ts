@@ -80,7 +80,7 @@ test('a Secret does not exist only where the control plane can read Secrets of i
 
 test('a gateway that reads Secrets itself serves one that the control plane does not know', () => {
   const { access, set, state } = started('{name: pair}', true);
-  const unknown = 'the gateway itself reads Secret edge/pair; the control plane does not know it';
+  const unknown = 'the gateway reads Secret edge/pair itself; the control plane has not checked the Secret';
   assert.deepEqual(state(), ['True', unknown, 'pair']);
   access('forbidden');
   assert.deepEqual(state(), ['True', unknown, 'pair']);

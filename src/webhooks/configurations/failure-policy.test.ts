@@ -25,7 +25,7 @@ describe('the failure policy of validation', () => {
     assert.deepEqual(it.policies(), ['Ignore']);
     assert.equal(
       it.find(
-        /not confirmed that requests reach the validation of mesh resources: failurePolicy stays Ignore: the API server does not reach/,
+        /cannot confirm that the API server reaches the validation webhook: failurePolicy stays Ignore: the API server does not reach/,
       ).length,
       1,
     );

@@ -151,7 +151,7 @@ describe('the webhook configurations', () => {
     it.lead();
     await it.until(() => it.counts.loadFailed >= 4);
     assert.equal(it.lines.length, 2, it.lines.join('\n'));
-    assert.equal(it.find(/cannot be read, so it is not kept up to date: HTTP 403 Forbidden/).length, 2);
+    assert.equal(it.find(/cannot be read and is not kept up to date: HTTP 403 Forbidden/).length, 2);
     it.control.refuse = () => undefined;
     await it.until(() => it.policies().join() === 'Fail');
     assert.ok(it.counts.loaded >= 1);
