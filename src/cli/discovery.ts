@@ -22,6 +22,8 @@ import { getCommand } from './commands/get.ts';
 import { injectCommand } from './commands/inject.ts';
 import { issueTokenCommand } from './commands/issue-token.ts';
 import { issueWorkloadCommand } from './commands/issue-workload.ts';
+import { proxyConfigCommand } from './commands/proxy-config.ts';
+import { proxyStatusCommand } from './commands/proxy-status.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
 import { debugCredential } from './debug-credential.ts';
@@ -48,6 +50,8 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
       injectCommand(),
       issueTokenCommand(),
       issueWorkloadCommand(),
+      proxyConfigCommand(),
+      proxyStatusCommand(),
       requestCommand(discoveryRequestFlags, 'Make an HTTP request to the metrics and debug interface.', {
         baseFor: requestBase,
         headersFor: debugCredential,

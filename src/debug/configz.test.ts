@@ -67,6 +67,7 @@ function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', quer
     findings: () => [],
     engine: () => ({}),
     failing: () => [],
+    replica: 'one',
     showConfigInAdsz: false,
   };
   return JSON.parse([...jsonPieces(configz(new Viewed(source, viewer), new URLSearchParams(query)))].join('')) as Page;

@@ -78,6 +78,7 @@ const source: DebugSource = {
   ],
   engine: () => mesh.engine.stats(),
   failing: () => mesh.engine.failing(),
+  replica: 'one',
   showConfigInAdsz: false,
 };
 
@@ -176,6 +177,7 @@ describe('debug interface', () => {
       proxy_type: 'sidecar',
       cluster_id: 'Orchestrator',
       istio_version: '1.40.0',
+      discovery: 'one',
       cluster_sent: '2-1',
       cluster_acked: '2-1',
       cluster_state: 'SYNCED',
@@ -220,9 +222,11 @@ describe('debug interface', () => {
     const { configs } = await page<{ configs: Record<string, unknown>[] }>('config_dump?proxyID=pod.shop');
     assert.deepEqual(
       configs.map((config) => String(config['@type']).split('.').at(-1)),
-      ['ClustersConfigDump', 'ListenersConfigDump', 'RoutesConfigDump', 'EndpointsConfigDump', 'SecretsConfigDump'],
+      ['Bootstrap', 'Clusters', 'Listeners', 'Routes', 'Endpoints', 'Secrets', 'Ecds'].map(
+        (name) => `${name}ConfigDump`,
+      ),
     );
-    const clusters = configs[0]?.dynamic_active_clusters as { cluster: { name: string }; version_info: string }[];
+    const clusters = configs[1]?.dynamic_active_clusters as { cluster: { name: string }; version_info: string }[];
     const expected = sessions[0]
       ?.parts('cds')
       .flatMap((part) => part.resources().map(({ name, version }) => [name, version]));

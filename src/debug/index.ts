@@ -7,33 +7,20 @@ import { CtlError } from '../core/errors.ts';
 import { goneSignal } from '../http/index.ts';
 import type { ConnectionStatus } from '../push/index.ts';
 import type { ResourceKey } from '../resources/index.ts';
+import type { DebugAnswer, DebugQuestion } from '../xds/index.ts';
 import { configz } from './configz.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
-import type { BuiltPage, PageMaker } from './page-maker.ts';
+import { overXds } from './over-xds.ts';
+import { connectionsFor, type DebugCall, type Page } from './page.ts';
+import type { BuiltPage } from './page-maker.ts';
 import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
-import type { DebugSource } from './types.ts';
-import { Viewed, type Viewer } from './viewed.ts';
+import { Viewed } from './viewed.ts';
 
+export type { DebugCall } from './page.ts';
 export { PageMaker } from './page-maker.ts';
 export type { DebugSource, LeaderStatus, SourceStatus } from './types.ts';
 export type { Viewer } from './viewed.ts';
-
-interface Page {
-  readonly title: string;
-  /** Query parameters of which one is required; default `proxyID`. */
-  readonly needs?: readonly string[];
-  /** Undefined when a required parameter is missing or names nothing, for example a proxy that is not connected. */
-  readonly answer: (mesh: Viewed, query: URLSearchParams) => unknown;
-}
-
-/** Connections of the proxy in `proxyID`: its workload (`pod.namespace`), node id or connection id. */
-function connectionsFor(mesh: Viewed, query: URLSearchParams): readonly ConnectionStatus[] {
-  const wanted = query.get('proxyID');
-  const all = mesh.connections();
-  if (wanted === null || wanted === '') return all;
-  return all.filter(({ node, connectionId }) => [node.workload, node.id, connectionId].includes(wanted));
-}
 
 /** The largest number of proxies whose resources one page shows: decoding them takes CPU time from pushes. */
 const MAX_PRINTED = 32;
@@ -134,6 +121,11 @@ export const DEBUG_PAGES: readonly { readonly name: string; readonly title: stri
   ([name, { title }]) => ({ name, title }),
 );
 
+/** Answers a request for a page over xDS. Rejects with CtlError. */
+export function answerOverXds(question: DebugQuestion, call: DebugCall): Promise<DebugAnswer> {
+  return overXds(question, call, PAGES);
+}
+
 /** A connection that takes no data for this time, ms, is closed, because its page occupies memory. */
 const SEND_TIMEOUT_MS = 30_000;
 
@@ -154,13 +146,6 @@ function indexPage(): string {
 /** Whether a path belongs to the debug interface. */
 export function isDebugPath(path: string): boolean {
   return path === '/debug' || path.startsWith('/debug/');
-}
-
-export interface DebugCall {
-  readonly source: DebugSource;
-  /** The part of the mesh that the sender of the request may see. */
-  readonly viewer: Viewer;
-  readonly maker: PageMaker;
 }
 
 /** Answers a request below `/debug`. Rejects when a page cannot be built. */

@@ -50,14 +50,14 @@ export interface PageClient {
 }
 
 export interface BuiltPage {
-  readonly chunks: readonly Buffer[];
+  readonly chunks: readonly Uint8Array[];
   readonly bytes: number;
   /** The caller calls this when the page is sent or the connection is closed. */
   release(): void;
 }
 
-/** Called when building begins. Undefined: there is no such page. */
-type Pieces = () => Iterable<string> | undefined;
+/** Called when building begins. Pieces of bytes become chunks of their own. Undefined: there is no such page. */
+type Pieces = () => Iterable<string | Uint8Array> | undefined;
 
 export class PageMaker {
   readonly #options: PageMakerOptions;
@@ -101,16 +101,22 @@ export class PageMaker {
     const all = pieces();
     if (all === undefined) return undefined;
     let sliceEnds = started + sliceMs;
-    const chunks: Buffer[] = [];
-    let [text, bytes] = ['', 0];
+    const chunks: Uint8Array[] = [];
+    let [text, bytes, isText] = ['', 0, false];
+    const add = (chunk: Uint8Array): void => {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw narrower(`the page is larger than ${maxBytes / MIB} MiB`);
+    };
     for (const piece of all) {
-      text += piece;
-      if (text.length >= CHUNK_CHARS) {
-        const chunk = Buffer.from(text);
-        text = '';
-        chunks.push(chunk);
-        bytes += chunk.length;
-        if (bytes > maxBytes) throw narrower(`the page is larger than ${maxBytes / MIB} MiB`);
+      if (typeof piece !== 'string') add(piece);
+      else {
+        text += piece;
+        isText = true;
+        if (text.length >= CHUNK_CHARS) {
+          add(Buffer.from(text));
+          text = '';
+        }
       }
       if (now() < sliceEnds) continue;
       if (now() - started > maxMs) throw narrower(`building the page takes longer than ${maxMs / 1000} s`);
@@ -118,8 +124,8 @@ export class PageMaker {
       if (closed.aborted) throw closedByClient();
       sliceEnds = now() + sliceMs;
     }
-    const rest = Buffer.from(`${text}\n`);
-    return { chunks: [...chunks, rest], bytes: bytes + rest.length };
+    if (isText) add(Buffer.from(`${text}\n`));
+    return { chunks, bytes };
   }
 }
 

@@ -10,7 +10,7 @@ export function* lazyList<T>(items: Iterable<T>, one: (item: T) => unknown): Gen
 }
 
 /** SYNCED: the last response is acknowledged and nothing is rejected. */
-function stateOf(status: TypeStatus | undefined): string {
+export function stateOf(status: TypeStatus | undefined): 'SYNCED' | 'NOT SENT' | 'REJECTED' | 'STALE' {
   if (status?.resumedUpToDate === true) return 'SYNCED';
   if (status === undefined || status.nonceSent === '') return 'NOT SENT';
   if (status.lastNack !== undefined && status.quarantined.size > 0) return 'REJECTED';
@@ -36,6 +36,7 @@ export function syncStatus(mesh: Viewed, connection: ConnectionStatus): Record<s
     proxy_type: node.type,
     cluster_id: node.clusterId,
     istio_version: node.meshVersion === '' ? node.version : node.meshVersion,
+    discovery: mesh.replica,
   };
   for (const type of XDS_TYPES) {
     const status = connection.types.get(type);
@@ -107,13 +108,18 @@ function typed(type: XdsType, resource: EncodedResource): Record<string, unknown
   return { '@type': XDS[type].url, ...(decoded(type, resource) as Record<string, unknown>) };
 }
 
+/** The virtual hosts from VHDS of a route configuration. */
+export function hostsOf(hosts: readonly EncodedResource[], name: string): EncodedResource[] {
+  return hosts.filter((host) => host.name.slice(0, host.name.lastIndexOf('/')) === name);
+}
+
 /** A route configuration with its virtual hosts from VHDS, as Envoy shows it. */
 function withHosts(
   config: Record<string, unknown>,
   name: string,
   hosts: readonly EncodedResource[],
 ): Record<string, unknown> {
-  const own = hosts.filter((host) => host.name.slice(0, host.name.lastIndexOf('/')) === name);
+  const own = hostsOf(hosts, name);
   return own.length === 0 ? config : { ...config, virtualHosts: lazyList(own, (host) => decoded('vhds', host)) };
 }
 
@@ -122,8 +128,14 @@ export function configDump(mesh: Viewed, connection: ConnectionStatus): Record<s
   const dump = (type: XdsType, one: (resource: EncodedResource) => unknown) =>
     lazyList(resourcesOf(mesh, connection, type), one);
   const hosts = resourcesOf(mesh, connection, 'vhds');
+  const { id, clusterId, namespace } = connection.node;
   return {
     configs: [
+      {
+        '@type': 'type.googleapis.com/envoy.admin.v3.BootstrapConfigDump',
+        // The rest of its bootstrap is known to the proxy alone.
+        bootstrap: { node: { id, metadata: { CLUSTER_ID: clusterId, NAMESPACE: namespace } } },
+      },
       {
         '@type': 'type.googleapis.com/envoy.admin.v3.ClustersConfigDump',
         dynamic_active_clusters: dump('cds', (r) => ({ version_info: r.version, cluster: typed('cds', r) })),
@@ -156,6 +168,10 @@ export function configDump(mesh: Viewed, connection: ConnectionStatus): Record<s
           version_info: r.version,
           secret: typed('sds', r),
         })),
+      },
+      {
+        '@type': 'type.googleapis.com/envoy.admin.v3.EcdsConfigDump',
+        ecds_filters: dump('ecds', (r) => ({ version_info: r.version, ecds_filter: typed('ecds', r) })),
       },
     ],
   };

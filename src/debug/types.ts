@@ -33,6 +33,8 @@ export interface LeaderStatus {
 }
 
 export interface DebugSource {
+  /** Name of this replica: of its Pod, else of its machine. */
+  readonly replica: string;
   /** In configured order. Where several have a document of one key, the document of the first is in force. */
   sources(): readonly SourceStatus[];
   /** Empty when no cluster is read. */

@@ -160,6 +160,11 @@ export class Viewed {
     return { version: this.#mesh.version, engine, failing, model: this.#mesh.findings() };
   }
 
+  /** Empty for a viewer of one namespace, because it is the name of a Pod in another. */
+  get replica(): string {
+    return this.seesAll ? this.#source.replica : '';
+  }
+
   get showConfigInAdsz(): boolean {
     return this.#source.showConfigInAdsz;
   }

@@ -7,10 +7,13 @@
  * This file starts the stages in this order, each with the results of those before it, and stops them in reverse order.
  * It also starts the HTTP addresses, which show all of them, and the certificate authority. Each part has its own file.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { buildInfo } from '../core/build-info.ts';
 import { systemClock } from '../core/clock.ts';
 import type { Closers } from '../core/process/closers.ts';
+import type { ProxyNode } from '../core/proxy.ts';
+import { PageMaker } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
@@ -38,11 +41,13 @@ import { Publisher } from './pipeline/publisher.ts';
 import { resolveHost } from './pipeline/resolve-host.ts';
 import { callerRanks } from './process/caller-ranks.ts';
 import { type BeginGeneration, startGeneration } from './process/generation-pool.ts';
+import { replicaName } from './process/replica.ts';
 import { WorkloadRegistration } from './registration/registration.ts';
 import { createDebugSource } from './serving/debug-source.ts';
 import { startDns } from './serving/dns.ts';
 import { startHttpServers } from './serving/http-servers.ts';
 import { ProgramStatus } from './serving/program-status.ts';
+import { xdsDebugPages } from './serving/xds-debug.ts';
 import { logAddresses, startXdsServer } from './serving/xds-listeners.ts';
 import { ProxyConfigTable } from './webhooks/proxy-configs.ts';
 import { startWebhooks, type Webhooks } from './webhooks/webhooks.ts';
@@ -58,6 +63,8 @@ interface Program {
   /** Undefined when no cluster is read. */
   readonly cluster: Cluster | undefined;
   readonly status: ProgramStatus;
+  /** Builds the debug pages of all addresses. */
+  readonly maker: PageMaker;
   readonly closers: Closers;
 }
 
@@ -101,8 +108,9 @@ export async function startProgram(settings: DiscoverySettings, env: Environment
   // The workers load their code while the mesh is read.
   const begin = startGeneration(settings, metrics, closers);
   const status = new ProgramStatus(closers.closing);
-  const { listening } = closers.use(await startHttpServers({ settings, env, registry, metrics, status }));
-  const program = { settings, env, metrics, cluster, status, closers };
+  const maker = new PageMaker({ now: systemClock.now, nextTurn: () => nextTurn() });
+  const { listening } = closers.use(await startHttpServers({ settings, env, registry, metrics, status, maker }));
+  const program = { settings, env, metrics, cluster, status, maker, closers };
   const mesh = await readMesh(program);
   const serving = await startServing(program, mesh, begin);
   show(program, mesh, serving);
@@ -174,7 +182,7 @@ async function publishFirst(
 
 /** Snapshot → engine → proxies. Nothing is published meanwhile. */
 async function startServing(program: Program, read: Mesh, begin: BeginGeneration): Promise<Serving> {
-  const { settings, env, metrics, cluster, status, closers } = program;
+  const { settings, env, metrics, cluster, status, maker, closers } = program;
   const { mesh, model, publisher, intake, registration, proxyConfigs, identity } = read;
   const engine = startEngine(settings, metrics, model, publisher, begin);
   const debouncer = startDebouncer(settings, metrics, intake, publisher);
@@ -189,10 +197,9 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const described = { settings, mesh, proxyConfigs, rootNamespace, identity, cluster, metrics, rankOf, stopping };
   const webhooks = closers.use(await startWebhooks(described));
   status.reads(webhooks);
-  const server = await startXdsServer(settings, engine, identity, metrics, [
-    (node) => registration.connected(node),
-    controllers.connected,
-  ]);
+  const followers = [(node: ProxyNode) => registration.connected(node), controllers.connected];
+  const debugPages = xdsDebugPages({ status, maker, replica: replicaName(env), build: buildInfo() });
+  const server = await startXdsServer(settings, engine, identity, metrics, followers, debugPages);
   closers.add(() => server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 }));
   closers.use(await startDns({ settings, env, engine, identity }));
   return { engine, debouncer, controllers, webhooks, server };
@@ -200,7 +207,7 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
 
 /** The HTTP addresses show what is served. */
 function show(
-  { settings, metrics, status }: Program,
+  { settings, env, metrics, status }: Program,
   { intake, publisher, proxyConfigs, identity }: Mesh,
   serving: Serving,
 ): void {
@@ -216,7 +223,9 @@ function show(
   const sources = () => [...intake.status(), ...webhooks.status()];
   const showConfigInAdsz = settings.debugAdszConfig;
   const warningsOf = (key: ResourceKey) => [...translation.warningsOf(key), ...proxyConfigs.warningsOf(key)];
-  const parts = { store, engine, server, refusedPolicies, warningsOf, sources, leadership, history, showConfigInAdsz };
+  const replica = replicaName(env);
+  const mesh = { store, engine, server, refusedPolicies, warningsOf };
+  const parts = { ...mesh, replica, sources, leadership, history, showConfigInAdsz };
   const debug = () => createDebugSource(parts);
   status.samples(() => sampleGauges(debug(), metrics));
   status.serves({

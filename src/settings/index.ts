@@ -7,11 +7,15 @@ export { agentEnv } from './agent/agent-env.ts';
 export { agentCommonFlags, agentProxyFlags, agentVersionFlags, agentWaitFlags } from './agent/agent-flags.ts';
 export { meshCleanIptablesFlags, meshIptablesEnv, meshIptablesFlags } from './agent/agent-iptables-flags.ts';
 export { type LoggingSettings, versionFlags } from './common-flags.ts';
+export {
+  discoveryGetFlags,
+  discoveryProxyConfigFlags,
+  discoveryProxyStatusFlags,
+} from './discovery/discovery-client-flags.ts';
 export { discoveryEnv } from './discovery/discovery-env.ts';
 export {
   discoveryCommonFlags,
   discoveryFlags,
-  discoveryGetFlags,
   discoveryInjectFlags,
   discoveryIssueTokenFlags,
   discoveryIssueWorkloadFlags,

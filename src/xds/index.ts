@@ -6,6 +6,10 @@
 export {
   type ConnectedProxy,
   createXdsServer,
+  type DebugAnswer,
+  type DebugPages,
+  type DebugQuestion,
+  type DebugResource,
   isIdentityKey,
   type KnownPod,
   type PodFinder,

@@ -1,6 +1,7 @@
 /** The debug interface, metrics and `ctl-discovery request`, with real Envoys connected. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -296,4 +297,39 @@ test('`ctl-discovery request` prints the answer, and fails when the answer is an
   const metrics = await run('get', `http://127.0.0.1:${ports.monitoring}/metrics`);
   assert.match(metrics.stdout, /^ctl_xds 2$/m);
   await assert.rejects(run('GET', `${url}/debug/nothing`), /404/);
+});
+
+test('`proxy-status` and `proxy-config` show what the Envoys have', async (t) => {
+  const { clients, discovery } = mesh();
+  const program = programFile('ctl-discovery');
+  const address = `127.0.0.1:${discovery().ports.http}`;
+  const run = async (command: string, ...args: readonly string[]) => {
+    const all = [program, command, '--httpAddr', address, ...args];
+    return (await promisify(execFile)(process.execPath, all)).stdout;
+  };
+  await waitSynced(discovery(), clients);
+  const status = await run('proxy-status');
+  for (const { workload } of clients)
+    assert.match(status, new RegExp(`^${workload} +Orchestrator +SYNCED +SYNCED +SYNCED +SYNCED +IGNORED +\\S+ `, 'm'));
+  const dir = await tempDir(t);
+  for (const client of clients) {
+    const file = join(dir, `${client.workload}.json`);
+    await writeFile(file, JSON.stringify(await client.configDump()));
+    // Exits with 1 when the dump of the Envoy differs.
+    assert.match(await run('proxy-status', client.workload, '--file', file), /^No differences\.$/m);
+    for (const section of ['clusters', 'listeners', 'routes'])
+      assert.equal(
+        (await run('proxy-config', section, client.workload, '-o', 'json')) === '[]\n',
+        false,
+        `${client.mode} ${section}`,
+      );
+    const clusters = ['--fqdn', HOST, '--port', String(HTTP_PORT)];
+    assert.equal(
+      await run('proxy-config', 'clusters', client.workload, ...clusters),
+      await run('proxy-config', 'clusters', '--file', file, ...clusters),
+    );
+    const endpoints = await run('proxy-config', 'endpoints', client.workload, '--fqdn', HOST);
+    assert.equal(endpoints.match(new RegExp(`HEALTHY +outbound\\|${HTTP_PORT}\\|v[12]\\|${HOST}$`, 'gm'))?.length, 2);
+  }
+  await assert.rejects(run('proxy-status', 'no.body'), /proxy no\.body is not connected/);
 });

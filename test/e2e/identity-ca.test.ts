@@ -12,7 +12,17 @@ import { encode, mesh } from '../../src/protobuf/index.ts';
 import { ecKey } from '../../src/security/authority/testing/fixtures.ts';
 import { issueToken } from '../../src/security/index.ts';
 import { type Discovery, discoveryPorts, startDiscovery, tempDir } from '../harness/index.ts';
-import { call, certificate, channel, client, codeOf, ISTIO, MESH, stream } from './support/identity-calls.ts';
+import {
+  call,
+  certificate,
+  channel,
+  client,
+  codeOf,
+  debugPage,
+  ISTIO,
+  MESH,
+  stream,
+} from './support/identity-calls.ts';
 
 const { MeshCertificateRequest, TrustBundleResponse } = mesh.v1.auth;
 
@@ -128,6 +138,50 @@ test('callers without a valid credential are refused by the certificate service 
   const open = client(t, world.discovery.ports.grpc, credentials.createInsecure());
   await assert.rejects(certificate(open, keys, token), /UNIMPLEMENTED.*only on the secure gRPC address/);
   assert.equal(await stream(open).first, 'served');
+});
+
+test('debug pages over xDS are for callers with a credential, of the root namespace or for their own proxies', async (t) => {
+  const world = await startWorld(t);
+  const plain = client(t, world.port, channel(world));
+  const [root, shop, bank] = await Promise.all(
+    ['mesh-system', 'shop', 'bank'].map((namespace) => world.token(namespace, 'web')),
+  );
+  for (const [namespace, token] of [
+    ['shop', shop],
+    ['bank', bank],
+  ] as const) {
+    assert.equal(await stream(plain, { namespace }, token).first, 'served');
+  }
+  const [SYNCZ, DUMP] = ['istio.io/debug/syncz', 'istio.io/debug/config_dump'];
+  const ids = async (token: string | undefined) => {
+    const { resources, controlPlane } = await debugPage(plain, SYNCZ, '', token);
+    assert.match(controlPlane?.identifier ?? '', /^\{"Component":"ctl-discovery","ID":"[^"]+","Info":\{"version":/);
+    return resources.map(
+      ({ value }) => / *sidecar~[\d.]+~(\w+\.\w+)~/.exec(Buffer.from(value).toString('latin1'))?.[1],
+    );
+  };
+  assert.deepEqual((await ids(root)).sort(), ['web.bank', 'web.shop']);
+  assert.deepEqual(await ids(shop), ['web.shop']);
+  const types = async (proxy: string, token: string | undefined) => {
+    const { resources } = await debugPage(plain, DUMP, proxy, token);
+    return resources.map(({ typeUrl }) => typeUrl.split('.').at(-1)?.replace('ConfigDump', '')).join();
+  };
+  assert.equal(await types('web.shop', shop), 'Bootstrap,Clusters,Endpoints,Listeners,Routes,Secrets,Ecds');
+  assert.equal(await types('web.bank', shop), '');
+  const text = async (name: string, token: string | undefined) => {
+    const { resources } = await debugPage(plain, 'istio.io/debug', name, token);
+    return Buffer.from(resources[0]?.value ?? []).toString();
+  };
+  assert.deepEqual(
+    (JSON.parse(await text('syncz', bank)) as { proxy: string }[]).map(({ proxy }) => proxy),
+    ['web.bank'],
+  );
+  assert.match(await text('nothing', root), /^404 page not found/);
+  assert.match(await text('edsz?proxyID=web.bank', shop), /Proxy not connected/);
+  await assert.rejects(debugPage(plain, SYNCZ, ''), /UNAUTHENTICATED/);
+  // Plain text has no credentials.
+  const open = client(t, world.discovery.ports.grpc, credentials.createInsecure());
+  await assert.rejects(debugPage(open, SYNCZ, ''), /UNAUTHENTICATED: debug pages need a credential/);
 });
 
 test('a stream ends when its credential expires', async (t) => {

@@ -105,7 +105,10 @@ describe('get', () => {
   test('a failed call is one line', async () => {
     for (const [args, message] of [
       [['nothing'], /^ctl-discovery: unknown kind "nothing"\n$/],
-      [['secret'], /^ctl-discovery: [^\n]* returned HTTP 401: debug pages need a bearer token\n$/],
+      [
+        ['secret'],
+        /^ctl-discovery: [^\n]* returned HTTP 401: debug pages need a bearer token; CTL_DEBUG_TOKEN_FILE names [^\n]+\n$/,
+      ],
       [[], /<kind> is missing/],
       [['pa', '--httpAddr', '127.0.0.1:1'], /cannot call 127.0.0.1:1: [^\n]*ECONNREFUSED[^\n]*--httpAddr/],
     ] as const) {

@@ -2,14 +2,10 @@
  * `get <kind> [<name>]`: lists the mesh configuration in force at the discovery service, of one or all namespaces. An
  * empty list is a success. Refused documents of the kind are named on stderr.
  */
-import { messageOf } from '../../core/errors.ts';
-import { httpText } from '../../core/network/http-call.ts';
-import { dialAddress, discoveryGetFlags, flagSettings, usageError } from '../../settings/index.ts';
-import { debugCredential, MAX_DEBUG_PAGE_BYTES } from '../debug-credential.ts';
-import { unavailable } from '../errors.ts';
+import { discoveryGetFlags, flagSettings } from '../../settings/index.ts';
+import { debugClient } from '../debug-client.ts';
+import { table } from '../output/index.ts';
 import { type Command, command } from '../program.ts';
-
-const TIMEOUT_MS = 60_000;
 
 /** A resource in the answer of `/debug/configz`. */
 interface Item {
@@ -48,10 +44,8 @@ export function getCommand(): Command {
     async run({ flags, io }) {
       const { httpAddr, namespace, output } = flagSettings(discoveryGetFlags, flags);
       const [kind = '', name] = flags.positionals;
-      const url = new URL(`http://${dialAddress(httpAddr)}/debug/configz`);
-      url.searchParams.set('kind', kind);
-      url.searchParams.set('namespace', namespace);
-      const { items, problems } = await configuration(url, await debugCredential(io.env));
+      const client = await debugClient(httpAddr, io.env);
+      const { items, problems } = (await client.page('configz', { kind, namespace })) as Configuration;
       const found = name === undefined ? items : items.filter(({ metadata }) => metadata.name === name);
       io.stdout.write(await shown(found, output));
       for (const problem of problems) io.stderr.write(`refused: ${problemLine(problem)}\n`);
@@ -60,19 +54,6 @@ export function getCommand(): Command {
       return name === undefined ? 0 : 1;
     },
   });
-}
-
-async function configuration(url: URL, headers: Readonly<Record<string, string>>): Promise<Configuration> {
-  const answer = await httpText({ to: url, timeoutMs: TIMEOUT_MS, headers }, MAX_DEBUG_PAGE_BYTES).catch(
-    (error: unknown) => {
-      throw unavailable(
-        `cannot call ${url.host}: ${messageOf(error)}; --httpAddr is the address of the discovery service`,
-      );
-    },
-  );
-  if (answer.status === 400) throw usageError(answer.text.trim());
-  if (answer.status !== 200) throw unavailable(`${url.host} returned HTTP ${answer.status}: ${answer.text.trim()}`);
-  return JSON.parse(answer.text) as Configuration;
 }
 
 async function shown(items: readonly Item[], output: string): Promise<string> {
@@ -99,18 +80,6 @@ const COLUMNS: Readonly<Record<string, Columns>> = {
   },
 };
 const LAST: Columns = { FROM: ({ origin }) => locationOf(origin) || (origin.source ?? '') };
-
-function table(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? [])
-    .slice(0, -1)
-    .map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('   ')
-      .trimEnd();
-  return rows.map((row) => `${line(row)}\n`).join('');
-}
 
 function locationOf({ file = '', line }: Origin): string {
   return line === undefined ? file : `${file}:${line}`;

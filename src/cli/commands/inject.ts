@@ -2,9 +2,8 @@
  * `inject -f FILE`: adds the sidecar to the Pods of manifests, as the webhook does, for clusters without it. The
  * variables are those of the discovery service.
  */
-import { readFile, writeFile } from 'node:fs/promises';
-import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
-import { readUpTo } from '../../core/network/body.ts';
+import { writeFile } from 'node:fs/promises';
+import { CtlError } from '../../core/errors.ts';
 import {
   discoveryEnv,
   discoveryFlags,
@@ -16,6 +15,7 @@ import {
   usageError,
 } from '../../settings/index.ts';
 import type { InjectedManifests } from '../../webhooks/manifests/index.ts';
+import { inputText } from '../input-file.ts';
 import { type Command, command } from '../program.ts';
 
 /** Bytes; the largest charts have less. */
@@ -33,7 +33,7 @@ export function injectCommand(): Command {
       const injector = createInjector(await settingsOf(given, io.env));
       const results: InjectedManifests[] = [];
       for (const name of new Set(given.file)) {
-        const text = name === '-' ? await standardInput() : await textOf(name);
+        const text = await textOf(name);
         const file = name === '-' ? 'standard input' : name;
         results.push(injectManifests({ text, file, namespace: given.namespace, injector }));
       }
@@ -80,31 +80,4 @@ async function meshConfig(file: string) {
   throw new CtlError('invalid_argument', message, { file, ...(line === undefined ? {} : { line }), field });
 }
 
-async function textOf(file: string): Promise<string> {
-  try {
-    return decoded(await readFile(file), file);
-  } catch (error) {
-    if (error instanceof CtlError) throw error;
-    throw new CtlError('invalid_argument', `expected a readable file: ${errnoOf(error) ?? messageOf(error)}`, { file });
-  }
-}
-
-async function standardInput(): Promise<string> {
-  const file = 'standard input';
-  const bytes = await readUpTo(MAX_BYTES, process.stdin);
-  if (bytes === undefined) throw tooLong(file);
-  return decoded(bytes, file);
-}
-
-function decoded(bytes: Buffer, file: string): string {
-  if (bytes.length > MAX_BYTES) throw tooLong(file);
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch (error) {
-    throw new CtlError('invalid_argument', 'expected UTF-8: some bytes are not valid', { file }, error);
-  }
-}
-
-function tooLong(file: string): CtlError {
-  return new CtlError('invalid_argument', `expected at most ${MAX_BYTES} bytes`, { file });
-}
+const textOf = (file: string): Promise<string> => inputText(file, MAX_BYTES);

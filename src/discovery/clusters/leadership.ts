@@ -3,13 +3,13 @@
  * `meshd-<task>`, and `meshd-<task>-<REVISION>` for a revision other than `default`.
  */
 import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import { systemClock } from '../../core/clock.ts';
 import { InternalError } from '../../core/errors.ts';
 import type { LeaderStatus } from '../../debug/index.ts';
 import { createLeaseAccess, type KubernetesClient, LeaderElection } from '../../kubernetes/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { DiscoverySettings, Environment } from '../../settings/index.ts';
+import { replicaName } from '../process/replica.ts';
 import { revisionSuffix } from '../process/revision.ts';
 
 /** Runs while this replica leads the task. `signal` aborts as soon as it no longer does. */
@@ -51,7 +51,7 @@ export function createLeadership(
   env: Environment,
 ): Leadership {
   // A restarted container has the name of its Pod again, and must not take itself for the leader that it was before.
-  const identity = `${env.POD_NAME || hostname()}_${randomUUID()}`;
+  const identity = `${replicaName(env)}_${randomUUID()}`;
   const suffix = revisionSuffix(revision);
   const elections = new Map<string, { readonly lease: string; readonly election: LeaderElection }>();
   return {

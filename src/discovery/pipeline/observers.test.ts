@@ -280,6 +280,7 @@ describe('sampled gauges', () => {
           : [],
       engine: () => ({}),
       failing: () => [],
+      replica: 'one',
       showConfigInAdsz: false,
     };
     sampleGauges(source, metrics);

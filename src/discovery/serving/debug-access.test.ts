@@ -85,6 +85,7 @@ const source: DebugSource = {
   engine: () => mesh.engine.stats(),
   failing: () => mesh.engine.failing(),
   distribution: (_key, connections) => connections.map(({ node }) => ({ proxy: node.workload })),
+  replica: 'one',
   showConfigInAdsz: true,
 };
 

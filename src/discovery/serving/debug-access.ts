@@ -98,8 +98,11 @@ export class DebugAccess {
   }
 }
 
-/** A namespace of another trust domain is not the namespace of the same name in this mesh. */
-function viewerOfIdentity(
+/**
+ * What a caller may see. Throws CtlError `permission_denied` for one of another trust domain, whose namespace is not
+ * the namespace of the same name in this mesh.
+ */
+export function viewerOfIdentity(
   { trustDomain, namespace }: Identity,
   mesh: { readonly rootNamespace: string; readonly trustDomain: string },
 ): Viewer {

@@ -8,6 +8,7 @@ import { findingsOf } from '../pipeline/finding-log.ts';
 import type { GaugeSource } from '../pipeline/gauges.ts';
 
 export interface DebugParts {
+  readonly replica: string;
   readonly store: Store;
   readonly engine: Engine;
   readonly server: XdsServer;
@@ -29,6 +30,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     return sessions.get(connectionId);
   };
   return {
+    replica: parts.replica,
     snapshot: () => engine.snapshot,
     connections: () => server.connections(),
     quarantined: () => server.quarantined(),

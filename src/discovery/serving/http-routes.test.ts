@@ -72,6 +72,7 @@ const BROKEN: DebugSource = {
   refusedPolicies: () => [],
   engine: () => ({}),
   failing: () => [],
+  replica: 'one',
   showConfigInAdsz: false,
 };
 

@@ -1,12 +1,10 @@
 /** The HTTP servers of the program: readiness and debug pages, monitoring, introspection. */
 import type { RequestListener } from 'node:http';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { buildInfo } from '../../core/build-info.ts';
-import { systemClock } from '../../core/clock.ts';
 import { type Address, listen } from '../../core/network/listen.ts';
 import { startParts } from '../../core/process/closers.ts';
-import { PageMaker } from '../../debug/index.ts';
+import type { PageMaker } from '../../debug/index.ts';
 import { closeServer, createBoundedServer } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
 import { createProfiler, type Metrics, startIntrospection } from '../../observe/index.ts';
@@ -29,6 +27,7 @@ export interface HttpServersOptions {
   readonly registry: Registry;
   readonly metrics: Metrics;
   readonly status: ProgramStatus;
+  readonly maker: PageMaker;
 }
 
 /** The addresses of each server, for the log. */
@@ -41,13 +40,13 @@ export interface HttpServers {
 
 /** Rejects with a CtlError that names the flag when an address is unusable. Then no server listens. */
 export function startHttpServers(options: HttpServersOptions): Promise<HttpServers> {
-  const { settings, env, registry, metrics, status } = options;
+  const { settings, env, registry, metrics, status, maker } = options;
   const { introspectAddress } = settings;
   const routes: HttpRoutes = {
     ...status.shown,
     profiler: settings.profile ? createProfiler() : undefined,
     access: debugAccess(settings, status),
-    maker: new PageMaker({ now: systemClock.now, nextTurn: () => nextTurn() }),
+    maker,
     version: buildInfo(),
   };
   const scrape = () => metricsText(registry, () => status.sample(), metrics);

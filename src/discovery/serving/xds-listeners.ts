@@ -8,6 +8,7 @@ import { resourceKey } from '../../resources/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../../settings/index.ts';
 import {
   createXdsServer,
+  type DebugPages,
   type KnownPod,
   type PodFinder,
   type WorkloadConnected,
@@ -29,6 +30,7 @@ export async function startXdsServer(
   { secured }: MeshIdentity,
   metrics: Metrics,
   followers: readonly WorkloadConnected[],
+  debugPages: DebugPages,
 ): Promise<XdsServer> {
   const listeners: GrpcListener[] = plainAddresses(settings.grpcAddr);
   if (secured !== undefined) {
@@ -43,6 +45,7 @@ export async function startXdsServer(
     podOf: knownPods(engine, settings.clusterID),
     ownCluster: settings.clusterID,
     workloadConnected: followedBy(followers),
+    debugPages,
     services: secured?.services ?? [],
     maxReceiveBytes: settings.grpcMaxRecvMsgSize,
     maxStreams: settings.grpcMaxStreams,

@@ -34,20 +34,6 @@ const calledAddresses = {
 /** Flags of `ctl-discovery request`. */
 export const discoveryRequestFlags = { ...calledAddresses, ...discoveryCommonFlags } as const satisfies FlagTable;
 
-/** Flags of `ctl-discovery get`. */
-export const discoveryGetFlags = {
-  httpAddr: calledAddresses.httpAddr,
-  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace; all namespaces when unset.' },
-  output: {
-    type: 'string',
-    short: 'o',
-    default: '',
-    values: ['yaml', 'json'],
-    meaning: 'Output format: yaml or json; a table when unset. Durations are milliseconds.',
-  },
-  ...discoveryCommonFlags,
-} as const satisfies FlagTable;
-
 /** Flags of `ctl-discovery issue-token`. */
 export const discoveryIssueTokenFlags = {
   audience: {

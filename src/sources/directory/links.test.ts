@@ -44,7 +44,10 @@ test('a link out of the directory gives the files directly in its target, and no
   });
   await is({ a: 80 });
   const link = join(dir, 'team');
-  assert.match(problems.get(link) ?? '', /links to a directory outside the configuration directory: .* but not the directory below it/);
+  assert.match(
+    problems.get(link) ?? '',
+    /links to a directory outside the configuration directory: .* but not the directory below it/,
+  );
   assert.match(problems.get(join(dir, 'root')) ?? '', /outside the configuration directory/);
   await writeFile(join(base, 'outside', 'a.yaml'), service('a', 81));
   await is({ a: 81 });

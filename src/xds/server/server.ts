@@ -22,6 +22,8 @@ import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../reque
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { callerKey } from './caller-key.ts';
 import { CallerLimits } from './caller-limits.ts';
+import { byFirstRequest, type DebugPages, DebugStream } from './debug-stream.ts';
+import { awaitFirstRequest } from './first-request.ts';
 import { Health } from './health.ts';
 import type { PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
@@ -29,7 +31,7 @@ import { RecentFrames } from './recent-frames.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { AdsStream } from './stream.ts';
 import { at, MAX_TIMER_MS } from './timers.ts';
-import { createTransport, type ReadingTransport } from './transport.ts';
+import { createTransport } from './transport.ts';
 import { UnsentBytes } from './unsent-bytes.ts';
 import type { WorkloadConnected } from './workload-stream.ts';
 
@@ -78,6 +80,8 @@ export interface XdsServerOptions {
   readonly ownCluster?: string;
   /** Called for the streams of proxies, if given. */
   readonly workloadConnected?: WorkloadConnected;
+  /** Answers requests for debug pages; left out: none are served. */
+  readonly debugPages?: DebugPages;
   /** More services on the same listeners; they authenticate their callers themselves. */
   readonly services?: readonly GrpcService[];
   /** Hold results that streams share; left out: the server has its own. */
@@ -104,9 +108,6 @@ const IDLE_MS = 60_000;
 
 /** A unary request is a few kilobytes, sent at once. */
 const REQUEST_TIMEOUT_MS = 10_000;
-
-/** A proxy sends its first request at once. An idle stream would occupy a part of the limit. */
-const FIRST_REQUEST_MS = 30_000;
 
 /** A client with many requests completes them one after the other, so that few are incomplete at the same time. */
 const MAX_INCOMPLETE = 256;
@@ -313,14 +314,17 @@ export class XdsServer {
       // Not `unauthenticated`: Envoy logs that as a warning. The next stream is authenticated by its own credential.
       void stream.drain(new CtlError('unavailable', CREDENTIAL_ENDED));
     });
-    const cancelFirst = this.#awaitFirstRequest(transport, () => {
+    const cancelFirst = awaitFirstRequest(transport, this.#options.firstRequestMs, () => {
       this.#refuse(call, new CtlError('deadline_exceeded', 'no request was received on this stream'));
       stream.close();
     });
+    const [address, { mode }, pages] = [call.connection.address, method.protocol, this.#options.debugPages];
+    const fail = (error: unknown): void => stream.fail(error);
+    const requests = byFirstRequest(stream, () => new DebugStream({ transport, mode, address, caller, pages, fail }));
     transport.read(method.format, {
       message: (request) => {
         cancelFirst();
-        stream.receive(request);
+        requests.receive(request);
       },
       refused: (error) => {
         if (!(error instanceof CtlError) || error.code !== 'resource_exhausted') {
@@ -336,29 +340,10 @@ export class XdsServer {
         stream.close();
       },
     });
-    call.onClose(() => stream.close());
-  }
-
-  /**
-   * Calls `end` when no first request arrives in time, unless it waits for memory here.
-   * @returns cancels that; to be called when a request has arrived or the stream has ended
-   */
-  #awaitFirstRequest(transport: ReadingTransport, end: () => void): () => void {
-    let [cancelled, timer]: [boolean, NodeJS.Timeout | undefined] = [false, undefined];
-    const check = (): void => {
-      if (cancelled) return;
-      if (transport.waitsForQuota) wait();
-      else end();
-    };
-    const wait = (): void => {
-      // Bytes that arrived while the process was busy are read first.
-      timer = setTimeout(() => setImmediate(check), this.#options.firstRequestMs ?? FIRST_REQUEST_MS).unref();
-    };
-    wait();
-    return () => {
-      cancelled = true;
-      clearTimeout(timer);
-    };
+    call.onClose(() => {
+      requests.close();
+      stream.close();
+    });
   }
 
   #age(retire: () => void): NodeJS.Timeout | undefined {

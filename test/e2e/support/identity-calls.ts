@@ -1,12 +1,13 @@
 /** Calls of callers with an identity: to the certificate service, and streams of a proxy. */
 import type { TestContext } from 'node:test';
 import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import { encode, mesh } from '../../../src/protobuf/index.ts';
+import { encode, envoy, mesh } from '../../../src/protobuf/index.ts';
 import { csr, type KeyPair } from '../../../src/security/authority/testing/fixtures.ts';
 import { encodeNode, encodeSotwRequest } from '../../../src/xds/testing/content.ts';
 import type { Owner } from '../../harness/index.ts';
 
 const { MeshCertificateRequest, MeshCertificateResponse } = mesh.v1.auth;
+type DebugResponse = envoy.service.discovery.v3.DiscoveryResponse;
 /** The certificate service under its own name, and under that of existing agents. */
 export const MESH = '/mesh.v1.auth.MeshCertificateService';
 export const ISTIO = '/istio.v1.auth.IstioCertificateService';
@@ -89,6 +90,20 @@ export function stream(from: Client, claim: NodeClaim = {}, token?: string, seco
   const node = encodeNode(id, { NAMESPACE: namespace, ...metadata });
   opened.write(encodeSotwRequest({ typeUrl: CLUSTERS, node }));
   return { first: first.promise, ended: ended.promise, call: opened };
+}
+
+/** Asks for a debug page over xDS, as Istio's command line does; rejects with the status of the stream. */
+export function debugPage(from: Client, typeUrl: string, name: string, token?: string): Promise<DebugResponse> {
+  const opened = from.makeBidiStreamRequest(ADS, asIs, asIs, bearer(token), { deadline: Date.now() + 20_000 });
+  const node = encodeNode('sidecar~0.0.0.0~tool.mesh-system~mesh-system.svc.cluster.local');
+  opened.write(encodeSotwRequest({ typeUrl, node, names: name === '' ? [] : [name] }));
+  return new Promise((resolve, reject) => {
+    opened.on('data', (bytes: Buffer) => {
+      resolve(envoy.service.discovery.v3.DiscoveryResponse.decode(bytes));
+      opened.cancel();
+    });
+    opened.on('error', reject);
+  });
 }
 
 /** The name of the status that a call ended with. */

@@ -1,0 +1,67 @@
+/**
+ * The client of debug pages for commands: address, credential, limits, and errors of one clear line. An address is
+ * `host:port`, or `https://host:port` where a proxy in front of the service terminates TLS; its certificate is then
+ * verified.
+ */
+import { CtlError, messageOf } from '../core/errors.ts';
+import { type HttpAnswer, httpText } from '../core/network/http-call.ts';
+import { dialAddress, type Environment, usageError } from '../settings/index.ts';
+import { debugCredential, MAX_DEBUG_PAGE_BYTES } from './debug-credential.ts';
+import { unavailable } from './errors.ts';
+
+/** More than any page of a large mesh needs. */
+const TIMEOUT_MS = 60_000;
+
+/** Most characters of an error response that are shown. */
+const MAX_SHOWN = 500;
+
+/** One discovery service. */
+export interface DebugClient {
+  /** `host:port`, for messages. */
+  readonly server: string;
+  /**
+   * The JSON of `/debug/<name>`. Rejects with CtlError: `invalid_argument` and
+   * `not_found` for what the service did not know, else `unavailable`.
+   */
+  page(name: string, query?: Readonly<Record<string, string>>): Promise<unknown>;
+}
+
+/** Rejects with CtlError when the file of the credential cannot be used. */
+export async function debugClient(address: string, env: Environment): Promise<DebugClient> {
+  const base = new URL(address.startsWith('https://') ? address : `http://${dialAddress(address)}`);
+  const headers = await debugCredential(env);
+  return {
+    server: base.host,
+    async page(name, query = {}) {
+      const url = new URL(`/debug/${name}`, base);
+      for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
+      const call = httpText({ to: url, timeoutMs: TIMEOUT_MS, headers }, MAX_DEBUG_PAGE_BYTES);
+      const answer = await call.catch((error: unknown) => {
+        throw unavailable(
+          `cannot call ${url.host}: ${messageOf(error)}; --httpAddr is the address of the discovery service`,
+        );
+      });
+      return contentOf(answer, url);
+    },
+  };
+}
+
+function contentOf({ status, text }: HttpAnswer, { host, pathname }: URL): unknown {
+  if (status === 400) throw usageError(shown(text));
+  if (status === 404) throw new CtlError('not_found', `${host} returned HTTP 404: ${shown(text)}`);
+  const hint = status === 401 || status === 403 ? '; CTL_DEBUG_TOKEN_FILE names the file with the token to send' : '';
+  if (status !== 200) throw unavailable(`${host} returned HTTP ${status}: ${shown(text)}${hint}`);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw unavailable(`${host} did not return JSON for ${pathname}: is it a discovery service?`, error);
+  }
+}
+
+/** The response on one line, without characters that control a terminal. */
+function shown(text: string): string {
+  return text
+    .slice(0, MAX_SHOWN)
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .trim();
+}

@@ -1,0 +1,82 @@
+/** The flags of commands of ctl-discovery that ask a running discovery service for what it knows. */
+import type { FlagTable } from '../flag-table.ts';
+import { parseListenAddress } from '../listen-address.ts';
+import { discoveryCommonFlags } from './discovery-flags.ts';
+
+/** `https://host[:port]`, for services behind a proxy that terminates TLS. */
+const HTTPS = /^https:\/\/[^\s/?#@]+\/?$/;
+
+/** Throws an `Error` of one line for anything but an address to call. */
+function checkCalled(text: string): void {
+  if (!HTTPS.test(text)) parseListenAddress(text);
+}
+
+const output = {
+  type: 'string',
+  short: 'o',
+  default: 'table',
+  values: ['json', 'yaml', 'table'],
+  meaning: 'Output format: json, yaml or table.',
+} as const;
+
+const httpAddr = {
+  type: 'string',
+  default: ':8080',
+  meaning: 'The --httpAddr of the discovery service that is called, or https://host:port of a proxy in front of it.',
+  check: checkCalled,
+} as const;
+
+/** Flags of `ctl-discovery get`. */
+export const discoveryGetFlags = {
+  httpAddr,
+  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace; all namespaces when unset.' },
+  output: {
+    type: 'string',
+    short: 'o',
+    default: '',
+    values: ['yaml', 'json'],
+    meaning: 'Output format: yaml or json; a table when unset. Durations are milliseconds.',
+  },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery proxy-status`. */
+export const discoveryProxyStatusFlags = {
+  file: {
+    type: 'string',
+    short: 'f',
+    default: '',
+    meaning:
+      "File with the config_dump of the proxy's Envoy; - is the standard input. What differs from what the proxy " +
+      'should have is listed.',
+  },
+  httpAddr: {
+    type: 'stringSlice',
+    default: [':8080'],
+    meaning: 'As of the other commands; several addresses name the replicas of the service, which are all asked.',
+    check: (addresses: readonly string[]) => addresses.forEach(checkCalled),
+  },
+  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace of the proxies; all when unset.' },
+  output,
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery proxy-config`. */
+export const discoveryProxyConfigFlags = {
+  file: {
+    type: 'string',
+    short: 'f',
+    default: '',
+    meaning: 'File with the config_dump of an Envoy, instead of a proxy; - is the standard input.',
+  },
+  fqdn: { type: 'string', default: '', meaning: 'Only what belongs to this host.' },
+  httpAddr,
+  name: {
+    type: 'string',
+    default: '',
+    meaning: 'Only the resource of this name; of endpoints, those of this cluster.',
+  },
+  output,
+  port: { type: 'uint16', default: 0, meaning: 'Only what belongs to this port; 0 means any.' },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
