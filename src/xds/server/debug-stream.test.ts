@@ -78,7 +78,7 @@ describe('a stream for debug pages', () => {
 
   it('is answered with the page, the name of the replica and a nonce', async () => {
     const { stream, sent, questions, answer, released } = opened();
-    stream.receive(ask('syncz'));
+    stream.receive(ask('syncz', { responseNonce: '2026-01-01 00:00:00 of the tool' }));
     assert.deepEqual([questions[0]?.names, questions[0]?.identity.namespace], [['syncz'], 'shop']);
     await answer('syncz');
     const response = DiscoveryResponse.decode(sent[0] ?? Buffer.alloc(0));

@@ -76,8 +76,9 @@ export class DebugStream {
   }
 
   receive(request: AnyRequest): void {
-    // Acknowledgements are not answered.
-    if (request.responseNonce !== '' || this.#closed.signal.aborted) return;
+    // Acknowledgements are not answered. Istio's command line sends a nonce of its own with its first request.
+    const isAnswer = request.responseNonce !== '' && request.responseNonce === String(this.#responses);
+    if (isAnswer || this.#closed.signal.aborted) return;
     if (this.#waiting.length >= MAX_WAITING) {
       this.#deps.fail(new CtlError('resource_exhausted', `more than ${MAX_WAITING} requests for debug pages wait`));
       return;
