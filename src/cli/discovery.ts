@@ -17,6 +17,7 @@ import {
   type ParsedFlags,
   unservedVariables,
 } from '../settings/index.ts';
+import { completionCommand } from './commands/completion.ts';
 import { envCommand } from './commands/env.ts';
 import { getCommand } from './commands/get.ts';
 import { injectCommand } from './commands/inject.ts';
@@ -25,6 +26,7 @@ import { issueWorkloadCommand } from './commands/issue-workload.ts';
 import { proxyConfigCommand } from './commands/proxy-config.ts';
 import { proxyStatusCommand } from './commands/proxy-status.ts';
 import { requestCommand } from './commands/request.ts';
+import { validateCommand } from './commands/validate.ts';
 import { versionCommand } from './commands/version.ts';
 import { debugCredential } from './debug-credential.ts';
 import { startLogging } from './logging.ts';
@@ -39,11 +41,12 @@ const loadAndRun: RunDiscovery = async (settings, env) => {
 };
 
 export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Program {
-  return {
+  const program: Program = {
     name: 'ctl-discovery',
     summary: 'The discovery service of the mesh: configuration for every proxy over xDS.',
     flags: discoveryCommonFlags,
     commands: [
+      completionCommand(() => program),
       discoveryCommand(runDiscovery),
       envCommand(discoveryCommonFlags, discoveryEnv),
       getCommand(),
@@ -56,9 +59,11 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
         baseFor: requestBase,
         headersFor: debugCredential,
       }),
+      validateCommand(),
       versionCommand(discoveryVersionFlags),
     ],
   };
+  return program;
 }
 
 function discoveryCommand(runDiscovery: RunDiscovery): Command {

@@ -37,8 +37,10 @@ interface CommandOptions {
   readonly name: string;
   readonly summary: string;
   readonly flags: FlagTable;
-  /** Arguments besides flags. Those in brackets are optional. */
+  /** Arguments besides flags. Those in brackets are optional, and one that ends in `...` is repeated. */
   readonly arguments?: readonly string[];
+  /** Values of the first argument, where they are known: shells complete them. */
+  readonly choices?: readonly string[];
   /** Does the command's work and returns the exit code. */
   readonly run: (call: Call) => Promise<number> | number;
 }
@@ -153,7 +155,8 @@ function help(program: Program, args: readonly string[], io: ProgramIo): number 
 function checkArguments(chosen: Command, positionals: readonly string[]): void {
   const { name, arguments: wanted = [] } = chosen.options;
   const extra = positionals[wanted.length];
-  if (extra !== undefined) throw usageError(`unexpected argument ${JSON.stringify(extra)} of ${name}`);
+  if (extra !== undefined && wanted.at(-1)?.endsWith('...') !== true)
+    throw usageError(`unexpected argument ${JSON.stringify(extra)} of ${name}`);
   const missing = wanted[positionals.length];
   if (missing !== undefined && !missing.startsWith('[')) {
     throw usageError(`${name} needs ${wanted.join(' ')}, ${missing} is missing`);

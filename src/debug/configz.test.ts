@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse, snapshotOf } from '../push/testing/mesh.ts';
+import { defaultMeshConfig } from '../resources/index.ts';
 import { ScriptedSource } from '../sources/testing/scripted.ts';
 import { createStore, RefusedPolicies } from '../store/index.ts';
 import { problem, resource } from '../store/testing/documents.ts';
@@ -68,6 +69,8 @@ function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', quer
     engine: () => ({}),
     failing: () => [],
     replica: 'one',
+    mesh: () => defaultMeshConfig(),
+    injection: () => ({}),
     showConfigInAdsz: false,
   };
   return JSON.parse([...jsonPieces(configz(new Viewed(source, viewer), new URLSearchParams(query)))].join('')) as Page;

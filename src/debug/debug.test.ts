@@ -5,7 +5,10 @@ import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { endpoints, inline, Mesh, meshResource, service, sidecar, virtualService } from '../push/testing/mesh.ts';
 import type { ConnectionStatus, ProxySession, TypeStatus } from '../push/types.ts';
+import { defaultMeshConfig } from '../resources/index.ts';
 import { type DebugSource, handleDebug, PageMaker } from './index.ts';
+import { clusterz, injectPage, meshPage, networkz, shownConfig } from './mesh-settings.ts';
+import { Viewed } from './viewed.ts';
 
 const IDLE: TypeStatus = {
   subscribed: 'none',
@@ -79,6 +82,8 @@ const source: DebugSource = {
   engine: () => mesh.engine.stats(),
   failing: () => mesh.engine.failing(),
   replica: 'one',
+  mesh: () => defaultMeshConfig(),
+  injection: () => ({}),
   showConfigInAdsz: false,
 };
 
@@ -234,6 +239,38 @@ describe('debug interface', () => {
       clusters.map(({ cluster, version_info }) => [cluster.name, version_info]),
       expected,
     );
+  });
+
+  it('list, mesh, inject, authenticationz, clusterz and networkz: what existing tools ask for', async () => {
+    assert.ok((await page<string[]>('list')).includes('syncz'));
+    assert.equal(typeof (await page<{ rootNamespace: string }>('mesh')).rootNamespace, 'string');
+    assert.deepEqual(await page('inject'), {});
+    assert.deepEqual([await page('clusterz'), await page('networkz')], [[], []]);
+    const [proxy] = await page<Record<string, unknown>[]>('authenticationz?proxyID=pod.shop');
+    const { id, ...modes } = proxy ?? {};
+    assert.deepEqual(modes, {
+      proxy: 'pod.shop',
+      mutualTls: 'PERMISSIVE',
+      mutualTlsOfPorts: {},
+      requestAuthentications: [],
+      authorizationPolicies: [],
+    });
+    const one = new Viewed(source, { namespace: 'shop' });
+    for (const only of [meshPage, injectPage, clusterz, networkz])
+      assert.throws(() => only(one), { code: 'permission_denied' });
+  });
+
+  it('mesh: values that may be credentials are redacted', () => {
+    const shown = shownConfig({
+      rootNamespace: 'mesh-system',
+      defaultConfig: { proxyMetadata: { ANY: 'secret' } },
+      extensionProviders: [
+        { name: 'a', http: { headers: [{ name: 'x', value: 'secret' }], password: 'secret' } },
+        { envoyExtAuthzHttp: { service: 'https://user:secret@authz/?key=secret' } },
+      ],
+    });
+    assert.doesNotMatch(JSON.stringify(shown), /secret/);
+    assert.match(JSON.stringify(shown), /"rootNamespace":"mesh-system".*"name":"a".*authz/);
   });
 
   it('edsz and syncz name the cluster of endpoints with another name', async () => {

@@ -11,6 +11,7 @@ import type { DebugAnswer, DebugQuestion } from '../xds/index.ts';
 import { configz } from './configz.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
+import { authenticationOf, clusterz, injectPage, meshPage, networkz } from './mesh-settings.ts';
 import { overXds } from './over-xds.ts';
 import { connectionsFor, type DebugCall, type Page } from './page.ts';
 import type { BuiltPage } from './page-maker.ts';
@@ -59,10 +60,15 @@ const namesOf = perProxy((mesh, connection) => ({
 }));
 
 const PAGES: Readonly<Record<string, Page>> = {
+  authenticationz: {
+    title: 'Mutual TLS modes and policies of the workload of each proxy (?proxyID=)',
+    answer: perProxy(authenticationOf),
+  },
   adsz: {
     title: 'Connected proxies and their subscriptions (?proxyID=)',
     answer: (mesh, query) => adsz(mesh, connectionsFor(mesh, query)),
   },
+  clusterz: { title: 'Clusters that are read', answer: clusterz },
   cdsz: { title: 'Clusters of each proxy (?proxyID=)', answer: clustersOf },
   config_dump: {
     title: "Configuration of one proxy in the form of Envoy's config_dump (?proxyID=pod.namespace)",
@@ -86,11 +92,15 @@ const PAGES: Readonly<Record<string, Page>> = {
     answer: (mesh) => endpointShardz(mesh),
   },
   endpointz: { title: 'Endpoints by service and port', answer: (mesh) => endpointz(mesh) },
+  inject: { title: 'Configuration and values of injection that the user has written', answer: injectPage },
   instancesz: { title: 'Services that each proxy serves', answer: (mesh) => instancesz(mesh) },
   leaderz: {
     title: 'Tasks that one replica does for all, and the replica that leads each; empty without a cluster',
     answer: (mesh) => mesh.leadership(),
   },
+  list: { title: 'Names of the debug pages', answer: () => Object.keys(PAGES) },
+  mesh: { title: 'Mesh configuration in force', answer: meshPage },
+  networkz: { title: 'Gateways of networks', answer: networkz },
   ndsz: { title: 'Name table of each proxy whose agent answers DNS (?proxyID=)', answer: namesOf },
   push_status: {
     title: 'Conflicts, refused policies, state of the push engine',
@@ -194,6 +204,8 @@ function statusOf({ code }: CtlError): number {
       return 400;
     case 'failed_precondition':
       return 409;
+    case 'permission_denied':
+      return 403;
     case 'resource_exhausted':
       return 413;
     default:

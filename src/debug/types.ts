@@ -3,7 +3,7 @@ import type { XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
 import type { Snapshot } from '../model/index.ts';
 import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
-import type { ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
+import type { MeshConfig, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceHealth, SourceIdentity } from '../sources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
 
@@ -33,6 +33,10 @@ export interface LeaderStatus {
 }
 
 export interface DebugSource {
+  /** The mesh configuration in force. */
+  mesh(): MeshConfig;
+  /** What the user has written about injection; empty: nothing, or no webhooks are served. */
+  injection(): { readonly config?: string; readonly values?: string };
   /** Name of this replica: of its Pod, else of its machine. */
   readonly replica: string;
   /** In configured order. Where several have a document of one key, the document of the first is in force. */

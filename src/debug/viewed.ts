@@ -160,6 +160,33 @@ export class Viewed {
     return { version: this.#mesh.version, engine, failing, model: this.#mesh.findings() };
   }
 
+  /**
+   * The program's settings and its connections to others. Throws CtlError permission_denied for a viewer of one
+   * namespace.
+   */
+  whole(): Pick<DebugSource, 'mesh' | 'injection' | 'sources'> & Pick<Snapshot, 'networkGateways'> {
+    if (!this.seesAll) {
+      throw new CtlError(
+        'permission_denied',
+        'this page needs a bearer token of the root namespace, or a request from this machine to localhost',
+      );
+    }
+    const source = this.#source;
+    return {
+      mesh: () => source.mesh(),
+      injection: () => source.injection(),
+      sources: () => source.sources(),
+      networkGateways: this.#mesh.networkGateways,
+    };
+  }
+
+  /** Which documents say how the workload of a proxy is authenticated and authorized. */
+  policiesFor({ node }: ConnectionStatus) {
+    const { namespace, labels } = node;
+    const policies = this.#mesh.policiesOf(namespace, labels);
+    return { peerAuthentication: this.#mesh.peerAuthenticationOf(namespace, labels), ...policies };
+  }
+
   /** Empty for a viewer of one namespace, because it is the name of a Pod in another. */
   get replica(): string {
     return this.seesAll ? this.#source.replica : '';

@@ -73,6 +73,8 @@ interface Mesh {
   readonly files: FollowedMeshFiles;
   /** The mesh configuration at startup. */
   readonly mesh: MeshConfig;
+  /** The one in force. */
+  readonly inForce: { mesh: MeshConfig };
   readonly model: Model;
   readonly publisher: Publisher;
   readonly intake: Intake;
@@ -157,7 +159,8 @@ async function readMesh({ settings, metrics, cluster, status, closers }: Program
   };
   // In parallel: creating the key of a root takes about as long as reading a mesh.
   const [identity] = await Promise.all([authenticate(), intake.start()]);
-  const read = { files, mesh, model, publisher, intake, registration, gatewayHosts, proxyConfigs, identity };
+  const inForce = { mesh };
+  const read = { files, mesh, inForce, model, publisher, intake, registration, gatewayHosts, proxyConfigs, identity };
   await publishFirst(read, settings, metrics, closers);
   return read;
 }
@@ -208,7 +211,7 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
 /** The HTTP addresses show what is served. */
 function show(
   { settings, env, metrics, status }: Program,
-  { intake, publisher, proxyConfigs, identity }: Mesh,
+  { intake, inForce, publisher, proxyConfigs, identity }: Mesh,
   serving: Serving,
 ): void {
   const { engine, server, controllers, webhooks } = serving;
@@ -224,8 +227,9 @@ function show(
   const showConfigInAdsz = settings.debugAdszConfig;
   const warningsOf = (key: ResourceKey) => [...translation.warningsOf(key), ...proxyConfigs.warningsOf(key)];
   const replica = replicaName(env);
-  const mesh = { store, engine, server, refusedPolicies, warningsOf };
-  const parts = { ...mesh, replica, sources, leadership, history, showConfigInAdsz };
+  const settled = { replica, mesh: () => inForce.mesh, injection: webhooks.injection, showConfigInAdsz };
+  const state = { store, engine, server, refusedPolicies, warningsOf };
+  const parts = { ...state, ...settled, sources, leadership, history };
   const debug = () => createDebugSource(parts);
   status.samples(() => sampleGauges(debug(), metrics));
   status.serves({
@@ -240,12 +244,13 @@ function show(
  * From here on, changes go through all stages, beginning with those that arrived while the last stages were started.
  */
 function followChanges(
-  { files, intake, publisher, gatewayHosts }: Mesh,
+  { files, inForce, intake, publisher, gatewayHosts }: Mesh,
   { debouncer, controllers, webhooks }: Serving,
 ): void {
   // A changed mesh file is published at once, with whatever else is pending.
   files.follow((update) => {
     if (update.mesh !== undefined) {
+      inForce.mesh = update.mesh;
       for (const each of [intake.translation, webhooks, controllers]) each.configure(update.mesh);
     }
     publisher.publish(intake.take(), update);

@@ -11,6 +11,7 @@ export {
   discoveryGetFlags,
   discoveryProxyConfigFlags,
   discoveryProxyStatusFlags,
+  discoveryValidateFlags,
 } from './discovery/discovery-client-flags.ts';
 export { discoveryEnv } from './discovery/discovery-env.ts';
 export {

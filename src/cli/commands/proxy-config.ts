@@ -25,6 +25,7 @@ export function proxyConfigCommand(now: () => number = Date.now): Command {
     summary: 'Show the configuration of a proxy: all, clusters, endpoints, listeners, routes or secrets.',
     flags: discoveryProxyConfigFlags,
     arguments: ['<section>', '[<pod>.<namespace>]'],
+    choices: ['all', ...SECTIONS],
     async run({ flags, io }) {
       const { file, fqdn, httpAddr, name, output, port } = flagSettings(discoveryProxyConfigFlags, flags);
       const [given = '', proxy] = flags.positionals;

@@ -7,7 +7,7 @@ import type { DebugSource } from '../../debug/index.ts';
 import { getScope } from '../../logging/index.ts';
 import { createMetrics } from '../../observe/index.ts';
 import { endpoints, parse, service, sidecar, snapshotOf } from '../../push/testing/mesh.ts';
-
+import { defaultMeshConfig } from '../../resources/index.ts';
 import type { Kind, ResourceProblem } from '../../resources/kinds/types.ts';
 import type { CountedEvent } from '../../store/index.ts';
 import { type GaugeSource, sampleGauges } from './gauges.ts';
@@ -281,6 +281,8 @@ describe('sampled gauges', () => {
       engine: () => ({}),
       failing: () => [],
       replica: 'one',
+      mesh: () => defaultMeshConfig(),
+      injection: () => ({}),
       showConfigInAdsz: false,
     };
     sampleGauges(source, metrics);

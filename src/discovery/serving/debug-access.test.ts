@@ -11,6 +11,7 @@ import { request } from '../../../test/harness/http.ts';
 import { type DebugSource, PageMaker } from '../../debug/index.ts';
 import { createProfiler } from '../../observe/index.ts';
 import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../../push/testing/mesh.ts';
+import { defaultMeshConfig } from '../../resources/index.ts';
 import { createAuthentication, createTokenAuthenticator } from '../../security/index.ts';
 import { ISSUER, NOW, testIssuer } from '../../security/testing/credentials.ts';
 import type { Authentication } from '../../security/types.ts';
@@ -86,6 +87,8 @@ const source: DebugSource = {
   failing: () => mesh.engine.failing(),
   distribution: (_key, connections) => connections.map(({ node }) => ({ proxy: node.workload })),
   replica: 'one',
+  mesh: () => defaultMeshConfig(),
+  injection: () => ({}),
   showConfigInAdsz: true,
 };
 
@@ -158,9 +161,11 @@ async function visit(port: number, path: string, { from, host, token }: Visitor)
 const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web';
 const PAGES =
   'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz push_status'
-    .concat(' registryz resourcesz syncz why')
+    .concat(' registryz resourcesz syncz why authenticationz list')
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
+/** Pages about the program and the whole mesh: only for callers who see everything. */
+const WHOLE_PAGES = ['clusterz', 'inject', 'mesh', 'networkz'].map((name) => `/debug/${name}`);
 
 /** The statuses of pages and of profiles for each visitor. */
 const EXPECTED: Readonly<Record<string, readonly [pages: number, profiles: number]>> = {
@@ -196,7 +201,7 @@ describe('every address and path, for every visitor', async () => {
         for (const path of ['/debug/nothing', '/debug/pprofx']) {
           assert.equal(await status(path), pages === 200 ? 404 : pages, `${address} ${path}`);
         }
-        for (const path of ['/debug/pprof', '/debug/pprof/heap', '/debug/pprof/profile?seconds=1']) {
+        for (const path of [...WHOLE_PAGES, '/debug/pprof', '/debug/pprof/heap', '/debug/pprof/profile?seconds=1']) {
           assert.equal(await status(path), profiles, `${address} ${path}`);
         }
         for (const path of ['/ready', '/healthz', '/version'])
@@ -211,7 +216,7 @@ test('the index lists exactly the pages of the matrix', async () => {
   const { httpAddr } = await addresses(false);
   const { body } = await visit(httpAddr, '/debug', LOCAL);
   const listed = [...body.matchAll(/href="(\/debug\/[A-Za-z_]+)"/g)].map(([, path]) => path);
-  assert.deepEqual(listed.sort(), PAGES.map((page) => page.slice(0, page.indexOf('?'))).sort());
+  assert.deepEqual(listed.sort(), [...WHOLE_PAGES, ...PAGES.map((page) => page.slice(0, page.indexOf('?')))].sort());
 });
 
 test('with a token of a namespace every page shows only that namespace', async () => {
@@ -224,7 +229,7 @@ test('with a token of a namespace every page shows only that namespace', async (
       : '?resource=VirtualService/guest/web';
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);
-    if (!/resourcesz|config_distribution|leaderz/.test(path)) assert.match(body, /guest/, path);
+    if (!/resourcesz|config_distribution|leaderz|list/.test(path)) assert.match(body, /guest/, path);
     // Endpoints, clusters and names of exported services are part of the configuration of its proxies.
     if (!/cdsz|edsz|ndsz|adsz|config_dump/.test(path)) assert.doesNotMatch(body, /shop|not YAML/, path);
     assert.doesNotMatch(body, /pod\.shop/, path);

@@ -1,6 +1,7 @@
 /** Gives debug pages access to the state of the running program. */
 import type { DebugSource, LeaderStatus, SourceStatus } from '../../debug/index.ts';
 import type { ConnectionStatus, Engine, Session } from '../../push/index.ts';
+import type { MeshConfig } from '../../resources/index.ts';
 import type { RefusedPolicies, Store } from '../../store/index.ts';
 import type { XdsServer } from '../../xds/index.ts';
 import type { DistributionHistory } from '../pipeline/distribution.ts';
@@ -9,6 +10,9 @@ import type { GaugeSource } from '../pipeline/gauges.ts';
 
 export interface DebugParts {
   readonly replica: string;
+  /** The mesh configuration in force. */
+  readonly mesh: () => MeshConfig;
+  readonly injection: DebugSource['injection'];
   readonly store: Store;
   readonly engine: Engine;
   readonly server: XdsServer;
@@ -31,6 +35,8 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
   };
   return {
     replica: parts.replica,
+    mesh: parts.mesh,
+    injection: parts.injection,
     snapshot: () => engine.snapshot,
     connections: () => server.connections(),
     quarantined: () => server.quarantined(),

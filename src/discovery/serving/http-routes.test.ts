@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Counter, Registry } from 'prom-client';
 import { type DebugSource, PageMaker } from '../../debug/index.ts';
 import { createMetrics } from '../../observe/index.ts';
+import { defaultMeshConfig } from '../../resources/index.ts';
 import { guardedFetch } from '../../security/index.ts';
 import { DebugAccess } from './debug-access.ts';
 import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
@@ -73,6 +74,8 @@ const BROKEN: DebugSource = {
   engine: () => ({}),
   failing: () => [],
   replica: 'one',
+  mesh: () => defaultMeshConfig(),
+  injection: () => ({}),
   showConfigInAdsz: false,
 };
 

@@ -126,6 +126,15 @@ export class InjectionSource {
     return [{ id: `injection (${this.#title})`, cluster, synced: this.#isDecided, health }];
   }
 
+  /** What the user has written, whether or not it can be used. */
+  texts(): { readonly config?: string; readonly values?: string } {
+    const { config, values } = this.#texts;
+    return {
+      ...(config !== undefined && { config: config.text }),
+      ...(values !== undefined && { values: values.text }),
+    };
+  }
+
   /** Whether settings have been read and judged. */
   get isReady(): boolean {
     return this.#isDecided;

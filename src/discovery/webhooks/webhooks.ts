@@ -49,10 +49,18 @@ export interface Webhooks {
   configure(mesh: MeshConfig): void;
   /** The settings of injection, as a source that readiness waits for. */
   status(): readonly SourceStatus[];
+  /** What the user has written about injection. */
+  injection(): { readonly config?: string; readonly values?: string };
   close(): Promise<void>;
 }
 
-const NO_WEBHOOKS: Webhooks = { listening: [], configure() {}, status: () => [], close: async () => {} };
+const NO_WEBHOOKS: Webhooks = {
+  listening: [],
+  configure() {},
+  status: () => [],
+  injection: () => ({}),
+  close: async () => {},
+};
 
 /**
  * Serves the webhooks where there are an address and a certificate. Resolves when the server listens. Rejects with
@@ -109,6 +117,7 @@ async function serve(serving: Serving, closers: Closers): Promise<Omit<Webhooks,
     listening: [['webhooks over TLS', [{ host: address.host, port }]]],
     configure: (next) => injection.configure(next),
     status: () => injection.status(),
+    injection: () => injection.texts(),
   };
 }
 

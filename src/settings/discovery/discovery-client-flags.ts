@@ -80,3 +80,6 @@ export const discoveryProxyConfigFlags = {
   port: { type: 'uint16', default: 0, meaning: 'Only what belongs to this port; 0 means any.' },
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery validate`. */
+export const discoveryValidateFlags = { output, ...discoveryCommonFlags } as const satisfies FlagTable;
