@@ -243,7 +243,7 @@ function serviceCluster(
     ...circuitBreakers(pool, usableBudget(policy.retryBudget, inputs.budgetIntervals)),
     ...protocolOptions(speaks, pool, names),
     ...(policy.proxyProtocol === undefined ? transport : announced(transport, policy.proxyProtocol)),
-    ...joinedMetadata(originOf(inputs.rule, target.subset), labels, transport),
+    ...joinedMetadata(originOf(inputs.rule), labels, transport),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...endpointsOf(inputs, name, target, discovery, 'transportSocket' in transport),
   };
@@ -251,9 +251,9 @@ function serviceCluster(
 }
 
 /** The first of the rules that are merged for the host, as in Istio. */
-function originOf(rule: MergedDestinationRule | undefined, subset: string): Pick<Cluster, 'metadata'> {
+function originOf(rule: MergedDestinationRule | undefined): Pick<Cluster, 'metadata'> {
   const [, namespace = '', name = ''] = rule?.sources[0]?.split('/') ?? [];
-  return configMetadata('destination-rule', namespace, name, subset);
+  return configMetadata('destination-rule', namespace, name);
 }
 
 /** The traffic of a cluster: if the protocol is detected, it has TCP connections, too. */
@@ -275,7 +275,7 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
   const cluster: Cluster = {
     name,
     ...labels,
-    ...joinedMetadata(originOf(inputs.rule, target.subset), labels),
+    ...joinedMetadata(originOf(inputs.rule), labels),
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
     ...circuitBreakers(pool, usableBudget(policy.retryBudget, inputs.budgetIntervals)),
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),

@@ -16,11 +16,6 @@ test('a document is named by the path that tools of Istio read', () => {
   });
 });
 
-test('a cluster for a subset of a rule names the subset', () => {
-  const { metadata } = configMetadata('destination-rule', 'shop', 'web', 'v1');
-  assert.deepEqual(metadata?.filterMetadata?.istio?.fields?.subset, { stringValue: 'v1' });
-});
-
 test('what comes of no document, or of a derived one, has no metadata', () => {
   assert.deepEqual(configMetadata('destination-rule', '', ''), {});
   assert.deepEqual(configMetadata('virtual-service', 'shop', 'HTTPRoute~web'), {});

@@ -12,21 +12,15 @@ interface WithMetadata {
 
 const NONE: WithMetadata = {};
 
-/**
- * Nothing for documents that are derived from others: no object has their names.
- *
- * @param subset of the destination rule, where the cluster is for one
- */
+/** Nothing for documents that are derived from others: no object has their names. */
 export function configMetadata(
   kind: 'virtual-service' | 'destination-rule',
   namespace: string,
   name: string,
-  subset = '',
 ): WithMetadata {
   if (!isDnsSubdomain(name)) return NONE;
-  const path = `/apis/networking.istio.io/v1alpha3/namespaces/${namespace}/${kind}/${name}`;
-  const fields = { config: { stringValue: path }, ...(subset !== '' && { subset: { stringValue: subset } }) };
-  return { metadata: { filterMetadata: { istio: { fields } } } };
+  const stringValue = `/apis/networking.istio.io/v1alpha3/namespaces/${namespace}/${kind}/${name}`;
+  return { metadata: { filterMetadata: { istio: { fields: { config: { stringValue } } } } } };
 }
 
 /** Several parts of a message's metadata as one, by filter and field: Istio's filters read all of theirs from one. */
