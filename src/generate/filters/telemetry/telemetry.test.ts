@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keyOf } from '../../../resources/index.ts';
+import { keyOf, type ResourceKey } from '../../../resources/index.ts';
 import { MeshReader, recorded } from '../../reads/index.ts';
 import { meshOf, parsed } from '../../testing/mesh.ts';
 import { outboundView } from '../../testing/views.ts';
-import { telemetryOf } from './telemetry.ts';
+import { telemetryOf, telemetryProblems } from './telemetry.ts';
 
 const TELEMETRY = parsed({
   apiVersion: 'telemetry.mesh.io/v1',
@@ -40,4 +40,24 @@ test('telemetry that is in use is not evicted by that of many other proxies', ()
     telemetryOf(reader, viewWith(sampling / 10));
     assert.equal(telemetryOf(reader, viewWith(0)), used);
   }
+});
+
+test('tags of Istio are added where they are asked for, and reported where Envoy cannot read them', () => {
+  const document = parsed({
+    apiVersion: 'telemetry.mesh.io/v1',
+    kind: 'Telemetry',
+    metadata: { name: 'tags', namespace: 'default' },
+    spec: { tracing: [{ customTags: { 'istio.mesh_id': { literal: { value: 'mine' } } }, enableIstioTags: false }] },
+  });
+  const reader = MeshReader.of(meshOf([document], { mesh: { enableTracing: true } }));
+  const tagsFor = (fieldsOf140: object, telemetry: readonly ResourceKey[] = []) => {
+    const capabilities = { extensions: undefined, sds: false, ...fieldsOf140 };
+    const view = outboundView({ tracing: { enableIstioTags: true }, telemetry, capabilities });
+    const tags = telemetryOf(reader, view).tracing?.customTags ?? [];
+    return [tags.map(({ tag }) => tag), telemetryProblems(reader, view).length];
+  };
+  const names = ['canonical_revision', 'canonical_service', 'cluster_id', 'mesh_id', 'namespace'];
+  assert.deepEqual(tagsFor({ fieldsOf140: true }), [names.map((name) => `istio.${name}`), 0]);
+  assert.deepEqual(tagsFor({}), [[], 1]);
+  assert.deepEqual(tagsFor({}, [keyOf(document)]), [['istio.mesh_id'], 0]);
 });

@@ -13,8 +13,8 @@ type Config = envoy.extensions.access_loggers.stats.v3.Config.Input;
 type Stat = envoy.extensions.access_loggers.stats.v3.Config.Stat.Input;
 
 /**
- * Maximum number of series of a logger (one for each filter chain); further series are not counted until unused ones are
- * evicted. A gateway to a thousand services with ten different responses each has as many.
+ * Maximum number of series of a logger (one for each filter chain); further series are not counted until unused ones
+ * are evicted. A gateway to a thousand services with ten different responses each has as many.
  */
 const STATS_SCOPE = {
   maxCounters: { value: 10_000 },
@@ -22,7 +22,7 @@ const STATS_SCOPE = {
   // Where the bootstrap has `stats_eviction_interval`.
   enableEviction: true,
 };
-/** Of the value of a tag that a document adds: each different value is kept, in the names of a series of each metric. */
+/** Of the value of a tag that a document adds: each different value is part of the name of a series. */
 const MAX_TAG_BYTES = 128;
 
 /** The loggers for requests or for connections: one, or none if all of its metrics are disabled. */
