@@ -154,7 +154,8 @@ async function unaccepting(context: TestContext): Promise<GrpcTarget> {
   context.after(() => void child.kill('SIGKILL'));
   const [line] = (await once(child.stdout, 'data')) as [Buffer];
   const address = { host: '127.0.0.1', port: Number(line.toString()) };
-  const waiting = Array.from({ length: 8 }, () => connectSocket(address));
+  // They are reset when the server ends.
+  const waiting = Array.from({ length: 8 }, () => connectSocket(address).on('error', () => {}));
   context.after(() => {
     for (const socket of waiting) socket.destroy();
   });

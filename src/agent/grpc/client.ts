@@ -78,6 +78,8 @@ export interface GrpcClient {
 }
 
 const KEEPALIVE_TIMEOUT_MS = 10_000;
+/** grpc-js keeps the timer of such a wait also when the client is closed, and the process alive with it. */
+const READY_SLICE_MS = 1000;
 /** Time for the end of calls to be sent before the connection is destroyed. */
 const CLOSE_MS = 500;
 
@@ -96,6 +98,9 @@ export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOpti
     for (const [key, value] of Object.entries(values)) metadata.set(key, value);
     return metadata;
   };
+  const isReady = (withinMs: number): Promise<boolean> =>
+    new Promise((resolve) => client.waitForReady(Date.now() + withinMs, (error) => resolve(error === undefined)));
+  let closed = false;
   // Closing a grpc-js client does not end its calls.
   const open = new Set<ClientUnaryCall | BytesStream>();
   const opened = <C extends ClientUnaryCall | BytesStream>(call: C): C => {
@@ -114,19 +119,16 @@ export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOpti
         opened(client.makeUnaryRequest(path, asBuffer, asBuffer, request, metadataOf(metadata), { deadline }, done));
       }),
     stream: (path, metadata) => opened(client.makeBidiStreamRequest(path, asBuffer, asBuffer, metadataOf(metadata))),
-    ready: ({ connectMs, handshakeMs }) =>
-      new Promise((resolve) => {
-        const timer = setTimeout(() => {
-          if (!sockets.wereOpen()) resolve('no connection');
-        }, connectMs);
-        client.waitForReady(Date.now() + connectMs + handshakeMs, (error) => {
-          clearTimeout(timer);
-          if (error === undefined) resolve('ready');
-          else resolve(sockets.wereOpen() ? 'no handshake' : 'no connection');
-        });
-      }),
+    async ready({ connectMs, handshakeMs }) {
+      if (await isReady(connectMs)) return 'ready';
+      if (!sockets.wereOpen()) return 'no connection';
+      for (let left = handshakeMs; left > 0 && !closed; left -= READY_SLICE_MS)
+        if (await isReady(Math.min(left, READY_SLICE_MS))) return 'ready';
+      return 'no handshake';
+    },
     errorOf: (error) => callError(error, name),
     close() {
+      closed = true;
       for (const call of open) call.cancel();
       client.close();
       setTimeout(sockets.destroy, CLOSE_MS).unref();
