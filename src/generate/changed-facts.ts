@@ -42,7 +42,7 @@ export interface ChangedFacts {
   /** The mesh configuration or networks changed, so every fact may have changed. */
   readonly everything: boolean;
   readonly meshWide: FactChanges;
-  /** By scope. A scope that was replaced, added or removed is the fact `scope`. */
+  /** By scope. For a scope that was replaced, added or removed, the only changed fact is `scope`. */
   readonly scopes: ReadonlyMap<string, FactChanges>;
 }
 

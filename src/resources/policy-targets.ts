@@ -13,8 +13,8 @@ export const TARGETS: readonly { readonly kind: string; readonly groups: readonl
 ];
 
 /**
- * In Istio's ambient mode: requests to a service, or to the services of a namespace, pass through this waypoint;
- * `none`: through none.
+ * The label that names the waypoint of a service, or of all services in a namespace, in Istio's ambient mode; `none`
+ * means that there is none.
  */
 const USE_WAYPOINT = 'istio.io/use-waypoint';
 const PASSED_ON: ReadonlySet<Kind> = new Set<Kind>(['Namespace', 'Service', 'ServiceEntry']);

@@ -23,7 +23,10 @@ const KEY_FILE = 'issuer-key.pem';
 const JWKS_FILE = 'jwks.json';
 const ALGORITHM = 'ES256';
 
-/** How often the public key is read, and how often at most because of a token with an unknown key, ms. */
+/**
+ * Interval at which the public key is read, and the minimum interval between reads caused by tokens with unknown keys,
+ * ms.
+ */
 const CHECK_MS = 10_000;
 const COOLDOWN_MS = 1000;
 

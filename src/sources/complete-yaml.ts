@@ -19,7 +19,7 @@ export interface ParsedYaml {
   readonly lines: LineCounter;
 }
 
-/** Parses one document; `errors` lists what is wrong with it. */
+/** Parses one document; `errors` lists its problems. */
 export function parseYaml(text: string): ParsedYaml {
   const { LineCounter, parseDocument, YAMLParseError } = yaml();
   const lines = new LineCounter();
@@ -33,7 +33,7 @@ export function parseYaml(text: string): ParsedYaml {
   return { document, lines };
 }
 
-/** Position of the first key that its mapping has already. */
+/** Position of the first duplicate key; undefined if there is none. */
 function repeatedKey(contents: Node | null): number | undefined {
   if (contents === null) return undefined;
   const { isScalar, visit } = yaml();

@@ -310,7 +310,7 @@ test('invalid settings end it with one line and an exit code', async (t) => {
   const rows: readonly (readonly [Readonly<Record<string, string>>, RegExp, (readonly string[])?])[] = [
     [{ ENVOY_PATH: '/nosuch/envoy' }, /^ctl-agent: cannot start Envoy at \/nosuch\/envoy: there is no such file$/m],
     [{ MESH_BOOTSTRAP_OVERRIDE: wrong }, /^ctl-agent: Envoy rejects its bootstrap: .*addres.*$/m],
-    [{ MESH_BOOTSTRAP: unknown }, /^ctl-agent: .*unknown\.json: unknown name \$\{nodes\}, there are node, .*$/m],
+    [{ MESH_BOOTSTRAP: unknown }, /^ctl-agent: .*unknown\.json: unknown name \$\{nodes\}; expected one of node, .*$/m],
     [{ PROXY_CONFIG: '{"concurrency": "two"}' }, /^ctl-agent: PROXY_CONFIG: concurrency: expected a whole number.*$/m],
     [{ MESH_ORCH_APP_PROBERS: '{"/x": {}}' }, /^ctl-agent: invalid value of variable MESH_ORCH_APP_PROBERS: .*$/m],
     [{}, /^ctl-agent: invalid value "loud" for flag --proxyLogLevel: .*$/m, ['--proxyLogLevel', 'loud']],

@@ -23,9 +23,13 @@ export function fillTemplate(template: JsonValue, input: BootstrapInput, file: s
   const filled = fill(template, (name) => {
     const value = values.get(name);
     if (value !== undefined) return value;
-    throw new CtlError('invalid_argument', `unknown name \${${name}}, there are ${[...values.keys()].join(', ')}`, {
-      file,
-    });
+    throw new CtlError(
+      'invalid_argument',
+      `unknown name \${${name}}; expected one of ${[...values.keys()].join(', ')}`,
+      {
+        file,
+      },
+    );
   });
   return isObject(filled) ? filled : {};
 }

@@ -11,8 +11,8 @@ export interface EndRequests {
 }
 
 /**
- * Signals whose default action ends a process, see signal(7): the agent could not terminate Envoy. Node.js reports
- * `SIGPIPE` and `SIGXFSZ` as errors of the call instead; `SIGUSR1` is its own.
+ * Signals whose default action ends a process, see signal(7). Without a handler, the agent could not terminate Envoy
+ * before it ends. Node.js reports `SIGPIPE` and `SIGXFSZ` as errors of the call instead; `SIGUSR1` is its own.
  */
 const ENDING = [
   'SIGTERM',

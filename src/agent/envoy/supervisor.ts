@@ -136,7 +136,7 @@ function oneLine(text: string | undefined): string | undefined {
   return text?.trim().replace(/\s+/g, ' ');
 }
 
-/** In place of Envoy's supervisor, for an agent that runs none (DISABLE_ENVOY): it ends on the signal for Envoy. */
+/** The supervisor of an agent that does not run Envoy (DISABLE_ENVOY): it settles when Envoy would be signalled. */
 export function withoutEnvoy(): Supervisor {
   const ended = Promise.withResolvers<EnvoyEnd>();
   return {

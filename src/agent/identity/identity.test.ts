@@ -121,7 +121,7 @@ test('with an expired token a restart uses the stored certificate, else the log 
 
   await rm(kept, { recursive: true });
   await start(settings);
-  const advice = 'write a new token to FILE (ctl-discovery issue-token), which is used without a restart';
+  const advice = 'write a new token to FILE (ctl-discovery issue-token); no restart is needed';
   await eventually(() => assert.ok(lines().includes(advice.replace('FILE', files.token)), lines()));
 });
 

@@ -36,8 +36,8 @@ export function fileTokenSource(options: TokenOptions, now: () => number): Token
   return {
     token: () => currentToken(options, now()),
     advice:
-      `write a new token to ${options.file} (ctl-discovery issue-token), which is used without a restart; with ` +
-      'OUTPUT_CERTS and PROV_CERT set to one folder, a restart within the lifetime of the certificate needs none',
+      `write a new token to ${options.file} (ctl-discovery issue-token); no restart is needed. If ` +
+      'OUTPUT_CERTS and PROV_CERT name one folder, a restart within the lifetime of the certificate needs no token',
   };
 }
 

@@ -108,7 +108,10 @@ describe('observers', () => {
       assert.equal(warn.mock.callCount(), 6);
       context.mock.timers.tick(10_000);
       const last = String(Reflect.get(warn.mock.calls.at(-1)?.arguments ?? [], 0));
-      assert.match(last, /^… and 995 more in the last 10 s, the latest: refused a .* of 10.0.0.1:1999: no credential$/);
+      assert.match(
+        last,
+        /^… and 995 more in the last 10 s, the latest: refused a .* from 10.0.0.1:1999: no credential$/,
+      );
     }
   });
 

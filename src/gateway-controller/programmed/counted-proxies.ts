@@ -61,8 +61,8 @@ export class CountedProxies {
 }
 
 /**
- * All proxies that have not responded to anything. If all have responded, one proxy: the first that has rejected
- * something, otherwise the first. The others stay, so that the state of the Gateway stays known.
+ * The proxies whose turns end: all that have not responded to anything or, if all have responded, only one, so that the
+ * state of the Gateway stays known: the first that has rejected something, otherwise the first.
  */
 function endingTurns(counted: readonly NotedProxy[]): readonly NotedProxy[] {
   const silent = counted.filter(({ hasAnswered }) => !hasAnswered);

@@ -19,7 +19,7 @@ export interface Ownership<Candidate> {
   readonly owned: readonly (readonly [candidate: Candidate, domains: readonly string[]])[];
   /** The first lost domain of each candidate that lost any. */
   readonly lost: readonly LostDomain<Candidate>[];
-  /** Whether some candidate owns every domain that no other has. */
+  /** Whether a candidate owns the domain `*`, which matches every domain that no other candidate has. */
   readonly takesAll: boolean;
 }
 
@@ -91,7 +91,7 @@ export function isDisjoint(memos: Memos, { index, disjoint, otherDomains }: Cand
   return !domains.some((domain) => index.domains.has(domain) || otherDomains.has(domain));
 }
 
-/** Whether some candidate has every domain that no other has. */
+/** Whether a candidate has the domain `*`, which matches every domain that no other candidate has. */
 export function takesAll({ index, otherDomains }: CandidateDomains): boolean {
   return index.domains.has('*') || otherDomains.has('*');
 }

@@ -59,7 +59,7 @@ export function l4Chains(context: Context): L4Chain[] {
 /** The virtual services that route the connections of a listener. */
 export function connectionsOf(scope: ScopeReader, { egress }: Pick<OutboundListenerPlan, 'egress'>): ConnectionRoutes {
   const listener = scope.egress[egress];
-  if (listener === undefined) throw new InternalError('a planned listener is one of an egress listener');
+  if (listener === undefined) throw new InternalError('a planned listener has no egress listener');
   return listener.virtualServices.connections;
 }
 

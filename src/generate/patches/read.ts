@@ -1,4 +1,4 @@
-/** The patches of a view, read of the mesh and decoded once for each version of an EnvoyFilter. */
+/** The patches of a view, read from the mesh and decoded once for each version of an EnvoyFilter. */
 import { deserialize } from 'node:v8';
 import type { Memos } from '../../core/memo.ts';
 import { fromProtoJson } from '../../protobuf/index.ts';
@@ -28,7 +28,7 @@ function readPatches(snapshot: MeshReader, filters: readonly FormerFilter[]): Pa
     const { key, content, patches: indexes } = filter;
     const all =
       content === undefined ? current(snapshot, key, resources.get(key)) : former(snapshot, filter, key, content);
-    // A view may be older than the content of its filters while its proxies are moving to another one.
+    // A view may be older than the content of its filters while its proxies are moving to another view.
     return indexes.flatMap((index) => all[index] ?? []);
   });
   return sharedPatches(applied, snapshot.memos);
@@ -63,7 +63,7 @@ function current(snapshot: MeshReader, key: ResourceKey, filter: Resource<'Envoy
   return memo.get(filter, () => decoded(key, filter.content));
 }
 
-/** The same of a former version, for as long as the job has it. */
+/** The decoded patches of a former version, while the job has it. */
 function former(snapshot: MeshReader, filter: FormerFilter, key: ResourceKey, content: Uint8Array): Decoded {
   const memo = snapshot.memos.weak<FormerFilter, Decoded>('decoded former patches');
   return memo.get(filter, () => decoded(key, deserialize(content) as Content));

@@ -47,7 +47,7 @@ export function expressionProblem(expression: string): string | undefined {
     new Parser(tokens(expression)).whole();
     return undefined;
   } catch (error) {
-    if (error instanceof ExpressionError) return `expected an expression of CEL: ${error.message}`;
+    if (error instanceof ExpressionError) return `expected a CEL expression: ${error.message}`;
     throw error;
   }
 }

@@ -26,7 +26,7 @@ export function validateTelemetry(spec: TelemetrySpec, errors: ValidationErrors)
 
 /** Envoy reads the expression inside a command operator, which ends with `%`. */
 function tagProblem(expression: string): string | undefined {
-  if (expression === '') return 'expected an expression of CEL, because the operation is UPSERT';
-  if (/[%\p{Cc}]/u.test(expression)) return 'expected an expression without % and control characters';
+  if (expression === '') return 'expected a CEL expression, because the operation is UPSERT';
+  if (/[%\p{Cc}]/u.test(expression)) return 'expected an expression without % or control characters';
   return expressionProblem(expression);
 }

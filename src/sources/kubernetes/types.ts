@@ -48,7 +48,7 @@ export const DEFINITIONS = v1Type('apiextensions.k8s.io', 'CustomResourceDefinit
   metadataOnly: true,
 });
 
-/** Kinds whose `spec` the controllers read beside their status. */
+/** Kinds of which the controllers read the `spec` in addition to the status. */
 const SPEC_RETAINED: ReadonlySet<Kind> = new Set(['KubernetesGateway', 'GatewayClass']);
 const STATUS_RETAINED: ReadonlySet<Kind> = new Set([...SERVICE_API_KINDS, 'Ingress']);
 
@@ -102,7 +102,7 @@ const POLICY_PLURALS: ReadonlySet<string> = new Set(
   MESH_KINDS.filter(isSecurityKind).map((kind) => resourceNames(kind).plural),
 );
 
-/** Whether a kind of a mesh's group, named `<plural>.<group>`, is one of policies. */
+/** Whether a custom resource definition of the mesh, named `<plural>.<group>`, defines a kind of policies. */
 export function isPolicyDefinition(name: string): boolean {
   return POLICY_PLURALS.has(name.slice(0, name.indexOf('.')));
 }

@@ -96,8 +96,7 @@ export class VhdsState {
 
   /**
    * Virtual hosts to remove before the routes that are being sent: the virtual hosts that the proxy may have recorded
-   * for configurations that are new to it.
-   * @param before the proxy's routes before them
+   * for configurations that are new to it. @param before the routes that the proxy had before
    */
   toRemove(before: ClientState, hosts: readonly Bundle[]): readonly string[] {
     const reported = this.#vhds.interest !== undefined && !this.#unsolicited;
@@ -109,8 +108,7 @@ export class VhdsState {
   }
 
   /**
-   * Routes were sent: their virtual hosts are sent next.
-   * @param before the proxy's routes before them
+   * Routes were sent: their virtual hosts are sent next. @param before the routes that the proxy had before
    */
   routesSent(before: ClientState, hosts: readonly Bundle[]): void {
     const routes = this.#sentRoutes();

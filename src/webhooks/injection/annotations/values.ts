@@ -139,7 +139,7 @@ const SUFFIXES: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** A quantity of Kubernetes as a number; NaN for any other text. */
+/** A Kubernetes quantity as a number; NaN for any other string. */
 export function quantityValue(text: string): number {
   const [, digits, suffix = ''] = QUANTITY.exec(text) ?? [];
   if (digits === undefined || text.length > 64) return Number.NaN;
@@ -209,8 +209,8 @@ export const templateNames: Reader<readonly string[]> = (text) => {
   throw expected(TEMPLATE_NAMES, text);
 };
 
-/** Texts that Envoy compares with names of statistics. */
-export const statNames = listOf('names without blanks, separated by commas', (entry) => /^[!-~]{1,256}$/.test(entry));
+/** Strings that Envoy compares with names of statistics. */
+export const statNames = listOf('names without spaces, separated by commas', (entry) => /^[!-~]{1,256}$/.test(entry));
 
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
