@@ -68,7 +68,8 @@ export const METRICS = {
     type: 'Sum',
     meaning:
       'Connections to the gRPC addresses that ended before HTTP/2 began, by reason: limit (too many), timeout, ' +
-      'handshake (failed), refused (after the handshake), client (it closed the connection during the handshake), ' +,
+      'handshake (failed), refused (after the handshake), client (it closed the connection during the handshake), ' +
+      'no_preface (the connection was closed after the handshake).',
     labels: ['reason'],
   },
   ctl_xds_expired_nonce: { type: 'Sum', meaning: 'XDS requests with an expired nonce.' },
