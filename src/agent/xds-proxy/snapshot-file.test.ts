@@ -71,7 +71,7 @@ test('a file that is cut off, changed, foreign or of another proxy is refused wi
   const bytes = await readFile(path);
   const refused = (message: RegExp, owner = OWNER) => assert.rejects(read(path, owner), { message });
   await refused(/to node sidecar~.*, not to router~/, { ...OWNER, nodeId: 'router~' });
-  await refused(/other variant/, { ...OWNER, variant: 'sotw' });
+  await refused(/other xDS variant/, { ...OWNER, variant: 'sotw' });
   for (const length of [bytes.length - 1, bytes.length - 40, 30, 22]) {
     await writeFile(path, bytes);
     await truncate(path, length);
