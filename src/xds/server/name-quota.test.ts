@@ -66,7 +66,7 @@ describe('the names that streams subscribe to', () => {
     fill(quota, 'b', 5);
     assert.throws(() => late.hold('rds', some('more', 60)), {
       code: 'resource_exhausted',
-      message: 'the proxies of late subscribe to 80 different names; which exceeds their current quota',
+      message: 'the proxies of late subscribe to 80 different names, which exceeds their current quota',
     });
   });
 });
