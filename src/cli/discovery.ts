@@ -28,6 +28,7 @@ import { proxyStatusCommand } from './commands/proxy-status.ts';
 import { requestCommand } from './commands/request.ts';
 import { validateCommand } from './commands/validate.ts';
 import { versionCommand } from './commands/version.ts';
+import { whyCommand } from './commands/why.ts';
 import { debugCredential } from './debug-credential.ts';
 import { startLogging } from './logging.ts';
 import { type Command, command, type Program, type ProgramIo, runProgram } from './program.ts';
@@ -61,6 +62,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
       }),
       validateCommand(),
       versionCommand(discoveryVersionFlags),
+      whyCommand(),
     ],
   };
   return program;

@@ -129,7 +129,8 @@ describe('debug interface', () => {
     const names = [...index.matchAll(/href="\/debug\/([A-Za-z_]+)"/g)].map(([, name]) => name ?? '');
     assert.ok(names.length >= 12);
     for (const name of names) {
-      if (name !== 'config_distribution' && name !== 'why') assert.ok(await page(`${name}?proxyID=pod.shop`), name);
+      const query = 'proxyID=pod.shop&source=pod.shop&destination=web';
+      if (name !== 'config_distribution' && name !== 'why') assert.ok(await page(`${name}?${query}`), name);
     }
   });
 

@@ -17,6 +17,7 @@ import { connectionsFor, type DebugCall, type Page } from './page.ts';
 import type { BuiltPage } from './page-maker.ts';
 import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
 import { Viewed } from './viewed.ts';
+import { whyz } from './whyz/index.ts';
 
 export type { DebugCall } from './page.ts';
 export { PageMaker } from './page-maker.ts';
@@ -111,6 +112,11 @@ const PAGES: Readonly<Record<string, Page>> = {
   syncz: {
     title: 'What each proxy was sent and acknowledged (?proxyID=)',
     answer: (mesh, query) => lazyList(connectionsFor(mesh, query), (connection) => syncStatus(mesh, connection)),
+  },
+  whyz: {
+    title: 'The way of a request, with the documents behind it (?source=pod.namespace&destination=host:port/path)',
+    needs: ['source and destination'],
+    answer: whyz,
   },
   why: {
     title:

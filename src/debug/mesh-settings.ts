@@ -53,8 +53,8 @@ export function clusterz(mesh: Viewed): unknown {
 }
 
 /** `/debug/authenticationz`: how the workload of a proxy is authenticated and authorized, and by which documents. */
-export function authenticationOf(mesh: Viewed, connection: ConnectionStatus): object {
-  const { peerAuthentication, authentication, authorization } = mesh.policiesFor(connection);
+export function authenticationOf(mesh: Viewed, { node }: ConnectionStatus): object {
+  const { peerAuthentication, authentication, authorization } = mesh.policiesOf(node.namespace, node.labels);
   return {
     mutualTls: peerAuthentication.mode,
     mutualTlsOfPorts: peerAuthentication.ports,

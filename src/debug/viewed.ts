@@ -6,7 +6,16 @@ import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
-import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../model/index.ts';
+import type {
+  BoundInstance,
+  Endpoint,
+  NameConflict,
+  PeerAuthentication,
+  Service,
+  Snapshot,
+  SnapshotFindings,
+  WorkloadPolicies,
+} from '../model/index.ts';
 import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
 import type { Kind, Resource, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
@@ -106,6 +115,15 @@ export class Viewed {
     }
   }
 
+  /** The first visible service that is in force for one of these host names. */
+  serviceNamed(hostnames: readonly string[]): Service | undefined {
+    for (const hostname of hostnames) {
+      const [found] = this.#mesh.servicesByHost(hostname).filter(({ namespace }) => this.sees(namespace));
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
   endpoints({ key, namespace }: Service): readonly Endpoint[] {
     return this.sees(namespace) ? (this.#mesh.endpoints.get(key) ?? []) : [];
   }
@@ -180,9 +198,13 @@ export class Viewed {
     };
   }
 
-  /** Which documents say how the workload of a proxy is authenticated and authorized. */
-  policiesFor({ node }: ConnectionStatus) {
-    const { namespace, labels } = node;
+  /** Which documents say how workloads with these labels are authenticated and authorized. */
+  policiesOf(
+    namespace: string,
+    labels: Readonly<Record<string, string>>,
+  ): WorkloadPolicies & {
+    readonly peerAuthentication: PeerAuthentication;
+  } {
     const policies = this.#mesh.policiesOf(namespace, labels);
     return { peerAuthentication: this.#mesh.peerAuthenticationOf(namespace, labels), ...policies };
   }

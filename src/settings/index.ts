@@ -12,6 +12,7 @@ export {
   discoveryProxyConfigFlags,
   discoveryProxyStatusFlags,
   discoveryValidateFlags,
+  discoveryWhyFlags,
 } from './discovery/discovery-client-flags.ts';
 export { discoveryEnv } from './discovery/discovery-env.ts';
 export {

@@ -155,7 +155,12 @@ test('every page of the index answers with JSON', async () => {
   const [client] = mesh().clients;
   for (const link of links) {
     const resource = link === '/debug/why' ? `outbound|${HTTP_PORT}||${HOST}` : 'Service/default/web';
-    const query = new URLSearchParams({ proxyID: client?.workload ?? '', resource });
+    const query = new URLSearchParams({
+      proxyID: client?.workload ?? '',
+      resource,
+      source: client?.workload ?? '',
+      destination: 'web',
+    });
     const { status, json } = await discovery().http(`${link}?${query}`);
     assert.equal(status, 200, link);
     assert.equal(typeof json(), 'object', link);
@@ -299,7 +304,7 @@ test('`ctl-discovery request` prints the answer, and fails when the answer is an
   await assert.rejects(run('GET', `${url}/debug/nothing`), /404/);
 });
 
-test('`proxy-status` and `proxy-config` show what the Envoys have', async (t) => {
+test('`proxy-status`, `proxy-config` and `why` show what the Envoys have', async (t) => {
   const { clients, discovery } = mesh();
   const program = programFile('ctl-discovery');
   const address = `127.0.0.1:${discovery().ports.http}`;
@@ -332,4 +337,9 @@ test('`proxy-status` and `proxy-config` show what the Envoys have', async (t) =>
     assert.equal(endpoints.match(new RegExp(`HEALTHY +outbound\\|${HTTP_PORT}\\|v[12]\\|${HOST}$`, 'gm'))?.length, 2);
   }
   await assert.rejects(run('proxy-status', 'no.body'), /proxy no\.body is not connected/);
+  const [client] = clients;
+  const way = await run('why', client?.workload ?? '', `web:${HTTP_PORT}/x`);
+  assert.match(way, new RegExp(`^Cluster: +outbound\\|${HTTP_PORT}\\|\\|${HOST}\\n`, 'm'));
+  assert.match(way, /by Service\/default\/web \(\S+web\.yaml:\d+\)$/m);
+  assert.match(way, /^Destination: +1 endpoints, 0 accept mutual TLS; mode PERMISSIVE$/m);
 });

@@ -158,10 +158,10 @@ async function visit(port: number, path: string, { from, host, token }: Visitor)
   return request({ port, path, host, headers: { 'x-comes-from': from, ...authorization } });
 }
 
-const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web';
+const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web&source=pod.shop&destination=web';
 const PAGES =
   'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz push_status'
-    .concat(' registryz resourcesz syncz why authenticationz list')
+    .concat(' registryz resourcesz syncz why authenticationz list whyz')
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
 /** Pages about the program and the whole mesh: only for callers who see everything. */
@@ -225,7 +225,7 @@ test('with a token of a namespace every page shows only that namespace', async (
   for (const page of PAGES) {
     const path = page.slice(0, page.indexOf('?'));
     const query = /config_dump|why/.test(path)
-      ? '?proxyID=pod.guest&resource=80'
+      ? '?proxyID=pod.guest&resource=80&source=pod.guest&destination=web'
       : '?resource=VirtualService/guest/web';
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);

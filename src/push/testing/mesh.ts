@@ -36,7 +36,7 @@ export function endpoints(namespace: string, name: string, ...ips: string[]): An
 }
 
 export function meshResource(kind: string, namespace: string, name: string, spec: object): AnyResource {
-  const security = kind === 'PeerAuthentication';
+  const security = kind === 'PeerAuthentication' || kind === 'AuthorizationPolicy';
   const apiVersion = security ? 'security.mesh.io/v1beta1' : 'networking.mesh.io/v1alpha3';
   return parse({ apiVersion, kind, metadata: { name, namespace }, spec });
 }

@@ -83,3 +83,6 @@ export const discoveryProxyConfigFlags = {
 
 /** Flags of `ctl-discovery validate`. */
 export const discoveryValidateFlags = { output, ...discoveryCommonFlags } as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery why`. */
+export const discoveryWhyFlags = { httpAddr, output, ...discoveryCommonFlags } as const satisfies FlagTable;

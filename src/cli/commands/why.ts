@@ -1,0 +1,103 @@
+/**
+ * `why SOURCE DESTINATION`: which way a request of a proxy's workload takes, which policies apply, how mutual TLS was
+ * decided, and which documents are behind it.
+ */
+import { discoveryWhyFlags, flagSettings } from '../../settings/index.ts';
+import { debugClient } from '../debug-client.ts';
+import { formatted, table } from '../output/index.ts';
+import { type Command, command } from '../program.ts';
+
+interface Shown {
+  readonly key: string;
+  readonly origin?: { readonly source?: string; readonly file?: string; readonly line?: number };
+}
+
+/** `/debug/whyz` */
+interface Way {
+  readonly source: string;
+  readonly destination: {
+    readonly host: string;
+    readonly port: number;
+    readonly path: string;
+    readonly service?: string;
+  };
+  readonly listener?: { readonly name: string; readonly documents: readonly Shown[] };
+  readonly route?: {
+    readonly name: string;
+    readonly virtualHost?: string;
+    readonly match?: string;
+    readonly result?: string;
+    readonly onlyIf?: readonly { readonly conditions: readonly string[]; readonly clusters: readonly Named[] }[];
+    readonly documents: readonly Shown[];
+  };
+  readonly clusters?: readonly (Named & { readonly mutualTls?: string; readonly documents: readonly Shown[] })[];
+  readonly policies: readonly {
+    readonly endpoints: number;
+    readonly acceptMutualTls: number;
+    readonly mutualTls: string;
+    readonly requestAuthentications: readonly Shown[];
+    readonly authorizationPolicies: readonly Shown[];
+  }[];
+}
+
+interface Named {
+  readonly name: string;
+  readonly weight?: number;
+}
+
+export function whyCommand(): Command {
+  return command({
+    name: 'why',
+    summary: 'Show the way of a request, the policies that apply, and the documents behind them.',
+    flags: discoveryWhyFlags,
+    arguments: ['<pod>.<namespace>', '<host>[:<port>][/<path>]'],
+    async run({ flags, io }) {
+      const { httpAddr, output } = flagSettings(discoveryWhyFlags, flags);
+      const [source = '', destination = ''] = flags.positionals;
+      const way = (await (await debugClient(httpAddr, io.env)).page('whyz', { source, destination })) as Way;
+      io.stdout.write(output === 'table' ? shownWay(way) : await formatted(way, output, () => []));
+      return 0;
+    },
+  });
+}
+
+function shownWay({ source, destination, listener, route, clusters = [], policies }: Way): string {
+  const { host, port, path, service } = destination;
+  const rows: string[][] = [
+    ['Request:', `${source} -> ${host}:${port}${path}${service === undefined ? '' : ` (service ${service})`}`],
+    ['Listener:', listener?.name ?? 'none'],
+    ...indented(listener?.documents ?? []),
+  ];
+  if (route !== undefined) {
+    const { name, virtualHost = 'no virtual host', match = '', result = '', onlyIf = [] } = route;
+    rows.push(['Route:', [name, virtualHost, match, result].filter((part) => part !== '').join(' > ')]);
+    rows.push(...indented(route.documents));
+    for (const { conditions, clusters: others } of onlyIf) {
+      rows.push(['', `with ${conditions.join(' and ')}: ${others.map(shownCluster).join(', ') || 'another action'}`]);
+    }
+  }
+  for (const cluster of clusters) {
+    rows.push(
+      ['Cluster:', shownCluster(cluster)],
+      ['', `mutual TLS of the client: ${cluster.mutualTls ?? 'no such cluster'}`],
+    );
+    rows.push(...indented(cluster.documents));
+  }
+  for (const policy of policies) {
+    const { endpoints, acceptMutualTls, mutualTls } = policy;
+    rows.push(['Destination:', `${endpoints} endpoints, ${acceptMutualTls} accept mutual TLS; mode ${mutualTls}`]);
+    rows.push(...indented([...policy.requestAuthentications, ...policy.authorizationPolicies]));
+  }
+  return table(rows);
+}
+
+const shownCluster = ({ name, weight }: Named): string => (weight === undefined ? name : `${name} (weight ${weight})`);
+
+const indented = (all: readonly Shown[]): string[][] => documents(all).map((line) => ['', `by ${line}`]);
+
+function documents(all: readonly Shown[] = []): string[] {
+  return all.map(({ key, origin: { source = '', file, line } = {} }) => {
+    const where = file === undefined ? source : line === undefined ? file : `${file}:${line}`;
+    return where === '' ? key : `${key} (${where})`;
+  });
+}
