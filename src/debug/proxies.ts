@@ -2,6 +2,7 @@
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import { toShownJson } from '../protobuf/index.ts';
 import { type ConnectionStatus, type EncodedResource, resourceMessage, type TypeStatus } from '../push/index.ts';
+import type { SyncState } from './shapes.ts';
 import type { Viewed } from './viewed.ts';
 
 /** A list whose items are computed when they are serialized. */
@@ -10,7 +11,7 @@ export function* lazyList<T>(items: Iterable<T>, one: (item: T) => unknown): Gen
 }
 
 /** SYNCED: the last response is acknowledged and nothing is rejected. */
-export function stateOf(status: TypeStatus | undefined): 'SYNCED' | 'NOT SENT' | 'REJECTED' | 'STALE' {
+export function stateOf(status: TypeStatus | undefined): SyncState {
   if (status?.resumedUpToDate === true) return 'SYNCED';
   if (status === undefined || status.nonceSent === '') return 'NOT SENT';
   if (status.lastNack !== undefined && status.quarantined.size > 0) return 'REJECTED';

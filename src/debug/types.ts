@@ -2,10 +2,12 @@
 import type { XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
 import type { Snapshot } from '../model/index.ts';
+import type { RecentPush, RecentSeries } from '../observe/index.ts';
 import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
 import type { MeshConfig, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceHealth, SourceIdentity } from '../sources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
+import type { ProxyRow } from './shapes.ts';
 
 /** A refused document of a security kind. */
 export interface RefusedPolicy {
@@ -30,6 +32,25 @@ export interface LeaderStatus {
   readonly leading: boolean;
   /** The replica that leads, as far as this one has seen; undefined when there is none. */
   readonly holder: string | undefined;
+}
+
+/** A certificate of the control plane. */
+export interface CertificateStatus {
+  readonly name: string;
+  /** Unix ms. */
+  readonly expires: number;
+  /** The time before its end, ms, by which it should have been renewed. */
+  readonly renewMs: number;
+}
+
+/** What pages that are read over and over show, at little cost. */
+export interface Recent {
+  /** Every proxy, by name; computed in steps. */
+  readonly proxies: { rows(): Generator<void, readonly ProxyRow[]> };
+  /** The newest first. */
+  pushes(): readonly RecentPush[];
+  series(): RecentSeries;
+  certificates(): readonly CertificateStatus[];
 }
 
 export interface DebugSource {
@@ -73,6 +94,8 @@ export interface DebugSource {
   reasonsFor(connectionId: string, name: string): readonly Reason[];
   /** By connection id: the units of its configuration that read a document. */
   readersOf(document: ResourceKey): ReadonlyMap<string, readonly ReadUnits[]>;
+  /** What happened in the last minutes. Absent when nothing is kept. */
+  readonly recent?: Recent;
   /** CTL_DEBUG_ADSZ_CONFIG */
   readonly showConfigInAdsz: boolean;
 }

@@ -19,7 +19,8 @@ import type {
 import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
 import type { Kind, Resource, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
-import type { DebugSource, LeaderStatus, RefusedPolicy, SourceStatus } from './types.ts';
+import type { ProxyRow } from './shapes.ts';
+import type { DebugSource, LeaderStatus, Recent, RefusedPolicy, SourceStatus } from './types.ts';
 
 /** The visibility of a caller: everything, or the documents, services and proxies of one namespace. */
 export type Viewer = 'all' | { readonly namespace: string };
@@ -124,6 +125,11 @@ export class Viewed {
     return undefined;
   }
 
+  /** Of the whole mesh. */
+  get serviceCount(): number {
+    return this.#mesh.services.size;
+  }
+
   endpoints({ key, namespace }: Service): readonly Endpoint[] {
     return this.sees(namespace) ? (this.#mesh.endpoints.get(key) ?? []) : [];
   }
@@ -212,6 +218,17 @@ export class Viewed {
   /** Empty for a viewer of one namespace, because it is the name of a Pod in another. */
   get replica(): string {
     return this.seesAll ? this.#source.replica : '';
+  }
+
+  /** The states of the visible proxies, by name. Yields between slices. */
+  *proxyRows(): Generator<void, readonly ProxyRow[]> {
+    const rows = (yield* this.#source.recent?.proxies.rows() ?? []) ?? [];
+    return this.seesAll ? rows : rows.filter(({ namespace }) => this.sees(namespace));
+  }
+
+  /** What happened in the last minutes; undefined for a viewer of one namespace, because it is of the whole program. */
+  recent(): Omit<Recent, 'proxies'> | undefined {
+    return this.seesAll ? this.#source.recent : undefined;
   }
 
   get showConfigInAdsz(): boolean {

@@ -13,7 +13,7 @@ import { buildInfo } from '../core/build-info.ts';
 import { systemClock } from '../core/clock.ts';
 import type { Closers } from '../core/process/closers.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import { PageMaker } from '../debug/index.ts';
+import { PageMaker, ProxyTable, type Recent } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
@@ -35,9 +35,10 @@ import { startDebouncer, startEngine } from './pipeline/engine.ts';
 import { GatewayHosts } from './pipeline/gateway-hosts.ts';
 import { sampleGauges } from './pipeline/gauges.ts';
 import { type Intake, openIntake } from './pipeline/intake.ts';
-import { publishProblems } from './pipeline/observers.ts';
+import { publishProblems, xdsObserver } from './pipeline/observers.ts';
 import { publicationLog } from './pipeline/publications.ts';
 import { Publisher } from './pipeline/publisher.ts';
+import { RecentActivity } from './pipeline/recent-activity.ts';
 import { resolveHost } from './pipeline/resolve-host.ts';
 import { callerRanks } from './process/caller-ranks.ts';
 import { type BeginGeneration, startGeneration } from './process/generation-pool.ts';
@@ -91,6 +92,7 @@ interface Serving {
   readonly controllers: Controllers;
   readonly webhooks: Webhooks;
   readonly server: XdsServer;
+  readonly recent: RecentActivity;
 }
 
 /**
@@ -187,7 +189,8 @@ async function publishFirst(
 async function startServing(program: Program, read: Mesh, begin: BeginGeneration): Promise<Serving> {
   const { settings, env, metrics, cluster, status, maker, closers } = program;
   const { mesh, model, publisher, intake, registration, proxyConfigs, identity } = read;
-  const engine = startEngine(settings, metrics, model, publisher, begin);
+  const recent = closers.use(new RecentActivity());
+  const engine = startEngine(settings, metrics, model, publisher, begin, recent);
   const debouncer = startDebouncer(settings, metrics, intake, publisher);
   closers.add(() => debouncer.stop());
   // Ended after the drain, so that this replica leads until another serves its proxies.
@@ -202,10 +205,11 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   status.reads(webhooks);
   const followers = [(node: ProxyNode) => registration.connected(node), controllers.connected];
   const debugPages = xdsDebugPages({ status, maker, replica: replicaName(env), build: buildInfo() });
-  const server = await startXdsServer(settings, engine, identity, metrics, followers, debugPages);
+  const observer = recent.besideXds(xdsObserver(metrics));
+  const server = await startXdsServer(settings, engine, identity, observer, followers, debugPages);
   closers.add(() => server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 }));
   closers.use(await startDns({ settings, env, engine, identity }));
-  return { engine, debouncer, controllers, webhooks, server };
+  return { engine, debouncer, controllers, webhooks, server, recent };
 }
 
 /** The HTTP addresses show what is served. */
@@ -214,7 +218,7 @@ function show(
   { intake, inForce, publisher, proxyConfigs, identity }: Mesh,
   serving: Serving,
 ): void {
-  const { engine, server, controllers, webhooks } = serving;
+  const { engine, server, controllers, webhooks, recent: activity } = serving;
   const { store, refusedPolicies, translation } = intake;
   const history = settings.enableConfigDistributionTracking
     ? new DistributionHistory(settings.distributionHistoryRetentionMs)
@@ -227,9 +231,10 @@ function show(
   const showConfigInAdsz = settings.debugAdszConfig;
   const warningsOf = (key: ResourceKey) => [...translation.warningsOf(key), ...proxyConfigs.warningsOf(key)];
   const replica = replicaName(env);
+  const recent = shownActivity(activity, serving, identity);
   const settled = { replica, mesh: () => inForce.mesh, injection: webhooks.injection, showConfigInAdsz };
   const state = { store, engine, server, refusedPolicies, warningsOf };
-  const parts = { ...state, ...settled, sources, leadership, history };
+  const parts = { ...state, ...settled, recent, sources, leadership, history };
   const debug = () => createDebugSource(parts);
   status.samples(() => sampleGauges(debug(), metrics));
   status.serves({
@@ -238,6 +243,18 @@ function show(
     callers: () => identity.callers,
     home: () => engine.snapshot.settings,
   });
+}
+
+/** What pages show of the last minutes. */
+function shownActivity(activity: RecentActivity, { engine, server }: Serving, identity: MeshIdentity): Recent {
+  const { now, setTimer: later } = systemClock;
+  activity.sample(() => ({ queued: engine.stats().queued }));
+  return {
+    proxies: new ProxyTable({ statuses: () => server.statuses(), now, later }),
+    pushes: () => activity.pushes.recent(),
+    series: () => activity.series.recent(),
+    certificates: () => identity.certificates(),
+  };
 }
 
 /**

@@ -8,6 +8,7 @@ export {
   type Logger,
   type LoggingOptions,
   type ScopeSettings,
+  scopeDefaults,
   scopeSettings,
   setCaller,
   setLevel,

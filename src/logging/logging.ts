@@ -52,6 +52,8 @@ export interface ScopeSettings {
 
 interface ScopeState {
   readonly name: ScopeName;
+  /** The settings of the logging flags. */
+  defaults: ScopeSettings;
   output: number;
   stack: number;
   caller: boolean;
@@ -65,7 +67,9 @@ const preciseNow = () => performance.timeOrigin + performance.now();
 const scopes = new Map<ScopeName, ScopeState>();
 const loggers = new Map<ScopeName, Logger>();
 for (const name of [...LOG_SCOPES['ctl-discovery'], ...LOG_SCOPES['ctl-agent']]) {
-  if (name !== 'all') scopes.set(name, { name, output: RANK.warn, stack: RANK.none, caller: false });
+  if (name === 'all') continue;
+  const defaults: ScopeSettings = { name, outputLevel: 'warn', stackLevel: 'none', caller: false };
+  scopes.set(name, { name, defaults, output: RANK.warn, stack: RANK.none, caller: false });
 }
 
 let now: () => number = preciseNow;
@@ -104,6 +108,7 @@ export function configureLogging(options: LoggingOptions, clock: () => number = 
     state.output = RANK[options.outputLevels.get(state.name) ?? 'info'];
     state.stack = RANK[options.stackLevels.get(state.name) ?? 'none'];
     state.caller = options.callerScopes.has(state.name);
+    state.defaults = scopeSettings(state.name);
   }
 }
 
@@ -131,6 +136,11 @@ export function scopeSettings(scope: ScopeName): ScopeSettings {
     stackLevel: LOG_LEVELS[state.stack] ?? 'none',
     caller: state.caller,
   };
+}
+
+/** The settings of one scope as the logging flags say. */
+export function scopeDefaults(scope: ScopeName): ScopeSettings {
+  return stateOf(scope).defaults;
 }
 
 /** Writes buffered records and closes the targets. Later records go to stderr. */

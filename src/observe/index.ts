@@ -1,7 +1,7 @@
-/** Metrics, the introspection page, profiles and build information of the programs. */
+/** Metrics, what happened in the last minutes, profiles and build information of the programs. */
 
 export type { Series } from './distribution.ts';
-export { startIntrospection } from './introspection.ts';
 export { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from './metrics.ts';
 export { METRICS, type MetricSpec } from './metrics-table.ts';
 export { createProfiler, type Profiler } from './profiling.ts';
+export { type Levels, PushHistory, type RecentPush, type RecentSeries, SeriesRing } from './recent/index.ts';

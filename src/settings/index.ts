@@ -38,6 +38,7 @@ export {
   defaultDiscoverySettings,
   flagAndEnvSettings,
   flagSettings,
+  shownFlags,
 } from './settings.ts';
 export { AGENT_UNSERVED, DISCOVERY_UNSERVED, describeUnserved, unservedVariables } from './unserved-env.ts';
 export { isEnabled } from './values.ts';

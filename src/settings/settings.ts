@@ -35,6 +35,13 @@ export function flagAndEnvSettings<F extends FlagTable, E extends EnvTable>(
   return merge(...layers) as FlagValues<F> & EnvValues<E>;
 }
 
+/** Every flag of a table with the value in force: durations in ms, no limit as `Infinity`. */
+export function shownFlags(table: FlagTable, settings: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const shown = (value: unknown) => (value === Number.POSITIVE_INFINITY ? 'Infinity' : value);
+  const values = Object.entries(table).map(([name, spec]) => [name, shown(settings[settingName(name, spec)])]);
+  return Object.fromEntries(values);
+}
+
 function flagDefaults(table: FlagTable): ReadonlyMap<string, FlagValue> {
   return new Map(Object.entries(table).map(([name, spec]) => [settingName(name, spec), defaultFlagValue(spec)]));
 }

@@ -22,6 +22,8 @@ export interface SimProxyOptions {
   /** `sidecar~10.0.0.1~pod-1.default~default.svc.cluster.local` */
   readonly id: string;
   readonly metadata?: Readonly<Record<string, string>>;
+  /** Rejects the responses of a type with this error message. */
+  readonly rejects?: Partial<Readonly<Record<SimType, string>>>;
   /** Called for each response with its resources. */
   readonly onResponse?: (type: SimType, names: readonly string[], removed: readonly string[]) => void;
 }
@@ -225,6 +227,8 @@ export class SimProxy {
 
   #acknowledge(type: SimType): void {
     const { nonce, version, asked } = this.#state(type);
+    const message = this.options.rejects?.[type];
+    const error = message === undefined ? {} : { errorDetail: { code: 13, message } };
     this.#send(
       this.options.mode === 'sotw'
         ? DiscoveryRequest.encode({
@@ -232,8 +236,9 @@ export class SimProxy {
             responseNonce: nonce,
             versionInfo: version,
             resourceNames: [...asked],
+            ...error,
           }).finish()
-        : DeltaDiscoveryRequest.encode({ typeUrl: TYPE_URL[type], responseNonce: nonce }).finish(),
+        : DeltaDiscoveryRequest.encode({ typeUrl: TYPE_URL[type], responseNonce: nonce, ...error }).finish(),
     );
   }
 

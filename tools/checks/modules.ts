@@ -27,6 +27,7 @@ export const MODULES = [
   'security',
   'xds',
   'debug',
+  'introspection',
   'gateway-controller',
   'webhooks',
   'workload-files',

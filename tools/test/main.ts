@@ -40,6 +40,8 @@ const BIN = join(REPOSITORY, 'node_modules/.bin');
  */
 process.env.NODE_COMPILE_CACHE ??= join(REPOSITORY, '.cache/compiled-tests');
 
+const NOTHING: Outcome = { passed: 0, failed: 0, skipped: 0, failures: [] };
+
 interface Stage {
   readonly name: string;
   run(filter: readonly string[]): Promise<Outcome>;
@@ -91,7 +93,7 @@ function testStage(name: string, options: TestStageOptions): Stage {
       const all = globSync([...options.patterns], { cwd: REPOSITORY }).sort();
       const chosen = filter.length === 0 ? all : all.filter((file) => filter.some((word) => file.includes(word)));
       const files = longestFirst(chosen, options.first ?? []).map((file) => join(REPOSITORY, file));
-      if (files.length === 0) return { passed: 0, failed: 0, skipped: 0, failures: [] };
+      if (files.length === 0) return NOTHING;
       const { prepare, runner = runTests, concurrency, timeoutMs, verbose, together } = options;
       await prepare?.();
       const { signal } = interrupted;
@@ -114,6 +116,18 @@ function lintStage(): Stage {
       const problems = [...wideLines(REPOSITORY), ...coverageProblems(REPOSITORY), ...documentProblems(REPOSITORY)];
       for (const line of problems) process.stdout.write(`${line}\n`);
       return problems.length === 0 ? outcome : { passed: 0, failed: 1, skipped: 0, failures: ['lint'] };
+    },
+  };
+}
+
+/** The page application has the types of browsers, the rest those of Node.js. */
+function typesStage(): Stage {
+  const stages = ['tsconfig.json', 'pages/tsconfig.json'].map((config) => programStage('types', 'tsc', '-p', config));
+  return {
+    name: 'types',
+    async run(filter) {
+      const outcomes = await Promise.all(stages.map((stage) => stage.run(filter)));
+      return outcomes.find(({ failed }) => failed > 0) ?? outcomes[0] ?? NOTHING;
     },
   };
 }
@@ -147,7 +161,7 @@ async function prepareKubernetes(): Promise<void> {
 
 const STAGES: readonly Stage[] = [
   lintStage(),
-  programStage('types', 'tsc', '-p', 'tsconfig.json'),
+  typesStage(),
   testStage('unit', {
     patterns: ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts'],
     first: ['frame-sequences', 'webhooks/server/hostile', 'reflector-faults', '.property.', 'xds-proxy/', 'sharing'],

@@ -5,11 +5,13 @@
  *   authority ──roots──▶ trust bundles ──▶ authenticators ──▶ xDS streams, certificate service
  *       └──server certificate──▶ credentials of the secure gRPC address ◀── files
  */
+import { X509Certificate } from 'node:crypto';
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { spiffeUri } from '../../core/identity.ts';
 import { type Closers, startParts } from '../../core/process/closers.ts';
 import { wallClock } from '../../core/wall-clock.ts';
+import type { CertificateStatus } from '../../debug/index.ts';
 import type { GrpcService, ListenerTls } from '../../grpc/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Metrics } from '../../observe/index.ts';
@@ -62,6 +64,8 @@ export interface MeshIdentity {
   readonly callers: Authentication;
   /** Sets the gauges. */
   sample(): void;
+  /** When certificates expire, Unix ms. */
+  certificates(): readonly CertificateStatus[];
   close(): Promise<void>;
 }
 
@@ -121,7 +125,8 @@ export function openIdentity({ mesh, ...options }: IdentityOptions): Promise<Mes
     const authenticators = await openAuthenticators(wiring, trust);
     const secured = await openSecured(wiring, files, authority, trust, authenticators);
     const callers = createAuthentication(authenticators, () => {});
-    return { ...secured, callers, sample: () => sampleExpiry(metrics, authority) };
+    const certificates = () => expiries(authority, secured.certificate);
+    return { ...secured, callers, certificates, sample: () => sampleExpiry(metrics, authority) };
   });
 }
 
@@ -265,4 +270,22 @@ function sampleExpiry(metrics: Metrics, authority: Authority | undefined): void 
   const { chain, root } = authority.expiry();
   metrics.ca_server_cert_chain_expiry_timestamp.set(shown(chain));
   metrics.ca_server_root_cert_expiry_timestamp.set(shown(root));
+}
+
+/** An authority's certificates are replaced by people or slowly, the server's own each day. */
+const RENEW_AUTHORITY_MS = 30 * 86_400_000;
+const RENEW_OWN_MS = 3_600_000;
+
+function expiries(authority: Authority | undefined, own: OwnCertificate | undefined): CertificateStatus[] {
+  const found: CertificateStatus[] = [];
+  if (authority !== undefined) {
+    const { chain, root } = authority.expiry();
+    found.push({ name: 'root certificate', expires: root, renewMs: RENEW_AUTHORITY_MS });
+    if (chain !== root) found.push({ name: 'certificate authority', expires: chain, renewMs: RENEW_AUTHORITY_MS });
+  }
+  if (own !== undefined) {
+    const expires = Date.parse(new X509Certificate(own.pair().chain).validTo);
+    found.push({ name: 'certificate of this server', expires, renewMs: RENEW_OWN_MS });
+  }
+  return found;
 }

@@ -12,6 +12,7 @@ import type { Intake } from './intake.ts';
 import { debounceHooks, engineObserver } from './observers.ts';
 import type { Publisher } from './publisher.ts';
 import { PushLog } from './push-log.ts';
+import type { RecentActivity } from './recent-activity.ts';
 
 /**
  * Starts with the snapshot of the model, and pushes the changes of later snapshots to the proxies that they concern.
@@ -22,6 +23,7 @@ export function startEngine(
   model: Model,
   publisher: Publisher,
   begin: BeginGeneration,
+  recent: RecentActivity,
 ): Engine {
   const { snapshot } = model;
   const { now, setTimer: later } = systemClock;
@@ -35,8 +37,9 @@ export function startEngine(
     now,
     later,
     random: Math.random,
-    observer: engineObserver(metrics, pushes, () => findings.generated()),
+    observer: recent.besideEngine(engineObserver(metrics, pushes, () => findings.generated())),
   });
+  publisher.onPublication(recent.published);
   publisher.onPublication((publication) => {
     pushes.changed(publication.resources.map(({ key }) => key));
     engine.publish(publication);

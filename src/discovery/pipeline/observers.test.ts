@@ -58,7 +58,7 @@ describe('observers', () => {
     observer.generated('rds', 40);
     const failure = { view: 'v', failures: 1, error: 'broken', failingForMs: 0, retryInMs: 250 };
     observer.viewFailed(failure, ['cds', 'lds']);
-    observer.pushBegan();
+    observer.pushBegan('a', 0);
     observer.pushEnded('a', 20);
     publishProblems(metrics)({ key: 'Service/a/b', message: 'broken' });
     assert.equal(await value('ctl_push_triggers{type="endpoint"}'), 1);

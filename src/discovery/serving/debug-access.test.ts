@@ -7,16 +7,17 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { after, describe, it, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { request } from '../../../test/harness/http.ts';
-import { type DebugSource, PageMaker } from '../../debug/index.ts';
-import { createProfiler } from '../../observe/index.ts';
+import { type RequestOptions, request } from '../../../test/harness/http.ts';
+import { type DebugSource, PageMaker, ProxyTable } from '../../debug/index.ts';
+import { introspectionListener } from '../../introspection/index.ts';
+import { createProfiler, type RecentPush, type RecentSeries } from '../../observe/index.ts';
 import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../../push/testing/mesh.ts';
 import { defaultMeshConfig } from '../../resources/index.ts';
 import { createAuthentication, createTokenAuthenticator } from '../../security/index.ts';
 import { ISSUER, NOW, testIssuer } from '../../security/testing/credentials.ts';
 import type { Authentication } from '../../security/types.ts';
 import { DebugAccess } from './debug-access.ts';
-import { type HttpRoutes, httpListener, monitoringListener } from './http-routes.ts';
+import { answerDebug, type HttpRoutes, httpListener, monitoringListener } from './http-routes.ts';
 
 const issuer = await testIssuer();
 const HOME = { rootNamespace: 'mesh-system', trustDomain: 'cluster.local' };
@@ -87,9 +88,35 @@ const source: DebugSource = {
   failing: () => mesh.engine.failing(),
   distribution: (_key, connections) => connections.map(({ node }) => ({ proxy: node.workload })),
   replica: 'one',
+<<<<<<< HEAD
   mesh: () => defaultMeshConfig(),
   injection: () => ({}),
+=======
+  recent: {
+    proxies: new ProxyTable({
+      statuses: () => source.connections(),
+      now: () => 0,
+      later: () => ({ cancel: () => {} }),
+    }),
+    pushes: () => [{ ...A_PUSH, resources: ['Service/shop/web'] }],
+    series: () => ({}) as RecentSeries,
+    certificates: () => [{ name: 'root of shop', expires: NOW, renewMs: 0 }],
+  },
+>>>>>>> c1549c87 (Serve pages for operators on the introspection address)
   showConfigInAdsz: true,
+};
+
+const A_PUSH: RecentPush = {
+  version: 1,
+  at: NOW,
+  triggers: [],
+  resources: [],
+  changed: 1,
+  acknowledged: 1,
+  underWay: 0,
+  without: 0,
+  bytes: 1,
+  stages: {},
 };
 
 const profiler: HttpRoutes['profiler'] = {
@@ -153,15 +180,20 @@ const VISITORS: Readonly<Record<string, Visitor>> = {
   'a sidecar on this machine': { ...LOCAL, from: '127.0.0.6' },
 };
 
-async function visit(port: number, path: string, { from, host, token }: Visitor) {
+async function visit(port: number, path: string, { from, host, token }: Visitor, more: Partial<RequestOptions> = {}) {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  return request({ port, path, host, headers: { 'x-comes-from': from, ...authorization } });
+  return request({ port, path, host, ...more, headers: { ...more.headers, 'x-comes-from': from, ...authorization } });
 }
 
 const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web&source=pod.shop&destination=web';
 const PAGES =
+<<<<<<< HEAD
   'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz push_status'
     .concat(' registryz resourcesz syncz why authenticationz list whyz')
+=======
+  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz overviewz'
+    .concat(' proxiesz push_status pushz seriesz registryz resourcesz syncz why')
+>>>>>>> c1549c87 (Serve pages for operators on the introspection address)
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
 /** Pages about the program and the whole mesh: only for callers who see everything. */
@@ -212,6 +244,39 @@ describe('every address and path, for every visitor', async () => {
   }
 });
 
+describe('the introspection address, for every visitor', async () => {
+  const access = new DebugAccess({ callers: () => callers, home: () => HOME, open: false });
+  const all = routes(access);
+  const port = await serve(
+    introspectionListener({
+      program: 'ctl-discovery',
+      address: '*',
+      port: 0,
+      build: all.version,
+      environment: { CTL_X: 'y' },
+      args: [],
+      flags: {},
+      access,
+      debug: (request, response) => answerDebug(all, request, response),
+      pages: new URL('none/', import.meta.url),
+      metrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
+    }),
+  );
+  for (const [name, visitor] of Object.entries(VISITORS)) {
+    it(name, async () => {
+      const [pages = 0, program = 0] = EXPECTED[name] ?? [];
+      for (const path of ['/debug', ...PAGES]) assert.equal((await visit(port, path, visitor)).status, pages, path);
+      for (const path of ['argj', 'envj', 'flagj', 'homej', 'memj', 'procj', 'signalj', 'scopej', 'scopej/ads']) {
+        assert.equal((await visit(port, `/${path}/`, visitor)).status, program, path);
+      }
+      // Who may change a scope is told what the change lacks.
+      const sent = { method: 'PUT' };
+      assert.equal((await visit(port, '/scopej/ads', visitor, sent)).status, program === 200 ? 415 : program);
+      if (program !== 200) assert.equal((await visit(port, '/homej/exit', visitor, sent)).status, program);
+    });
+  }
+});
+
 test('the index lists exactly the pages of the matrix', async () => {
   const { httpAddr } = await addresses(false);
   const { body } = await visit(httpAddr, '/debug', LOCAL);
@@ -229,7 +294,11 @@ test('with a token of a namespace every page shows only that namespace', async (
       : '?resource=VirtualService/guest/web';
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);
+<<<<<<< HEAD
     if (!/resourcesz|config_distribution|leaderz|list/.test(path)) assert.match(body, /guest/, path);
+=======
+    if (!/resourcesz|config_distribution|leaderz|overviewz|pushz|seriesz/.test(path)) assert.match(body, /guest/, path);
+>>>>>>> c1549c87 (Serve pages for operators on the introspection address)
     // Endpoints, clusters and names of exported services are part of the configuration of its proxies.
     if (!/cdsz|edsz|ndsz|adsz|config_dump/.test(path)) assert.doesNotMatch(body, /shop|not YAML/, path);
     assert.doesNotMatch(body, /pod\.shop/, path);

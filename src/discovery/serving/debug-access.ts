@@ -44,13 +44,14 @@ export class DebugAccess {
   /**
    * Rejects like {@link viewerOf}, and with `permission_denied` for a caller who may not see everything. It ignores
    * CTL_DEBUG_AUTH.
+   * @param what the caller asks for
    */
-  async allOrRefuse(request: RequestOrigin): Promise<void> {
+  async allOrRefuse(request: RequestOrigin, what: string): Promise<void> {
     const viewer = await this.#provedViewer(request);
     if (viewer === 'all') return;
     throw new CtlError(
       'permission_denied',
-      `profiles need a bearer token of ${this.#root()}, or a request from this machine to localhost`,
+      `${what} need a bearer token of ${this.#root()}, or a request from this machine to localhost`,
     );
   }
 

@@ -1,5 +1,5 @@
 /** Gives debug pages access to the state of the running program. */
-import type { DebugSource, LeaderStatus, SourceStatus } from '../../debug/index.ts';
+import type { DebugSource, LeaderStatus, Recent, SourceStatus } from '../../debug/index.ts';
 import type { ConnectionStatus, Engine, Session } from '../../push/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import type { RefusedPolicies, Store } from '../../store/index.ts';
@@ -22,6 +22,7 @@ export interface DebugParts {
   readonly leadership: () => readonly LeaderStatus[];
   /** Undefined when distribution is not tracked. */
   readonly history: DistributionHistory | undefined;
+  readonly recent: Recent;
   readonly showConfigInAdsz: boolean;
 }
 
@@ -58,6 +59,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     engine: () => engine.stats(),
     failing: () => engine.failing(),
     ...(history === undefined ? {} : { distribution: (key, of) => distribution(parts, history, key, of) }),
+    recent: parts.recent,
     showConfigInAdsz: parts.showConfigInAdsz,
   };
 }

@@ -122,11 +122,15 @@ function answerPublic(routes: HttpRoutes, path: string, request: IncomingMessage
 }
 
 /** Serves debug pages and profiles to callers who may see them. */
-async function answerDebug(routes: HttpRoutes, request: IncomingMessage, response: ServerResponse): Promise<void> {
+export async function answerDebug(
+  routes: HttpRoutes,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const { access, debug, maker, profiler } = routes;
   if (profiler?.handles(request) === true) {
     // A heap snapshot contains private keys.
-    await access.allOrRefuse(request);
+    await access.allOrRefuse(request, 'profiles');
     return profiler.answer(request, response);
   }
   const viewer = await access.viewerOf(request);

@@ -6,19 +6,23 @@ import { type Address, listen } from '../../core/network/listen.ts';
 import { startParts } from '../../core/process/closers.ts';
 import type { PageMaker } from '../../debug/index.ts';
 import { closeServer, createBoundedServer } from '../../http/index.ts';
+import { startIntrospection } from '../../introspection/index.ts';
 import { getScope } from '../../logging/index.ts';
-import { createProfiler, type Metrics, startIntrospection } from '../../observe/index.ts';
+import { createProfiler, type Metrics } from '../../observe/index.ts';
+import { pagesUrl } from '../../paths.ts';
 import {
   type DiscoverySettings,
   discoveryEnv,
+  discoveryFlags,
   type Environment,
   type ListenAddress,
   parseListenAddress,
   shownEnvironment,
+  shownFlags,
 } from '../../settings/index.ts';
 import { refusalLog } from '../pipeline/observers.ts';
 import { DebugAccess } from './debug-access.ts';
-import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
+import { answerDebug, type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
 import type { ProgramStatus } from './program-status.ts';
 
 export interface HttpServersOptions {
@@ -69,6 +73,11 @@ export function startHttpServers(options: HttpServersOptions): Promise<HttpServe
         port: settings.introspectPort,
         build: buildInfo(),
         environment: shownEnvironment(discoveryEnv, env),
+        args: process.argv.slice(1),
+        flags: shownFlags(discoveryFlags, settings),
+        access: routes.access,
+        debug: (request, response) => answerDebug(routes, request, response),
+        pages: pagesUrl(),
         metrics: scrape,
       }),
     );

@@ -2,7 +2,6 @@
 import type { GrpcListener } from '../../grpc/index.ts';
 import { getScope } from '../../logging/index.ts';
 import { addressId, podAddresses, type Snapshot } from '../../model/index.ts';
-import type { Metrics } from '../../observe/index.ts';
 import type { Engine } from '../../push/index.ts';
 import { resourceKey } from '../../resources/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../../settings/index.ts';
@@ -12,10 +11,10 @@ import {
   type KnownPod,
   type PodFinder,
   type WorkloadConnected,
+  type XdsObserver,
   type XdsServer,
 } from '../../xds/index.ts';
 import type { MeshIdentity } from '../identity/identity.ts';
-import { xdsObserver } from '../pipeline/observers.ts';
 import { isExposed, plainAddresses, shownListeners } from '../process/addresses.ts';
 import { maxConnections } from '../process/open-files.ts';
 import type { Listening } from './http-servers.ts';
@@ -28,7 +27,7 @@ export async function startXdsServer(
   settings: DiscoverySettings,
   engine: Engine,
   { secured }: MeshIdentity,
-  metrics: Metrics,
+  observer: XdsObserver,
   followers: readonly WorkloadConnected[],
   debugPages: DebugPages,
 ): Promise<XdsServer> {
@@ -39,7 +38,7 @@ export async function startXdsServer(
   const server = createXdsServer({
     engine,
     shares: engine.shares,
-    observer: xdsObserver(metrics),
+    observer,
     listeners,
     ...(secured?.authenticate === undefined ? {} : { authenticate: secured.authenticate }),
     podOf: knownPods(engine, settings.clusterID),

@@ -14,8 +14,8 @@ export interface EngineObserver {
   stage(stage: 'views' | 'generate' | 'intern', milliseconds: number): void;
   /** Time spent on generating resources of a type. */
   generated(type: XdsType, milliseconds: number): void;
-  /** A change is on its way to a proxy. */
-  pushBegan(): void;
+  /** A change is on its way to a proxy; `eventTime` (monotonic) is that of its earliest event. */
+  pushBegan(connectionId: string, eventTime: number): void;
   /** The change was acknowledged after this time; undefined if the proxy does not need it or has disconnected. */
   pushEnded(connectionId: string, milliseconds: number | undefined): void;
   /** An operation for one view or proxy, or a resource of this type, failed; the last good version stays in force. */

@@ -147,8 +147,8 @@ export class Engine implements PushEngine, SessionHost {
     this.#options.observer.converged(milliseconds);
   }
 
-  pushBegan(): void {
-    this.#options.observer.pushBegan();
+  pushBegan({ connectionId }: Session, { eventTime }: Push): void {
+    this.#options.observer.pushBegan(connectionId, eventTime);
   }
 
   pushEnded({ connectionId }: Session, milliseconds: number | undefined): void {

@@ -16,7 +16,7 @@ export interface SessionHost {
   need(session: Session): void;
   converged(milliseconds: number): void;
   /** A change of the mesh is on its way to a proxy; each call is followed by one of {@link pushEnded}. */
-  pushBegan(): void;
+  pushBegan(session: Session, push: Push): void;
   /** The change was acknowledged after this many ms; undefined if the proxy does not need it or has disconnected. */
   pushEnded(session: Session, milliseconds: number | undefined): void;
   /** The content that a session built last, for the next session with the same views. */
@@ -291,7 +291,7 @@ export class Session implements ProxySession {
     // A new proxy is not a change of the mesh.
     if (!this.#isReported && [...push.reasons].some((reason) => reason !== 'proxy')) {
       this.#isReported = true;
-      this.#host.pushBegan();
+      this.#host.pushBegan(this, push);
     }
     const eventTime = Math.min(push.eventTime, known?.eventTime ?? push.eventTime);
     this.#converging =

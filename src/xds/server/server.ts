@@ -217,13 +217,15 @@ export class XdsServer {
 
   /** Open streams whose node was accepted. */
   connections(): ConnectionStatus[] {
-    return [...this.#streams].flatMap((stream) => stream.status() ?? []);
+    return [...this.statuses()];
   }
 
-  /**
-   * The number of quarantined resources of all proxies, by type. Metrics read it at every scrape: the whole status of
-   * thousands of streams would be tens of megabytes of garbage each time.
-   */
+  /** The same one by one: the status of thousands of streams is tens of megabytes. */
+  *statuses(): Generator<ConnectionStatus> {
+    for (const stream of this.#streams) yield* [stream.status()].filter((status) => status !== undefined);
+  }
+
+  /** The number of quarantined resources of all proxies, by type; read at every scrape of metrics. */
   quarantined(): Readonly<Record<XdsType, number>> {
     const counts = byXdsType(() => 0);
     for (const stream of this.#streams) stream.countQuarantined(counts);

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { PushHistory } from './push-history.ts';
+import { SeriesRing } from './series.ts';
+import { Times } from './times.ts';
+
+test('a quantile is within 19 % of the true one, and never above the largest time', () => {
+  const times = fc.array(fc.double({ min: 0.3, max: 100_000, noNaN: true }), { minLength: 1, maxLength: 100 });
+  fc.assert(
+    fc.property(times, fc.constantFrom(0.5, 0.99, 1), (all, part) => {
+      const distribution = new Times();
+      for (const ms of all) distribution.add(ms);
+      const sorted = all.toSorted((a, b) => a - b);
+      const exact = sorted[Math.ceil(all.length * part) - 1] ?? 0;
+      const found = distribution.quantile(part) ?? 0;
+      assert.ok(found >= exact / 1.2 && found <= exact * 1.2, `${found} for ${exact}`);
+      assert.ok(found <= distribution.max);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('without a time there is no quantile', () => {
+  assert.equal(new Times().quantile(0.5), undefined);
+});
+
+/** A ring whose time the test sets, in seconds. */
+function ring() {
+  let seconds = 1_000_000;
+  const timers: (() => void)[] = [];
+  const later = (_ms: number, run: () => void) => {
+    timers.push(run);
+    return { cancel: () => {} };
+  };
+  const series = new SeriesRing({ wall: () => seconds * 1000, later });
+  return { series, pass: (by: number) => (seconds += by), fire: () => timers.shift()?.() };
+}
+
+test('events are counted in the interval in which they happen', () => {
+  const { series, pass } = ring();
+  for (let count = 0; count < 20; count++) series.pushed(100);
+  series.converged(40);
+  pass(10);
+  series.changed();
+  series.rejected();
+  pass(10);
+  const recent = series.recent();
+  assert.deepEqual(recent.times, [1_000_000, 1_000_010, 1_000_020]);
+  assert.deepEqual(recent.pushesPerSecond, [2, 0, 0]);
+  assert.deepEqual(recent.bytesPerSecond, [200, 0, 0]);
+  assert.deepEqual(recent.changesPerSecond, [0, 0.1, 0]);
+  assert.deepEqual(recent.rejections, [0, 1, 0]);
+  assert.deepEqual(recent.convergenceP99, [40, null, null]);
+});
+
+test('levels are read at the end of each interval, and now', () => {
+  const { series, pass, fire } = ring();
+  let proxies = 3;
+  series.sample(() => ({ proxies, queued: 0, rss: 1, heap: 1 }));
+  pass(9.9);
+  fire();
+  proxies = 5;
+  pass(0.2);
+  assert.deepEqual(series.recent().proxies, [3, 5]);
+});
+
+test('what is older than 30 minutes is gone', () => {
+  const { series, pass } = ring();
+  series.pushed(1);
+  for (let count = 0; count < 200; count++) pass(10);
+  const { times, pushesPerSecond } = series.recent();
+  assert.equal(times.length, 181);
+  assert.ok(pushesPerSecond.every((value) => value === 0));
+});
+
+/** A history at monotonic time 1,000 ms. */
+const history = () => new PushHistory({ now: () => 1000, wall: () => 5000 });
+const change = (eventTime: number, keys: readonly string[] = ['Service/a/b']) => ({
+  version: eventTime,
+  eventTime,
+  keys,
+  milliseconds: 20,
+});
+
+test('a change shows which proxies needed it, and how long they took', () => {
+  const pushes = history();
+  pushes.published(change(900));
+  pushes.triggered('service');
+  pushes.stage('generate', 7);
+  for (const [id, ms] of [
+    ['a', 30],
+    ['b', 60],
+    ['c', undefined],
+  ] as const) {
+    pushes.began(id, 900);
+    if (ms !== undefined) pushes.sent(id, 500);
+    pushes.ended(id, ms);
+  }
+  pushes.began('d', 900);
+  const [push] = pushes.recent();
+  assert.deepEqual([push?.acknowledged, push?.without, push?.underWay, push?.bytes], [2, 1, 1, 1000]);
+  assert.deepEqual([push?.at, push?.triggers, push?.resources, push?.max], [4900, ['service'], ['Service/a/b'], 60]);
+  assert.deepEqual(push?.stages, { debounce: 80, snapshot: 20, views: 0, generate: 7, intern: 0 });
+});
+
+test('a response outside a change counts for none', () => {
+  const pushes = history();
+  pushes.published(change(900));
+  pushes.sent('a', 500);
+  assert.equal(pushes.recent()[0]?.bytes, 0);
+});
+
+test('the history has 200 changes, and few names of each', () => {
+  const pushes = history();
+  pushes.began('a', 1);
+  for (let count = 1; count <= 300; count++) pushes.published(change(count, Array(50).fill('x'.repeat(1000))));
+  pushes.ended('a', 10);
+  const recent = pushes.recent();
+  assert.deepEqual([recent.length, recent[0]?.version, recent.at(-1)?.version], [200, 300, 101]);
+  assert.deepEqual([recent[0]?.changed, recent[0]?.resources.length, recent[0]?.resources[0]?.length], [50, 10, 300]);
+});

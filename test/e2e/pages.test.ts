@@ -1,0 +1,148 @@
+/** The pages of the introspection address in a real browser, with 1,000 simulated proxies (not Envoys). */
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { type Browser, browserUnavailable, startBrowser } from '../harness/browser.ts';
+import { type Discovery, eventually, startDiscovery, tempDir } from '../harness/index.ts';
+import { SimProxy } from '../harness/sim-proxy.ts';
+import { type ConfigDir, configDir, endpoints, resource, service } from './support/config.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+
+const PROXIES = 1000;
+const REJECTION = 'Error adding/updating listener(s) 0.0.0.0_80: duplicate listener 0.0.0.0_80 found';
+
+interface Started {
+  readonly config: ConfigDir;
+  readonly discovery: Discovery;
+  readonly browser: Browser;
+}
+
+const unavailable = browserUnavailable();
+const options = unavailable === undefined ? {} : { skip: unavailable };
+const owner = suiteOwner();
+const shared = lazy<Started>();
+const page = () => shared.get().browser.page;
+
+const ports = [{ name: 'http', port: 80, targetPort: 8080 }];
+const webEndpoints = (...addresses: string[]) => endpoints('web', addresses, [{ name: 'http', port: 8080 }]);
+
+async function writeConfig(config: ConfigDir): Promise<void> {
+  await config.apply('web', service('web', { clusterIP: '10.96.0.1', ports }), webEndpoints('10.0.1.1'));
+  await config.apply('shop', service('shop', { clusterIP: '10.96.0.2', ports, namespace: 'shop' }));
+  const route = { route: [{ destination: { host: 'web.default.svc.cluster.local' } }] };
+  await config.apply('route', resource('VirtualService', 'web', { hosts: ['web'], http: [route] }));
+  await config.apply('wrong', resource('VirtualService', 'wrong', { hosts: ['web'], htp: [route] }, 'shop'));
+}
+
+function connectProxies(port: number): void {
+  for (let index = 0; index < PROXIES; index++) {
+    const [namespace, address] = [index % 10 === 0 ? 'shop' : 'default', `10.1.${index >> 8}.${index & 255}`];
+    const id = `sidecar~${address}~pod-${index}.${namespace}~${namespace}.svc.cluster.local`;
+    const rejects = index === 7 ? { rejects: { lds: REJECTION } } : {};
+    const proxy = new SimProxy({ port, mode: 'delta', id, metadata: { ISTIO_VERSION: '1.7.8' }, ...rejects });
+    owner.after(() => proxy.close());
+    proxy.connect();
+  }
+}
+
+before(async () => {
+  if (unavailable !== undefined) return;
+  const config = configDir(await tempDir(owner));
+  await writeConfig(config);
+  const flags = ['--log_output_level', 'default:info,ads:error'];
+  const discovery = await startDiscovery(owner, { configDir: config.path, flags });
+  connectProxies(discovery.ports.grpc);
+  const browser = await startBrowser(owner, `http://localhost:${discovery.ports.introspection}`);
+  shared.set({ config, discovery, browser });
+});
+
+/** Asserts that the page has this text, now or soon. */
+async function shows(text: string | RegExp): Promise<void> {
+  const found = page().getByText(text).first();
+  await found.waitFor({ timeout: 30_000 });
+}
+
+/** No violation of an accessibility rule, and nothing is wider than the page. Keeps a picture. */
+async function looksGood(name: string): Promise<void> {
+  const { browser } = shared.get();
+  assert.deepEqual(await browser.violations(), [], name);
+  await browser.screenshot(name);
+  const wider = await page().evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+  assert.equal(wider, 0, `${name} is wider than its page`);
+}
+
+/** The same in the dark, and on a narrow screen. */
+async function looksGoodEverywhere(name: string): Promise<void> {
+  await looksGood(`${name}-1280-light`);
+  await page().emulateMedia({ colorScheme: 'dark' });
+  await page().setViewportSize({ width: 390, height: 800 });
+  await looksGood(`${name}-390-dark`);
+  await page().emulateMedia({ colorScheme: 'light' });
+  await page().setViewportSize({ width: 1280, height: 800 });
+}
+
+test('the overview counts the proxies by state, and follows a change', options, async () => {
+  const { config } = shared.get();
+  await page().goto('/');
+  const tile = (text: string) => page().getByRole('link', { name: text });
+  await tile('999 in sync').waitFor({ timeout: 60_000 });
+  await tile('1 rejecting').waitFor();
+  await tile('1 document refused').waitFor();
+  await looksGoodEverywhere('overview');
+  await config.apply('wrong');
+  await tile('1 document refused').waitFor({ state: 'detached' });
+});
+
+test('proxies are found by a search that is in the address, with what one rejects in its words', options, async () => {
+  await page().goto('/');
+  await page().getByRole('link', { name: '1 rejecting' }).click();
+  await shows('pod-7.default');
+  await shows(REJECTION);
+  assert.equal(new URL(page().url()).searchParams.get('state'), 'REJECTED');
+  await looksGoodEverywhere('proxies-rejected');
+  await page().getByLabel('State').selectOption('');
+  await page().getByLabel('Search').fill('pod-99');
+  await shows('1–11 of 11');
+  assert.equal(new URL(page().url()).searchParams.get('search'), 'pod-99');
+  await page().reload();
+  await shows('1–11 of 11');
+  await page().getByLabel('Search').fill('');
+  await shows('1–100 of 1,000');
+  await page().getByRole('button', { name: 'Next' }).click();
+  await shows('101–200 of 1,000');
+  await looksGoodEverywhere('proxies');
+});
+
+test('a change appears among the pushes, with its cause and the proxies that it reached', options, async () => {
+  const { config } = shared.get();
+  await page().goto('/pushes');
+  await config.apply('web', service('web', { clusterIP: '10.96.0.1', ports }), webEndpoints('10.0.1.1', '10.0.1.2'));
+  const push = page().getByRole('listitem').filter({ hasText: 'Endpoints/default/web' });
+  await push.getByText('1,000 proxies').waitFor({ timeout: 60_000 });
+  await push.getByText('endpoint', { exact: true }).waitFor();
+  await looksGoodEverywhere('pushes');
+});
+
+test('a log level is changed, and put back to its default', options, async () => {
+  await page().goto('/scopez/');
+  await page().getByLabel('Level of ads', { exact: true }).selectOption('debug');
+  const back = page().getByRole('button', { name: 'Back to error for ads' });
+  await back.waitFor();
+  await looksGoodEverywhere('logs');
+  await back.click();
+  await back.waitFor({ state: 'detached' });
+  assert.equal(await page().getByLabel('Level of ads', { exact: true }).inputValue(), 'error');
+});
+
+test('every page of the process is shown', options, async () => {
+  await page().goto('/procz');
+  for (const title of ['Memory', 'Flags', 'Variables', 'Arguments', 'Version', 'Metrics', 'Signals', 'Process']) {
+    await page().getByRole('navigation', { name: 'Process' }).getByText(title).click();
+    await page().getByRole('heading', { name: title }).waitFor();
+    await page().getByRole('region', { name: title }).waitFor();
+    await looksGood(`process-${title.toLowerCase()}`);
+  }
+});
+
+test('no page reported an error', options, async () => {
+  await eventually(() => assert.deepEqual(shared.get().browser.errors, []));
+});
