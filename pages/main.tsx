@@ -6,11 +6,14 @@ import { followLinks, type Place, usePlace } from './location.ts';
 import { Empty } from './parts/basics.tsx';
 import 'uplot/dist/uPlot.min.css';
 import './style/base.css';
+import './style/details.css';
 import './style/parts.css';
+import { ConfigurationView } from './views/configuration.tsx';
 import { LogsView } from './views/logs.tsx';
 import { OverviewView } from './views/overview.tsx';
 import { ProcessView, TOPICS } from './views/process.tsx';
 import { ProxiesView } from './views/proxies.tsx';
+import { ProxyView } from './views/proxy.tsx';
 import { PushesView } from './views/pushes.tsx';
 
 interface View {
@@ -24,6 +27,8 @@ const VIEWS: Readonly<Record<string, View>> = {
   '/': { title: 'Overview', show: OverviewView },
   '/homez': { title: 'Overview', show: OverviewView, of: '/' },
   '/proxies': { title: 'Proxies', show: ProxiesView },
+  '/proxy': { title: 'Proxy', show: ProxyView, of: '/proxies' },
+  '/configuration': { title: 'Configuration', show: ConfigurationView },
   '/pushes': { title: 'Pushes', show: PushesView },
   '/scopez': { title: 'Log levels', show: LogsView },
   ...Object.fromEntries(
@@ -35,6 +40,7 @@ const NAVIGATION: readonly (readonly [href: string, text: string])[] = [
   ['/', 'Overview'],
   ['/proxies', 'Proxies'],
   ['/pushes', 'Pushes'],
+  ['/configuration', 'Configuration'],
   ['/scopez', 'Logs'],
   ['/procz', 'Process'],
 ];

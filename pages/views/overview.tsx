@@ -10,12 +10,12 @@ import { Chart } from '../parts/chart.tsx';
 /** What each problem is, and where its cause is shown. */
 const PROBLEMS: Readonly<Record<ProblemKind, readonly [one: string, many: string, href: string]>> = {
   rejectingProxies: ['proxy rejects', 'proxies reject', address('/proxies', { state: 'REJECTED' })],
-  failingViews: ['view cannot be generated', 'views cannot be generated', '/debug/push_status'],
-  refusedDocuments: ['document refused', 'documents refused', '/debug/configz'],
-  refusedPolicies: ['policy refused', 'policies refused', '/debug/push_status'],
-  staleSources: ['source fails', 'sources fail', '/debug/configz'],
-  findings: ['finding of generation', 'findings of generation', '/debug/push_status'],
-  nameConflicts: ['name conflict', 'name conflicts', '/debug/configz'],
+  failingViews: ['view cannot be generated', 'views cannot be generated', '/configuration?show=findings'],
+  refusedDocuments: ['document refused', 'documents refused', '/configuration?show=refused'],
+  refusedPolicies: ['policy refused', 'policies refused', '/configuration?show=refused'],
+  staleSources: ['source fails', 'sources fail', '/configuration?show=sources'],
+  findings: ['finding of generation', 'findings of generation', '/configuration?show=findings'],
+  nameConflicts: ['name conflict', 'name conflicts', '/configuration?show=findings'],
 };
 
 /** Conflicts in which one document wins. */

@@ -4,6 +4,7 @@ import { LIVE_MS, useJson } from '../api.ts';
 import { clock, count, span } from '../format.ts';
 import { address, type Place, setFilters } from '../location.ts';
 import { Empty, Source, State, Table, Waiting } from '../parts/basics.tsx';
+import { Pager } from '../parts/lists.tsx';
 
 const STATES: readonly SyncState[] = ['SYNCED', 'STALE', 'REJECTED', 'NOT SENT'];
 const ROWS = 100;
@@ -14,7 +15,7 @@ function Row({ row }: { row: ProxyRow }) {
     <>
       <tr>
         <th scope="row">
-          <a href={address('/debug/config_dump', { proxyID: row.connection })} title={row.id}>
+          <a href={address('/proxy', { id: row.id })} title={row.id}>
             {row.proxy}
           </a>
         </th>
@@ -74,27 +75,6 @@ function Filter({ query, page }: { query: URLSearchParams; page: ProxyPage | und
   );
 }
 
-function Pager({ page, start }: { page: ProxyPage; start: number }) {
-  const { matching, proxies, next } = page;
-  return (
-    <p class="pager">
-      <button
-        type="button"
-        disabled={start === 0}
-        onClick={() => setFilters({ start: String(Math.max(0, start - ROWS)) })}
-      >
-        Previous
-      </button>
-      <span>
-        {start + 1}–{start + proxies.length} of {count(matching)}
-      </span>
-      <button type="button" disabled={next === undefined} onClick={() => setFilters({ start: String(next ?? 0) })}>
-        Next
-      </button>
-    </p>
-  );
-}
-
 export function ProxiesView({ query }: Place) {
   const start = Number(query.get('start') ?? 0) || 0;
   const parameters = { search: query.get('search') ?? '', state: query.get('state') ?? '', start: start || '' };
@@ -118,7 +98,7 @@ export function ProxiesView({ query }: Place) {
               <Row key={row.connection} row={row} />
             ))}
           </Table>
-          <Pager page={data} start={start} />
+          <Pager start={start} rows={ROWS} shown={data.proxies.length} next={data.next} matching={data.matching} />
         </>
       )}
       <Source paths={[path]} />

@@ -2,8 +2,8 @@
 import type { RecentPush } from '../../src/observe/recent/shapes.ts';
 import { LIVE_MS, useJson } from '../api.ts';
 import { bytes, clock, count, milliseconds } from '../format.ts';
-import { address } from '../location.ts';
 import { Empty, Source, Waiting } from '../parts/basics.tsx';
+import { DocumentLink } from '../parts/lists.tsx';
 
 /** Stages in order, each with what it is. */
 const STAGES: readonly (readonly [name: string, meaning: string])[] = [
@@ -32,16 +32,13 @@ function Stages({ stages }: Pick<RecentPush, 'stages'>) {
   );
 }
 
-/** Each leads to the proxies whose configuration reads it. */
 function Resources({ push }: { push: RecentPush }) {
   const more = push.changed - push.resources.length;
   if (push.changed === 0) return <span class="idle">mesh configuration</span>;
   return (
     <>
       {push.resources.map((key) => (
-        <a key={key} class="resource" href={address('/debug/why', { config: key })}>
-          {key}
-        </a>
+        <DocumentLink key={key} of={key} />
       ))}
       {more > 0 && <small> and {count(more)} more</small>}
     </>

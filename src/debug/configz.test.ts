@@ -27,6 +27,7 @@ interface Shown {
 interface Page {
   readonly sources?: readonly object[];
   readonly items: readonly Shown[];
+  readonly next?: number;
   readonly otherKinds: readonly { readonly key: string; readonly others: readonly object[] }[];
   readonly problems: readonly { readonly id: string; readonly origin: { readonly source: string } }[];
 }
@@ -126,6 +127,20 @@ test('a resource has the warnings about it that depend on others', () => {
     pageOf([files, api]).items.map(({ warnings }) => warnings),
     [[{ field: 'spec', message: 'about VirtualService/ns/a' }]],
   );
+});
+
+test('items are searched by name and listed a page at a time', () => {
+  const [files, api] = twoSources();
+  for (const name of ['a1', 'a2', 'a3', 'b']) api.set(resource('VirtualService', name, 1));
+  const listed = (parameters: Record<string, string>) => {
+    const { items, next } = pageOf([files, api], 'all', new URLSearchParams(parameters).toString());
+    return [...items.map(({ metadata }) => metadata.name), next];
+  };
+  assert.deepEqual(listed({ limit: '2' }), ['a1', 'a2', 2]);
+  assert.deepEqual(listed({ limit: '2', start: '2' }), ['a3', 'b', undefined]);
+  assert.deepEqual(listed({ search: 'a', limit: '3' }), ['a1', 'a2', 'a3', undefined]);
+  assert.deepEqual(listed({ limit: '0' }), [0]);
+  assert.throws(() => listed({ limit: 'all' }), { code: 'invalid_argument' });
 });
 
 test('documents of other kinds from several sources are listed without content', () => {

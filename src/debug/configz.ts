@@ -17,6 +17,7 @@ import {
   type ResourceWarning,
 } from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
+import { numberOf } from './numbers.ts';
 import { redactContent } from './redact-resource.ts';
 import type { Viewed } from './viewed.ts';
 
@@ -43,14 +44,25 @@ export function shownProblem({ substitutes: _substitutes, kept: _kept, ...proble
 interface Wanted {
   readonly kind: MeshKind | undefined;
   readonly namespace: string | undefined;
+  /** In the name of a resource; of `items` alone, as `start` and `limit` are. */
+  readonly search: string;
+  readonly start: number;
+  readonly limit: number;
 }
 
 /**
- * `?kind=` and `&namespace=`; an empty one means no filter. Throws CtlError invalid_argument for an unknown kind.
+ * `?kind=`, `&namespace=`, `&search=`, `&start=` and `&limit=`; an empty one means no filter. Throws CtlError
+ * invalid_argument for an unknown kind, and for what is not a number.
  */
 function wantedBy(query: URLSearchParams): Wanted {
   const [kind, namespace] = [query.get('kind') || undefined, query.get('namespace') || undefined];
-  return { kind: kind === undefined ? undefined : meshKindNamed(kind), namespace };
+  return {
+    kind: kind === undefined ? undefined : meshKindNamed(kind),
+    namespace,
+    search: query.get('search') ?? '',
+    start: numberOf(query, 'start', 0),
+    limit: numberOf(query, 'limit', Number.POSITIVE_INFINITY),
+  };
 }
 
 function isWanted({ kind, namespace }: Wanted, key: ResourceKey | undefined): boolean {
@@ -59,16 +71,24 @@ function isWanted({ kind, namespace }: Wanted, key: ResourceKey | undefined): bo
 }
 
 /**
- * The page. `items` has the resources of mesh kinds. `otherKinds` has the keys of other kinds that have documents from
- * several sources, without content. `sources` is only for viewers who see everything.
+ * The page. `items` has the resources of mesh kinds; where there are more than `limit`, `next` is the `start` of the
+ * next ones. `otherKinds` has the keys of other kinds that have documents from several sources, without content.
+ * `sources` is only for viewers who see everything.
  */
 export function configz(mesh: Viewed, query: URLSearchParams): Record<string, unknown> {
   const wanted = wantedBy(query);
   const problems = mesh.problems().filter(({ key }) => isWanted(wanted, key));
   const refused = Map.groupBy(problems, ({ key }) => key);
+  const found = { items: 0 };
   return {
     sources: mesh.sources(),
-    items: items(mesh, wanted, (key) => refused.get(key)),
+    items: paged(
+      wanted,
+      found,
+      items(mesh, wanted, (key) => refused.get(key)),
+    ),
+    // Serialized after the items.
+    next: () => (found.items > wanted.start + wanted.limit ? wanted.start + wanted.limit : undefined),
     otherKinds: filtered(
       mesh.sharedKeys(),
       (key) => isWanted(wanted, key) && !isMeshKey(key),
@@ -92,16 +112,35 @@ function* filtered<T, R = T>(all: Iterable<T>, wanted: (item: T) => boolean, sho
 
 type RefusedOf = (key: ResourceKey) => readonly ResourceProblem[] | undefined;
 
-function* items(mesh: Viewed, { kind, namespace }: Wanted, refusedOf: RefusedOf): Generator<unknown> {
+/** The items of one page. One more is counted in `found`, to know that there are more. */
+function* paged(
+  { start, limit }: Wanted,
+  found: { items: number },
+  all: Iterable<() => unknown>,
+): Generator<() => unknown> {
+  for (const item of all) {
+    if (++found.items > start + limit) return;
+    if (found.items > start) yield item;
+  }
+}
+
+function* items(
+  mesh: Viewed,
+  { kind, namespace, search }: Wanted,
+  refusedOf: RefusedOf,
+): Generator<() => Record<string, unknown>> {
   for (const each of kind === undefined ? MESH_KINDS : [kind]) {
     for (const resource of mesh.resources(each)) {
       if (namespace !== undefined && namespace !== resource.meta.namespace) continue;
+      if (!resource.meta.name.includes(search)) continue;
       const key = keyOf(resource);
-      const refused = refusedOf(key)?.map(shownProblem);
-      yield {
-        ...shownResource(withWarnings(resource as AnyResource, mesh.warningsOf(key))),
-        ...inForce(mesh.documents(key), shownResource),
-        ...(refused === undefined ? {} : { refused }),
+      yield () => {
+        const refused = refusedOf(key)?.map(shownProblem);
+        return {
+          ...shownResource(withWarnings(resource as AnyResource, mesh.warningsOf(key))),
+          ...inForce(mesh.documents(key), shownResource),
+          ...(refused === undefined ? {} : { refused }),
+        };
       };
     }
   }

@@ -17,6 +17,7 @@ import { overview, proxyPage } from './overview.ts';
 import { connectionsFor, type DebugCall, type Page } from './page.ts';
 import type { BuiltPage } from './page-maker.ts';
 import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
+import { proxyz } from './proxyz.ts';
 import { Viewed } from './viewed.ts';
 import { whyz } from './whyz/index.ts';
 
@@ -88,7 +89,10 @@ const PAGES: Readonly<Record<string, Page>> = {
       return resource === '' ? undefined : mesh.distribution(resource);
     },
   },
-  configz: { title: 'Configuration in force, and refused documents (?kind=, &namespace=)', answer: configz },
+  configz: {
+    title: 'Configuration in force, and refused documents (?kind=, &namespace=, &search=, &start=, &limit=)',
+    answer: configz,
+  },
   edsz: { title: 'Endpoints of each proxy (?proxyID=)', answer: endpointsOf },
   endpointShardz: {
     title: 'Endpoints by host name and namespace',
@@ -112,6 +116,18 @@ const PAGES: Readonly<Record<string, Page>> = {
   proxiesz: {
     title: 'State of each proxy, 100 at a time (?search=, &state=SYNCED|STALE|REJECTED|NOT SENT, &start=, &limit=)',
     answer: (mesh, query) => new Stepwise(proxyPage(mesh, query)),
+  },
+  proxyz: {
+    title:
+      'What one proxy should have (?proxyID=): counts, a list (&type=lds, &search=, &start=, &limit=), one resource ' +
+      'and what it was generated from (&type=, &name=), or what differs from another proxy (&type=, &versus=)',
+    answer: (mesh, query) => {
+      const [connection] = query.get('proxyID') ? connectionsFor(mesh, query) : [];
+      const versus = query.get('versus');
+      const [other] = versus ? connectionsFor(mesh, new URLSearchParams({ proxyID: versus })) : [];
+      if (connection === undefined || (versus && other === undefined)) return undefined;
+      return proxyz(mesh, connection, query, other);
+    },
   },
   push_status: {
     title: 'Conflicts, refused policies, state of the push engine',

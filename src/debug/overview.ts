@@ -2,6 +2,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { CtlError } from '../core/errors.ts';
 import { staleMs } from '../sources/index.ts';
+import { numberOf } from './numbers.ts';
 import { SYNC_STATES } from './proxy-table.ts';
 import type { Overview, ProxyCounts, ProxyPage, ProxyRow } from './shapes.ts';
 import type { Viewed } from './viewed.ts';
@@ -78,11 +79,4 @@ export function* proxyPage(mesh: Viewed, query: URLSearchParams): Generator<void
 
 function has({ proxy, id, version, rejection }: ProxyRow, search: string): boolean {
   return [proxy, id, version, rejection?.message ?? ''].some((text) => text.toLowerCase().includes(search));
-}
-
-export function numberOf(query: URLSearchParams, name: string, otherwise: number): number {
-  const text = query.get(name) ?? '';
-  if (text === '') return otherwise;
-  if (!/^\d{1,9}$/.test(text)) throw new CtlError('invalid_argument', `${name} is not a number: ${text.slice(0, 50)}`);
-  return Number(text);
 }

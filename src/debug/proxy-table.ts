@@ -65,7 +65,7 @@ export class ProxyTable {
   }
 }
 
-function rowOf({ connectionId, node, connectedAtMs, mode, types }: ConnectionStatus): ProxyRow {
+export function rowOf({ connectionId, node, connectedAtMs, mode, types }: ConnectionStatus): ProxyRow {
   const states: Record<string, SyncState> = {};
   let rejected: { type: XdsType; nack: NonNullable<TypeStatus['lastNack']> } | undefined;
   for (const type of XDS_TYPES) {

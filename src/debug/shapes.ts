@@ -78,3 +78,53 @@ export interface ProxyPage {
   readonly next?: number;
   readonly proxies: readonly ProxyRow[];
 }
+
+/** `/debug/proxyz?proxyID=` */
+export interface ProxyDetail {
+  readonly proxy: ProxyRow;
+  readonly node: {
+    readonly addresses: readonly string[];
+    readonly labels: Readonly<Record<string, string>>;
+    readonly network: string;
+    readonly serviceAccount: string;
+    readonly peer: string;
+  };
+  /** The types of which it should have resources, in the order in which they are sent. */
+  readonly types: readonly { readonly type: string; readonly noun: string; readonly resources: number }[];
+}
+
+/** `/debug/proxyz?proxyID=&type=` */
+export interface ProxyResources {
+  readonly matching: number;
+  /** The value of `start` for the next page; absent on the last one. */
+  readonly next?: number;
+  readonly resources: readonly { readonly name: string; readonly version: string }[];
+}
+
+/** `/debug/proxyz?proxyID=&type=&name=` */
+export interface ProxyResource {
+  readonly name: string;
+  readonly version: string;
+  /** Of a cluster: the names of its endpoints; of a listener: of its routes. */
+  readonly refs: readonly string[];
+  /** The documents that it was generated from. Those of other namespaces have no origin. */
+  readonly madeBy: readonly { readonly key: string; readonly origin?: Origin }[];
+  /** The message as Envoy shows it, without secrets. */
+  readonly content: unknown;
+}
+
+export interface Origin {
+  readonly source: string;
+  readonly file?: string;
+  readonly line?: number;
+}
+
+/** `/debug/proxyz?proxyID=&type=&versus=`: names, at most 100 of each. */
+export interface ProxyDifference {
+  /** The number of resources that both have in the same version. */
+  readonly same: number;
+  readonly counts: { readonly changed: number; readonly onlyHere: number; readonly onlyThere: number };
+  readonly changed: readonly string[];
+  readonly onlyHere: readonly string[];
+  readonly onlyThere: readonly string[];
+}

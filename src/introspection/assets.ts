@@ -12,7 +12,9 @@ import { sendText } from './http.ts';
 export const PAGES: ReadonlySet<string> = new Set([
   '/',
   '/proxies',
+  '/proxy',
   '/pushes',
+  '/configuration',
   '/argz',
   '/envz',
   '/flagz',

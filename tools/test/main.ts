@@ -163,7 +163,7 @@ const STAGES: readonly Stage[] = [
   lintStage(),
   typesStage(),
   testStage('unit', {
-    patterns: ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts'],
+    patterns: ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts', 'pages/**/*.test.ts'],
     first: ['frame-sequences', 'webhooks/server/hostile', 'reflector-faults', '.property.', 'xds-proxy/', 'sharing'],
     concurrency: WAITING_FILES,
     timeoutMs: 120_000,

@@ -88,10 +88,8 @@ const source: DebugSource = {
   failing: () => mesh.engine.failing(),
   distribution: (_key, connections) => connections.map(({ node }) => ({ proxy: node.workload })),
   replica: 'one',
-<<<<<<< HEAD
   mesh: () => defaultMeshConfig(),
   injection: () => ({}),
-=======
   recent: {
     proxies: new ProxyTable({
       statuses: () => source.connections(),
@@ -102,7 +100,6 @@ const source: DebugSource = {
     series: () => ({}) as RecentSeries,
     certificates: () => [{ name: 'root of shop', expires: NOW, renewMs: 0 }],
   },
->>>>>>> c1549c87 (Serve pages for operators on the introspection address)
   showConfigInAdsz: true,
 };
 
@@ -187,13 +184,8 @@ async function visit(port: number, path: string, { from, host, token }: Visitor,
 
 const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web&source=pod.shop&destination=web';
 const PAGES =
-<<<<<<< HEAD
-  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz push_status'
-    .concat(' registryz resourcesz syncz why authenticationz list whyz')
-=======
   'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz overviewz'
-    .concat(' proxiesz push_status pushz seriesz registryz resourcesz syncz why')
->>>>>>> c1549c87 (Serve pages for operators on the introspection address)
+    .concat(' proxiesz proxyz push_status pushz seriesz registryz resourcesz syncz why authenticationz list whyz')
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
 /** Pages about the program and the whole mesh: only for callers who see everything. */
@@ -289,16 +281,13 @@ test('with a token of a namespace every page shows only that namespace', async (
   const guest = { ...REMOTE, token: await tokenOf('guest') };
   for (const page of PAGES) {
     const path = page.slice(0, page.indexOf('?'));
-    const query = /config_dump|why/.test(path)
+    const query = /config_dump|proxyz|why/.test(path)
       ? '?proxyID=pod.guest&resource=80&source=pod.guest&destination=web'
       : '?resource=VirtualService/guest/web';
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);
-<<<<<<< HEAD
-    if (!/resourcesz|config_distribution|leaderz|list/.test(path)) assert.match(body, /guest/, path);
-=======
-    if (!/resourcesz|config_distribution|leaderz|overviewz|pushz|seriesz/.test(path)) assert.match(body, /guest/, path);
->>>>>>> c1549c87 (Serve pages for operators on the introspection address)
+    if (!/resourcesz|config_distribution|leaderz|list|overviewz|pushz|seriesz/.test(path))
+      assert.match(body, /guest/, path);
     // Endpoints, clusters and names of exported services are part of the configuration of its proxies.
     if (!/cdsz|edsz|ndsz|adsz|config_dump/.test(path)) assert.doesNotMatch(body, /shop|not YAML/, path);
     assert.doesNotMatch(body, /pod\.shop/, path);

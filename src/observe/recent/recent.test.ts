@@ -65,6 +65,14 @@ test('levels are read at the end of each interval, and now', () => {
   assert.deepEqual(series.recent().proxies, [3, 5]);
 });
 
+test('a level that is read late belongs to the interval whose end it is of', () => {
+  const { series, pass, fire } = ring();
+  series.sample(() => ({ proxies: 3, queued: 0, rss: 1, heap: 1 }));
+  pass(12);
+  fire();
+  assert.deepEqual(series.recent().proxies, [3, 3]);
+});
+
 test('what is older than 30 minutes is gone', () => {
   const { series, pass } = ring();
   series.pushed(1);

@@ -123,7 +123,10 @@ export class SeriesRing {
 
   /** The interval of an event. */
   #now(): Interval {
-    const number = this.#number();
+    return this.#begun(this.#number());
+  }
+
+  #begun(number: number): Interval {
     const interval = this.#ring[number % INTERVALS] as Interval;
     if (interval.number !== number) interval.begin(number);
     return interval;
@@ -138,9 +141,11 @@ export class SeriesRing {
     const left = INTERVAL_MS - (this.#options.wall() % INTERVAL_MS);
     // Shortly before the end, so that the levels belong to this interval.
     const ms = left > 200 ? left - 100 : left + INTERVAL_MS - 100;
+    const number = Math.floor((this.#options.wall() + ms) / INTERVAL_MS);
     this.#timer = this.#options.later(ms, () => {
       if (this.#levels === undefined) return;
-      this.#now().levels = this.#levels();
+      // Also when the program was busy and the next interval has begun.
+      this.#begun(number).levels = this.#levels();
       this.#sampleLater();
     });
   }

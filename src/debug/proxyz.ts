@@ -1,0 +1,126 @@
+/**
+ * `/debug/proxyz`: what one proxy should have, a screen at a time: the number of its resources by type, a list of one
+ * type, one resource with what it was generated from, and what differs from another proxy.
+ */
+import { CtlError } from '../core/errors.ts';
+import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
+import type { ConnectionStatus, EncodedResource } from '../push/index.ts';
+import type { ResourceKey } from '../resources/index.ts';
+import { numberOf } from './numbers.ts';
+import { decoded, resourcesOf } from './proxies.ts';
+import { rowOf } from './proxy-table.ts';
+import type { ProxyDetail, ProxyDifference, ProxyResource, ProxyResources } from './shapes.ts';
+import type { Viewed } from './viewed.ts';
+
+const DEFAULT_ROWS = 100;
+const MAX_ROWS = 1000;
+/** The number of documents and of references that one answer names. */
+const MAX_NAMED = 100;
+
+/** `?proxyID=`, with `&type=lds` a list (`&search=`, `&start=`, `&limit=`, `&versus=`), with `&name=` one resource. */
+export function proxyz(
+  mesh: Viewed,
+  connection: ConnectionStatus,
+  query: URLSearchParams,
+  other: ConnectionStatus | undefined,
+): ProxyDetail | ProxyResources | ProxyResource | ProxyDifference | undefined {
+  const type = typeIn(query);
+  if (type === undefined) return detail(mesh, connection);
+  const name = query.get('name');
+  if (name !== null) return oneResource(mesh, connection, type, name);
+  if (other !== undefined) return difference(mesh, connection, other, type);
+  return listed(mesh, connection, type, query);
+}
+
+function typeIn(query: URLSearchParams): XdsType | undefined {
+  const text = query.get('type') ?? '';
+  if (text === '') return undefined;
+  const type = XDS_TYPES.find((known) => known === text);
+  if (type !== undefined) return type;
+  throw new CtlError('invalid_argument', `unknown type ${text.slice(0, 50)}, expected one of ${XDS_TYPES.join(', ')}`);
+}
+
+function detail(mesh: Viewed, connection: ConnectionStatus): ProxyDetail {
+  const counts = XDS_TYPES.map((type) => ({
+    type,
+    noun: XDS[type].noun,
+    resources: mesh.parts(connection, type).reduce((sum, { size }) => sum + size, 0),
+  }));
+  const { addresses, labels, network, serviceAccount } = connection.node;
+  return {
+    proxy: rowOf(connection),
+    node: { addresses, labels, network, serviceAccount, peer: connection.peer },
+    types: counts.filter(({ resources }) => resources > 0),
+  };
+}
+
+function listed(mesh: Viewed, connection: ConnectionStatus, type: XdsType, query: URLSearchParams): ProxyResources {
+  const search = (query.get('search') ?? '').toLowerCase();
+  const [start, limit] = [numberOf(query, 'start', 0), Math.min(MAX_ROWS, numberOf(query, 'limit', DEFAULT_ROWS))];
+  const all = resourcesOf(mesh, connection, type);
+  const matching = all.filter(({ name }) => name.toLowerCase().includes(search));
+  return {
+    matching: matching.length,
+    ...(start + limit < matching.length && { next: start + limit }),
+    resources: matching.slice(start, start + limit).map(({ name, version }) => ({ name, version })),
+  };
+}
+
+function oneResource(
+  mesh: Viewed,
+  connection: ConnectionStatus,
+  type: XdsType,
+  name: string,
+): ProxyResource | undefined {
+  const found = mesh.parts(connection, type).map((bundle) => bundle.get(name));
+  const resource = found.find((each) => each !== undefined);
+  if (resource === undefined) return undefined;
+  const reasons = mesh.reasonsFor(connection, name).filter((reason) => reason.type === type);
+  const content = decoded(type, resource);
+  const read = reasons.flatMap((reason) => reason.documents);
+  const documents = [...new Set([...documentsIn(content), ...read])].slice(0, MAX_NAMED);
+  return {
+    name,
+    version: resource.version,
+    refs: resource.refs.slice(0, MAX_NAMED),
+    madeBy: documents.map((key) => {
+      const [inForce] = mesh.documents(key);
+      return { key, ...(inForce !== undefined && { origin: inForce.resource.origin }) };
+    }),
+    content,
+  };
+}
+
+/** The name of a document in metadata of clusters and routes (`filter_metadata.istio.config`). */
+const CONFIG = /^\/apis\/[^/]+\/[^/]+\/namespaces\/([^/]+)\/([a-z-]+)\/([^/]+)$/;
+
+/** The documents that a message names as those that made its parts. */
+export function documentsIn(content: unknown, found = new Set<ResourceKey>()): Set<ResourceKey> {
+  if (typeof content !== 'object' || content === null || found.size >= MAX_NAMED) return found;
+  for (const [field, value] of Object.entries(content)) {
+    const [, namespace, kind = '', name] =
+      (field === 'config' && typeof value === 'string' && CONFIG.exec(value)) || [];
+    if (name === undefined) documentsIn(value, found);
+    else found.add(`${kind.replaceAll(/(?:^|-)([a-z])/g, (_, letter) => letter.toUpperCase())}/${namespace}/${name}`);
+  }
+  return found;
+}
+
+/** Equal versions are equal bytes. */
+function difference(mesh: Viewed, one: ConnectionStatus, other: ConnectionStatus, type: XdsType): ProxyDifference {
+  const versions = (of: ConnectionStatus) =>
+    new Map(resourcesOf(mesh, of, type).map(({ name, version }: EncodedResource) => [name, version]));
+  const [here, there] = [versions(one), versions(other)];
+  const onlyHere = [...here.keys()].filter((name) => !there.has(name));
+  const onlyThere = [...there.keys()].filter((name) => !here.has(name));
+  const changed = [...here].flatMap(([name, version]) =>
+    there.has(name) && there.get(name) !== version ? [name] : [],
+  );
+  return {
+    same: here.size - onlyHere.length - changed.length,
+    counts: { changed: changed.length, onlyHere: onlyHere.length, onlyThere: onlyThere.length },
+    changed: changed.slice(0, MAX_NAMED),
+    onlyHere: onlyHere.slice(0, MAX_NAMED),
+    onlyThere: onlyThere.slice(0, MAX_NAMED),
+  };
+}
