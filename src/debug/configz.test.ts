@@ -68,6 +68,7 @@ function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', quer
     refusedPolicies: () => refusedPolicies.all(),
     findings: () => [],
     engine: () => ({}),
+    withheld: () => [],
     failing: () => [],
     replica: 'one',
     mesh: () => defaultMeshConfig(),

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError } from '../core/errors.ts';
 import { goneSignal } from '../http/index.ts';
-import type { ConnectionStatus } from '../push/index.ts';
+import type { ConnectionStatus, WithheldOfView } from '../push/index.ts';
 import type { ResourceKey } from '../resources/index.ts';
 import type { DebugAnswer, DebugQuestion } from '../xds/index.ts';
 import { configz } from './configz.ts';
@@ -62,6 +62,12 @@ const endpointsOf = perProxy((mesh, connection) => {
 const namesOf = perProxy((mesh, connection) => ({
   names: lazyList(resourcesOf(mesh, connection, 'nds'), (resource) => decoded('nds', resource)),
 }));
+
+function withheldResource({ versions, acceptedVersion = '', sinceMs, documents, ...shown }: WithheldOfView): object {
+  const { type, name, view, proxy, message } = shown;
+  const [version = ''] = versions;
+  return { type, name, view, version, acceptedVersion, proxy, message, since: new Date(sinceMs), madeBy: documents };
+}
 
 const PAGES: Readonly<Record<string, Page>> = {
   authenticationz: {
@@ -163,6 +169,10 @@ const PAGES: Readonly<Record<string, Page>> = {
       const connections = query.get('proxyID') ? connectionsFor(mesh, query) : [];
       return resource === '' || connections.length > MAX_PRINTED ? undefined : whyResource(mesh, connections, resource);
     },
+  },
+  withheldz: {
+    title: 'Resources that Envoy rejected and that the other proxies of a view do not get',
+    answer: (mesh) => ({ withheld: lazyList(mesh.withheld(), withheldResource) }),
   },
 };
 

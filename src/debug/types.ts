@@ -3,7 +3,7 @@ import type { XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
 import type { Snapshot } from '../model/index.ts';
 import type { RecentPush, RecentSeries } from '../observe/index.ts';
-import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
+import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason, WithheldOfView } from '../push/index.ts';
 import type { MeshConfig, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceHealth, SourceIdentity } from '../sources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
@@ -85,6 +85,8 @@ export interface DebugSource {
   engine(): Readonly<Record<string, number>>;
   /** Views that cannot be generated now, and when the next attempt is. */
   failing(): readonly FailingView[];
+  /** Resources that Envoy rejected and that are withheld from the proxies of a view. */
+  withheld(): readonly WithheldOfView[];
   /**
    * Which version of a resource these proxies have, by its key `Kind/namespace/name`; undefined for an unknown
    * resource. Absent when distribution is not tracked.

@@ -16,7 +16,7 @@ import type {
   SnapshotFindings,
   WorkloadPolicies,
 } from '../model/index.ts';
-import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
+import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason, WithheldOfView } from '../push/index.ts';
 import type { Kind, Resource, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
 import type { ProxyRow } from './shapes.ts';
@@ -99,6 +99,11 @@ export class Viewed {
   /** Refused documents of the security kinds. */
   refusedPolicies(): RefusedPolicy[] {
     return this.#source.refusedPolicies().filter(({ problem }) => this.sees(namespaceOf(problem.key)));
+  }
+
+  /** Resources that are withheld from proxies. */
+  withheld(): WithheldOfView[] {
+    return this.#source.withheld().filter(({ namespace }) => this.sees(namespace));
   }
 
   findings(): readonly GenerationFinding[] {

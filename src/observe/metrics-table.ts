@@ -54,6 +54,19 @@ export const METRICS = {
     type: 'LastValue',
     meaning: 'Views (parts of the configuration of proxies) that cannot be generated now; see /debug/push_status.',
   },
+  ctl_push_canary_seconds: {
+    type: 'Distribution',
+    meaning:
+      'Seconds that changed resources were tried by a few proxies of a view before the others, by result: accepted, ' +
+      'refused (some are withheld), released (not answered in time).',
+    labels: ['result'],
+    buckets: PUSH_SECONDS,
+  },
+  ctl_push_withheld: {
+    type: 'LastValue',
+    meaning: 'Resources of views that are withheld because Envoy rejected them; see /debug/withheldz.',
+    labels: ['type'],
+  },
   ctl_push_triggers: { type: 'Sum', meaning: 'Times a push was triggered, labelled by reason.', labels: ['type'] },
   ctl_xds_pushes: { type: 'Sum', meaning: 'Build and send errors for lds, rds, cds and eds.', labels: ['type'] },
   ctl_xds: { type: 'LastValue', meaning: 'Endpoints connected using XDS.' },

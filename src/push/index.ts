@@ -15,5 +15,8 @@ export type {
   PushEngine,
   PushOutcome,
   PushSink,
+  ResourceAnswer,
   TypeStatus,
+  WithheldOfView,
+  WithheldResource,
 } from './types.ts';

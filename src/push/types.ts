@@ -51,8 +51,20 @@ export interface Bundle {
 /** All parts of a proxy at one moment, by type; a new object whenever one of them is replaced. */
 export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
 
+/**
+ * What a proxy did with a resource that it should have. `unrequested`: it does not subscribe to it. A rejection that is
+ * not `certain` is of several resources, and which of them the proxy rejects is being found out.
+ */
+export type ResourceAnswer =
+  | 'accepted'
+  | 'outstanding'
+  | 'unrequested'
+  | { readonly rejected: string; readonly certain: boolean };
+
 /** The stream's side of a session, which sends pushes. */
 export interface PushSink {
+  /** What the proxy did with the resource of this name in `session.content()`. Absent: it is no canary. */
+  answerOf?(type: XdsType, name: string): ResourceAnswer;
   /**
    * Sends the resources of `session.content()` that the proxy does not have. The outcome frees the push slot: it is
    * returned at once when no large write is pending, otherwise when the bytes have drained to the socket. Never throws
@@ -77,6 +89,37 @@ export interface FailingView {
   readonly failingForMs: number;
   /** Time until the next attempt; 0 if it is running, or no proxy needs the view. */
   readonly retryInMs: number;
+}
+
+/**
+ * How a trial of changed resources ended; `released`: they were neither accepted nor rejected by enough callers in
+ * time.
+ */
+export type TrialResult = 'accepted' | 'refused' | 'released';
+
+/** A resource that is withheld from the proxies of a view, because a canary rejected it. */
+export interface WithheldResource {
+  readonly type: XdsType;
+  readonly name: string;
+  /** Of the placements of the view. */
+  readonly versions: ReadonlySet<string>;
+  /** The version that is in force instead; undefined: none was accepted before. */
+  readonly acceptedVersion: string | undefined;
+  /** The connection that rejected it first. */
+  readonly proxy: string;
+  /** In Envoy's words; for a resource that is withheld with another one, which that is. */
+  readonly message: string;
+  /** Wall clock, ms. */
+  readonly sinceMs: number;
+}
+
+/** The same with its view, for the debug interface. */
+export interface WithheldOfView extends WithheldResource {
+  readonly view: string;
+  /** Of the proxies of the view. */
+  readonly namespace: string;
+  /** The documents that it was generated from: `Kind/namespace/name`. */
+  readonly documents: readonly string[];
 }
 
 /** A connected proxy, for as long as its stream lives. */
@@ -108,6 +151,8 @@ export interface ProxySession {
   readonly begun: boolean;
   /** The proxy has acknowledged everything that it needs of `version`: ends the measurement of convergence. */
   synced(version: number): void;
+  /** The proxy has acknowledged or rejected a response. */
+  answered(): void;
   close(): void;
 }
 

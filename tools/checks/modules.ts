@@ -124,6 +124,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'proxies',
     'jobs',
     'views',
+    'canary',
     'sessions',
     'engine',
     'index',

@@ -18,7 +18,7 @@ import type { RecentActivity } from './recent-activity.ts';
  * Starts with the snapshot of the model, and pushes the changes of later snapshots to the proxies that they concern.
  */
 export function startEngine(
-  { pushThrottle: throttle }: DiscoverySettings,
+  { pushThrottle: throttle, pushCanary }: DiscoverySettings,
   metrics: Metrics,
   model: Model,
   publisher: Publisher,
@@ -34,6 +34,7 @@ export function startEngine(
     scopes: model,
     generator: begin(snapshot),
     throttle,
+    canaryAbove: pushCanary < 0 ? Number.POSITIVE_INFINITY : pushCanary,
     now,
     later,
     random: Math.random,

@@ -25,6 +25,8 @@ const FINDING_GAUGES = [
 /** The state that gauges read. Metrics are scraped every few seconds, so reading must be cheap. */
 export interface GaugeSource
   extends Pick<DebugSource, 'snapshot' | 'failing' | 'findings' | 'problems' | 'refusedPolicies' | 'sources'> {
+  /** The number of resources that are withheld from proxies of views, by type. */
+  withheldCounts(): ReadonlyMap<XdsType, number>;
   /** The number of quarantined resources of all live streams, by type. */
   quarantined(): Readonly<Record<XdsType, number>>;
 }
@@ -64,6 +66,8 @@ function sampleRejected(source: GaugeSource, metrics: Metrics): void {
 
 function sampleEngine(source: GaugeSource, metrics: Metrics): void {
   metrics.ctl_views_failing.set(source.failing().length);
+  metrics.ctl_push_withheld.reset();
+  for (const [type, count] of source.withheldCounts()) metrics.ctl_push_withheld.set({ type }, count);
 }
 
 function sampleModel(source: GaugeSource, metrics: Metrics): void {

@@ -282,6 +282,8 @@ describe('sampled gauges', () => {
             ]
           : [],
       engine: () => ({}),
+      withheld: () => [],
+      withheldCounts: () => (wrong ? new Map([['cds' as const, 2]]) : new Map()),
       failing: () => [],
       replica: 'one',
       mesh: () => defaultMeshConfig(),
@@ -297,6 +299,7 @@ describe('sampled gauges', () => {
     assert.equal(await instances('k8s.io.api.discovery.v1.EndpointSlice'), 0);
     assert.equal(await instances('mesh.networking.v1alpha3.VirtualService'), 0);
     assert.equal(await instances('mesh.security.v1beta1.PeerAuthentication'), 0);
+    assert.equal(await value('ctl_push_withheld{type="cds"}'), 2);
     assert.equal(await value('ctl_xds_lds_reject'), 2);
     assert.equal(await value('ctl_xds_rds_reject'), 4);
     assert.equal(await value('ctl_vservice_dup_domain'), 1);
@@ -310,10 +313,34 @@ describe('sampled gauges', () => {
     sampleGauges(source, metrics);
     assert.equal(await value('ctl_source_stale_seconds{source="kubernetes"}'), 0);
     assert.equal(await value('ctl_refused_security_documents{in_force="substitute"}'), 0);
+    assert.equal(await value('ctl_push_withheld{type="cds"}'), undefined);
     assert.equal(await value('ctl_xds_lds_reject'), 0);
     assert.equal(await value('ctl_vservice_dup_domain'), 0);
     assert.equal(await value('ctl_orch_object_errors{type="Service"}'), undefined);
   });
+});
+
+test('what is withheld is logged with the proxy that rejected it and what Envoy wrote', (t) => {
+  const said: string[] = [];
+  t.mock.method(getScope('ads'), 'warn', (message: string) => said.push(message));
+  const observer = engineObserver(measured().metrics, { began: () => {}, ended: () => {} } as never);
+  const resource = {
+    type: 'cds',
+    versions: new Set(['v2']),
+    acceptedVersion: 'v1',
+    proxy: 'proxy-1',
+    message: 'Error adding/updating cluster(s) web: no good',
+    sinceMs: 0,
+  } as const;
+  const names = Array.from({ length: 6 }, (_, index) => `web-${index}`);
+  observer.withheld(
+    names.map((name) => ({ ...resource, name })),
+    'outbound:shop/:1',
+  );
+  const line =
+    'proxy-1 rejects cds web-0, which is withheld from the other proxies of outbound:shop/:1: ' +
+    'Error adding/updating cluster(s) web: no good';
+  assert.deepEqual([said.length, said[0]], [5, line]);
 });
 
 test('log lines have the scope of their subject', (t) => {

@@ -17,6 +17,9 @@ import type { PushLog } from './push-log.ts';
 /** The largest number of characters of a proxy's message in the log. */
 const MAX_LOGGED = 1000;
 
+/** Lines about withheld resources of one trial: an EnvoyFilter may spoil all clusters. */
+const MAX_WITHHELD_LINES = 5;
+
 /** A rate-limited log for lines that callers cause. */
 function limited(write: (message: string) => void): LimitedLog {
   return limitLog({ write, later: (ms, run) => void systemClock.setTimer(ms, run) });
@@ -37,6 +40,7 @@ function limitedByCaller(write: (message: string) => void): LimitedLog {
 /** @param onGenerated called after the result of a generation is stored */
 export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: () => void = () => {}): EngineObserver {
   const log = getScope('ads');
+  const withheld = limited((message) => log.warn(message));
   const pushTime = pushTimes(metrics);
   const buildErrors = (types: Iterable<XdsType>): void => {
     for (const type of types) metrics.ctl_xds_pushes.inc({ type: `${type}_builderr` });
@@ -68,6 +72,17 @@ export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: (
       // Logged once as an error; /debug/push_status shows it until the view is generated.
       if (failures === 1) log.error(`${message}; retried with growing delays`);
       else log.debug(message, { failures, retryInMs });
+    },
+    tried: (result, milliseconds) => metrics.ctl_push_canary_seconds.observe(milliseconds / 1000, { result }),
+    withheld: (resources, view) => {
+      for (const { type, name, proxy, message } of resources.slice(0, MAX_WITHHELD_LINES))
+        withheld(
+          view,
+          `${proxy} rejects ${type} ${name}, which is withheld from the other proxies of ${view}: ` +
+            message.slice(0, MAX_LOGGED),
+        );
+      const more = resources.length - MAX_WITHHELD_LINES;
+      if (more > 0) withheld(view, `${more} more resources are withheld from proxies of ${view}, see /debug/withheldz`);
     },
     viewRecovered: (view, failures) => log.info(`${view} is generated again, after ${failures} failed attempts`),
   };

@@ -85,6 +85,7 @@ const source: DebugSource = {
   reasonsFor: () => [{ type: 'rds', view: 'outbound', unit: '80', facts: ['scope'], documents: [] }],
   readersOf: () => new Map(),
   engine: () => mesh.engine.stats(),
+  withheld: () => [],
   failing: () => mesh.engine.failing(),
   distribution: (_key, connections) => connections.map(({ node }) => ({ proxy: node.workload })),
   replica: 'one',

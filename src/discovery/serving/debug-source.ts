@@ -58,6 +58,8 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
       new Map([...engine.readersOf(document)].map(([session, units]) => [session.connectionId, units])),
     engine: () => engine.stats(),
     failing: () => engine.failing(),
+    withheld: () => engine.withheld(),
+    withheldCounts: () => engine.withheldCounts(),
     ...(history === undefined ? {} : { distribution: (key, of) => distribution(parts, history, key, of) }),
     recent: parts.recent,
     showConfigInAdsz: parts.showConfigInAdsz,

@@ -72,6 +72,7 @@ const BROKEN: DebugSource = {
   findings: () => [],
   refusedPolicies: () => [],
   engine: () => ({}),
+  withheld: () => [],
   failing: () => [],
   replica: 'one',
   mesh: () => defaultMeshConfig(),

@@ -1,9 +1,10 @@
 /** The options of the push engine, and what it reports. */
 import type { XdsType } from '../../core/xds-types.ts';
+import { GENERATED_TYPES } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
-import type { Generator } from '../jobs/index.ts';
+import type { GeneratedJob, Generator } from '../jobs/index.ts';
 import type { PushReason } from '../push.ts';
-import type { FailingView } from '../types.ts';
+import type { FailingView, TrialResult, WithheldResource } from '../types.ts';
 import type { ScopeOwner } from './view-table.ts';
 
 /** The events that the engine reports, for metrics and logs; times in milliseconds. */
@@ -24,6 +25,10 @@ export interface EngineObserver {
   viewFailed(failure: FailingView, types: readonly XdsType[]): void;
   /** A view was generated after this many failed attempts. */
   viewRecovered(view: string, failures: number): void;
+  /** Changed resources were tried by canaries for this time. */
+  tried(result: TrialResult, milliseconds: number): void;
+  /** Canaries have rejected these resources, which are withheld from the proxies of the view from now on. */
+  withheld(resources: readonly WithheldResource[], view: string): void;
 }
 
 export interface EngineOptions {
@@ -33,6 +38,8 @@ export interface EngineOptions {
   readonly generator: Generator;
   /** CTL_PUSH_THROTTLE */
   readonly throttle: number;
+  /** CTL_PUSH_CANARY: views with more proxies try changes at a few of them first; left out: none does. */
+  readonly canaryAbove?: number;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** Calls `run` after this many milliseconds, unless it is cancelled. */
@@ -40,4 +47,16 @@ export interface EngineOptions {
   /** 0 ≤ x < 1; spreads retries. */
   readonly random: () => number;
   readonly observer: EngineObserver;
+}
+
+/** Sizes of the engine's parts; `facts`: those that some view read. */
+export type EngineStats = Readonly<Record<'queued' | 'underWay' | 'views' | 'interned' | 'facts', number>>;
+
+/** Reports the time that a job took. */
+export function reportGeneration({ answer, milliseconds }: GeneratedJob, observer: EngineObserver): void {
+  observer.stage('generate', milliseconds);
+  for (const type of GENERATED_TYPES) {
+    const took = answer.milliseconds[type];
+    if (took !== undefined) observer.generated(type, took);
+  }
 }

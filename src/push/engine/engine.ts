@@ -13,7 +13,6 @@ import {
   ALL_UNITS,
   type ChangedFacts,
   changedFacts,
-  GENERATED_TYPES,
   type Placement,
   recorded,
   scopeIdOfView,
@@ -35,13 +34,14 @@ import {
   SessionPushes,
   type SessionView,
 } from '../sessions/index.ts';
-import type { FailingView, ProxySession, PushEngine, PushSink } from '../types.ts';
+import type { FailingView, ProxySession, PushEngine, PushSink, WithheldOfView } from '../types.ts';
 import type { Encoders } from '../views/index.ts';
-import type { EngineOptions } from './engine-options.ts';
+import { Canaries } from './canaries.ts';
+import { type EngineOptions, type EngineStats, reportGeneration } from './engine-options.ts';
 import { pushReasons } from './push-reasons.ts';
 import { Retries } from './retries.ts';
 import { isWanted, ViewTable } from './view-table.ts';
-import { type ReadUnits, type Reason, reasonsFor, sessionsReading } from './why.ts';
+import { type ReadUnits, type Reason, reasonsFor, sessionsReading, withMakers } from './why.ts';
 
 /** The views of a proxy and its placement. */
 interface Assignment {
@@ -68,6 +68,7 @@ export class Engine implements PushEngine, SessionHost {
   readonly #views: ViewTable;
   readonly #retries: Retries;
   readonly #roster = new Roster();
+  readonly #canaries: Canaries;
   shared = NOTHING_SHARED;
   #snapshot: Snapshot;
   #connections = 0;
@@ -78,7 +79,7 @@ export class Engine implements PushEngine, SessionHost {
     const { now, later, random } = options;
     const onReleased = (scope: string): void => options.generator.released([scope]);
     this.#views = new ViewTable({ scopes: options.scopes, onReleased, snapshot: () => this.#snapshot });
-    this.#retries = new Retries({ now, later, random, onDue: (key) => this.#retry(key) });
+    this.#retries = new Retries({ now, later, random, onDue: (key) => this.#dispatch(this.#views.get(key)) });
     this.#pushes = new SessionPushes({
       throttle: options.throttle,
       shares: this.shares,
@@ -86,6 +87,7 @@ export class Engine implements PushEngine, SessionHost {
       version: () => this.version,
       waited: (milliseconds) => options.observer.queueWaited(milliseconds),
     });
+    this.#canaries = new Canaries(options, this.#pushes, () => this.version);
   }
 
   get version(): number {
@@ -116,14 +118,7 @@ export class Engine implements PushEngine, SessionHost {
     return sessionsReading(document, this.#views.all(), this.#snapshot, this.#views.reads);
   }
 
-  stats(): {
-    readonly queued: number;
-    readonly underWay: number;
-    readonly views: number;
-    readonly interned: number;
-    /** Number of facts that some view read. */
-    readonly facts: number;
-  } {
+  stats(): EngineStats {
     const { waiting, underWay } = this.#pushes;
     return {
       queued: waiting,
@@ -134,6 +129,17 @@ export class Engine implements PushEngine, SessionHost {
     };
   }
 
+  /** Resources that canaries have rejected, which the other proxies of their views do not get. */
+  withheld(): readonly WithheldOfView[] {
+    return [...this.#views.all()].flatMap((view) =>
+      withMakers(this.#canaries.withheld(view), view, this.#snapshot, this.#views.reads),
+    );
+  }
+
+  withheldCounts(): ReadonlyMap<XdsType, number> {
+    return this.#canaries.withheldCounts(this.#views.all());
+  }
+
   /** Views that cannot be generated at present. */
   failing(): FailingView[] {
     return this.#retries.all();
@@ -141,6 +147,10 @@ export class Engine implements PushEngine, SessionHost {
 
   now(): number {
     return this.#options.now();
+  }
+
+  answered(session: Session): void {
+    this.#canaries.answered(session);
   }
 
   converged(milliseconds: number): void {
@@ -191,8 +201,10 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   leave(placed: PlacedSessionView, session: Session): void {
-    if (!this.#views.leave(placed, session, this.now())) return;
     const { view } = placed;
+    const wasLast = this.#views.leave(placed, session, this.now());
+    this.#canaries.left(view, session);
+    if (!wasLast) return;
     // The job is no longer needed: it should not delay others.
     if (view.inFlight && this.#options.generator.withdraw(view)) {
       view.postpone();
@@ -257,15 +269,15 @@ export class Engine implements PushEngine, SessionHost {
 
   /** True when the session moves as soon as running jobs are done. */
   #isAboutToMove(session: Session): boolean {
-    return session.isMoving && !session.allViews.some(({ view }) => this.#retries.blocked(view.key) !== undefined);
+    if (!session.isMoving || session.allViews.some((placed) => placed.isAwaitedBy(session))) return false;
+    return !session.allViews.some(({ view }) => this.#retries.blocked(view.key) !== undefined);
   }
 
   /** The reads of a failed attempt are unknown: any change that may affect the view may repair it. */
   #noteForRetries({ everything, scopes }: ChangedFacts, { configs }: ChangeSet): void {
     for (const { view: key } of this.#retries.all()) {
-      const view = this.#views.get(key);
-      if (view === undefined) continue;
-      if (everything || configs.size > 0 || scopes.has(scopeIdOfView(view.view))) this.#retries.changed(key);
+      const view = this.#views.get(key)?.view;
+      if (view && (everything || configs.size > 0 || scopes.has(scopeIdOfView(view)))) this.#retries.changed(key);
     }
   }
 
@@ -280,6 +292,7 @@ export class Engine implements PushEngine, SessionHost {
     const started = this.now();
     const { found, changed, failures } = this.#views.updateEndpoints(services, this.#encoders);
     for (const { message, type } of failures) this.#options.observer.failed(message, type);
+    for (const { view } of changed) this.#canaries.endpointsChanged(view);
     if (found) this.#options.observer.generated('eds', this.now() - started);
     return changed;
   }
@@ -319,14 +332,16 @@ export class Engine implements PushEngine, SessionHost {
     if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, push);
     const failures = view.beginPlacement(placed, this.#snapshot, this.#encoders, push);
     for (const { message, type } of failures) this.#options.observer.failed(message, type);
+    this.#canaries.placed(view);
     this.#dispatch(view);
     // The next attempt may be minutes away: the stream ends with the reason, and the proxy reconnects.
     const blocked = placed.serves(session.types) ? undefined : this.#retries.blocked(view.key);
     if (blocked !== undefined) session.fail(blocked);
   }
 
-  #dispatch(view: SessionView): void {
-    if (view.inFlight || !view.isDirty) return;
+  /** @param view undefined: it is gone */
+  #dispatch(view: SessionView | undefined): void {
+    if (view === undefined || view.inFlight || !view.isDirty) return;
     if (view.sessions.size === 0) {
       // No session has the view: it is generated, with all later changes, when one does.
       view.built = false;
@@ -341,26 +356,17 @@ export class Engine implements PushEngine, SessionHost {
       .catch((error: unknown) => this.#abandon(view, error));
   }
 
-  /** Tries to generate a view again. */
-  #retry(key: string): void {
-    const view = this.#views.get(key);
-    if (view !== undefined) this.#dispatch(view);
-  }
-
   #commit(view: SessionView, job: GeneratedJob): void {
     const started = this.now();
     const { observer } = this.#options;
-    observer.stage('generate', job.milliseconds);
-    for (const type of GENERATED_TYPES) {
-      const took = job.answer.milliseconds[type];
-      if (took !== undefined) observer.generated(type, took);
-    }
+    reportGeneration(job, observer);
     if (job.answer.gone) {
       view.postpone();
       this.#views.reads.end(view);
       this.#dispatch(view);
       return;
     }
+    const prepared = this.#canaries.prepare(view);
     const { changed, push, failures } = view.commit(job, this.#snapshot, this.#encoders);
     for (const [units, late] of this.#views.reads.commit(view, job)) view.markDirty(units, late);
     this.#views.reads.end(view);
@@ -368,14 +374,7 @@ export class Engine implements PushEngine, SessionHost {
     const failed = this.#retries.succeeded(view.key);
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
-    const nothing = { ...push, types: NO_TYPES, version: this.version };
-    const pushes = new Map([...changed].map(([placed, types]) => [placed, { ...nothing, types }] as const));
-    for (const session of view.sessions) {
-      const placed = session.partOf(view);
-      const own = (placed && pushes.get(placed)) ?? nothing;
-      if (!this.#pushes.move(session, own)) this.#pushes.commit(session, view, own);
-      session.resolveNeeds();
-    }
+    this.#canaries.committed(view, prepared, changed, { ...push, types: NO_TYPES, version: this.version });
     this.#dispatch(view);
   }
 

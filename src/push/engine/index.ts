@@ -1,4 +1,5 @@
 /** The push engine: takes snapshots, has views generated and notifies sessions. */
+
 export { Engine } from './engine.ts';
 export type { EngineObserver, EngineOptions } from './engine-options.ts';
 export type { ReadUnits, Reason } from './why.ts';

@@ -11,6 +11,7 @@ import type { MeshSnapshot, Service } from '../../model/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
 import type { ViewReads } from '../reads/index.ts';
 import type { Session, SessionView } from '../sessions/index.ts';
+import type { WithheldOfView, WithheldResource } from '../types.ts';
 
 /** The inputs from which a resource of a proxy was generated. */
 export interface Reason {
@@ -44,6 +45,20 @@ export function reasonsFor(
     }
   }
   return found;
+}
+
+/** The resources that are withheld from the proxies of a view, with the documents that they were generated from. */
+export function withMakers(
+  withheld: Iterable<WithheldResource>,
+  view: SessionView,
+  mesh: MeshSnapshot,
+  reads: ViewReads<SessionView>,
+): WithheldOfView[] {
+  return Array.from(withheld, (resource) => {
+    const reasons = reasonsFor(resource.name, [view], mesh, reads);
+    const documents = reasons.flatMap(({ type, documents }) => (type === resource.type ? documents : []));
+    return { ...resource, view: view.key, namespace: view.view.namespace, documents };
+  });
 }
 
 /** The sessions for whose configuration a document was read, and for which units of their views. */

@@ -84,6 +84,12 @@ export class SessionPushes {
     else this.#pushOrSettle(session, merged);
   }
 
+  /** Moves the session to its next views if these are built, else pushes what one of its views is shown now. */
+  deliver(session: Session, view: SessionView, change: Push): void {
+    if (!this.move(session, change)) this.commit(session, view, change);
+    session.resolveNeeds();
+  }
+
   /** The session is closed. */
   remove(session: Session): void {
     this.#queue.remove(session);

@@ -18,6 +18,7 @@ function newSession() {
     now: () => 10,
     request: () => {},
     need: () => {},
+    answered: () => {},
     converged: (milliseconds) => converged.push(milliseconds),
     pushBegan: () => {},
     pushEnded: (_session, milliseconds) => ended.push(milliseconds),

@@ -6,6 +6,7 @@ import { GENERATED_FOR, type GeneratedType } from '../../generate/index.ts';
 import type { Push } from '../push.ts';
 import type { Bundle, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
+import { NO_PARTS, partsOf } from './parts.ts';
 
 /** The part of the engine that a session uses. */
 export interface SessionHost {
@@ -21,6 +22,8 @@ export interface SessionHost {
   pushEnded(session: Session, milliseconds: number | undefined): void;
   /** The content that a session built last, for the next session with the same views. */
   shared: SharedContent;
+  /** The proxy has answered a response, or needs none. */
+  answered(session: Session): void;
   /** The session has a view, or moves to it. */
   enter(view: PlacedSessionView, session: Session): void;
   leave(view: PlacedSessionView, session: Session): void;
@@ -38,8 +41,6 @@ export type SessionView = ViewState<Session>;
 
 /** A view in one placement. */
 export type PlacedSessionView = PlacedView<Session, SessionView>;
-
-const NO_PARTS: Parts = byXdsType(() => []);
 
 export const NOTHING_SHARED: SharedContent = { bundles: [], content: NO_PARTS };
 
@@ -175,6 +176,7 @@ export class Session implements ProxySession {
    */
   #isEarlier(placed: PlacedSessionView): boolean {
     if (this.#views.length === 0 || this.has(placed) || placed.view.lastJobFailed) return false;
+    if (placed.isAwaitedBy(this)) return true;
     return (placed.isDirty || placed.inFlight) && placed.committedVersion < this.#wantedVersion;
   }
 
@@ -242,7 +244,7 @@ export class Session implements ProxySession {
   #areBundles(seen: readonly Bundles[]): boolean {
     const views = this.#views;
     if (seen.length !== views.length) return false;
-    for (let index = 0; index < seen.length; index++) if (seen[index] !== views[index]?.bundles) return false;
+    for (let index = 0; index < seen.length; index++) if (seen[index] !== views[index]?.shownTo(this)) return false;
     return true;
   }
 
@@ -254,7 +256,7 @@ export class Session implements ProxySession {
       return;
     }
     const before = this.#content;
-    const seen = this.#views.map((view) => view.bundles);
+    const seen = this.#views.map((view) => view.shownTo(this));
     const content = byXdsType((type) => partsOf(type, seen, before));
     if (this.#lastSecrets !== undefined) content.sds = this.#lastSecrets;
     this.#contentOf = seen;
@@ -264,8 +266,10 @@ export class Session implements ProxySession {
 
   version(): number {
     let version = this.#host.version;
-    for (const view of this.#views)
+    for (const view of this.#views) {
       if (view.isDirty || view.inFlight) version = Math.min(version, view.committedVersion);
+      version = Math.min(version, view.heldVersion(this) ?? version);
+    }
     return version;
   }
 
@@ -315,7 +319,7 @@ export class Session implements ProxySession {
   /** Whether there are no pending changes. */
   get settled(): boolean {
     if (this.#converging !== undefined || this.#postponed !== undefined || this.#next !== undefined) return false;
-    return this.#views.every((view) => !view.isDirty && !view.inFlight);
+    return this.#views.every((view) => !view.isDirty && !view.inFlight && !view.isAwaitedBy(this));
   }
 
   /** Whether the parts include all pending changes, so that the stream may already have sent all of them. */
@@ -328,7 +332,14 @@ export class Session implements ProxySession {
     if (outcome === 'sent') {
       this.#sent++;
       this.#isSent = this.#converging !== undefined;
-    } else if (outcome === 'nothing') this.#endUnlessSent(known);
+    } else if (outcome === 'nothing') {
+      this.#endUnlessSent(known);
+      this.answered();
+    }
+  }
+
+  answered(): void {
+    this.#host.answered(this);
   }
 
   synced(version: number): void {
@@ -377,14 +388,6 @@ export class Session implements ProxySession {
   #leave(views: readonly PlacedSessionView[]): void {
     for (const view of views) this.#host.leave(view, this);
   }
-}
-
-/** Parts of a type: the same array as before while the bundles are the same. */
-function partsOf(type: XdsType, seen: readonly Bundles[], before: Parts): readonly Bundle[] {
-  const known = before[type];
-  let same = known.length === seen.length;
-  for (let index = 0; same && index < seen.length; index++) same = known[index] === seen[index]?.[type];
-  return same ? known : seen.map((bundles) => bundles[type]);
 }
 
 function sameViews(a: readonly PlacedSessionView[], b: readonly PlacedSessionView[]): boolean {

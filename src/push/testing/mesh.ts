@@ -15,6 +15,7 @@ import { type AnyResource, keyOf, type ResourceChange } from '../../resources/ki
 import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../../resources/mesh-config.ts';
 import { defaultDiscoverySettings } from '../../settings/index.ts';
 import { Engine } from '../engine/engine.ts';
+import type { EngineOptions } from '../engine/engine-options.ts';
 import { type GeneratedJob, type Generator, InlineGenerator, type JobSource } from '../jobs/generator.ts';
 import type { Push } from '../push.ts';
 import type { ProxySession, PushOutcome, PushSink } from '../types.ts';
@@ -102,11 +103,19 @@ export class Mesh {
   readonly converged: number[] = [];
   readonly failures: string[] = [];
   readonly recovered: string[] = [];
+  /** How trials ended. */
+  readonly trials: string[] = [];
+  /** Names of what was withheld. */
+  readonly withheld: string[] = [];
   /** Retries that wait, until {@link retry} or their time. */
   readonly timers = new Set<{ readonly ms: number; readonly run: () => void }>();
   readonly #resources = new Map<string, AnyResource>();
 
-  constructor(makeGenerator: (snapshot: Snapshot) => Generator, resources: readonly AnyResource[] = []) {
+  constructor(
+    makeGenerator: (snapshot: Snapshot) => Generator,
+    resources: readonly AnyResource[] = [],
+    options: Partial<Pick<EngineOptions, 'canaryAbove' | 'random'>> = {},
+  ) {
     this.model.apply({ changes: this.#changes(resources), eventTime: 0 });
     this.generator = makeGenerator(this.snapshot);
     this.engine = new Engine({
@@ -117,6 +126,7 @@ export class Mesh {
       now: () => performance.now() + this.ahead,
       later: (ms, run) => this.later(ms, run),
       random: () => 0,
+      ...options,
       observer: {
         triggered: () => {},
         converged: (milliseconds) => this.converged.push(milliseconds),
@@ -130,6 +140,8 @@ export class Mesh {
           if (failures === 1) this.failures.push(`${view}: ${error}`);
         },
         viewRecovered: (view) => this.recovered.push(view),
+        tried: (result) => this.trials.push(result),
+        withheld: (resources) => this.withheld.push(...resources.map(({ name }) => name)),
       },
     });
   }

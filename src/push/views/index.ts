@@ -1,5 +1,5 @@
 /** The state of live views: their units, placements and bundles. */
-export type { Bundles, PlacedView } from './placed-view.ts';
+export type { Bundles, HeldBundles, PlacedView } from './placed-view.ts';
 export type { Encoders } from './view-bundles.ts';
 export type { BuildFailure } from './view-endpoints.ts';
 export { ViewState } from './view-state.ts';

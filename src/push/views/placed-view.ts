@@ -14,6 +14,24 @@ export interface Member {
 
 export type Bundles = Readonly<Record<XdsType, Bundle>>;
 
+/** What is shown of a placement while not all that was generated is shown to everyone: see `push/canary`. */
+export interface HeldBundles<S> {
+  /** What sessions are shown. */
+  readonly shown: Bundles;
+  /** Snapshot version of `shown`. */
+  readonly version: number;
+  /** Snapshot version up to which nothing was withheld. */
+  readonly completeVersion: number;
+  /** While new resources are tried: what the canaries are shown. The other sessions wait. */
+  readonly trial: HeldTrial<S> | undefined;
+}
+
+interface HeldTrial<S> {
+  readonly bundles: Bundles;
+  readonly version: number;
+  has(session: S): boolean;
+}
+
 /** The part of a view that its placements use. */
 interface OwnerView {
   readonly isDirty: boolean;
@@ -41,6 +59,8 @@ export class PlacedView<S extends Member, V extends OwnerView> {
    * depends on the placement.
    */
   bundles: Bundles;
+  /** Undefined: all sessions are shown `bundles`. */
+  held: HeldBundles<S> | undefined;
 
   constructor(view: V, key: string, placement: Placement, bundles: Bundles) {
     this.view = view;
@@ -89,11 +109,37 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   }
 
   get isComplete(): boolean {
-    return this.view.isComplete;
+    return this.view.isComplete && this.held === undefined;
   }
 
   get completeVersion(): number {
-    return this.view.completeVersion;
+    const { completeVersion } = this.view;
+    return this.held === undefined ? completeVersion : Math.min(completeVersion, this.held.completeVersion);
+  }
+
+  /** The bundles that sessions should have, except canaries. */
+  get shown(): Bundles {
+    return this.held?.shown ?? this.bundles;
+  }
+
+  /** The bundles that a session should have. */
+  shownTo(session: S): Bundles {
+    const { held } = this;
+    if (held === undefined) return this.bundles;
+    return held.trial?.has(session) === true ? held.trial.bundles : held.shown;
+  }
+
+  /** Whether a session waits for what is tried by others. */
+  isAwaitedBy(session: S): boolean {
+    const trial = this.held?.trial;
+    return trial !== undefined && !trial.has(session);
+  }
+
+  /** Snapshot version of what a session is shown, if that is not the last commit's. */
+  heldVersion(session: S): number | undefined {
+    const { held } = this;
+    if (held?.trial === undefined) return undefined;
+    return held.trial.has(session) ? held.trial.version : held.version;
   }
 
   /** Whether the bundles of these types may be served to new sessions. */

@@ -4,6 +4,7 @@
  * another. Proxies of a view may be in several placements: resources that depend on the placement are generated for
  * each of them, in the same jobs and committed with the rest.
  */
+import type { XdsType } from '../../core/xds-types.ts';
 import {
   GENERATED_TYPES,
   type GeneratedType,
@@ -195,6 +196,11 @@ export class ViewState<S extends Member> {
       this.#requested.add(type);
       this.markDirty({ [type]: 'all' }, push);
     }
+  }
+
+  /** Whether some proxy has asked for the type, so that it was generated. Endpoints are made with clusters. */
+  hasGenerated(type: XdsType): boolean {
+    return this.#generated.has(type === 'eds' ? 'cds' : type);
   }
 
   /** Whether the bundles of these types may be served to new sessions. */

@@ -99,6 +99,16 @@ export const discoveryEnv = {
     unit: 'pushes',
     meaning: 'Maximum number of concurrent pushes. A push ends when its bytes are handed to the socket.',
   },
+  CTL_PUSH_CANARY: {
+    setting: 'pushCanary',
+    type: 'integer',
+    default: -1,
+    min: -1,
+    unit: 'proxies',
+    meaning:
+      'Where more proxies than this have the same configuration, changed resources are sent to two of them first, ' +
+      'and those that Envoy rejects are withheld from the others; -1 sends changes to all proxies at once.',
+  },
   CTL_GENERATE_WORKERS: {
     setting: 'generateWorkers',
     type: 'integer',

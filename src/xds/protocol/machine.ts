@@ -4,7 +4,7 @@
  * the proxy has refers to the removed resources. The special rules of virtual hosts are in `vhds-state.ts`.
  */
 import { byXdsType, XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import type { Parts, TypeStatus } from '../../push/index.ts';
+import type { Parts, ResourceAnswer, TypeStatus } from '../../push/index.ts';
 import { type ClientState, EMPTY_STATE } from './client-state.ts';
 import { receive, respond } from './driver.ts';
 import type { Answer } from './inflight.ts';
@@ -13,7 +13,7 @@ import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
 import { REMOVE_ALL, REMOVE_NONE } from './plans/removal-policy.ts';
 import type { AnyRequest } from './requests.ts';
-import { type ResourceState, resourceStates } from './resource-states.ts';
+import { type ResourceState, resourceAnswer, resourceStates } from './resource-states.ts';
 import type { ResponseMessage } from './responses.ts';
 import type { Selections } from './selection.ts';
 import { Subscription } from './subscription.ts';
@@ -293,6 +293,11 @@ export class AdsMachine<Request extends AnyRequest> {
   /** The resources of a type that the proxy should have, by name; undefined if the proxy has not requested the type. */
   states(type: XdsType, parts: Parts): ReadonlyMap<string, ResourceState> | undefined {
     return resourceStates(this.#subscriptions[type], parts[type]);
+  }
+
+  /** What the proxy did with the resource of this name. */
+  answerOf(type: XdsType, name: string, parts: Parts): ResourceAnswer {
+    return resourceAnswer(this.#subscriptions[type], parts[type], name);
   }
 
   countBytes(type: XdsType, bytes: number): void {

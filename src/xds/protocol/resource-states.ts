@@ -1,5 +1,7 @@
 /** Which of the resources that a proxy should have it has acknowledged. */
-import type { Bundle } from '../../push/index.ts';
+import type { Bundle, ResourceAnswer } from '../../push/index.ts';
+import { findResource } from './client-state.ts';
+import { covers } from './interest.ts';
 import type { Subscription } from './subscription.ts';
 
 /** `rejected`: the last error of the proxy for this type. */
@@ -25,4 +27,16 @@ export function resourceStates(
   return new Map(
     parts.flatMap((part) => part.resources().map(({ name, version }) => [name, stateOf(name, version)] as const)),
   );
+}
+
+/** What the proxy did with the resource of this name in its parts of the type. */
+export function resourceAnswer(subscription: Subscription, parts: readonly Bundle[], name: string): ResourceAnswer {
+  const { interest, rejections, lastError: rejected } = subscription;
+  const current = findResource(parts, name);
+  if (current === undefined || interest === undefined || !covers(interest, name)) return 'unrequested';
+  const { version } = current;
+  if (rejections.quarantined.get(name) === version || rejections.overwhelmed)
+    return rejections.retrying ? 'outstanding' : { rejected, certain: true };
+  if (subscription.known(name)?.version === version) return 'accepted';
+  return rejections.searching ? { rejected, certain: false } : 'outstanding';
 }

@@ -6,7 +6,15 @@ import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { XDS, type XdsType, xdsTypeOfUrl } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
-import type { ConnectionStatus, ProxySession, Push, PushEngine, PushOutcome, PushSink } from '../../push/index.ts';
+import type {
+  ConnectionStatus,
+  ProxySession,
+  Push,
+  PushEngine,
+  PushOutcome,
+  PushSink,
+  ResourceAnswer,
+} from '../../push/index.ts';
 import type { Caller } from '../../security/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import { type KnownExtensions, parseNode } from '../request/index.ts';
@@ -18,6 +26,7 @@ import type { RecentFrames } from './recent-frames.ts';
 import { withoutSecrets } from './rejected-secrets.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
 import type { Transport } from './transport.ts';
+import { UnknownTypes } from './unknown-types.ts';
 import { withClusters } from './with-clusters.ts';
 import { connectedProxy, HEALTH_TYPE, type WorkloadConnected, type WorkloadStream } from './workload-stream.ts';
 
@@ -29,9 +38,6 @@ const REQUEST_GRACE_MS = 1000;
 
 /** Maximum number of rejected resources that a report names. */
 const MAX_NAMED = 10;
-
-/** Maximum number of unknown types that are reported per stream. */
-const MAX_UNKNOWN_TYPES = 16;
 
 export interface StreamDeps<Request extends AnyRequest> {
   readonly transport: Transport;
@@ -65,7 +71,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   readonly #writer: ResponseWriter;
   readonly #limits: StreamLimits;
   readonly #connectedAtMs: number;
-  readonly #unknown = new Set<string>();
+  readonly #unknown = new UnknownTypes();
   /** Requests that arrived before the session was ready: few, because reading is paused. */
   readonly #deferred: Request[] = [];
   #session: ProxySession | undefined;
@@ -186,7 +192,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     const type = xdsTypeOfUrl(request.typeUrl);
     if (type === undefined) {
       if (request.typeUrl === HEALTH_TYPE) this.#workload?.health?.(request.nack);
-      else this.#unknownType(request.typeUrl);
+      else if (this.#unknown.isNew(request.typeUrl))
+        this.#deps.observer.unknownType(this.#observed, request.typeUrl.slice(0, 256));
       return;
     }
     const shown = XDS[type].confidential ? withoutSecrets(request) : request;
@@ -194,6 +201,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#limits.names.hold(type, this.#machine.names(type), this.#machine.reported(type));
     if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);
     else if (answer.kind === 'nack') this.#rejected(type, shown, answer, session);
+    if (answer.kind === 'ack' || answer.kind === 'nack') session.answered();
+  }
+
+  answerOf(type: XdsType, name: string): ResourceAnswer {
+    const session = this.#session;
+    return session === undefined ? 'outstanding' : this.#machine.answerOf(type, name, session.content());
   }
 
   #rejected(type: XdsType, request: Request, { quarantined }: Answer, session: ProxySession): void {
@@ -207,20 +220,6 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       quarantined: quarantined.length,
       named: type === 'eds' ? withClusters(named, session.parts('cds')) : named,
     });
-  }
-
-  /**
-   * Types that are not served are left unanswered, as if they had no content. A URL that is not a type of this API is
-   * an error.
-   */
-  #unknownType(typeUrl: string): void {
-    if (typeUrl === '')
-      throw new CtlError('invalid_argument', 'an ADS request needs a type_url', { field: 'type_url' });
-    if (!typeUrl.startsWith('type.googleapis.com/') || typeUrl.includes('/envoy.api.v2.'))
-      throw new CtlError('invalid_argument', `${typeUrl.slice(0, 256)} is not an xDS v3 type`, { field: 'type_url' });
-    if (this.#unknown.has(typeUrl) || this.#unknown.size >= MAX_UNKNOWN_TYPES) return;
-    this.#unknown.add(typeUrl);
-    this.#deps.observer.unknownType(this.#observed, typeUrl.slice(0, 256));
   }
 
   /** Requests a push slot if there is something to send, else reports that the proxy is synced. */

@@ -64,6 +64,7 @@ export class FakeEngine implements PushEngine {
       need: () => undefined,
       begun: false,
       synced: (version) => this.synced.push(version),
+      answered: () => {},
       close: () => {
         closed = true;
         this.open--;

@@ -1,0 +1,304 @@
+/**
+ * What the sessions of one view are shown of what was generated for it: all of it, or, while some of it is tried or
+ * withheld, other bundles in its placements (`PlacedView.held`). No clock, no session: `engine/canaries.ts` chooses the
+ * canaries and decides when a trial ends.
+ */
+import type { XdsType } from '../../core/xds-types.ts';
+import { nextBundle } from '../bundles/index.ts';
+import type { WithheldResource } from '../types.ts';
+import type { Bundles, HeldBundles } from '../views/index.ts';
+import { AcceptedVersions } from './accepted-versions.ts';
+import {
+  Composer,
+  type Composition,
+  dependentsOf,
+  HELD_TYPES,
+  type Names,
+  sameBundles,
+  TRIED_TYPES,
+} from './composition.ts';
+import type { Outcome, Trial } from './trial.ts';
+
+/** A placement of the view, as far as the gate is concerned. */
+export interface GatedPlacement<S> {
+  readonly initialized: boolean;
+  readonly bundles: Bundles;
+  held: HeldBundles<S> | undefined;
+}
+
+/** A resource that some placements have in another version than proxies have accepted. */
+export interface Item {
+  readonly type: XdsType;
+  readonly name: string;
+  /** Of the placements. */
+  readonly versions: Set<string>;
+}
+
+/** A resource that is withheld from all proxies of a view. */
+export interface Withheld<S> extends WithheldResource {
+  readonly versions: Set<string>;
+  /** Connected sessions that rejected it; undefined for a resource that is withheld with another one. */
+  readonly refusers: Set<S> | undefined;
+}
+
+interface RunningTrial<P, S> {
+  readonly trial: Trial<S>;
+  readonly items: ReadonlyMap<string, Item>;
+  /** What was generated when it began. */
+  readonly made: Map<P, Bundles>;
+  readonly version: number;
+}
+
+const NO_ITEMS: ReadonlyMap<string, Item> = new Map();
+
+/** What proxies of placements had before a commit. */
+export type Before<P> = Map<P, Bundles>;
+
+interface Side<P> extends Composition {
+  readonly placed: P;
+}
+
+export function itemOf(type: XdsType, name: string): string {
+  return `${type}\n${name}`;
+}
+
+/**
+ * @template P a placement
+ * @template S a session
+ */
+export class Gate<P extends GatedPlacement<S>, S> {
+  readonly withheld = new Map<string, Withheld<S>>();
+  readonly #placements: () => Iterable<P>;
+  readonly #accepted = new AcceptedVersions();
+  /** The snapshot version of what sessions are shown, and the last one without anything withheld. */
+  #version = 0;
+  #completeVersion = 0;
+  #running: RunningTrial<P, S> | undefined;
+
+  /** @param placements of the view */
+  constructor(placements: () => Iterable<P>) {
+    this.#placements = placements;
+  }
+
+  get trial(): Trial<S> | undefined {
+    return this.#running?.trial;
+  }
+
+  /** The items of the trial. */
+  get items(): ReadonlyMap<string, Item> {
+    return this.#running?.items ?? NO_ITEMS;
+  }
+
+  /** Sessions are shown something else than what was generated. */
+  get isActive(): boolean {
+    return this.#running !== undefined || this.withheld.size > 0;
+  }
+
+  /** Something was generated since the trial began. */
+  get isBehind(): boolean {
+    const running = this.#running;
+    if (running === undefined) return false;
+    return this.#initialized().some((placed) => {
+      const made = running.made.get(placed) ?? placed.bundles;
+      return HELD_TYPES.some((type) => made[type] !== placed.bundles[type]);
+    });
+  }
+
+  /** What is shown outside a trial is what was generated of this snapshot version. */
+  reached(version: number): void {
+    if (this.#running !== undefined) return;
+    this.#version = version;
+    if (this.withheld.size === 0) this.#completeVersion = version;
+  }
+
+  /** These types were generated for the first time: no proxy has asked for them before, so that none has to wait. */
+  firstGenerated(types: readonly XdsType[], before: Before<P>): void {
+    for (const placed of this.#initialized()) {
+      const first = Object.fromEntries(types.map((type) => [type, placed.bundles[type]]));
+      const [known, made, { held }] = [before.get(placed), this.#running?.made.get(placed), placed];
+      if (known !== undefined) before.set(placed, { ...known, ...first });
+      if (made !== undefined) this.#running?.made.set(placed, { ...made, ...first });
+      if (held === undefined) continue;
+      const trial = held.trial && { ...held.trial, bundles: { ...held.trial.bundles, ...first } };
+      placed.held = { ...held, shown: { ...held.shown, ...first }, trial };
+    }
+  }
+
+  /**
+   * What has to be tried of what was generated: resources that differ from the accepted ones, in versions that were
+   * neither accepted nor rejected before. What is no longer generated is not withheld any more.
+   */
+  examine(before: Before<P>): ReadonlyMap<string, Item> {
+    const sides = this.#sides(before);
+    for (const [item, { type, name, versions, refusers }] of this.withheld) {
+      const current = sides.some(({ made }) => versions.has(made[type].get(name)?.version ?? ''));
+      if (refusers === undefined || !current) this.withheld.delete(item);
+    }
+    this.#withholdDependents(sides);
+    const untested = new Map<string, Item>();
+    for (const { made, accepted } of sides) {
+      for (const type of TRIED_TYPES) {
+        for (const { name, version } of made[type].diffFrom(accepted[type]).changed) {
+          const item = itemOf(type, name);
+          if (this.withheld.has(item) || this.#accepted.has(item, version)) continue;
+          const known = untested.get(item) ?? { type, name, versions: new Set() };
+          untested.set(item, known);
+          known.versions.add(version);
+        }
+      }
+    }
+    return untested;
+  }
+
+  /** Shows all that was generated of a snapshot version, except for what is withheld. */
+  release(before: Before<P>, version: number): void {
+    this.#show(this.#sides(before), version);
+  }
+
+  /** Begins a trial after {@link examine}: sessions that are not its canaries keep what they have. */
+  hold(before: Before<P>, trial: Trial<S>, items: ReadonlyMap<string, Item>, version: number): void {
+    const made = new Map<P, Bundles>();
+    const composer = new Composer();
+    const names = namesOf(this.withheld.values());
+    for (const side of this.#sides(before)) {
+      const { placed, accepted, latest } = side;
+      made.set(placed, side.made);
+      const bundles = composer.compose(side, names);
+      const ofTrial = { bundles, version, has: (session: S) => trial.has(session) };
+      placed.held = this.#held(following(accepted, latest, composer), ofTrial);
+    }
+    this.#running = { trial, items, made, version };
+  }
+
+  /**
+   * Ends the trial and shows what was tried, except for what was refused. Returns what is withheld from now on.
+   * @param nowMs wall clock
+   */
+  settle({ accepted, refused }: Outcome<S>, nowMs: number, nameOf: (session: S) => string): readonly Withheld<S>[] {
+    const running = this.#running;
+    if (running === undefined) return [];
+    this.#running = undefined;
+    for (const item of accepted)
+      for (const version of running.items.get(item)?.versions ?? []) this.#accepted.add(item, version);
+    const sides = this.#sides(new Map()).map((side) => ({ ...side, made: running.made.get(side.placed) ?? side.made }));
+    for (const [item, refusals] of refused) {
+      const tried = running.items.get(item);
+      const [first] = refusals;
+      if (tried === undefined || first === undefined) continue;
+      const versions = sides.map((side) => side.accepted[tried.type].get(tried.name)?.version);
+      this.withheld.set(item, {
+        ...tried,
+        acceptedVersion: versions.find((each) => each !== undefined),
+        proxy: nameOf(first.canary),
+        message: first.message,
+        sinceMs: nowMs,
+        refusers: new Set(refusals.map(({ canary }) => canary)),
+      });
+    }
+    this.#show(sides, running.version);
+    return [...this.withheld.values()].filter(({ sinceMs, refusers }) => sinceMs === nowMs && refusers !== undefined);
+  }
+
+  /** Shows what is not held back of what was generated: endpoints and secrets. */
+  follow(): void {
+    const composer = new Composer();
+    for (const placed of this.#initialized()) {
+      const { held, bundles } = placed;
+      if (held === undefined) continue;
+      const trial = held.trial && { ...held.trial, bundles: following(held.trial.bundles, bundles, composer) };
+      placed.held = { ...held, trial, shown: following(held.shown, bundles, composer) };
+    }
+  }
+
+  /** Placements that are new are shown the accepted version of what is tried or withheld, as others have it. */
+  place(before: Before<P>): void {
+    if (!this.isActive) return;
+    const other = this.#initialized().find(({ held }) => held !== undefined)?.held?.shown;
+    for (const placed of this.#initialized()) {
+      if (placed.held !== undefined || before.has(placed)) continue;
+      const shown = { ...placed.bundles };
+      for (const { type, name } of [...this.withheld.values(), ...this.items.values()])
+        shown[type] = nextBundle(shown[type], [[name, other?.[type].get(name)]]);
+      placed.held = this.#held(shown, undefined);
+    }
+  }
+
+  /** A session is gone: what only it has rejected does not count as rejected for ever. */
+  left(session: S): void {
+    for (const { refusers } of this.withheld.values()) refusers?.delete(session);
+  }
+
+  /** Whether everybody is gone who rejected something that is withheld. */
+  get hasAbandoned(): boolean {
+    return [...this.withheld.values()].some(({ refusers }) => refusers?.size === 0);
+  }
+
+  /** Forgets rejections of sessions that are all gone: {@link examine} finds these versions again. */
+  forgetAbandoned(): void {
+    for (const [item, { refusers }] of this.withheld) if (refusers?.size === 0) this.withheld.delete(item);
+  }
+
+  #show(sides: readonly Side<P>[], version: number): void {
+    this.#withholdDependents(sides);
+    const names = namesOf(this.withheld.values());
+    const composer = new Composer();
+    this.#version = version;
+    if (this.withheld.size === 0) this.#completeVersion = version;
+    for (const side of sides) {
+      const { placed } = side;
+      const shown = composer.compose(side, names);
+      placed.held = sameBundles(shown, placed.bundles) ? undefined : this.#held(shown, undefined);
+    }
+  }
+
+  #withholdDependents(sides: readonly Side<P>[]): void {
+    for (const [item, { refusers }] of this.withheld) if (refusers === undefined) this.withheld.delete(item);
+    const names = namesOf(this.withheld.values());
+    for (const side of sides) {
+      for (const { type, resource, on } of dependentsOf(side, names)) {
+        const cause = this.withheld.get(itemOf(on.type, on.name));
+        const item = itemOf(type, resource.name);
+        const known = this.withheld.get(item);
+        known?.versions.add(resource.version);
+        if (known !== undefined) continue;
+        this.withheld.set(item, {
+          type,
+          name: resource.name,
+          versions: new Set([resource.version]),
+          acceptedVersion: side.accepted[type].get(resource.name)?.version,
+          proxy: cause?.proxy ?? '',
+          message: `refers to ${on.name}, which is withheld`,
+          sinceMs: cause?.sinceMs ?? 0,
+          refusers: undefined,
+        });
+      }
+    }
+  }
+
+  #held(shown: Bundles, trial: HeldBundles<S>['trial']): HeldBundles<S> {
+    return { shown, trial, version: this.#version, completeVersion: this.#completeVersion };
+  }
+
+  #initialized(): P[] {
+    return [...this.#placements()].filter((each) => each.initialized);
+  }
+
+  #sides(before: Before<P>): Side<P>[] {
+    return this.#initialized().map((placed) => {
+      const { bundles, held } = placed;
+      return { placed, made: bundles, latest: bundles, accepted: held?.shown ?? before.get(placed) ?? bundles };
+    });
+  }
+}
+
+/** What sessions keep, with what is not held back of what was generated. */
+function following(kept: Bundles, latest: Bundles, composer: Composer): Bundles {
+  const eds = composer.endpoints(kept.cds, latest, kept.eds);
+  return eds === kept.eds && latest.sds === kept.sds ? kept : { ...kept, eds, sds: latest.sds };
+}
+
+function namesOf(items: Iterable<Pick<Item, 'type' | 'name'>>): Names {
+  const names = new Map<XdsType, Set<string>>();
+  for (const { type, name } of items) names.set(type, (names.get(type) ?? new Set()).add(name));
+  return names;
+}

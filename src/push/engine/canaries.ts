@@ -1,0 +1,280 @@
+/**
+ * Runs the trials of all views: chooses canaries, sets deadlines, and pushes what the sessions of a view are shown of a
+ * commit. What is shown to whom is decided by `push/canary`.
+ */
+import type { XdsType } from '../../core/xds-types.ts';
+import { XDS_TYPES } from '../../core/xds-types.ts';
+import { type Before, Gate, Trial, type Withheld } from '../canary/index.ts';
+import { mergedPush, type Push } from '../push.ts';
+import type { PlacedSessionView, Session, SessionPushes, SessionView } from '../sessions/index.ts';
+import type { Bundles } from '../views/index.ts';
+import { CanaryChoice } from './canary-choice.ts';
+import type { EngineOptions } from './engine-options.ts';
+
+/** The longest time that proxies wait for a canary's answer, ms. */
+export const CANARY_BOUND_MS = 300;
+
+/**
+ * How long after the last proxy that rejected a version is gone the version is tried again, ms: at most so often are
+ * more proxies sent what others have rejected.
+ */
+export const RETRY_ABANDONED_MS = 60_000;
+
+type CanaryOptions = Pick<EngineOptions, 'canaryAbove' | 'now' | 'later' | 'random' | 'observer'>;
+
+/** The state of a view for which something was tried. */
+interface State {
+  readonly view: SessionView;
+  readonly gate: Gate<PlacedSessionView, Session>;
+  /** When the changes of the trial were committed. */
+  since: number;
+  /** The push of the changes that are tried. */
+  push: Push | undefined;
+  /** The same for changes that were committed meanwhile. */
+  next: { readonly since: number; readonly push: Push } | undefined;
+  deadline: { cancel(): void } | undefined;
+  retry: { cancel(): void } | undefined;
+}
+
+/** What the sessions of a view had before a commit. */
+export interface Prepared {
+  readonly state: State;
+  readonly before: Before<PlacedSessionView>;
+  readonly shown: Shown;
+  readonly ungenerated: readonly XdsType[];
+}
+
+type Shown = ReadonlyMap<Session, Bundles>;
+
+export class Canaries {
+  readonly #options: CanaryOptions;
+  readonly #pushes: SessionPushes;
+  readonly #version: () => number;
+  readonly #choice: CanaryChoice;
+  readonly #states = new WeakMap<SessionView, State>();
+
+  /** @param version that of the current snapshot */
+  constructor(options: CanaryOptions, pushes: SessionPushes, version: () => number) {
+    this.#options = options;
+    this.#pushes = pushes;
+    this.#version = version;
+    this.#choice = new CanaryChoice(options);
+  }
+
+  /** What is withheld from the proxies of a view. */
+  withheld(view: SessionView): Iterable<Withheld<Session>> {
+    return this.#states.get(view)?.gate.withheld.values() ?? [];
+  }
+
+  /** Number of resources that are withheld from the proxies of views, by type. */
+  withheldCounts(views: Iterable<SessionView>): ReadonlyMap<XdsType, number> {
+    const counts = new Map<XdsType, number>();
+    for (const view of views) for (const { type } of this.withheld(view)) counts.set(type, (counts.get(type) ?? 0) + 1);
+    return counts;
+  }
+
+  /** To be called before a commit of the view; undefined: its proxies are shown what is committed. */
+  prepare(view: SessionView): Prepared | undefined {
+    const known = this.#states.get(view);
+    const isLarge = view.built && view.sessions.size > (this.#options.canaryAbove ?? Number.POSITIVE_INFINITY);
+    if (known?.gate.isActive !== true && !isLarge) return undefined;
+    const state = known ?? this.#begin(view);
+    state.gate.reached(view.committedVersion);
+    const placements = [...view.placements()].filter(({ initialized }) => initialized);
+    return {
+      state,
+      before: new Map(placements.map((placed) => [placed, placed.shown])),
+      shown: shownOf(view),
+      ungenerated: XDS_TYPES.filter((type) => !view.hasGenerated(type)),
+    };
+  }
+
+  /**
+   * To be called after the commit: pushes what the sessions of the view are shown of it.
+   * @param changed the types whose bundles changed, by placement
+   */
+  committed(
+    view: SessionView,
+    prepared: Prepared | undefined,
+    changed: ReadonlyMap<PlacedSessionView, ReadonlySet<XdsType>>,
+    nothing: Push,
+  ): void {
+    if (prepared !== undefined) {
+      this.#gated(prepared, nothing);
+      return;
+    }
+    const pushes = new Map([...changed].map(([placed, types]) => [placed, { ...nothing, types }] as const));
+    for (const session of view.sessions) {
+      const placed = session.partOf(view);
+      this.#pushes.deliver(session, view, (placed && pushes.get(placed)) ?? nothing);
+    }
+  }
+
+  #gated({ state, before, shown, ungenerated }: Prepared, push: Push): void {
+    const { view, gate } = state;
+    gate.firstGenerated(
+      ungenerated.filter((type) => view.hasGenerated(type)),
+      before,
+    );
+    gate.place(before);
+    const since = this.#options.now();
+    if (gate.trial === undefined) this.#proceed(state, { push, since }, before);
+    else {
+      state.next = { push: mergedPush(push, state.next?.push), since: state.next?.since ?? since };
+      gate.follow();
+    }
+    this.#deliver(view, shown, push);
+  }
+
+  /** Endpoints of the view changed. */
+  endpointsChanged(view: SessionView): void {
+    this.#states.get(view)?.gate.follow();
+  }
+
+  /** The view may have a new placement. */
+  placed(view: SessionView): void {
+    this.#states.get(view)?.gate.place(new Map());
+  }
+
+  /** The proxy of a session has answered a response, or was found to need none. */
+  answered(session: Session): void {
+    for (const { view } of session.views) {
+      const state = this.#states.get(view);
+      if (state?.gate.trial?.has(session) !== true) continue;
+      this.#ask(state, session);
+      if (state.gate.trial.decided) this.#finish(state);
+    }
+  }
+
+  /** A session has left the view. */
+  left(view: SessionView, session: Session): void {
+    const state = this.#states.get(view);
+    if (state === undefined || session.partOf(view) !== undefined) return;
+    const { gate } = state;
+    gate.left(session);
+    if (gate.hasAbandoned) this.#planRetry(state);
+    if (gate.trial?.remove(session) !== true) return;
+    const shown = shownOf(view);
+    this.#addCanaries(state, gate.trial);
+    if (gate.trial.canaries().size === 0 || gate.trial.decided) this.#finish(state);
+    else this.#deliver(view, shown, state.push);
+  }
+
+  #begin(view: SessionView): State {
+    const gate = new Gate<PlacedSessionView, Session>(() => view.placements());
+    const idle = { push: undefined, next: undefined, deadline: undefined, retry: undefined };
+    const state: State = { view, gate, since: 0, ...idle };
+    this.#states.set(view, state);
+    return state;
+  }
+
+  /** Tries what was generated, or shows it where there is nothing to try or nobody to try it. */
+  #proceed(state: State, { push, since }: { push: Push; since: number }, before: Before<PlacedSessionView>): void {
+    const { view, gate } = state;
+    const items = gate.examine(before);
+    const trial = new Trial<Session>(new Set(items.keys()), since + CANARY_BOUND_MS);
+    const left = trial.deadline - this.#options.now();
+    if (items.size > 0 && left > 0) this.#addCanaries(state, trial);
+    if (trial.canaries().size === 0) {
+      gate.release(before, view.committedVersion);
+      return;
+    }
+    state.since = since;
+    state.push = push;
+    gate.hold(before, trial, items, view.committedVersion);
+    state.deadline = this.#options.later(left, () => this.#finish(state));
+  }
+
+  #addCanaries({ view }: State, trial: Trial<Session>): void {
+    while (trial.needsCanary) {
+      const chosen = this.#choice.next(view, trial);
+      if (chosen === undefined) return;
+      trial.add(chosen, chosen.caller);
+    }
+  }
+
+  #ask({ gate }: State, session: Session): void {
+    gate.trial?.answered(session, (key) => {
+      const item = gate.items.get(key);
+      return (item && session.sink.answerOf?.(item.type, item.name)) ?? 'unrequested';
+    });
+  }
+
+  #finish(state: State): void {
+    const { view, gate, push, next, since } = state;
+    const { trial } = gate;
+    if (trial === undefined) return;
+    state.deadline?.cancel();
+    const shown = shownOf(view);
+    for (const session of trial.canaries()) this.#ask(state, session);
+    for (const session of trial.silent()) this.#choice.wasSilent(session);
+    const outcome = trial.outcome(callersOf(view));
+    const { isBehind } = gate;
+    const withheld = gate.settle(outcome, Date.now(), ({ connectionId }) => connectionId);
+    state.push = undefined;
+    state.next = undefined;
+    if (next !== undefined && isBehind) this.#proceed(state, next, new Map());
+    const all = outcome.accepted.size === trial.items.size;
+    const result = withheld.length > 0 ? 'refused' : all ? 'accepted' : 'released';
+    this.#options.observer.tried(result, this.#options.now() - since);
+    if (withheld.length > 0) this.#options.observer.withheld(withheld, view.key);
+    this.#deliver(view, shown, next === undefined || push === undefined ? push : mergedPush(next.push, push));
+  }
+
+  #planRetry(state: State): void {
+    state.retry ??= this.#options.later(RETRY_ABANDONED_MS, () => {
+      state.retry = undefined;
+      const { view, gate } = state;
+      if (view.sessions.size === 0 || !gate.hasAbandoned) return;
+      if (gate.trial !== undefined) {
+        this.#planRetry(state);
+        return;
+      }
+      const shown = shownOf(view);
+      gate.forgetAbandoned();
+      const since = this.#options.now();
+      const push: Push = { types: new Set(), version: this.#version(), eventTime: since, reasons: new Set() };
+      this.#proceed(state, { push, since }, new Map());
+      this.#deliver(view, shown, push);
+    });
+  }
+
+  /** Pushes to each session what it is shown now that it was not shown before. */
+  #deliver(view: SessionView, before: Shown, push: Push | undefined): void {
+    if (push === undefined) return;
+    const types = new Map<Bundles, Map<Bundles, Push>>();
+    const nothing: Push = { ...push, types: new Set(), version: this.#version() };
+    const pushOf = (had: Bundles, has: Bundles): Push => {
+      const known = types.get(had) ?? new Map<Bundles, Push>();
+      types.set(had, known);
+      const made = known.get(has) ?? {
+        ...nothing,
+        types: new Set(XDS_TYPES.filter((type) => had[type] !== has[type])),
+      };
+      known.set(has, made);
+      return made;
+    };
+    for (const session of [...view.sessions]) {
+      const had = before.get(session);
+      const has = session.partOf(view)?.shownTo(session);
+      const own = had === undefined || has === undefined ? nothing : pushOf(had, has);
+      this.#pushes.deliver(session, view, own);
+    }
+  }
+}
+
+function shownOf(view: SessionView): Shown {
+  const shown = new Map<Session, Bundles>();
+  for (const session of view.sessions) {
+    const placed = session.partOf(view);
+    if (placed !== undefined) shown.set(session, placed.shownTo(session));
+  }
+  return shown;
+}
+
+/** Number of callers that have proxies in the view. */
+function callersOf(view: SessionView): number {
+  const callers = new Set<string>();
+  for (const placed of view.placements()) for (const caller of placed.callers()) callers.add(caller);
+  return callers.size;
+}
