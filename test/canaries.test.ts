@@ -24,6 +24,13 @@ function route(value: string) {
   });
 }
 
+/** An EnvoyFilter that changes all clusters or listeners of the proxies. */
+function filter(name: string, applyTo = 'CLUSTER', value: object = { alt_stat_name: name }) {
+  return meshResource('EnvoyFilter', 'client', applyTo === 'CLUSTER' ? 'names' : name, {
+    configPatches: [{ applyTo, patch: { operation: 'MERGE', value } }],
+  });
+}
+
 function members(mode: 'sotw' | 'delta', count = 6, more: Partial<Member> = {}): Member[] {
   return Array.from({ length: count }, (_, index) => ({ address: `10.5.0.${index}`, mode, ...more }));
 }
@@ -84,6 +91,35 @@ for (const mode of ['delta', 'sotw'] as const) {
       await fleet.rest();
       assert.deepEqual([having(fleet, 'rds', BAD), having(fleet, 'rds', 'blue')], [0, 6]);
       assert.equal(fleet.envoys.filter(({ bad }) => bad.length > 0).length, 2);
+      fleet.close();
+    });
+
+    it('move to new views first, with what an EnvoyFilter changes', async () => {
+      const fleet = new Fleet(SHOP, 'client', 2);
+      await fleet.start(members(mode));
+      fleet.mesh.change([filter('good-name')]);
+      await fleet.rest();
+      assert.equal(having(fleet, 'cds', 'good-name'), 6);
+      const tried = fleet.mesh.trials.length;
+      assert.ok(tried > 0 && fleet.mesh.trials.every((each) => each === 'accepted'));
+      fleet.mesh.change([], ['EnvoyFilter/client/names']);
+      await fleet.rest();
+      assert.equal(having(fleet, 'cds', 'good-name'), 0);
+      fleet.mesh.change([filter(BAD)]);
+      await fleet.rest();
+      assert.deepEqual([having(fleet, 'cds', BAD), having(fleet, 'cds', OUT)], [0, 6]);
+      assert.equal(fleet.envoys.filter(({ bad }) => bad.length > 0).length, 2);
+      assert.ok(fleet.mesh.withheld.includes(OUT));
+      assert.ok(fleet.mesh.allSettled());
+      // Another new view, with the rejected clusters: they are not tried again.
+      fleet.mesh.change([filter('other', 'LISTENER', { stat_prefix: 'fine' })]);
+      await fleet.rest();
+      assert.deepEqual([having(fleet, 'lds', 'fine'), having(fleet, 'cds', BAD)], [6, 0]);
+      assert.equal(fleet.envoys.filter(({ bad }) => bad.length > 0).length, 2);
+      fleet.mesh.change([], ['EnvoyFilter/client/names']);
+      await fleet.rest();
+      assert.deepEqual([fleet.withheld, having(fleet, 'cds', OUT)], [[], 6]);
+      assert.ok(fleet.mesh.allSettled());
       fleet.close();
     });
 

@@ -47,6 +47,18 @@ interface RunningTrial<P, S> {
   /** What was generated when it began. */
   readonly made: Map<P, Bundles>;
   readonly version: number;
+  /** Of a new view: the bundles of the view that its sessions leave. */
+  readonly kept: ReadonlyMap<P, Bundles> | undefined;
+}
+
+/** A trial that begins. */
+export interface NewTrial<S> {
+  readonly trial: Trial<S>;
+  readonly items: ReadonlyMap<string, Item>;
+  /** Snapshot version of what is tried. */
+  readonly version: number;
+  /** The view is new. */
+  readonly isNew: boolean;
 }
 
 const NO_ITEMS: ReadonlyMap<string, Item> = new Map();
@@ -82,6 +94,20 @@ export class Gate<P extends GatedPlacement<S>, S> {
 
   get trial(): Trial<S> | undefined {
     return this.#running?.trial;
+  }
+
+  /**
+   * Of a new view: takes over from the view that sessions leave for this one.
+   * @param version snapshot version of what they have
+   * @param isHere which sessions move
+   */
+  inherit(version: number, other: Gate<P, S> | undefined, isHere: (session: S) => boolean): void {
+    this.#completeVersion = other?.isActive === true ? other.#completeVersion : version;
+    if (other === undefined) return;
+    for (const [item, entry] of other.withheld) {
+      const refusers = entry.refusers && new Set([...entry.refusers].filter(isHere));
+      this.withheld.set(item, { ...entry, versions: new Set(entry.versions), refusers });
+    }
   }
 
   /** The items of the trial. */
@@ -155,19 +181,25 @@ export class Gate<P extends GatedPlacement<S>, S> {
     this.#show(this.#sides(before), version);
   }
 
-  /** Begins a trial after {@link examine}: sessions that are not its canaries keep what they have. */
-  hold(before: Before<P>, trial: Trial<S>, items: ReadonlyMap<string, Item>, version: number): void {
+  /**
+   * Begins a trial after {@link examine}: sessions that are not its canaries keep what they have. Of a new view they
+   * keep their old view, and those that have none do not wait.
+   */
+  hold(before: Before<P>, { trial, items, version, isNew }: NewTrial<S>): void {
     const made = new Map<P, Bundles>();
+    const kept = new Map<P, Bundles>();
     const composer = new Composer();
+    if (isNew) this.#version = version;
     const names = namesOf(this.withheld.values());
     for (const side of this.#sides(before)) {
       const { placed, accepted, latest } = side;
       made.set(placed, side.made);
       const bundles = composer.compose(side, names);
       const ofTrial = { bundles, version, has: (session: S) => trial.has(session) };
-      placed.held = this.#held(following(accepted, latest, composer), ofTrial);
+      kept.set(placed, accepted);
+      placed.held = this.#held(isNew ? bundles : following(accepted, latest, composer), ofTrial);
     }
-    this.#running = { trial, items, made, version };
+    this.#running = { trial, items, made, version, kept: isNew ? kept : undefined };
   }
 
   /**
@@ -180,7 +212,10 @@ export class Gate<P extends GatedPlacement<S>, S> {
     this.#running = undefined;
     for (const item of accepted)
       for (const version of running.items.get(item)?.versions ?? []) this.#accepted.add(item, version);
-    const sides = this.#sides(new Map()).map((side) => ({ ...side, made: running.made.get(side.placed) ?? side.made }));
+    const sides = this.#sides(new Map()).map((side) => {
+      const { placed, made, accepted: shown } = side;
+      return { ...side, made: running.made.get(placed) ?? made, accepted: running.kept?.get(placed) ?? shown };
+    });
     for (const [item, refusals] of refused) {
       const tried = running.items.get(item);
       const [first] = refusals;

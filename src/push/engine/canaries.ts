@@ -22,6 +22,12 @@ export const RETRY_ABANDONED_MS = 60_000;
 
 type CanaryOptions = Pick<EngineOptions, 'canaryAbove' | 'now' | 'later' | 'random' | 'observer'>;
 
+/** A change that was committed at a time, monotonic ms. */
+interface Waiting {
+  readonly since: number;
+  readonly push: Push;
+}
+
 /** The state of a view for which something was tried. */
 interface State {
   readonly view: SessionView;
@@ -31,7 +37,7 @@ interface State {
   /** The push of the changes that are tried. */
   push: Push | undefined;
   /** The same for changes that were committed meanwhile. */
-  next: { readonly since: number; readonly push: Push } | undefined;
+  next: Waiting | undefined;
   deadline: { cancel(): void } | undefined;
   retry: { cancel(): void } | undefined;
 }
@@ -42,6 +48,8 @@ export interface Prepared {
   readonly before: Before<PlacedSessionView>;
   readonly shown: Shown;
   readonly ungenerated: readonly XdsType[];
+  /** The view that the sessions have; of a new view, the one that most of them move from. */
+  readonly from: SessionView;
 }
 
 type Shown = ReadonlyMap<Session, Bundles>;
@@ -63,6 +71,7 @@ export class Canaries {
 
   /** What is withheld from the proxies of a view. */
   withheld(view: SessionView): Iterable<Withheld<Session>> {
+    if (view.sessions.size === 0) return [];
     return this.#states.get(view)?.gate.withheld.values() ?? [];
   }
 
@@ -75,17 +84,19 @@ export class Canaries {
 
   /** To be called before a commit of the view; undefined: its proxies are shown what is committed. */
   prepare(view: SessionView): Prepared | undefined {
-    const known = this.#states.get(view);
-    const isLarge = view.built && view.sessions.size > (this.#options.canaryAbove ?? Number.POSITIVE_INFINITY);
-    if (known?.gate.isActive !== true && !isLarge) return undefined;
-    const state = known ?? this.#begin(view);
+    const above = this.#options.canaryAbove ?? Number.POSITIVE_INFINITY;
+    if (above === Number.POSITIVE_INFINITY) return undefined;
+    const from = this.#leftFor(view, above) ?? view;
+    const state = from === view ? this.#stateOf(view, above) : this.#begin(view, from);
+    if (state === undefined) return undefined;
     state.gate.reached(view.committedVersion);
     const placements = [...view.placements()].filter(({ initialized }) => initialized);
     return {
       state,
       before: new Map(placements.map((placed) => [placed, placed.shown])),
       shown: shownOf(view),
-      ungenerated: XDS_TYPES.filter((type) => !view.hasGenerated(type)),
+      ungenerated: XDS_TYPES.filter((type) => !from.hasGenerated(type)),
+      from,
     };
   }
 
@@ -110,15 +121,16 @@ export class Canaries {
     }
   }
 
-  #gated({ state, before, shown, ungenerated }: Prepared, push: Push): void {
+  #gated({ state, before, shown, ungenerated, from }: Prepared, push: Push): void {
     const { view, gate } = state;
+    if (from !== view) for (const [placed, bundles] of placedLike(view, from)) before.set(placed, bundles);
     gate.firstGenerated(
       ungenerated.filter((type) => view.hasGenerated(type)),
       before,
     );
     gate.place(before);
     const since = this.#options.now();
-    if (gate.trial === undefined) this.#proceed(state, { push, since }, before);
+    if (gate.trial === undefined) this.#proceed(state, { push, since }, before, from !== view);
     else {
       state.next = { push: mergedPush(push, state.next?.push), since: state.next?.since ?? since };
       gate.follow();
@@ -160,8 +172,39 @@ export class Canaries {
     else this.#deliver(view, shown, state.push);
   }
 
-  #begin(view: SessionView): State {
+  /** The state of a view in which changes are tried or something is withheld. */
+  #stateOf(view: SessionView, above: number): State | undefined {
+    const known = this.#states.get(view);
+    if (known?.gate.isActive === true) return known;
+    if (!view.built || view.sessions.size <= above) return undefined;
+    return known ?? this.#begin(view, view);
+  }
+
+  /** The view that most sessions leave for this one, where no session has this one yet. */
+  #leftFor(view: SessionView, above: number): SessionView | undefined {
+    const counts = new Map<SessionView, number>();
+    for (const session of view.sessions) {
+      const left = session.views.find((each) => each.view.view.part === view.view.part)?.view;
+      if (left === view) return undefined;
+      if (left !== undefined) counts.set(left, (counts.get(left) ?? 0) + 1);
+    }
+    const [most] = [...counts].sort(([, a], [, b]) => b - a);
+    const [left, count = 0] = most ?? [];
+    if (left === undefined) return undefined;
+    return count > above || this.#states.get(left)?.gate.isActive === true ? left : undefined;
+  }
+
+  /** @param from the view itself, or the one that its sessions leave */
+  #begin(view: SessionView, from: SessionView): State {
+    const known = this.#states.get(view);
+    known?.deadline?.cancel();
+    known?.retry?.cancel();
     const gate = new Gate<PlacedSessionView, Session>(() => view.placements());
+    if (from !== view) {
+      for (const placed of view.placements()) placed.held = undefined;
+      const { gate: left } = this.#states.get(from) ?? {};
+      gate.inherit(from.committedVersion, left, (session) => view.sessions.has(session));
+    }
     const idle = { push: undefined, next: undefined, deadline: undefined, retry: undefined };
     const state: State = { view, gate, since: 0, ...idle };
     this.#states.set(view, state);
@@ -169,7 +212,7 @@ export class Canaries {
   }
 
   /** Tries what was generated, or shows it where there is nothing to try or nobody to try it. */
-  #proceed(state: State, { push, since }: { push: Push; since: number }, before: Before<PlacedSessionView>): void {
+  #proceed(state: State, { push, since }: Waiting, before: Before<PlacedSessionView>, isNew = false): void {
     const { view, gate } = state;
     const items = gate.examine(before);
     const trial = new Trial<Session>(new Set(items.keys()), since + CANARY_BOUND_MS);
@@ -181,19 +224,26 @@ export class Canaries {
     }
     state.since = since;
     state.push = push;
-    gate.hold(before, trial, items, view.committedVersion);
+    gate.hold(before, { trial, items, version: view.committedVersion, isNew });
     state.deadline = this.#options.later(left, () => this.#finish(state));
   }
 
   #addCanaries({ view }: State, trial: Trial<Session>): void {
     while (trial.needsCanary) {
-      const chosen = this.#choice.next(view, trial);
+      const chosen = this.#choice.next(view, trial, (session) => this.#isCanary(session));
       if (chosen === undefined) return;
       trial.add(chosen, chosen.caller);
     }
   }
 
-  #ask({ gate }: State, session: Session): void {
+  /** Whether a session is a canary of one of its views, or of one that it moves to. */
+  #isCanary(session: Session): boolean {
+    return session.allViews.some(({ view }) => this.#states.get(view)?.gate.trial?.has(session) === true);
+  }
+
+  #ask({ view, gate }: State, session: Session): void {
+    // It has not moved to the view yet.
+    if (session.partOf(view) === undefined) return;
     gate.trial?.answered(session, (key) => {
       const item = gate.items.get(key);
       return (item && session.sink.answerOf?.(item.type, item.name)) ?? 'unrequested';
@@ -207,7 +257,8 @@ export class Canaries {
     state.deadline?.cancel();
     const shown = shownOf(view);
     for (const session of trial.canaries()) this.#ask(state, session);
-    for (const session of trial.silent()) this.#choice.wasSilent(session);
+    if (this.#options.now() >= trial.deadline)
+      for (const session of trial.silent()) if (session.partOf(view) !== undefined) this.#choice.wasSilent(session);
     const outcome = trial.outcome(callersOf(view));
     const { isBehind } = gate;
     const withheld = gate.settle(outcome, Date.now(), ({ connectionId }) => connectionId);
@@ -270,6 +321,17 @@ function shownOf(view: SessionView): Shown {
     if (placed !== undefined) shown.set(session, placed.shownTo(session));
   }
   return shown;
+}
+
+/** What proxies have in the placements of the view that they leave, by the same placements of the new one. */
+function placedLike(view: SessionView, from: SessionView): Before<PlacedSessionView> {
+  const known = [...from.placements()].filter(({ initialized }) => initialized);
+  const found: Before<PlacedSessionView> = new Map();
+  for (const placed of view.placements()) {
+    const like = known.find(({ key }) => key === placed.key) ?? known[0];
+    if (placed.initialized && like !== undefined) found.set(placed, like.shown);
+  }
+  return found;
 }
 
 /** Number of callers that have proxies in the view. */

@@ -38,8 +38,12 @@ export class CanaryChoice {
     if (oldest !== undefined && this.#silentCallers.size > MAX_SILENT_CALLERS) this.#silentCallers.delete(oldest);
   }
 
-  /** Undefined when no other proxy can be asked. */
-  next(view: SessionView, trial: Trial<Session>): Session | undefined {
+  /**
+   * Undefined when no other proxy can be asked.
+   * @param isCanary true for a canary of another view. Proxies that move to several new views do so when all of these
+   *   are there, so that they should be canaries of all of them.
+   */
+  next(view: SessionView, trial: Trial<Session>, isCanary: (session: Session) => boolean): Session | undefined {
     const now = this.#options.now();
     const callers = trial.callers();
     const sessions = [...view.sessions];
@@ -47,15 +51,23 @@ export class CanaryChoice {
     let [best, bestCost]: [Session | undefined, number] = [undefined, Number.POSITIVE_INFINITY];
     for (let offset = 0; offset < sessions.length && bestCost > 0; offset++) {
       const session = sessions[(first + offset) % sessions.length];
-      if (session === undefined || trial.has(session) || session.partOf(view) === undefined) continue;
-      if (session.sink.answerOf === undefined) continue;
+      if (session === undefined || trial.has(session) || !mayAnswer(session, view)) continue;
       if ((this.#silent.get(session) ?? 0) > now) continue;
       const cost =
-        (callers.has(session.caller) ? 4 : 0) +
-        ((this.#silentCallers.get(session.caller) ?? 0) > now ? 2 : 0) +
+        (callers.has(session.caller) ? 8 : 0) +
+        ((this.#silentCallers.get(session.caller) ?? 0) > now ? 4 : 0) +
+        (isCanary(session) ? 0 : 2) +
         (session.settled ? 0 : 1);
       if (cost < bestCost) [best, bestCost] = [session, cost];
     }
     return best;
   }
+}
+
+/** A proxy with this view, or one that moves to it from others. */
+function mayAnswer(session: Session, view: SessionView): boolean {
+  if (session.sink.answerOf === undefined) return false;
+  return (
+    session.partOf(view) !== undefined || (view.committedVersion > 0 && session.views.length > 0 && session.isMoving)
+  );
 }
