@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { SHOP } from '../src/push/testing/faults.ts';
-import { endpoints, meshResource, service, virtualService } from '../src/push/testing/mesh.ts';
+import { endpoints, meshResource, service } from '../src/push/testing/mesh.ts';
 import { Fleet, type Member } from './canary-harness/fleet.ts';
 import { BAD } from './canary-harness/sim-envoy.ts';
 
@@ -164,21 +164,65 @@ for (const mode of ['delta', 'sotw'] as const) {
   });
 }
 
-it('a listener or route that refers to a withheld cluster without an accepted version is withheld', async () => {
-  const fleet = new Fleet(SHOP, 'client', 2);
-  await fleet.start(members('delta'));
-  fleet.mesh.change([virtualService('client', 'nothing', '3s')]);
-  const entry = (host: string, sni: string) => [
-    meshResource('ServiceEntry', 'client', 'ext', {
-      hosts: [host],
-      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
-      resolution: 'DNS',
-    }),
-    meshResource('DestinationRule', 'client', 'ext', { host, trafficPolicy: { tls: { mode: 'SIMPLE', sni } } }),
+/** An HTTP service outside the mesh whose cluster has this SNI. */
+function external(host: string, sni: string) {
+  const ports = [{ number: 80, name: 'http', protocol: 'HTTP' }];
+  return [
+    meshResource('ServiceEntry', 'client', host, { hosts: [host], ports, resolution: 'DNS' }),
+    meshResource('DestinationRule', 'client', host, { host, trafficPolicy: { tls: { mode: 'SIMPLE', sni } } }),
   ];
-  fleet.mesh.change(entry('ext.example', BAD));
-  await fleet.rest();
-  const named = 'outbound|80||ext.example';
-  assert.deepEqual([having(fleet, 'cds', named), having(fleet, 'rds', named)], [0, 0]);
-  fleet.close();
+}
+
+describe('what refers to a withheld cluster', () => {
+  it('is withheld: virtual hosts of a route configuration, which changes otherwise', async () => {
+    const fleet = new Fleet(SHOP, 'client', 2);
+    await fleet.start(members('delta'));
+    fleet.mesh.change(external('bad.example', BAD));
+    await fleet.rest();
+    const named = 'outbound|80||bad.example';
+    assert.deepEqual([having(fleet, 'cds', named), having(fleet, 'rds', named)], [0, 0]);
+    assert.deepEqual(
+      fleet.withheld.map(({ type, name }) => [type, name]),
+      [
+        ['cds', named],
+        ['rds', '80'],
+      ],
+    );
+    fleet.mesh.change([...external('fine.example', 'fine'), route('blue')]);
+    await fleet.rest();
+    for (const text of ['outbound|80||fine.example', 'blue']) assert.equal(having(fleet, 'rds', text), 6, text);
+    assert.deepEqual([having(fleet, 'rds', named), fleet.envoys.filter(({ bad }) => bad.length > 0).length], [0, 2]);
+    fleet.mesh.change(external('bad.example', 'good'));
+    await fleet.rest();
+    assert.deepEqual([having(fleet, 'cds', named), having(fleet, 'rds', named)], [6, 6]);
+    assert.deepEqual(fleet.withheld, []);
+    assert.ok(fleet.mesh.allSettled());
+    fleet.close();
+  });
+
+  it('keeps what its accepted version refers to, although that is no longer generated', async () => {
+    const fleet = new Fleet([...SHOP, ...external('old.example', 'old')], 'client', 2);
+    const to = (host: string) => {
+      const spec = { hosts: ['web.shop.svc.cluster.local'], http: [{ route: [{ destination: { host } }] }] };
+      return meshResource('VirtualService', 'client', 'web', spec);
+    };
+    fleet.mesh.change([to('old.example')]);
+    await fleet.start(members('delta'));
+    fleet.mesh.change(
+      [...external('new.example', BAD), to('new.example')],
+      ['ServiceEntry/client/old.example', 'DestinationRule/client/old.example'],
+    );
+    await fleet.rest();
+    for (const type of ['cds', 'rds'] as const) {
+      assert.equal(having(fleet, type, 'outbound|80||old.example'), 6, type);
+      assert.equal(having(fleet, type, 'outbound|80||new.example'), 0, type);
+    }
+    fleet.mesh.change(external('new.example', 'good'));
+    await fleet.rest();
+    for (const type of ['cds', 'rds'] as const) {
+      assert.equal(having(fleet, type, 'outbound|80||old.example'), 0, type);
+      assert.equal(having(fleet, type, 'outbound|80||new.example'), 6, type);
+    }
+    fleet.close();
+  });
 });

@@ -3,7 +3,8 @@
  * what is withheld. What the proxies keep must remain usable, and what they are sent too:
  *
  * - A resource that was removed stays as long as a withheld one still refers to it (its last accepted version).
- * - A resource that refers to a withheld one of which there is no accepted version is withheld as well.
+ * - A resource that refers to a withheld one of which there is no accepted version is withheld as well; of a route
+ *   configuration only the virtual hosts that do so.
  * - Endpoints are those that were generated, and those of clusters that stay.
  */
 import { XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
@@ -11,6 +12,7 @@ import { nextBundle } from '../bundles/index.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 import type { Bundles } from '../views/index.ts';
 import { refersTo, type Typed, type TypedName } from './references.ts';
+import { type KeptHosts, withKeptHosts } from './route-hosts.ts';
 
 /**
  * The types that are tried. Endpoints change all the time and Envoy refuses none that are generated; secrets are key
@@ -41,6 +43,38 @@ export interface Composition {
   readonly accepted: Bundles;
   /** What was generated last, for the types that are not tried. */
   readonly latest: Bundles;
+  /** Route configurations of `made` that {@link withoutMissingClusters} has changed. */
+  readonly spliced?: readonly Spliced[];
+}
+
+/** A route configuration without references to a withheld cluster. */
+export interface Spliced extends KeptHosts {
+  readonly clusters: readonly string[];
+  /** The version that was generated. */
+  readonly version: string;
+}
+
+/**
+ * What was generated, with route configurations that do not refer to withheld clusters of which proxies have no
+ * version. Where that is impossible, {@link dependentsOf} finds them.
+ */
+export function withoutMissingClusters<C extends Composition>(composition: C, withheld: Names): C {
+  const { made, accepted } = composition;
+  const clusters = [...(withheld.get('cds') ?? [])].filter((name) => accepted.cds.get(name) === undefined);
+  if (clusters.length === 0) return composition;
+  const { changed } = made.rds.diffFrom(accepted.rds);
+  if (changed.length * clusters.length > MAX_PAIRS) return composition;
+  const spliced = changed.flatMap((resource): Spliced[] => {
+    const named = clusters.filter((name) => refersTo({ type: 'rds', resource }, { type: 'cds', name }));
+    const kept = named.length === 0 ? undefined : withKeptHosts(resource, accepted.rds.get(resource.name), named);
+    return kept === undefined ? [] : [{ ...kept, clusters: named, version: resource.version }];
+  });
+  if (spliced.length === 0) return composition;
+  const rds = nextBundle(
+    made.rds,
+    spliced.map(({ resource }) => [resource.name, resource] as const),
+  );
+  return { ...composition, made: { ...made, rds }, spliced };
 }
 
 /** The name of a withheld resource that another one refers to. */
@@ -132,8 +166,11 @@ function isSame(one: ReadonlyMap<string, unknown>, other: ReadonlyMap<string, un
 }
 
 /** Removed resources that what is kept in place of the withheld ones refers to. */
-function keptRemovals({ made, accepted }: Composition, withheld: Names): Map<XdsType, Map<string, EncodedResource>> {
-  const keepers: Typed[] = [];
+function keptRemovals(
+  { made, accepted, spliced = [] }: Composition,
+  withheld: Names,
+): Map<XdsType, Map<string, EncodedResource>> {
+  const keepers = spliced.map(({ resource }): Typed => ({ type: 'rds', resource }));
   for (const [type, names] of withheld)
     for (const name of names) {
       const resource = accepted[type].get(name);

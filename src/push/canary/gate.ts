@@ -16,7 +16,9 @@ import {
   type Names,
   sameBundles,
   TRIED_TYPES,
+  withoutMissingClusters,
 } from './composition.ts';
+import type { TypedName } from './references.ts';
 import type { Outcome, Trial } from './trial.ts';
 
 /** A placement of the view, as far as the gate is concerned. */
@@ -80,6 +82,8 @@ export function itemOf(type: XdsType, name: string): string {
  */
 export class Gate<P extends GatedPlacement<S>, S> {
   readonly withheld = new Map<string, Withheld<S>>();
+  /** Route configurations of which some virtual hosts are withheld. */
+  #partly: readonly Withheld<S>[] = [];
   readonly #placements: () => Iterable<P>;
   readonly #accepted = new AcceptedVersions();
   /** The snapshot version of what sessions are shown, and the last one without anything withheld. */
@@ -113,6 +117,12 @@ export class Gate<P extends GatedPlacement<S>, S> {
   /** The items of the trial. */
   get items(): ReadonlyMap<string, Item> {
     return this.#running?.items ?? NO_ITEMS;
+  }
+
+  /** All that is withheld, in whole or in part. */
+  entries(): readonly Withheld<S>[] {
+    const partly = new Map(this.#partly.map((entry) => [entry.name, entry]));
+    return [...this.withheld.values(), ...partly.values()];
   }
 
   /** Sessions are shown something else than what was generated. */
@@ -155,12 +165,12 @@ export class Gate<P extends GatedPlacement<S>, S> {
    * neither accepted nor rejected before. What is no longer generated is not withheld any more.
    */
   examine(before: Before<P>): ReadonlyMap<string, Item> {
-    const sides = this.#sides(before);
+    const all = this.#sides(before);
     for (const [item, { type, name, versions, refusers }] of this.withheld) {
-      const current = sides.some(({ made }) => versions.has(made[type].get(name)?.version ?? ''));
+      const current = all.some(({ made }) => versions.has(made[type].get(name)?.version ?? ''));
       if (refusers === undefined || !current) this.withheld.delete(item);
     }
-    this.#withholdDependents(sides);
+    const sides = this.#withholdDependents(all);
     const untested = new Map<string, Item>();
     for (const { made, accepted } of sides) {
       for (const type of TRIED_TYPES) {
@@ -191,9 +201,9 @@ export class Gate<P extends GatedPlacement<S>, S> {
     const composer = new Composer();
     if (isNew) this.#version = version;
     const names = namesOf(this.withheld.values());
-    for (const side of this.#sides(before)) {
+    for (const side of this.#spliced(this.#sides(before))) {
       const { placed, accepted, latest } = side;
-      made.set(placed, side.made);
+      made.set(placed, latest);
       const bundles = composer.compose(side, names);
       const ofTrial = { bundles, version, has: (session: S) => trial.has(session) };
       kept.set(placed, accepted);
@@ -273,8 +283,8 @@ export class Gate<P extends GatedPlacement<S>, S> {
     for (const [item, { refusers }] of this.withheld) if (refusers?.size === 0) this.withheld.delete(item);
   }
 
-  #show(sides: readonly Side<P>[], version: number): void {
-    this.#withholdDependents(sides);
+  #show(all: readonly Side<P>[], version: number): void {
+    const sides = this.#withholdDependents(all);
     const names = namesOf(this.withheld.values());
     const composer = new Composer();
     this.#version = version;
@@ -286,28 +296,48 @@ export class Gate<P extends GatedPlacement<S>, S> {
     }
   }
 
-  #withholdDependents(sides: readonly Side<P>[]): void {
+  /** Withholds what refers to withheld resources. Returns what may be shown otherwise. */
+  #withholdDependents(all: readonly Side<P>[]): readonly Side<P>[] {
     for (const [item, { refusers }] of this.withheld) if (refusers === undefined) this.withheld.delete(item);
+    const sides = this.#spliced(all);
     const names = namesOf(this.withheld.values());
-    for (const side of sides) {
+    for (const side of sides)
       for (const { type, resource, on } of dependentsOf(side, names)) {
-        const cause = this.withheld.get(itemOf(on.type, on.name));
         const item = itemOf(type, resource.name);
-        const known = this.withheld.get(item);
-        known?.versions.add(resource.version);
-        if (known !== undefined) continue;
-        this.withheld.set(item, {
-          type,
-          name: resource.name,
-          versions: new Set([resource.version]),
-          acceptedVersion: side.accepted[type].get(resource.name)?.version,
-          proxy: cause?.proxy ?? '',
-          message: `refers to ${on.name}, which is withheld`,
-          sinceMs: cause?.sinceMs ?? 0,
-          refusers: undefined,
-        });
+        const entry = this.withheld.get(item) ?? this.#dependent(side, type, resource, on);
+        entry.versions.add(resource.version);
+        this.withheld.set(item, entry);
       }
-    }
+    return sides;
+  }
+
+  #spliced(sides: readonly Side<P>[]): readonly Side<P>[] {
+    const names = namesOf(this.withheld.values());
+    const spliced = sides.map((side) => withoutMissingClusters(side, names));
+    this.#partly = spliced.flatMap((side) =>
+      (side.spliced ?? []).map(({ resource, clusters: [cluster = ''], hosts, version }) => ({
+        ...this.#dependent(side, 'rds', resource, { type: 'cds', name: cluster }),
+        versions: new Set([version]),
+        acceptedVersion: resource.version,
+        message: `its virtual hosts ${hosts.join(', ')} refer to ${cluster}, which is withheld`,
+      })),
+    );
+    return spliced;
+  }
+
+  /** The entry of a resource that is withheld because it refers to another one. */
+  #dependent({ accepted }: Side<P>, type: XdsType, { name }: { readonly name: string }, on: TypedName): Withheld<S> {
+    const cause = this.withheld.get(itemOf(on.type, on.name));
+    return {
+      type,
+      name,
+      versions: new Set(),
+      acceptedVersion: accepted[type].get(name)?.version,
+      proxy: cause?.proxy ?? '',
+      message: `refers to ${on.name}, which is withheld`,
+      sinceMs: cause?.sinceMs ?? 0,
+      refusers: undefined,
+    };
   }
 
   #held(shown: Bundles, trial: HeldBundles<S>['trial']): HeldBundles<S> {

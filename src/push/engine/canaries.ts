@@ -72,7 +72,7 @@ export class Canaries {
   /** What is withheld from the proxies of a view. */
   withheld(view: SessionView): Iterable<Withheld<Session>> {
     if (view.sessions.size === 0) return [];
-    return this.#states.get(view)?.gate.withheld.values() ?? [];
+    return this.#states.get(view)?.gate.entries() ?? [];
   }
 
   /** Number of resources that are withheld from the proxies of views, by type. */
