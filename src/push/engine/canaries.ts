@@ -4,7 +4,7 @@
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import { XDS_TYPES } from '../../core/xds-types.ts';
-import { type Before, Gate, Trial, type Withheld } from '../canary/index.ts';
+import { type Before, Gate, type Item, Trial, type Withheld } from '../canary/index.ts';
 import { mergedPush, type Push } from '../push.ts';
 import type { PlacedSessionView, Session, SessionPushes, SessionView } from '../sessions/index.ts';
 import type { Bundles } from '../views/index.ts';
@@ -138,9 +138,9 @@ export class Canaries {
     this.#deliver(view, shown, push);
   }
 
-  /** Endpoints of the view changed. */
-  endpointsChanged(view: SessionView): void {
-    this.#states.get(view)?.gate.follow();
+  /** Endpoints of these views changed. */
+  endpointsChanged(views: ReadonlySet<SessionView>): void {
+    for (const view of views) this.#states.get(view)?.gate.follow();
   }
 
   /** The view may have a new placement. */
@@ -167,7 +167,7 @@ export class Canaries {
     if (gate.hasAbandoned) this.#planRetry(state);
     if (gate.trial?.remove(session) !== true) return;
     const shown = shownOf(view);
-    this.#addCanaries(state, gate.trial);
+    this.#addCanaries(state, gate.trial, gate.items);
     if (gate.trial.canaries().size === 0 || gate.trial.decided) this.#finish(state);
     else this.#deliver(view, shown, state.push);
   }
@@ -217,7 +217,7 @@ export class Canaries {
     const items = gate.examine(before);
     const trial = new Trial<Session>(new Set(items.keys()), since + CANARY_BOUND_MS);
     const left = trial.deadline - this.#options.now();
-    if (items.size > 0 && left > 0) this.#addCanaries(state, trial);
+    if (items.size > 0 && left > 0) this.#addCanaries(state, trial, items);
     if (trial.canaries().size === 0) {
       gate.release(before, view.committedVersion);
       return;
@@ -228,9 +228,14 @@ export class Canaries {
     state.deadline = this.#options.later(left, () => this.#finish(state));
   }
 
-  #addCanaries({ view }: State, trial: Trial<Session>): void {
+  #addCanaries({ view }: State, trial: Trial<Session>, items: ReadonlyMap<string, Item>): void {
+    // A proxy that rejects nearly everything of a type rejects what it has already.
+    const examples = new Map(Array.from(items.values(), ({ type, name }) => [type, name])).entries().toArray();
     while (trial.needsCanary) {
-      const chosen = this.#choice.next(view, trial, (session) => this.#isCanary(session));
+      const chosen = this.#choice.next(view, trial, {
+        isCanary: (session) => this.#isCanary(session),
+        isFit: (session) => !examples.some(([type, name]) => typeof session.sink.answerOf?.(type, name) === 'object'),
+      });
       if (chosen === undefined) return;
       trial.add(chosen, chosen.caller);
     }

@@ -18,6 +18,17 @@ interface ChoiceOptions {
   readonly random: () => number;
 }
 
+/** What is known of candidates. */
+interface Candidates {
+  /**
+   * True for a canary of another view. Proxies that move to several new views do so when all of these are there, so
+   * that they should be canaries of all of them.
+   */
+  readonly isCanary: (session: Session) => boolean;
+  /** False for one whose answers would say nothing. */
+  readonly isFit: (session: Session) => boolean;
+}
+
 export class CanaryChoice {
   readonly #options: ChoiceOptions;
   /** Until when a session is not chosen, monotonic ms. */
@@ -38,12 +49,8 @@ export class CanaryChoice {
     if (oldest !== undefined && this.#silentCallers.size > MAX_SILENT_CALLERS) this.#silentCallers.delete(oldest);
   }
 
-  /**
-   * Undefined when no other proxy can be asked.
-   * @param isCanary true for a canary of another view. Proxies that move to several new views do so when all of these
-   *   are there, so that they should be canaries of all of them.
-   */
-  next(view: SessionView, trial: Trial<Session>, isCanary: (session: Session) => boolean): Session | undefined {
+  /** Undefined when no other proxy can be asked. */
+  next(view: SessionView, trial: Trial<Session>, { isCanary, isFit }: Candidates): Session | undefined {
     const now = this.#options.now();
     const callers = trial.callers();
     const sessions = [...view.sessions];
@@ -52,7 +59,7 @@ export class CanaryChoice {
     for (let offset = 0; offset < sessions.length && bestCost > 0; offset++) {
       const session = sessions[(first + offset) % sessions.length];
       if (session === undefined || trial.has(session) || !mayAnswer(session, view)) continue;
-      if ((this.#silent.get(session) ?? 0) > now) continue;
+      if ((this.#silent.get(session) ?? 0) > now || !isFit(session)) continue;
       const cost =
         (callers.has(session.caller) ? 8 : 0) +
         ((this.#silentCallers.get(session.caller) ?? 0) > now ? 4 : 0) +

@@ -292,7 +292,7 @@ export class Engine implements PushEngine, SessionHost {
     const started = this.now();
     const { found, changed, failures } = this.#views.updateEndpoints(services, this.#encoders);
     for (const { message, type } of failures) this.#options.observer.failed(message, type);
-    for (const { view } of changed) this.#canaries.endpointsChanged(view);
+    this.#canaries.endpointsChanged(new Set(Array.from(changed, ({ view }) => view)));
     if (found) this.#options.observer.generated('eds', this.now() - started);
     return changed;
   }

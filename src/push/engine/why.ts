@@ -47,6 +47,9 @@ export function reasonsFor(
   return found;
 }
 
+/** Most withheld resources of a view whose documents are looked up: an EnvoyFilter may spoil thousands. */
+const MAX_EXPLAINED = 100;
+
 /** The resources that are withheld from the proxies of a view, with the documents that they were generated from. */
 export function withMakers(
   withheld: Iterable<WithheldResource>,
@@ -54,8 +57,8 @@ export function withMakers(
   mesh: MeshSnapshot,
   reads: ViewReads<SessionView>,
 ): WithheldOfView[] {
-  return Array.from(withheld, (resource) => {
-    const reasons = reasonsFor(resource.name, [view], mesh, reads);
+  return Array.from(withheld, (resource, index) => {
+    const reasons = index < MAX_EXPLAINED ? reasonsFor(resource.name, [view], mesh, reads) : [];
     const documents = reasons.flatMap(({ type, documents }) => (type === resource.type ? documents : []));
     return { ...resource, view: view.key, namespace: view.view.namespace, documents };
   });

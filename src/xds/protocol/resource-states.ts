@@ -33,10 +33,11 @@ export function resourceStates(
 export function resourceAnswer(subscription: Subscription, parts: readonly Bundle[], name: string): ResourceAnswer {
   const { interest, rejections, lastError: rejected } = subscription;
   const current = findResource(parts, name);
+  // What it rejected beyond the bounds of the quarantine counts as delivered.
+  if (rejections.overwhelmed) return rejections.retrying ? 'outstanding' : { rejected, certain: true };
   if (current === undefined || interest === undefined || !covers(interest, name)) return 'unrequested';
   const { version } = current;
-  if (rejections.quarantined.get(name) === version || rejections.overwhelmed)
-    return rejections.retrying ? 'outstanding' : { rejected, certain: true };
+  if (rejections.quarantined.get(name) === version) return { rejected, certain: true };
   if (subscription.known(name)?.version === version) return 'accepted';
   return rejections.searching ? { rejected, certain: false } : 'outstanding';
 }
