@@ -229,13 +229,12 @@ export class Canaries {
   }
 
   #addCanaries({ view }: State, trial: Trial<Session>, items: ReadonlyMap<string, Item>): void {
-    // A proxy that rejects nearly everything of a type rejects what it has already.
-    const examples = new Map(Array.from(items.values(), ({ type, name }) => [type, name])).entries().toArray();
+    // A proxy that rejects nearly everything of a type says so of a name that no resource has.
+    const types = new Set(Array.from(items.values(), ({ type }) => type));
+    const isFit = ({ sink }: Session) => ![...types].some((type) => typeof sink.answerOf?.(type, '') === 'object');
+    const isCanary = (session: Session) => this.#isCanary(session);
     while (trial.needsCanary) {
-      const chosen = this.#choice.next(view, trial, {
-        isCanary: (session) => this.#isCanary(session),
-        isFit: (session) => !examples.some(([type, name]) => typeof session.sink.answerOf?.(type, name) === 'object'),
-      });
+      const chosen = this.#choice.next(view, trial, { isCanary, isFit });
       if (chosen === undefined) return;
       trial.add(chosen, chosen.caller);
     }

@@ -73,3 +73,46 @@ test('resources that are sent again to an overwhelmed proxy are outstanding', ()
   peer.ack();
   assert.ok(states().every((state) => state === 'acknowledged'));
 });
+
+test('a proxy answers for each resource that it subscribes to, and an overwhelmed one rejects any', () => {
+  const content = new Content();
+  const names = ['a', 'b', 'c', 'd'];
+  content.setAll(
+    'rds',
+    names.map((name) => [name, '1']),
+  );
+  const peer = new DeltaPeer(content);
+  const answer = (name: string) => peer.machine.answerOf('rds', name, content.parts);
+  assert.equal(answer('a'), 'unrequested');
+  peer.ask('rds', { subscribe: ['a', 'b', 'c'] });
+  peer.push();
+  assert.deepEqual([answer('a'), answer('d'), answer('none')], ['outstanding', 'unrequested', 'unrequested']);
+  peer.ack();
+  assert.equal(answer('a'), 'accepted');
+  // The proxy does not say which of two it rejects: each is tried alone.
+  content.setAll('rds', [
+    ['a', '2'],
+    ['b', '2'],
+  ]);
+  peer.push();
+  peer.nack('no good');
+  assert.deepEqual([answer('a'), answer('c')], [{ rejected: 'no good', certain: false }, 'accepted']);
+  peer.push();
+  peer.nack('no good');
+  peer.push();
+  peer.ack();
+  assert.deepEqual([answer('a'), answer('b')], [{ rejected: 'no good', certain: true }, 'accepted']);
+
+  const other = new DeltaPeer(filled());
+  const many = new Content();
+  many.setAll(
+    'lds',
+    Array.from({ length: 64 }, (_, index) => [`l${index}`, '1'] as const),
+  );
+  const overwhelmed = new DeltaPeer(many);
+  overwhelmed.ask('lds');
+  while (overwhelmed.push().length > 0) overwhelmed.nack('no good');
+  const rejected = { rejected: 'no good', certain: true };
+  assert.deepEqual(overwhelmed.machine.answerOf('lds', '', many.parts), rejected);
+  assert.equal(other.machine.answerOf('lds', '', many.parts), 'unrequested');
+});
