@@ -6,6 +6,7 @@ import type { WithheldOfView } from '../../src/push/types.ts';
 import type { AnyResource } from '../../src/resources/kinds/types.ts';
 import type { AnyRequest } from '../../src/xds/protocol/requests.ts';
 import type { Variant } from '../../src/xds/protocol/variant.ts';
+import { KnownExtensions } from '../../src/xds/request/known-extensions.ts';
 import { Admission } from '../../src/xds/server/admission.ts';
 import { CallerLimits } from '../../src/xds/server/caller-limits.ts';
 import { RecentFrames } from '../../src/xds/server/recent-frames.ts';
@@ -32,6 +33,7 @@ export class Fleet {
   readonly #frames = new RecentFrames();
   readonly #limits = new CallerLimits();
   readonly #admission = new Admission();
+  readonly #extensions = new KnownExtensions(true);
   /** Requests that have not reached the server. */
   #waiting: (() => void)[] = [];
   readonly #streams = new Map<SimEnvoy, { close(): void }>();
@@ -84,6 +86,7 @@ export class Fleet {
       limits: this.#limits,
       engine: this.mesh.engine,
       admission: this.#admission.of(address, caller),
+      extensions: this.#extensions,
       caller: undefined,
       callerKey: caller,
       observer: { ...quietObserver, internalError: (error) => assert.fail(String(error)) },
