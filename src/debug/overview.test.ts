@@ -5,24 +5,11 @@ import type { ConnectionStatus, TypeStatus } from '../push/index.ts';
 import { inline, Mesh, sidecar } from '../push/testing/mesh.ts';
 import { countsOf, proxyPage } from './overview.ts';
 import { ProxyTable } from './proxy-table.ts';
+import { IDLE as NOT_SUBSCRIBED } from './testing/statuses.ts';
 import type { DebugSource, Recent } from './types.ts';
 import { Viewed, type Viewer } from './viewed.ts';
 
-const IDLE: TypeStatus = {
-  subscribed: 'wildcard',
-  nonceSent: '',
-  nonceAcked: '',
-  resumedUpToDate: false,
-  nonceNacked: '',
-  versionSent: 0,
-  versionAcked: 0,
-  versionComplete: 0,
-  current: false,
-  lastNack: undefined,
-  quarantined: new Map(),
-  sentMessages: 0,
-  sentBytes: 0,
-};
+const IDLE: TypeStatus = { ...NOT_SUBSCRIBED, subscribed: 'wildcard' };
 const SYNCED = { ...IDLE, nonceSent: '1', nonceAcked: '1' };
 const STALE = { ...IDLE, nonceSent: '2', nonceAcked: '1' };
 const REJECTED = {
