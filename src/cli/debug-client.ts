@@ -4,7 +4,7 @@
  * verified.
  */
 import { CtlError, messageOf } from '../core/errors.ts';
-import { type HttpAnswer, httpText } from '../core/network/http-call.ts';
+import { type HttpAnswer, type HttpCall, httpText } from '../core/network/http-call.ts';
 import { dialAddress, type Environment, usageError } from '../settings/index.ts';
 import { debugCredential, MAX_DEBUG_PAGE_BYTES } from './debug-credential.ts';
 import { unavailable } from './errors.ts';
@@ -24,25 +24,31 @@ export interface DebugClient {
    * `not_found` for what the service did not know, else `unavailable`.
    */
   page(name: string, query?: Readonly<Record<string, string>>): Promise<unknown>;
+  /** The same of a page that takes a body. */
+  post(name: string, body: string): Promise<unknown>;
 }
 
 /** Rejects with CtlError when the file of the credential cannot be used. */
 export async function debugClient(address: string, env: Environment): Promise<DebugClient> {
   const base = new URL(address.startsWith('https://') ? address : `http://${dialAddress(address)}`);
   const headers = await debugCredential(env);
+  const call = async (url: URL, more: Pick<HttpCall, 'method' | 'body'> = {}): Promise<unknown> => {
+    const asked = httpText({ to: url, timeoutMs: TIMEOUT_MS, headers, ...more }, MAX_DEBUG_PAGE_BYTES);
+    const answer = await asked.catch((error: unknown) => {
+      throw unavailable(
+        `cannot call ${url.host}: ${messageOf(error)}; --httpAddr is the address of the discovery service`,
+      );
+    });
+    return contentOf(answer, url);
+  };
   return {
     server: base.host,
-    async page(name, query = {}) {
+    page(name, query = {}) {
       const url = new URL(`/debug/${name}`, base);
       for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
-      const call = httpText({ to: url, timeoutMs: TIMEOUT_MS, headers }, MAX_DEBUG_PAGE_BYTES);
-      const answer = await call.catch((error: unknown) => {
-        throw unavailable(
-          `cannot call ${url.host}: ${messageOf(error)}; --httpAddr is the address of the discovery service`,
-        );
-      });
-      return contentOf(answer, url);
+      return call(url);
     },
+    post: (name, body) => call(new URL(`/debug/${name}`, base), { method: 'POST', body }),
   };
 }
 

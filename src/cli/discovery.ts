@@ -18,6 +18,7 @@ import {
   unservedVariables,
 } from '../settings/index.ts';
 import { completionCommand } from './commands/completion.ts';
+import { diffCommand } from './commands/diff.ts';
 import { envCommand } from './commands/env.ts';
 import { getCommand } from './commands/get.ts';
 import { injectCommand } from './commands/inject.ts';
@@ -48,6 +49,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
     flags: discoveryCommonFlags,
     commands: [
       completionCommand(() => program),
+      diffCommand(),
       discoveryCommand(runDiscovery),
       envCommand(discoveryCommonFlags, discoveryEnv),
       getCommand(),

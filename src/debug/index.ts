@@ -9,13 +9,14 @@ import type { ConnectionStatus, WithheldOfView } from '../push/index.ts';
 import type { ResourceKey } from '../resources/index.ts';
 import type { DebugAnswer, DebugQuestion } from '../xds/index.ts';
 import { configz } from './configz.ts';
+import { DIFF_PAGE, diffz } from './diffz.ts';
 import { pagePieces, Stepwise } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
 import { authenticationOf, clusterz, injectPage, meshPage, networkz } from './mesh-settings.ts';
 import { overXds } from './over-xds.ts';
 import { overview, proxyPage } from './overview.ts';
 import { connectionsFor, type DebugCall, type Page } from './page.ts';
-import type { BuiltPage } from './page-maker.ts';
+import type { BuiltPage, PageClient } from './page-maker.ts';
 import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
 import { proxyz } from './proxyz.ts';
 import { Viewed } from './viewed.ts';
@@ -177,9 +178,10 @@ const PAGES: Readonly<Record<string, Page>> = {
 };
 
 /** Name and title of every page, for the reference documents. */
-export const DEBUG_PAGES: readonly { readonly name: string; readonly title: string }[] = Object.entries(PAGES).map(
-  ([name, { title }]) => ({ name, title }),
-);
+export const DEBUG_PAGES: readonly { readonly name: string; readonly title: string }[] = [
+  ...Object.entries(PAGES).map(([name, { title }]) => ({ name, title })),
+  DIFF_PAGE,
+];
 
 /** Answers a request for a page over xDS. Rejects with CtlError. */
 export function answerOverXds(question: DebugQuestion, call: DebugCall): Promise<DebugAnswer> {
@@ -198,7 +200,10 @@ function send(response: ServerResponse, status: number, type: string, body: stri
 }
 
 function indexPage(): string {
-  const rows = DEBUG_PAGES.map(({ name, title }) => `<li><a href="/debug/${name}">/debug/${name}</a> ${title}</li>`);
+  const rows = DEBUG_PAGES.map(({ name, title }) => {
+    const path = `/debug/${name}`;
+    return `<li>${name === DIFF_PAGE.name ? path : `<a href="${path}">${path}</a>`} ${title}</li>`;
+  });
   const head = '<meta charset="utf-8"><title>ctl-discovery: debug</title>';
   return `<!doctype html>${head}<h1>ctl-discovery</h1><ul>${rows.join('')}</ul>\n`;
 }
@@ -213,7 +218,8 @@ export async function handleDebug(call: DebugCall, request: IncomingMessage, res
   const url = new URL(request.url ?? '/', 'http://localhost');
   const [, name = ''] = /^\/debug\/([A-Za-z_]*)$/.exec(url.pathname) ?? [];
   const page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
+  if (name === DIFF_PAGE.name) await answerDiff(call, request, response);
+  else if (request.method !== 'GET' && request.method !== 'HEAD') {
     send(response, 405, 'text/plain', 'only GET is supported\n');
   } else if (url.pathname === '/debug' || url.pathname === '/debug/') {
     send(response, 200, 'text/html', indexPage());
@@ -235,16 +241,41 @@ async function answerPage(
     const answer = page.answer(new Viewed(source, viewer), query);
     return answer === undefined ? undefined : pagePieces(answer);
   };
-  const closed = goneSignal(response);
-  const client = { address: request.socket.remoteAddress ?? '', closed };
-  try {
+  await answering(request, response, async (client) => {
     const made = await maker.make(pieces, client);
     if (made === undefined) sendNothing(page, query, response);
     else sendPage(made, response);
+  });
+}
+
+async function answerDiff(
+  { source, viewer, maker }: DebugCall,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (request.method !== 'POST') return send(response, 405, 'text/plain', 'only POST is supported\n');
+  await answering(request, response, async (client) => {
+    const answer = await diffz(source, viewer, request, client.closed);
+    const made = await maker.make(() => pagePieces(answer), client);
+    if (made !== undefined) sendPage(made, response);
+  });
+}
+
+/** Sends a page, or why it cannot be built. */
+async function answering(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: (client: PageClient) => Promise<void>,
+): Promise<void> {
+  const closed = goneSignal(response);
+  try {
+    await answer({ address: request.socket.remoteAddress ?? '', closed });
   } catch (error) {
     if (!(error instanceof CtlError)) throw error;
     if (error.code === 'unavailable') response.setHeader('retry-after', RETRY_AFTER_S);
-    if (!closed.aborted) send(response, statusOf(error), 'text/plain', `${error.message}\n`);
+    // The rest of a body that is too large is not read.
+    if (!request.complete) response.setHeader('connection', 'close');
+    if (!closed.aborted) send(response, statusOf(error), 'text/plain', `${error.oneLine()}\n`);
   }
 }
 
@@ -252,10 +283,10 @@ function statusOf({ code }: CtlError): number {
   switch (code) {
     case 'invalid_argument':
       return 400;
-    case 'failed_precondition':
-      return 409;
     case 'permission_denied':
       return 403;
+    case 'failed_precondition':
+      return 409;
     case 'resource_exhausted':
       return 413;
     default:

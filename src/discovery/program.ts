@@ -17,6 +17,7 @@ import { PageMaker, ProxyTable, type Recent } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
+import type { Previews } from '../preview/index.ts';
 import type { Engine } from '../push/index.ts';
 import type { MeshConfig, ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
@@ -36,6 +37,7 @@ import { GatewayHosts } from './pipeline/gateway-hosts.ts';
 import { sampleGauges } from './pipeline/gauges.ts';
 import { type Intake, openIntake } from './pipeline/intake.ts';
 import { publishProblems, xdsObserver } from './pipeline/observers.ts';
+import { createPreviews } from './pipeline/previews.ts';
 import { publicationLog } from './pipeline/publications.ts';
 import { Publisher } from './pipeline/publisher.ts';
 import { RecentActivity } from './pipeline/recent-activity.ts';
@@ -88,6 +90,7 @@ interface Mesh {
 /** The stations after it. */
 interface Serving {
   readonly engine: Engine;
+  readonly previews: Previews;
   readonly debouncer: Debouncer;
   readonly controllers: Controllers;
   readonly webhooks: Webhooks;
@@ -190,7 +193,9 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const { settings, env, metrics, cluster, status, maker, closers } = program;
   const { mesh, model, publisher, intake, registration, proxyConfigs, identity } = read;
   const recent = closers.use(new RecentActivity());
-  const engine = startEngine(settings, metrics, model, publisher, begin, recent);
+  const generator = begin(model.snapshot);
+  const engine = startEngine(settings, metrics, model, publisher, generator, recent);
+  const previews = createPreviews({ settings, model, engine, previewer: generator, intake });
   const debouncer = startDebouncer(settings, metrics, intake, publisher);
   closers.add(() => debouncer.stop());
   // Ended after the drain, so that this replica leads until another serves its proxies.
@@ -209,7 +214,7 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const server = await startXdsServer(settings, engine, identity, observer, followers, debugPages);
   closers.add(() => server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 }));
   closers.use(await startDns({ settings, env, engine, identity }));
-  return { engine, debouncer, controllers, webhooks, server, recent };
+  return { engine, previews, debouncer, controllers, webhooks, server, recent };
 }
 
 /** The HTTP addresses show what is served. */
@@ -218,7 +223,7 @@ function show(
   { intake, inForce, publisher, proxyConfigs, identity }: Mesh,
   serving: Serving,
 ): void {
-  const { engine, server, controllers, webhooks, recent: activity } = serving;
+  const { engine, previews, server, controllers, webhooks, recent: activity } = serving;
   const { store, refusedPolicies, translation } = intake;
   const history = settings.enableConfigDistributionTracking
     ? new DistributionHistory(settings.distributionHistoryRetentionMs)
@@ -233,7 +238,7 @@ function show(
   const replica = replicaName(env);
   const recent = shownActivity(activity, serving, identity);
   const settled = { replica, mesh: () => inForce.mesh, injection: webhooks.injection, showConfigInAdsz };
-  const state = { store, engine, server, refusedPolicies, warningsOf };
+  const state = { store, engine, server, refusedPolicies, warningsOf, previews };
   const parts = { ...state, ...settled, recent, sources, leadership, history };
   const debug = () => createDebugSource(parts);
   status.samples(() => sampleGauges(debug(), metrics));

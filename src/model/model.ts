@@ -122,15 +122,23 @@ abstract class ScopedModel<S extends MeshSnapshot> {
 export class MeshModel extends ScopedModel<MeshSnapshot> {
   #state: MeshState;
 
-  constructor(
+  private constructor(state: MeshState, scopeIndex: ScopeIndex, holders: ReferenceCounts) {
+    super(currentOf(state, scopeIndex), holders);
+    this.#state = state;
+  }
+
+  static empty(
     settings: ModelSettings,
     mesh: MeshConfig,
     networks: MeshNetworks,
     { memos = new Memos() }: ModelOptions = {},
-  ) {
-    const state = emptyMesh(settings, mesh, networks, memos);
-    super(currentOf(state, EMPTY_SCOPE_INDEX), new ReferenceCounts());
-    this.#state = state;
+  ): MeshModel {
+    return new MeshModel(emptyMesh(settings, mesh, networks, memos), EMPTY_SCOPE_INDEX, new ReferenceCounts());
+  }
+
+  /** A copy of this model, to try changes on. Cheap: the two share all data. */
+  fork(): MeshModel {
+    return new MeshModel(this.#state, this.current.scopes.scopeIndex, this.references.copy());
   }
 
   /** Makes the next snapshot. If it throws an error, nothing has changed. */

@@ -1,8 +1,23 @@
 /** Push: views, bundles, generation in workers, the push queue. */
-export { resourceMessage } from './bundles/index.ts';
-export type { EngineObserver, ReadUnits, Reason } from './engine/index.ts';
+export { contentVersion, resourceMessage } from './bundles/index.ts';
+export type { EngineObserver, ReadUnits, Reason, TouchedPart, TouchedPlacement } from './engine/index.ts';
 export { Engine } from './engine/index.ts';
-export { defaultWorkers, type Generator, InlineGenerator, PoolGenerator } from './jobs/index.ts';
+export {
+  defaultWorkers,
+  type Generator,
+  InlineGenerator,
+  PoolGenerator,
+  type Previewer,
+  type PreviewSource,
+} from './jobs/index.ts';
+export {
+  type ChangedResource,
+  type FieldChange,
+  type PreviewedView,
+  type PreviewResult,
+  ResourceChanges,
+  type ViewOutcome,
+} from './previews/index.ts';
 export type { Push, PushReason } from './push.ts';
 export type { Session } from './sessions/index.ts';
 export type {

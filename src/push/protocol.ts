@@ -15,6 +15,7 @@ import type {
   View,
 } from '../generate/index.ts';
 import type { MeshDelta, ModelSettings } from '../model/index.ts';
+import type { PreviewResult, PreviewTask } from './previews/index.ts';
 
 /**
  * The changes between two snapshot versions that generation reads. With `fromVersion` 0 the update is complete and
@@ -39,6 +40,8 @@ export interface GenerateJob {
 export interface GenerateTask {
   readonly update: MeshCopyUpdate;
   readonly jobs: readonly GenerateJob[];
+  /** A preview in place of jobs. */
+  readonly preview?: PreviewTask;
   /** Identifies the jobs, should the worker suspend them. */
   readonly id?: number;
   /** Continues the suspended jobs of this id; `jobs` is empty then. */
@@ -118,6 +121,13 @@ export type GenerateAnswer =
   | { readonly kind: 'suspended'; readonly version: number; readonly milliseconds: number }
   /** The worker does not have the jobs that it was to resume: they have to begin again. */
   | { readonly kind: 'lost'; readonly version: number }
+  | {
+      readonly kind: 'previewed';
+      readonly version: number;
+      readonly result: PreviewResult;
+      /** As of jobs. */
+      readonly milliseconds: number;
+    }
   | {
       readonly kind: 'done';
       readonly version: number;

@@ -2,6 +2,7 @@
 
 export { type ConfigRefusal, type ParsedText, parseConfigText } from './config-text.ts';
 export { createDirectorySource, type DirectorySourceOptions } from './directory/directory.ts';
+export { readDocuments } from './directory/documents.ts';
 export { createFileValue } from './file-value.ts';
 export {
   type FollowedConfigMap,

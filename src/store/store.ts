@@ -95,6 +95,12 @@ export interface Store {
   get(key: ResourceKey): AnyResource | undefined;
   /** All documents of a key, the one in force first. */
   documents(key: ResourceKey): SourceDocument[];
+  /** What would be in force if the source had this document of the key (undefined: none). */
+  inForceWith(source: string, key: ResourceKey, document: AnyResource | undefined): AnyResource | undefined;
+  /** Whether resources of this key are kept: see `appNamespaces`. */
+  keeps(key: ResourceKey): boolean;
+  /** The documents of a source. */
+  documentsOf(source: string): ReadonlyMap<ResourceKey, AnyResource>;
   /** Keys of which several sources have a document. */
   sharedKeys(): Iterable<ResourceKey>;
   /** The problems of all sources, in their order. */
@@ -189,6 +195,18 @@ class DocumentStore implements Store {
     return this.#sources.flatMap((source) => source.document(key) ?? []);
   }
 
+  inForceWith(source: string, key: ResourceKey, document: AnyResource | undefined): AnyResource | undefined {
+    for (const { id, documents } of this.#sources) {
+      const resource = id === source ? document : documents.get(key);
+      if (resource !== undefined) return resource;
+    }
+    return undefined;
+  }
+
+  documentsOf(source: string): ReadonlyMap<ResourceKey, AnyResource> {
+    return this.#source(source).documents;
+  }
+
   *sharedKeys(): Iterable<ResourceKey> {
     for (const [index, { documents }] of this.#sources.entries()) {
       const before = this.#sources.slice(0, index);
@@ -211,7 +229,7 @@ class DocumentStore implements Store {
     return source;
   }
 
-  #isKept(key: ResourceKey): boolean {
+  keeps(key: ResourceKey): boolean {
     if (this.#namespaces === undefined || isClusterScoped(kindOfKey(key))) return true;
     return this.#namespaces.has(namespaceOfKey(key));
   }
@@ -219,7 +237,7 @@ class DocumentStore implements Store {
   #isRelevant(event: ResourceEvent): boolean {
     if (event.type === 'resolved') return true;
     const key = event.type === 'invalid' ? event.problem.key : keyOfEvent(event);
-    return key === undefined || this.#isKept(key);
+    return key === undefined || this.keeps(key);
   }
 
   #run(source: SourceDocuments, events: readonly ResourceEvent[]): AppliedSummary {
@@ -261,7 +279,7 @@ class DocumentStore implements Store {
   #put(source: SourceDocuments, event: Exclude<AdmittedEvent, ProblemEvent>): void {
     const { onTakeover, onWarnings } = this.#options;
     const key = keyOfEvent(event);
-    if (!this.#isKept(key)) return;
+    if (!this.keeps(key)) return;
     const resource = 'resource' in event ? event.resource : undefined;
     const before = this.get(key);
     const conflict = this.#conflict(key);

@@ -26,6 +26,7 @@ export const MODULES = [
   'push',
   'security',
   'xds',
+  'preview',
   'debug',
   'introspection',
   'gateway-controller',
@@ -118,8 +119,9 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
   'src/push/': [
     'push',
     'types',
-    'protocol',
     'bundles',
+    'previews',
+    'protocol',
     'reads',
     'proxies',
     'jobs',

@@ -3,10 +3,9 @@ import { systemClock } from '../../core/clock.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Model } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
-import { Engine } from '../../push/index.ts';
+import { Engine, type Generator } from '../../push/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import { createDebouncer, type Debouncer } from '../../store/index.ts';
-import type { BeginGeneration } from '../process/generation-pool.ts';
 import { FindingLog, findingsOf } from './finding-log.ts';
 import type { Intake } from './intake.ts';
 import { debounceHooks, engineObserver } from './observers.ts';
@@ -22,7 +21,7 @@ export function startEngine(
   metrics: Metrics,
   model: Model,
   publisher: Publisher,
-  begin: BeginGeneration,
+  generator: Generator,
   recent: RecentActivity,
 ): Engine {
   const { snapshot } = model;
@@ -32,7 +31,7 @@ export function startEngine(
   const engine = new Engine({
     snapshot,
     scopes: model,
-    generator: begin(snapshot),
+    generator,
     throttle,
     canaryAbove: pushCanary < 0 ? Number.POSITIVE_INFINITY : pushCanary,
     now,

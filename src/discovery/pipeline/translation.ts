@@ -49,6 +49,11 @@ type StatusChanges = (keys: ReadonlySet<ResourceKey>) => void;
 /** Documents of other APIs are not part of the mesh. */
 const TRANSLATED: ReadonlySet<string> = new Set([...SERVICE_API_KINDS, ...INGRESS_KINDS]);
 
+/** Whether documents of this key are replaced by derived ones. */
+export function isTranslated(key: ResourceKey): boolean {
+  return TRANSLATED.has(key.slice(0, key.indexOf('/')));
+}
+
 /** @param resource a document of the store that is in force */
 export function createTranslation(
   settings: DiscoverySettings,
@@ -95,7 +100,7 @@ export function createTranslation(
       const derived = translators.flatMap((translator) => translator.apply(update.changes));
       notifyOfStatuses();
       targets.apply(update.changes);
-      const own = update.changes.filter(({ key }) => !TRANSLATED.has(key.slice(0, key.indexOf('/'))));
+      const own = update.changes.filter(({ key }) => !isTranslated(key));
       return { ...update, changes: [...own, ...derived] };
     },
     warningsOf: (key) => targets.warningsOf(key),

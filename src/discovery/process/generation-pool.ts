@@ -8,11 +8,11 @@ import { getScope } from '../../logging/index.ts';
 import type { MeshSnapshot } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { workerUrl } from '../../paths.ts';
-import { defaultWorkers, type Generator, InlineGenerator, PoolGenerator } from '../../push/index.ts';
+import { defaultWorkers, type Generator, InlineGenerator, PoolGenerator, type Previewer } from '../../push/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 
 /** Begins with the first snapshot. Called once. */
-export type BeginGeneration = (first: MeshSnapshot) => Generator;
+export type BeginGeneration = (first: MeshSnapshot) => Generator & Previewer;
 
 /** Starts the workers, if any, which then load their code. */
 export function startGeneration(

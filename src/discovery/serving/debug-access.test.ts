@@ -223,6 +223,7 @@ describe('every address and path, for every visitor', async () => {
         };
         for (const path of ['/debug', '/debug/', ...PAGES])
           assert.equal(await status(path), pages, `${address} ${path}`);
+        assert.equal(await status('/debug/diffz'), pages === 200 ? 405 : pages, address);
         for (const path of ['/debug/nothing', '/debug/pprofx']) {
           assert.equal(await status(path), pages === 200 ? 404 : pages, `${address} ${path}`);
         }

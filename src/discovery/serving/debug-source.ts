@@ -1,5 +1,6 @@
 /** Gives debug pages access to the state of the running program. */
 import type { DebugSource, LeaderStatus, Recent, SourceStatus } from '../../debug/index.ts';
+import type { Previews } from '../../preview/index.ts';
 import type { ConnectionStatus, Engine, Session } from '../../push/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import type { RefusedPolicies, Store } from '../../store/index.ts';
@@ -23,12 +24,13 @@ export interface DebugParts {
   /** Undefined when distribution is not tracked. */
   readonly history: DistributionHistory | undefined;
   readonly recent: Recent;
+  readonly previews: Previews;
   readonly showConfigInAdsz: boolean;
 }
 
 /** The source for one page, which looks up sessions once. */
 export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
-  const { store, engine, server, refusedPolicies, warningsOf, sources, leadership, history } = parts;
+  const { store, engine, server, refusedPolicies, warningsOf, sources, leadership, history, previews } = parts;
   let sessions: Map<string, Session> | undefined;
   const sessionOf = (connectionId: string): Session | undefined => {
     sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
@@ -62,6 +64,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     withheldCounts: () => engine.withheldCounts(),
     ...(history === undefined ? {} : { distribution: (key, of) => distribution(parts, history, key, of) }),
     recent: parts.recent,
+    previews,
     showConfigInAdsz: parts.showConfigInAdsz,
   };
 }

@@ -4,3 +4,4 @@ export { BundleTemplates, type UnitContents } from './bundle-templates.ts';
 export { contentVersion, encodeResource, resourceMessage } from './encode-resource.ts';
 export { EndpointEncoder } from './endpoint-encoder.ts';
 export { Interner } from './interner.ts';
+export { type MessageVersions, versionOfResource, versionsOfMessages } from './resource-versions.ts';

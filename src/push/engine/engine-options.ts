@@ -31,6 +31,9 @@ export interface EngineObserver {
   withheld(resources: readonly WithheldResource[], view: string): void;
 }
 
+/** Sizes of the engine's parts. `facts`: those that some view read. */
+export type EngineStats = Readonly<Record<'queued' | 'underWay' | 'views' | 'interned' | 'facts', number>>;
+
 export interface EngineOptions {
   readonly snapshot: Snapshot;
   /** The model that the snapshots are from. */

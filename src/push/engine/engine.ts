@@ -8,6 +8,7 @@
 import { messageOf, toCtlError } from '../../core/errors.ts';
 import { TimeShares } from '../../core/fairness/time-shares.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
+import type { Slices } from '../../core/slices.ts';
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import {
   ALL_UNITS,
@@ -36,10 +37,15 @@ import {
 } from '../sessions/index.ts';
 import type { FailingView, ProxySession, PushEngine, PushSink, WithheldOfView } from '../types.ts';
 import type { Encoders } from '../views/index.ts';
+<<<<<<< HEAD
 import { Canaries } from './canaries.ts';
 import { type EngineOptions, type EngineStats, reportGeneration } from './engine-options.ts';
+=======
+import type { EngineOptions, EngineStats } from './engine-options.ts';
+>>>>>>> 50e0169b (Show what a change would do, without doing it)
 import { pushReasons } from './push-reasons.ts';
 import { Retries } from './retries.ts';
+import { type TouchedOptions, type TouchedPart, touchedParts } from './touched.ts';
 import { isWanted, ViewTable } from './view-table.ts';
 import { type ReadUnits, type Reason, reasonsFor, sessionsReading, withMakers } from './why.ts';
 
@@ -118,6 +124,14 @@ export class Engine implements PushEngine, SessionHost {
     return sessionsReading(document, this.#views.all(), this.#snapshot, this.#views.reads);
   }
 
+<<<<<<< HEAD
+=======
+  /** The parts of proxies that a change of the current snapshot would touch. Nothing is published. */
+  touchedBy(change: ModelChange, isSeen: TouchedOptions['isSeen']): Slices<readonly TouchedPart[]> {
+    return touchedParts({ previous: this.#snapshot, change, views: this.#views, roster: this.#roster, isSeen });
+  }
+
+>>>>>>> 50e0169b (Show what a change would do, without doing it)
   stats(): EngineStats {
     const { waiting, underWay } = this.#pushes;
     return {

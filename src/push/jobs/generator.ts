@@ -5,6 +5,7 @@
 import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
 import type { Slices } from '../../core/slices.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
+import { type PreviewedMeshes, type PreviewResult, type PreviewTask, previewInSlices } from '../previews/index.ts';
 import type { GenerateJob, JobAnswer } from '../protocol.ts';
 import type { NumberedReads } from '../reads/index.ts';
 import { JobQueue, type Lane } from './job-queue.ts';
@@ -42,6 +43,20 @@ export interface SubmitOptions {
   readonly isolated?: boolean;
 }
 
+/** A preview. It is taken when its turn has come: what it compares has to fit the snapshot of that moment. */
+export interface PreviewSource {
+  takePreview(): { readonly task: PreviewTask; readonly meshes: PreviewedMeshes };
+}
+
+/** Generators compare, too, while no job waits. */
+export interface Previewer {
+  /**
+   * Rejects with CtlError `unavailable` when another preview is in progress or the generator is closed,
+   * `deadline_exceeded` when the signal aborts, `internal` when generation fails for whatever reason.
+   */
+  preview(source: PreviewSource, signal: AbortSignal): Promise<PreviewResult>;
+}
+
 export interface Generator {
   /** Sets the next snapshot. Jobs taken from now on are generated from it or from a later one. */
   advance(snapshot: MeshSnapshot, delta: MeshDelta): void;
@@ -76,13 +91,36 @@ interface Waiting {
   milliseconds: number;
 }
 
+/** A preview in progress. */
+interface RunningPreview {
+  readonly resolve: (result: PreviewResult) => void;
+  readonly reject: (error: unknown) => void;
+  readonly source: PreviewSource;
+  /** Undefined until its first turn. */
+  work: Slices<PreviewResult> | undefined;
+}
+
+export function anotherPreview(): CtlError {
+  return new CtlError('unavailable', 'another preview is in progress, try again later');
+}
+
+export function previewAborted(): CtlError {
+  return new CtlError('deadline_exceeded', 'the preview was ended before it was complete');
+}
+
+function beginPreview(source: PreviewSource): Slices<PreviewResult> {
+  const { task, meshes } = source.takePreview();
+  return previewInSlices(meshes, task, () => performance.now());
+}
+
 /** Generates on the main thread, a slice of one job per turn of the event loop. */
-export class InlineGenerator implements Generator {
+export class InlineGenerator implements Generator, Previewer {
   #snapshot: MeshSnapshot;
   #sentUnits = new SentUnits();
   #receivedUnits = new ReceivedUnits();
   readonly #queue = new JobQueue<Waiting>();
   readonly #waiting = new Map<JobSource, Waiting>();
+  #preview: RunningPreview | undefined;
   #scheduled = false;
   #closed = false;
 
@@ -108,6 +146,20 @@ export class InlineGenerator implements Generator {
     this.#queue.add(waiting, source.lanes(), { begun: run !== undefined });
   }
 
+  preview(source: PreviewSource, signal: AbortSignal): Promise<PreviewResult> {
+    if (this.#closed) return Promise.reject(new CtlError('unavailable', 'generation is closed'));
+    if (this.#preview !== undefined) return Promise.reject(anotherPreview());
+    return new Promise((resolve, reject) => {
+      const running = { source, resolve, reject, work: undefined };
+      this.#preview = running;
+      signal.addEventListener('abort', () => {
+        if (this.#preview === running) this.#preview = undefined;
+        reject(previewAborted());
+      });
+      this.#schedule();
+    });
+  }
+
   /** Nothing to do: the snapshot's own scopes are used. */
   released(_scopes: readonly string[]): void {}
 
@@ -118,12 +170,16 @@ export class InlineGenerator implements Generator {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#queue.size === 0) return;
+    if (this.#scheduled || (this.#queue.size === 0 && this.#preview === undefined)) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
       const next = this.#queue.next();
-      if (next === undefined) return;
+      if (next === undefined) {
+        this.#continuePreview();
+        this.#schedule();
+        return;
+      }
       const { item: waiting, lane } = next;
       this.#waiting.delete(waiting.source);
       const started = performance.now();
@@ -137,6 +193,28 @@ export class InlineGenerator implements Generator {
       this.#queue.charge(lane, performance.now() - started);
       this.#schedule();
     });
+  }
+
+  /** Runs the preview for a slice of time. */
+  #continuePreview(): void {
+    const running = this.#preview;
+    if (running === undefined) return;
+    const started = performance.now();
+    try {
+      running.work ??= beginPreview(running.source);
+      for (;;) {
+        const step = running.work.next();
+        if (step.done === true) {
+          this.#preview = undefined;
+          running.resolve(step.value);
+          return;
+        }
+        if (performance.now() - started >= SLICE_MS) return;
+      }
+    } catch (error) {
+      this.#preview = undefined;
+      running.reject(new CtlError('internal', messageOf(error), {}, error));
+    }
   }
 
   /** Runs a job for a slice of time; undefined if it is not complete. */
@@ -187,6 +265,8 @@ export class InlineGenerator implements Generator {
     this.#queue.drain();
     for (const { reject } of this.#waiting.values()) reject(new CtlError('unavailable', 'generation is closed'));
     this.#waiting.clear();
+    this.#preview?.reject(new CtlError('unavailable', 'generation is closed'));
+    this.#preview = undefined;
     return Promise.resolve();
   }
 }

@@ -6,6 +6,7 @@ import { InternalError, messageOf } from '../../core/errors.ts';
 import type { Slices } from '../../core/slices.ts';
 import { scopeIdOfView } from '../../generate/index.ts';
 import { MeshModel, type MeshSnapshot } from '../../model/index.ts';
+import { type PreviewTask, previewInSlices } from '../previews/index.ts';
 import type { GenerateAnswer, GenerateJob, GenerateTask, MeshCopyUpdate } from '../protocol.ts';
 import { scopeOfKey } from '../proxies/index.ts';
 import { answersTo, type GeneratedFor, generateJob } from './run-jobs.ts';
@@ -17,16 +18,39 @@ import { SentUnits } from './unit-numbers.ts';
  */
 const SLICE_MS = 50;
 
-/** Jobs in progress. Each is generated from one snapshot, even when the mesh copy is updated while it is suspended. */
+/** The same of a preview, which gives way to jobs at once. */
+const PREVIEW_SLICE_MS = 0;
+
+/** What an answer has when work is done, besides versions and time. */
+type Result = (sentUnits: SentUnits) => ResultOf<'done'> | ResultOf<'previewed'>;
+type ResultOf<K extends GenerateAnswer['kind']> = Omit<
+  Extract<GenerateAnswer, { readonly kind: K }>,
+  'version' | 'milliseconds'
+>;
+
+/** Work in progress. It is generated from one snapshot, even when the mesh copy is updated while it is suspended. */
 interface Run {
-  readonly snapshot: MeshSnapshot;
-  readonly work: Slices<GeneratedFor[]>;
+  readonly sliceMs: number;
+  readonly work: Slices<Result>;
 }
 
-function* generateAll(snapshot: MeshSnapshot, jobs: readonly GenerateJob[]): Slices<GeneratedFor[]> {
+function* generateAll(snapshot: MeshSnapshot, jobs: readonly GenerateJob[]): Slices<Result> {
   const generated: GeneratedFor[] = [];
   for (const job of jobs) generated.push({ job, parts: yield* generateJob(snapshot, job) });
-  return generated;
+  return (sentUnits) => ({
+    kind: 'done',
+    generatedFrom: snapshot.version,
+    ...answersTo(snapshot, generated, sentUnits),
+  });
+}
+
+/** Compares the mesh with one that the change is applied to, of which nothing is kept. */
+function* previewAll(model: MeshModel, task: PreviewTask): Slices<Result> {
+  const before = model.snapshot;
+  const candidate = model.fork();
+  candidate.apply(task.delta);
+  const result = yield* previewInSlices({ before, after: candidate.snapshot }, task, () => performance.now());
+  return () => ({ kind: 'previewed', result });
 }
 
 export interface MeshCopyOptions {
@@ -91,15 +115,15 @@ export class MeshCopy {
   }
 
   /** The jobs of the task, or those that it resumes; undefined if these are not known. */
-  #runOf(model: MeshModel, { jobs, resumed }: GenerateTask): Run | undefined {
+  #runOf(model: MeshModel, { jobs, resumed, preview }: GenerateTask): Run | undefined {
     if (resumed !== undefined) {
       const run = this.#suspended.get(resumed);
       this.#suspended.delete(resumed);
       return run;
     }
+    if (preview !== undefined) return { sliceMs: PREVIEW_SLICE_MS, work: previewAll(model, preview) };
     for (const { view } of jobs) this.#acquire(model, scopeIdOfView(view));
-    const { snapshot } = model;
-    return { snapshot, work: generateAll(snapshot, jobs) };
+    return { sliceMs: this.#sliceMs, work: generateAll(model.snapshot, jobs) };
   }
 
   /** Runs jobs until they are done, or until others wait and a slice of time has passed. */
@@ -109,12 +133,10 @@ export class MeshCopy {
       const step = run.work.next();
       const milliseconds = performance.now() - started;
       if (step.done === true) {
-        const { snapshot } = run;
-        const answers = answersTo(snapshot, step.value, this.#sentUnits);
-        const versions = { version: this.#version, generatedFrom: snapshot.version };
-        return { kind: 'done', ...versions, ...answers, milliseconds: performance.now() - started };
+        const result = step.value(this.#sentUnits);
+        return { ...result, version: this.#version, milliseconds: performance.now() - started };
       }
-      if (name === undefined || giveWay === undefined || milliseconds < this.#sliceMs) continue;
+      if (name === undefined || giveWay === undefined || milliseconds < run.sliceMs) continue;
       if (Atomics.load(giveWay, 0) === 0) continue;
       this.#suspended.set(name, run);
       return { kind: 'suspended', version: this.#version, milliseconds };
@@ -156,5 +178,5 @@ function emptyMesh({ settings, mesh, networks }: MeshCopyUpdate): MeshModel {
   if (settings === undefined || mesh === undefined || networks === undefined) {
     throw new InternalError('an update from version 0 carries settings, mesh configuration and networks');
   }
-  return new MeshModel(settings, mesh, networks);
+  return MeshModel.empty(settings, mesh, networks);
 }

@@ -8,9 +8,19 @@ import { availableParallelism } from 'node:os';
 import { backoff } from '../../core/backoff.ts';
 import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
+import type { PreviewResult } from '../previews/index.ts';
 import type { GenerateAnswer } from '../protocol.ts';
 import { namesUnknownReads } from '../reads/index.ts';
-import type { GeneratedJob, Generator, JobSource, SubmitOptions } from './generator.ts';
+import {
+  anotherPreview,
+  type GeneratedJob,
+  type Generator,
+  type JobSource,
+  type Previewer,
+  type PreviewSource,
+  previewAborted,
+  type SubmitOptions,
+} from './generator.ts';
 import { JobQueue, type Lane } from './job-queue.ts';
 import { MeshCopyLog } from './mesh-copy-log.ts';
 import { type SlotWork, WorkerSlot } from './worker-slot.ts';
@@ -66,6 +76,14 @@ interface Waiting {
   repeated: boolean;
 }
 
+interface WaitingPreview {
+  readonly source: PreviewSource;
+  readonly resolve: (result: PreviewResult) => void;
+  readonly reject: (error: unknown) => void;
+  /** Where it was interrupted. */
+  suspended: { readonly slot: WorkerSlot; readonly id: number } | undefined;
+}
+
 type Done = Extract<GenerateAnswer, { kind: 'done' }>;
 
 /** The outcome of a worker's run of a job: `served`: the job is settled; otherwise it waits again. */
@@ -75,7 +93,7 @@ function closedError(): CtlError {
   return new CtlError('unavailable', 'the generation pool is closed');
 }
 
-export class PoolGenerator implements Generator {
+export class PoolGenerator implements Generator, Previewer {
   readonly #options: PoolOptions;
   readonly #slots: readonly WorkerSlot[];
   /** Waiting jobs; isolated ones wait in a queue of their own. */
@@ -87,6 +105,8 @@ export class PoolGenerator implements Generator {
   #isolated: WorkerSlot | undefined;
   /** Undefined until there is a snapshot; jobs wait for it. */
   #log: MeshCopyLog | undefined;
+  /** One at a time: a preview keeps a candidate of the mesh in memory. */
+  #preview: WaitingPreview | undefined;
   #closed = false;
 
   constructor(options: PoolOptions) {
@@ -141,6 +161,24 @@ export class PoolGenerator implements Generator {
     this.#queueOf(waiting).add(waiting, source.lanes(), { begun: suspended !== undefined || repeated });
   }
 
+  preview(source: PreviewSource, signal: AbortSignal): Promise<PreviewResult> {
+    if (this.#closed) return Promise.reject(closedError());
+    if (this.#preview !== undefined) return Promise.reject(anotherPreview());
+    return new Promise((resolve, reject) => {
+      const waiting: WaitingPreview = { source, resolve, reject, suspended: undefined };
+      this.#preview = waiting;
+      signal.addEventListener('abort', () => {
+        reject(previewAborted());
+        if (this.#preview !== waiting) return;
+        this.#preview = undefined;
+        waiting.suspended?.slot.drop(waiting.suspended.id);
+        // A worker that runs it stops after the unit in progress.
+        this.#dispatch();
+      });
+      this.#dispatch();
+    });
+  }
+
   released(scopes: readonly string[]): void {
     for (const slot of this.#slots) slot.released(scopes);
   }
@@ -156,6 +194,8 @@ export class PoolGenerator implements Generator {
   async close(): Promise<void> {
     this.#closed = true;
     this.#waiting.clear();
+    this.#preview?.reject(closedError());
+    this.#preview = undefined;
     for (const { reject } of [...this.#queue.drain(), ...this.#suspects.drain()]) reject(closedError());
     const slots = this.#isolated === undefined ? this.#slots : [...this.#slots, this.#isolated];
     await Promise.all(slots.map((slot) => slot.close()));
@@ -169,8 +209,58 @@ export class PoolGenerator implements Generator {
       for (const slot of this.#freeSlots())
         if (this.#serve(slot, log, this.#queue, this.#options.jobTimeoutMs ?? JOB_TIMEOUT_MS)) served = true;
     }
-    for (const slot of this.#slots) slot.contended = slot.lane !== undefined && this.#queue.hasOthersThan(slot.lane);
+    this.#dispatchPreview(log);
+    for (const slot of this.#slots) slot.contended = this.#isContended(slot);
     this.#dispatchIsolated(log);
+  }
+
+  /** True when others wait for what a worker does. */
+  #isContended({ lane, isPreviewing }: WorkerSlot): boolean {
+    if (isPreviewing) return this.#queue.size > 0 || this.#preview === undefined;
+    return lane !== undefined && this.#queue.hasOthersThan(lane);
+  }
+
+  /** Has an idle worker begin or continue the preview, which is no job's turn. */
+  #dispatchPreview(log: MeshCopyLog): void {
+    const waiting = this.#preview;
+    if (waiting === undefined || this.#queue.size > 0 || this.#slots.some(({ isPreviewing }) => isPreviewing)) return;
+    const { suspended } = waiting;
+    const slot = this.#freeSlots().find((free) => suspended === undefined || free === suspended.slot);
+    if (slot === undefined) return;
+    slot.isPreviewing = true;
+    void this.#work(slot, async () => {
+      const healthy = slot.version > 0 || (await this.#update(slot, log));
+      const outcome = healthy ? await this.#runPreview(slot, log, waiting) : 'unhealthy';
+      slot.isPreviewing = false;
+      return outcome !== 'unhealthy';
+    });
+  }
+
+  async #runPreview(slot: WorkerSlot, log: MeshCopyLog, waiting: WaitingPreview): Promise<Outcome> {
+    if (this.#preview !== waiting) return 'served';
+    const id = waiting.suspended?.id ?? ++this.#lastId;
+    const end = (settle: () => void): Outcome => {
+      if (this.#preview === waiting) this.#preview = undefined;
+      settle();
+      return 'served';
+    };
+    try {
+      const work: SlotWork =
+        waiting.suspended === undefined ? { preview: waiting.source.takePreview().task, id } : { resumed: id };
+      const answer = await slot.run(log, work, this.#options.jobTimeoutMs ?? JOB_TIMEOUT_MS);
+      if (answer.kind === 'behind') return 'unhealthy';
+      this.#trim(log);
+      if (answer.kind === 'previewed') return end(() => waiting.resolve(answer.result));
+      if (answer.kind === 'failed') throw new InternalError(answer.message);
+      waiting.suspended = answer.kind === 'suspended' ? { slot, id } : undefined;
+      // Its caller is gone.
+      if (this.#preview !== waiting) slot.drop(id);
+      return 'suspended';
+    } catch (error) {
+      return end(() =>
+        waiting.reject(this.#closed ? closedError() : new CtlError('internal', messageOf(error), {}, error)),
+      );
+    }
   }
 
   #dispatchIsolated(log: MeshCopyLog): void {
@@ -245,7 +335,7 @@ export class PoolGenerator implements Generator {
       const work: SlotWork =
         waiting.suspended === undefined ? { jobs: [waiting.source.takeJob()], id } : { resumed: waiting.suspended.id };
       const answer = await slot.run(log, work, timeoutMs);
-      if (answer.kind === 'behind') return 'unhealthy';
+      if (answer.kind === 'behind' || answer.kind === 'previewed') return 'unhealthy';
       if (answer.kind === 'lost') {
         // Its worker died in the meantime.
         Object.assign(waiting, { suspended: undefined, milliseconds: 0 });

@@ -4,7 +4,7 @@
  * unit; numbers are assigned to units when all are generated, because an answer must not refer to units of another
  * answer that is not sent yet.
  */
-import type { Memos, WeakMemo } from '../../core/memo.ts';
+import type { Memos } from '../../core/memo.ts';
 import { finish, type Slices } from '../../core/slices.ts';
 import {
   GENERATED_TYPES,
@@ -18,7 +18,7 @@ import {
   type Unit,
 } from '../../generate/index.ts';
 import type { MeshSnapshot } from '../../model/index.ts';
-import { contentVersion } from '../bundles/index.ts';
+import { type MessageVersions, versionOfResource, versionsOfMessages } from '../bundles/index.ts';
 import type { EncodedSlot, GenerateJob, JobAnswer, ReadsMessage, UnitAnswer } from '../protocol.ts';
 import { NO_READS } from '../reads/index.ts';
 import { SentUnits } from './unit-numbers.ts';
@@ -29,37 +29,14 @@ export interface JobsResult {
   readonly reads: ReadsMessage;
 }
 
-/** Versions of messages that generation still has: hashed once for all views. */
-type Versions = WeakMemo<Uint8Array, string>;
-
-function versionOf(versions: Versions, bytes: Uint8Array): string {
-  return versions.get(bytes, () => contentVersion(bytes));
-}
-
-/**
- * The hash of the pieces' hashes. It identifies the content as well as a hash of the message would, because a message
- * is always cut into the same pieces; and a changed virtual host does not cost hashing the thousand others.
- */
-function versionOfPieces(versions: Versions, pieces: readonly Uint8Array[]): string {
-  return contentVersion(Buffer.from(pieces.map((piece) => versionOf(versions, piece)).join(''), 'latin1'));
-}
-
-function versionOfResource(versions: Versions, { pieces, bytes }: GeneratedResource): string {
-  return pieces === undefined ? versionOf(versions, bytes) : versionOfPieces(versions, pieces);
-}
-
-function versionsOf(memos: Memos): Versions {
-  return memos.weak('versions of messages');
-}
-
 /** Concatenates messages; kept as parts until all are known. */
 class Layout {
-  readonly #versions: Versions;
+  readonly #versions: MessageVersions;
   readonly #parts: Uint8Array[] = [];
   #length = 0;
 
   constructor(memos: Memos) {
-    this.#versions = versionsOf(memos);
+    this.#versions = versionsOfMessages(memos);
   }
 
   append(resource: GeneratedResource): EncodedSlot {
@@ -106,7 +83,7 @@ export type GeneratedParts = readonly GeneratedPart[] | undefined;
 export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<GeneratedParts> {
   const { view, placements, former = [] } = job;
   if (scopeOfView(MeshReader.of(snapshot), view) === undefined) return undefined;
-  const versions = versionsOf(snapshot.memos);
+  const versions = versionsOfMessages(snapshot.memos);
   const parts: GeneratedPart[] = [];
   for (const type of GENERATED_TYPES) {
     const selected = job.units[type];
@@ -122,7 +99,7 @@ export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<G
 }
 
 /** Hashes new resources. The hashes are remembered, so that little is left to do when the units are sent. */
-function* hashInSlices(versions: Versions, { units, placed }: GenerationResult): Slices<void> {
+function* hashInSlices(versions: MessageVersions, { units, placed }: GenerationResult): Slices<void> {
   const lists = [...Object.values(units).flatMap((ofType) => [...ofType.values()]), ...[...placed.values()].flat()];
   for (const list of lists) {
     const [first] = list;

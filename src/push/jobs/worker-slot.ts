@@ -4,6 +4,7 @@
  */
 import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
+import type { PreviewTask } from '../previews/index.ts';
 import type { GenerateAnswer, GenerateJob, GenerateTask } from '../protocol.ts';
 import type { Lane } from './job-queue.ts';
 import type { MeshCopyLog } from './mesh-copy-log.ts';
@@ -21,7 +22,10 @@ const MAX_SUSPENDED = 32;
  * The work for a worker: jobs to begin, or jobs of an earlier task to resume; without jobs, only an update of its mesh
  * copy.
  */
-export type SlotWork = { readonly jobs: readonly GenerateJob[]; readonly id?: number } | { readonly resumed: number };
+export type SlotWork =
+  | { readonly jobs: readonly GenerateJob[]; readonly id?: number }
+  | { readonly preview: PreviewTask; readonly id: number }
+  | { readonly resumed: number };
 
 export class WorkerSlot {
   readonly #pool: Piscina<GenerateTask, GenerateAnswer>;
@@ -33,6 +37,8 @@ export class WorkerSlot {
   #released: Set<string> | undefined = new Set();
   /** It runs a task, or pauses after a failure. */
   busy = false;
+  /** It runs a preview, which gives way to any job. */
+  isPreviewing = false;
   /** The lane of the job that it runs. */
   lane: Lane | undefined;
   /** Ids of the jobs that the worker has suspended. */

@@ -26,6 +26,24 @@ const httpAddr = {
   check: checkCalled,
 } as const;
 
+/** Flags of `ctl-discovery diff`. */
+export const discoveryDiffFlags = {
+  configDir: {
+    type: 'string',
+    default: '',
+    meaning: 'Directory that would take the place of the configuration directory: what it does not have is deleted.',
+  },
+  file: {
+    type: 'stringArray',
+    short: 'f',
+    default: [],
+    meaning: 'File with documents that would be applied, YAML or JSON; - is the standard input. May be repeated.',
+  },
+  httpAddr,
+  output,
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
 /** Flags of `ctl-discovery get`. */
 export const discoveryGetFlags = {
   httpAddr,

@@ -1,0 +1,185 @@
+/**
+ * Previews: what a change of documents would do to proxies, without doing it (docs/decisions/0011-previews.md). The
+ * change is applied to a copy of the model that shares its memory; the recorded reads say which views it touches, and
+ * generation workers compare these while no job waits. Nothing is stored, published or pushed.
+ *
+ *   documents ─▶ changes of resources in force ─▶ copy of the model ─▶ touched views ─workers─▶ differences ─▶ answer
+ */
+import { CtlError, toError } from '../core/errors.ts';
+import { TimeFairQueue } from '../core/fairness/time-fair-queue.ts';
+import { TimeShares } from '../core/fairness/time-shares.ts';
+import type { Slices } from '../core/slices.ts';
+import type { Model, ModelChange } from '../model/index.ts';
+import type { Engine, Previewer, PreviewResult, TouchedPart } from '../push/index.ts';
+import type { ResourceChange } from '../resources/index.ts';
+import { answerOf } from './answer.ts';
+import { type Candidate, readCandidate, type StoreReader, type Target } from './candidate.ts';
+import { compareEndpoints } from './endpoints.ts';
+import { readRequest } from './request.ts';
+import type { PreviewAnswer, PreviewCaller } from './types.ts';
+
+export interface PreviewsOptions {
+  readonly model: Pick<Model, 'fork' | 'snapshot'>;
+  readonly engine: Pick<Engine, 'sessions' | 'touchedBy'>;
+  readonly previewer: Previewer;
+  readonly store: StoreReader;
+  readonly target: Target;
+  /** The changes that are published for changes of documents, and what they leave out, one line each. */
+  readonly translated: (changes: readonly ResourceChange[]) => {
+    readonly changes: readonly ResourceChange[];
+    readonly notes: readonly string[];
+  };
+  /** Monotonic, ms. */
+  readonly now: () => number;
+  /** Resolves in the next turn of the event loop. */
+  readonly nextTurn: () => Promise<unknown>;
+}
+
+/** Work on the main thread between two turns of the event loop, ms. */
+const SLICE_MS = 4;
+/** Time limit of a preview, with the time in which it waits, ms. */
+const MAX_MS = 30_000;
+/** Views and endpoints that are not compared by then are left out, ms. */
+const COMPARING_MS = 8000;
+/** Resources that one change may change: they are applied to the copy of the model at once, as when they are published. */
+const MAX_CHANGES = 2000;
+/** Previews that wait, of all callers and of one. */
+const MAX_WAITING = 16;
+const MAX_WAITING_OF_CALLER = 4;
+
+interface Waiting {
+  readonly begin: () => void;
+}
+
+export class Previews {
+  readonly #options: PreviewsOptions;
+  readonly #shares = new TimeShares();
+  readonly #waiting = new TimeFairQueue<Waiting>(this.#shares);
+  /** A preview is in progress: one at a time, because each keeps a copy of what it changes. */
+  #busy = false;
+
+  constructor(options: PreviewsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Compares the mesh with that which the change would make. Rejects with CtlError: `invalid_argument`,
+   * `permission_denied`, `resource_exhausted` (too large), `unavailable` (too many at once), `deadline_exceeded`.
+   * @param body see `readRequest`
+   * @param gone aborts when the caller is gone
+   */
+  async run(body: Uint8Array, caller: PreviewCaller, gone: AbortSignal): Promise<PreviewAnswer> {
+    const signal = AbortSignal.any([gone, AbortSignal.timeout(MAX_MS)]);
+    await this.#turn(caller.id, signal);
+    const started = this.#options.now();
+    try {
+      return await this.#preview(body, caller, signal);
+    } finally {
+      this.#shares.charge(caller.id, this.#options.now() - started);
+      this.#busy = false;
+      this.#next();
+    }
+  }
+
+  /** Resolves when it is the caller's turn. */
+  #turn(caller: string, signal: AbortSignal): Promise<void> {
+    if (this.#waiting.size >= MAX_WAITING || this.#waiting.sizeOf(caller) >= MAX_WAITING_OF_CALLER)
+      return Promise.reject(new CtlError('unavailable', 'too many previews wait, try again later'));
+    if (signal.aborted) return Promise.reject(ended());
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = { begin: resolve };
+      signal.addEventListener('abort', () => {
+        this.#waiting.remove(caller, waiting);
+        reject(ended());
+      });
+      this.#waiting.add(caller, waiting);
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    if (this.#busy) return;
+    const next = this.#waiting.next();
+    if (next === undefined) return;
+    this.#busy = true;
+    next.begin();
+  }
+
+  async #preview(body: Uint8Array, caller: PreviewCaller, signal: AbortSignal): Promise<PreviewAnswer> {
+    const { engine, store, target, translated } = this.#options;
+    const request = await this.#sliced(readRequest(body), signal);
+    const candidate = await this.#sliced(readCandidate(request, store, target, caller), signal);
+    const { changes, notes } = translated(checked(candidate).changes);
+    const isSeen = ({ node }: { readonly node: { readonly namespace: string } }) => caller.sees(node.namespace);
+    const connected = [...engine.sessions()].filter(isSeen).length;
+    const base = this.#options.model.snapshot;
+    const change = this.#derive(changes);
+    const parts = await this.#sliced(engine.touchedBy(change, isSeen), signal);
+    const generated = await this.#generated(changes, { base: base.version, change }, parts, signal);
+    const ends = this.#options.now() + COMPARING_MS;
+    const comparing = compareEndpoints(base, change.snapshot, parts, () => this.#options.now() > ends);
+    const endpoints = await this.#sliced(comparing, signal);
+    return answerOf({
+      version: base.version,
+      documents: candidate.outcomes,
+      connected,
+      compared: { parts, generated, endpoints },
+      notes: [...notes, ...(caller.sees('') ? [] : ['proxies of other namespaces are not shown'])],
+    });
+  }
+
+  /** The mesh with the change. The model of the program stays as it is. */
+  #derive(changes: readonly ResourceChange[]): ModelChange {
+    try {
+      return this.#options.model.fork().apply({ changes, eventTime: this.#options.now() });
+    } catch (error) {
+      throw new CtlError('failed_precondition', `the change cannot be applied: ${toError(error).message}`, {}, error);
+    }
+  }
+
+  #generated(
+    changes: readonly ResourceChange[],
+    first: { readonly base: number; readonly change: ModelChange },
+    parts: readonly TouchedPart[],
+    signal: AbortSignal,
+  ): Promise<PreviewResult> {
+    if (parts.length === 0) return Promise.resolve({ resources: [], views: [] });
+    const views = parts.map(({ before, after, units, placements }) => {
+      return { before, after, units, placements: placements.map((each) => [each.before, each.after] as const) };
+    });
+    const { model, previewer } = this.#options;
+    const takePreview = () => {
+      // The mesh may have changed in the meantime, and workers have the latest one.
+      const before = model.snapshot;
+      const { delta, snapshot } = before.version === first.base ? first.change : this.#derive(changes);
+      return { task: { delta, views, budgetMs: COMPARING_MS }, meshes: { before, after: snapshot } };
+    };
+    return previewer.preview({ takePreview }, signal);
+  }
+
+  /** Does work on the main thread in slices. */
+  async #sliced<T>(work: Slices<T>, signal: AbortSignal): Promise<T> {
+    const { now, nextTurn } = this.#options;
+    for (let ends = now() + SLICE_MS; ; ) {
+      const step = work.next();
+      if (step.done === true) return step.value;
+      if (now() < ends) continue;
+      await nextTurn();
+      if (signal.aborted) throw ended();
+      ends = now() + SLICE_MS;
+    }
+  }
+}
+
+function checked(candidate: Candidate): Candidate {
+  const { length } = candidate.changes;
+  if (length <= MAX_CHANGES) return candidate;
+  throw new CtlError(
+    'resource_exhausted',
+    `the change concerns ${length} documents, and at most ${MAX_CHANGES} can be compared`,
+  );
+}
+
+function ended(): CtlError {
+  return new CtlError('deadline_exceeded', `the preview took longer than ${MAX_MS / 1000} s, or its caller is gone`);
+}
