@@ -7,6 +7,7 @@ import { churn } from './benches/churn.ts';
 import { cold } from './benches/cold.ts';
 import { convergence } from './benches/convergence.ts';
 import { delegate } from './benches/delegate.ts';
+import { diff } from './benches/diff.ts';
 import { dns } from './benches/dns.ts';
 import { encode } from './benches/encode.ts';
 import { envoyFilter } from './benches/envoy-filter.ts';
@@ -45,6 +46,7 @@ export const BENCHES: readonly Bench[] = [
   envoyFilter,
   telemetry,
   delegate,
+  diff,
   memoryPerProxy,
   growth,
   agent,

@@ -1,7 +1,14 @@
 /** The answer of a preview: which proxies are sent what, added up by workload and by resource. */
 import type { ChangedResource, PreviewResult, Session, TouchedPart } from '../push/index.ts';
 import type { ComparedEndpoints } from './endpoints.ts';
-import type { DocumentOutcome, PreviewAnswer, ResourceOutcome, WorkloadOutcome } from './types.ts';
+import type {
+  DocumentOutcome,
+  PolicyOutcome,
+  PreviewAnswer,
+  ResourceOutcome,
+  UnreachedRoute,
+  WorkloadOutcome,
+} from './types.ts';
 
 /** Entries listed of each kind. */
 const MAX_LISTED = 200;
@@ -20,6 +27,8 @@ export interface AnswerInputs {
   /** Proxies that the caller may see. */
   readonly connected: number;
   readonly compared: Compared;
+  readonly unreachedRoutes: readonly UnreachedRoute[];
+  readonly policies: readonly PolicyOutcome[];
   readonly notes: readonly string[];
 }
 
@@ -30,7 +39,7 @@ interface Workload {
   bytes: number;
 }
 
-export function answerOf({ version, documents, connected, compared, notes }: AnswerInputs): PreviewAnswer {
+export function answerOf({ version, documents, connected, compared, notes, ...found }: AnswerInputs): PreviewAnswer {
   const tally = new Tally(compared);
   const { list, workloads } = tally;
   const left = compared.parts.filter((_, index) => !isCompared(compared, index));
@@ -46,6 +55,8 @@ export function answerOf({ version, documents, connected, compared, notes }: Ans
       bytesPushed: tally.bytes,
       list: list.slice(0, MAX_LISTED),
     },
+    unreachedRoutes: found.unreachedRoutes.slice(0, MAX_LISTED),
+    policies: found.policies.slice(0, MAX_LISTED),
     problems: [...new Set(compared.generated.views.flatMap(({ failures }) => failures))].slice(0, MAX_PROBLEMS),
     notes: [
       ...notes,
@@ -53,6 +64,8 @@ export function answerOf({ version, documents, connected, compared, notes }: Ans
       ...more('documents', documents.length, MAX_DOCUMENTS),
       ...more('workloads', workloads.length, MAX_LISTED),
       ...more('resources', list.length, MAX_LISTED),
+      ...more('routes that are not reached', found.unreachedRoutes.length, MAX_LISTED),
+      ...more('effects of policies', found.policies.length, MAX_LISTED),
     ],
   };
 }

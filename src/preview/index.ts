@@ -4,8 +4,10 @@ export { Previews } from './previews.ts';
 export { MAX_REQUEST_BYTES } from './request.ts';
 export type {
   DocumentOutcome,
+  PolicyOutcome,
   PreviewAnswer,
   PreviewCaller,
   ResourceOutcome,
+  UnreachedRoute,
   WorkloadOutcome,
 } from './types.ts';

@@ -148,6 +148,35 @@ describe('a preview', () => {
     assert.equal(strict.proxies.touched, 1);
   });
 
+  it('says what policies open and close', async () => {
+    const { previews } = await start();
+    const policy = (kind: string, spec: string) =>
+      `apiVersion: security.mesh.io/v1\nkind: ${kind}\nmetadata: {name: p, namespace: shop}\nspec: ${spec}\n`;
+    const said = async (...documents: readonly string[]) =>
+      (await previews.run(body(documents.join('---\n')), EVERYTHING, NEVER)).policies.map(
+        ({ effect, message, namespaces, proxies }) => `${effect} ${namespaces.join()} ${proxies}: ${message}`,
+      );
+    assert.deepEqual(await said(policy('AuthorizationPolicy', '{rules: [{to: [{operation: {methods: [GET]}}]}]}')), [
+      'closes shop 1: requests that no rule of AuthorizationPolicy/shop/p allows are denied',
+    ]);
+    assert.deepEqual(
+      await said(policy('AuthorizationPolicy', '{action: DENY, rules: [{to: [{operation: {methods: [GET]}}]}]}')),
+      ['closes shop 1: AuthorizationPolicy/shop/p adds 1 rules that deny requests'],
+    );
+    assert.deepEqual(await said(policy('PeerAuthentication', '{mtls: {mode: STRICT}}')), [
+      'closes shop 1: mutual TLS: PERMISSIVE becomes STRICT',
+    ]);
+  });
+
+  it('names routes that are never reached', async () => {
+    const { previews } = await start();
+    const text = route('5s').replace('http: [', 'http: [{route: [{destination: {host: web}}]}, ');
+    const { unreachedRoutes } = await previews.run(body(text), EVERYTHING, NEVER);
+    assert.deepEqual(unreachedRoutes, [
+      { key: 'VirtualService/shop/web', route: 'prefix /', field: 'spec.http[1]', takenBy: 'spec.http[0] (prefix /)' },
+    ]);
+  });
+
   it('shows a caller of one namespace this namespace alone', async () => {
     const { previews } = await start();
     const exported = route('5s')

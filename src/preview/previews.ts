@@ -15,8 +15,10 @@ import type { ResourceChange } from '../resources/index.ts';
 import { answerOf } from './answer.ts';
 import { type Candidate, readCandidate, type StoreReader, type Target } from './candidate.ts';
 import { compareEndpoints } from './endpoints.ts';
+import { policyOutcomes } from './policies.ts';
 import { readRequest } from './request.ts';
 import type { PreviewAnswer, PreviewCaller } from './types.ts';
+import { unreachedRoutes } from './unreached.ts';
 
 export interface PreviewsOptions {
   readonly model: Pick<Model, 'fork' | 'snapshot'>;
@@ -124,6 +126,8 @@ export class Previews {
       documents: candidate.outcomes,
       connected,
       compared: { parts, generated, endpoints },
+      unreachedRoutes: unreachedRoutes(changes),
+      policies: policyOutcomes(base, change.snapshot, parts),
       notes: [...notes, ...(caller.sees('') ? [] : ['proxies of other namespaces are not shown'])],
     });
   }

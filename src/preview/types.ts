@@ -57,6 +57,24 @@ export interface ResourceOutcome {
   readonly moreFields?: number;
 }
 
+/** A route of a VirtualService that no request would reach, because a route before it takes all of its requests. */
+export interface UnreachedRoute {
+  readonly key: string;
+  /** Its name, or its first condition: `prefix /b`. */
+  readonly route: string;
+  readonly field: string;
+  readonly takenBy: string;
+}
+
+/** Something that the change would open or close. */
+export interface PolicyOutcome {
+  readonly effect: 'opens' | 'closes';
+  readonly message: string;
+  /** Of the proxies, sorted. */
+  readonly namespaces: readonly string[];
+  readonly proxies: number;
+}
+
 export interface PreviewAnswer {
   /** Version of the snapshot that the change was compared with. */
   readonly version: number;
@@ -76,6 +94,8 @@ export interface PreviewAnswer {
     /** Those that concern the most proxies first. */
     readonly list: readonly ResourceOutcome[];
   };
+  readonly unreachedRoutes: readonly UnreachedRoute[];
+  readonly policies: readonly PolicyOutcome[];
   /** What could not be generated with the change, one line each. */
   readonly problems: readonly string[];
   /** What the answer leaves out, one line each. */

@@ -168,7 +168,13 @@ test('a directory that would take the place of the configuration directory delet
   assert.match(stdout, /^ {2}- cds outbound\|80\|\|pay\.bank\.svc\.cluster\.local {2}\(4 proxies\)$/m);
 });
 
-test('a refused document is named with file and line, and ends the command with 1', async () => {
+test('routes and policies are told, and a refused document is named with file and line and ends with 1', async () => {
+  const shadowed = { match: [{ uri: { prefix: '/b' } }], route: [{ destination: { host: 'web' } }] };
+  const strict = resource('PeerAuthentication', 'strict', { mtls: { mode: 'STRICT' } }, 'shop');
+  const before = { route: [{ destination: { host: 'web' } }] };
+  const { stdout: text } = await diff('-f', await fileOf(route('5s', [before, shadowed]), strict));
+  assert.match(text, /never reached\n {2}VirtualService\/shop\/web spec\.http\[1\] \(prefix \/b\): spec\.http\[0\]/);
+  assert.match(text, /closes {2}mutual TLS: PERMISSIVE becomes STRICT {2}\(2 proxies in shop\)/);
   const bad = resource('VirtualService', 'web', { hosts: ['web'], http: [{ rout: [] }] }, 'shop');
   const file = await fileOf(route('5s'), bad);
   const { stdout, code } = await diff('-f', file);

@@ -15,6 +15,8 @@ export function diffText(answer: PreviewAnswer): string {
     documents(answer),
     proxies(answer),
     resources(answer),
+    routes(answer),
+    policies(answer),
     list('Problems', answer.problems),
     list('Notes', answer.notes),
   ];
@@ -84,6 +86,26 @@ function shown(value: unknown): string {
 function limited<T>(items: readonly T[], lines: (item: T) => readonly string[]): string[] {
   const rows = items.slice(0, MAX_SHOWN).flatMap(lines);
   return items.length > MAX_SHOWN ? [...rows, `  … and ${items.length - MAX_SHOWN} more, see -o json`] : rows;
+}
+
+function routes({ unreachedRoutes }: PreviewAnswer): string[] {
+  if (unreachedRoutes.length === 0) return [];
+  const rows = limited(unreachedRoutes, ({ key, field, route, takenBy }) => [
+    `  ${key} ${field} (${route}): ${takenBy} takes its requests`,
+  ]);
+  return ['Routes that are never reached', ...rows];
+}
+
+function policies({ policies: all }: PreviewAnswer): string[] {
+  if (all.length === 0) return [];
+  const rows = limited(all, ({ effect, message, namespaces, proxies: count }) => [
+    `  ${effect.padEnd(6)}  ${message}  (${numberOf(count)} in ${limitedNames(namespaces)})`,
+  ]);
+  return ['Policies', ...rows];
+}
+
+function limitedNames(names: readonly string[]): string {
+  return names.length <= 5 ? names.join(', ') : `${names.slice(0, 5).join(', ')} and ${names.length - 5} more`;
 }
 
 function list(title: string, lines: readonly string[]): string[] {

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { meshResource } from '../push/testing/mesh.ts';
+import type { AnyResource } from '../resources/index.ts';
+import { unreachedRoutes } from './unreached.ts';
+
+const route = [{ destination: { host: 'web' } }];
+const service = (http: readonly object[]): AnyResource =>
+  meshResource('VirtualService', 'shop', 'web', { hosts: ['web'], http: http.map((each) => ({ route, ...each })) });
+const on = (...match: readonly object[]) => ({ match });
+
+function unreached(after: readonly object[], before?: readonly object[]): string[] {
+  const changes = [{ key: 'web', before: before && service(before), after: service(after) }];
+  return unreachedRoutes(changes).map(({ field, route: what, takenBy }) => `${field} ${what}: ${takenBy}`);
+}
+
+const LATER = 'spec.http[1] prefix /b: spec.http[0]';
+
+describe('routes that are never reached', () => {
+  const ROWS: readonly (readonly [title: string, first: object, second: object, taken: string | undefined])[] = [
+    ['after one without conditions', {}, on({ uri: { prefix: '/b' } }), `${LATER} (prefix /)`],
+    ['after a shorter prefix', on({ uri: { prefix: '/' } }), on({ uri: { prefix: '/b' } }), `${LATER} (prefix /)`],
+    ['after a longer prefix', on({ uri: { prefix: '/bc' } }), on({ uri: { prefix: '/b' } }), undefined],
+    [
+      'after an equal path',
+      on({ uri: { prefix: '/b' } }),
+      on({ uri: { exact: '/b' } }),
+      'spec.http[1] exact /b: spec.http[0] (prefix /b)',
+    ],
+    [
+      'after one with a condition more',
+      on({ uri: { prefix: '/b' }, method: { exact: 'GET' } }),
+      on({ uri: { prefix: '/b' } }),
+      undefined,
+    ],
+    [
+      'with a condition more',
+      on({ uri: { prefix: '/b' } }),
+      on({ uri: { prefix: '/b' }, headers: { a: { exact: '1' } } }),
+      `${LATER} (prefix /b)`,
+    ],
+    [
+      'with a header less',
+      on({ headers: { a: {}, b: {} } }),
+      on({ uri: { prefix: '/b' }, headers: { a: {} } }),
+      undefined,
+    ],
+    [
+      'of others callers',
+      on({ sourceLabels: { app: 'a' } }),
+      on({ uri: { prefix: '/b' }, sourceLabels: { app: 'b' } }),
+      undefined,
+    ],
+    [
+      'after a part of its matches',
+      on({ uri: { prefix: '/b' } }),
+      on({ uri: { prefix: '/b' } }, { uri: { prefix: '/c' } }),
+      undefined,
+    ],
+    [
+      'after all of its matches',
+      on({ uri: { prefix: '/b' } }, { uri: { prefix: '/c' } }),
+      on({ uri: { prefix: '/b/1' } }, { uri: { exact: '/c' } }),
+      'spec.http[1] prefix /b/1: spec.http[0] (prefix /b)',
+    ],
+    [
+      'in another case',
+      on({ uri: { prefix: '/B' }, ignoreUriCase: true }),
+      on({ uri: { prefix: '/b' } }),
+      `${LATER} (prefix /B)`,
+    ],
+    [
+      'in any case after one',
+      on({ uri: { prefix: '/b' } }),
+      on({ uri: { prefix: '/b' }, ignoreUriCase: true }),
+      undefined,
+    ],
+    [
+      'after a regular expression for everything',
+      on({ uri: { regex: '.*' } }),
+      on({ uri: { prefix: '/b' } }),
+      `${LATER} (regex .*)`,
+    ],
+    ['after another regular expression', on({ uri: { regex: '/b.*' } }), on({ uri: { prefix: '/b' } }), undefined],
+  ];
+  for (const [title, first, second, taken] of ROWS)
+    it(title, () => assert.deepEqual(unreached([first, second]), taken === undefined ? [] : [taken]));
+
+  it('are not news where they were not reached before', () => {
+    const routes = [{}, on({ uri: { prefix: '/b' } })];
+    assert.deepEqual(unreached(routes, routes), []);
+    assert.equal(unreached([...routes, { name: 'last' }], routes).join(), 'spec.http[2] last: spec.http[0] (prefix /)');
+  });
+});
