@@ -3,12 +3,8 @@ import type { XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
 import type { Snapshot } from '../model/index.ts';
 import type { RecentPush, RecentSeries } from '../observe/index.ts';
-<<<<<<< HEAD
-import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason, WithheldOfView } from '../push/index.ts';
-=======
 import type { Previews } from '../preview/index.ts';
-import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
->>>>>>> 50e0169b (Show what a change would do, without doing it)
+import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason, WithheldOfView } from '../push/index.ts';
 import type { MeshConfig, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceHealth, SourceIdentity } from '../sources/index.ts';
 import type { SourceDocument } from '../store/index.ts';

@@ -19,7 +19,7 @@ import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
 import type { Previews } from '../preview/index.ts';
 import type { Engine } from '../push/index.ts';
-import type { MeshConfig, ResourceKey } from '../resources/index.ts';
+import type { AnyResource, MeshConfig, ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import type { Debouncer } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
@@ -37,7 +37,7 @@ import { GatewayHosts } from './pipeline/gateway-hosts.ts';
 import { sampleGauges } from './pipeline/gauges.ts';
 import { type Intake, openIntake } from './pipeline/intake.ts';
 import { publishProblems, xdsObserver } from './pipeline/observers.ts';
-import { createPreviews } from './pipeline/previews.ts';
+import { createPreviews, effectOf } from './pipeline/previews.ts';
 import { publicationLog } from './pipeline/publications.ts';
 import { Publisher } from './pipeline/publisher.ts';
 import { RecentActivity } from './pipeline/recent-activity.ts';
@@ -205,8 +205,9 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   // They answer until the streams have ended.
   const [rankOf, stopping] = [callerRanks(engine), closers.closing];
   const { rootNamespace } = publisher.snapshot.settings;
+  const effect = (document: AnyResource) => effectOf(previews, document);
   const described = { settings, mesh, proxyConfigs, rootNamespace, identity, cluster, metrics, rankOf, stopping };
-  const webhooks = closers.use(await startWebhooks(described));
+  const webhooks = closers.use(await startWebhooks({ ...described, effectOf: effect }));
   status.reads(webhooks);
   const followers = [(node: ProxyNode) => registration.connected(node), controllers.connected];
   const debugPages = xdsDebugPages({ status, maker, replica: replicaName(env), build: buildInfo() });

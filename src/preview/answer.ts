@@ -1,14 +1,8 @@
 /** The answer of a preview: which proxies are sent what, added up by workload and by resource. */
 import type { ChangedResource, PreviewResult, Session, TouchedPart } from '../push/index.ts';
+import type { UnreachedRoute } from '../resources/index.ts';
 import type { ComparedEndpoints } from './endpoints.ts';
-import type {
-  DocumentOutcome,
-  PolicyOutcome,
-  PreviewAnswer,
-  ResourceOutcome,
-  UnreachedRoute,
-  WorkloadOutcome,
-} from './types.ts';
+import type { DocumentOutcome, PolicyOutcome, PreviewAnswer, ResourceOutcome, WorkloadOutcome } from './types.ts';
 
 /** Entries listed of each kind. */
 const MAX_LISTED = 200;

@@ -8,6 +8,5 @@ export type {
   PreviewAnswer,
   PreviewCaller,
   ResourceOutcome,
-  UnreachedRoute,
   WorkloadOutcome,
 } from './types.ts';

@@ -47,7 +47,7 @@ async function start() {
   assert.ok(generator !== undefined);
   const proxies = [mesh.connect(sidecar('10.1.0.1', 'shop')), mesh.connect(sidecar('10.1.0.2', 'bank'))];
   await mesh.settled();
-  const previewsOf = (previewer: Previewer) =>
+  const previewsOf = (previewer: Previewer, isDirectory = true) =>
     new Previews({
       model: mesh.model,
       engine: mesh.engine,
@@ -55,7 +55,7 @@ async function start() {
       store: storeOf(),
       target: {
         source: 'directory',
-        isDirectory: true,
+        isDirectory,
         limits: documentLimits(1),
         rootNamespace: 'mesh-system',
         now: () => 0,
@@ -220,6 +220,24 @@ describe('a preview', () => {
     }
     await Promise.all(all);
     assert.deepEqual(served.slice(0, 2), ['greedy', 'honest']);
+  });
+
+  it('counts the proxies of a document of a cluster for a warning, not while others ask', async () => {
+    const { generator, previewsOf } = await start();
+    const held: (() => void)[] = [];
+    const previews = previewsOf(
+      { preview: (...call) => new Promise((resolve) => held.push(() => resolve(generator.preview(...call)))) },
+      false,
+    );
+    assert.equal(await previews.touchedBy(virtualService('shop', 'web', '5s')), 1);
+    const asking = previews.run(body(route('5s')), EVERYTHING, NEVER);
+    assert.equal(await previews.touchedBy(virtualService('shop', 'web', '6s')), undefined);
+    while (held.length === 0) await nextTurn();
+    held[0]?.();
+    await asking;
+    const counts = [];
+    for (let count = 0; count < 6; count++) counts.push(await previews.touchedBy(virtualService('shop', 'web', '3s')));
+    assert.deepEqual([counts[0], counts.at(-1)], [0, undefined]);
   });
 
   it('refuses what is not a request', async () => {

@@ -1,5 +1,5 @@
 /**
- * Previews: what a change of documents would do to proxies, without doing it (docs/decisions/0011-previews.md). The
+ * Previews: what a change of documents would do to proxies, without doing it (docs/decisions/0012-previews.md). The
  * change is applied to a copy of the model that shares its memory; the recorded reads say which views it touches, and
  * generation workers compare these while no job waits. Nothing is stored, published or pushed.
  *
@@ -8,17 +8,17 @@
 import { CtlError, toError } from '../core/errors.ts';
 import { TimeFairQueue } from '../core/fairness/time-fair-queue.ts';
 import { TimeShares } from '../core/fairness/time-shares.ts';
+import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import type { Slices } from '../core/slices.ts';
 import type { Model, ModelChange } from '../model/index.ts';
 import type { Engine, Previewer, PreviewResult, TouchedPart } from '../push/index.ts';
-import type { ResourceChange } from '../resources/index.ts';
+import { type AnyResource, keyOf, type ResourceChange, unreachedRoutes } from '../resources/index.ts';
 import { answerOf } from './answer.ts';
 import { type Candidate, readCandidate, type StoreReader, type Target } from './candidate.ts';
 import { compareEndpoints } from './endpoints.ts';
 import { policyOutcomes } from './policies.ts';
 import { readRequest } from './request.ts';
 import type { PreviewAnswer, PreviewCaller } from './types.ts';
-import { unreachedRoutes } from './unreached.ts';
 
 export interface PreviewsOptions {
   readonly model: Pick<Model, 'fork' | 'snapshot'>;
@@ -49,6 +49,12 @@ const MAX_CHANGES = 2000;
 const MAX_WAITING = 16;
 const MAX_WAITING_OF_CALLER = 4;
 
+/** Time for a warning, ms: API servers wait for it. */
+const WARNING_MS = 500;
+/** Warnings a second, and at once. */
+const WARNINGS_PER_SECOND = 5;
+const NEVER = new AbortController().signal;
+
 interface Waiting {
   readonly begin: () => void;
 }
@@ -57,11 +63,13 @@ export class Previews {
   readonly #options: PreviewsOptions;
   readonly #shares = new TimeShares();
   readonly #waiting = new TimeFairQueue<Waiting>(this.#shares);
+  readonly #warnings: TokenBucket;
   /** A preview is in progress: one at a time, because each keeps a copy of what it changes. */
   #busy = false;
 
   constructor(options: PreviewsOptions) {
     this.#options = options;
+    this.#warnings = new TokenBucket({ rate: WARNINGS_PER_SECOND, burst: WARNINGS_PER_SECOND, now: options.now });
   }
 
   /**
@@ -78,6 +86,35 @@ export class Previews {
       return await this.#preview(body, caller, signal);
     } finally {
       this.#shares.charge(caller.id, this.#options.now() - started);
+      this.#busy = false;
+      this.#next();
+    }
+  }
+
+  /**
+   * Number of proxies whose configuration reads something that a document of the cluster would change, for a warning:
+   * nothing is generated. Undefined where that is not known soon, because previews are in progress or were so often.
+   */
+  async touchedBy(document: AnyResource): Promise<number | undefined> {
+    const { engine, store, target, translated, now } = this.#options;
+    if (this.#busy || this.#waiting.size > 0 || target.isDirectory || this.#warnings.take() > 0) return undefined;
+    this.#busy = true;
+    try {
+      const key = keyOf(document);
+      const [before, after] = [store.get(key), store.inForceWith(target.source, key, document)];
+      if (before?.fingerprint === after?.fingerprint || !store.keeps(key)) return 0;
+      const { changes, notes } = translated([{ key, before, after }]);
+      if (notes.length > 0) return undefined;
+      const sessions = new Set<unknown>();
+      const ends = now() + WARNING_MS;
+      const parts = await this.#sliced(
+        engine.touchedBy(this.#derive(changes), () => now() <= ends),
+        NEVER,
+      );
+      for (const { placements } of parts)
+        for (const each of placements) for (const one of each.sessions) sessions.add(one);
+      return now() > ends ? undefined : sessions.size;
+    } finally {
       this.#busy = false;
       this.#next();
     }

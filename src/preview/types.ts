@@ -1,6 +1,7 @@
 /** What a caller asks of a preview, and the answer. */
 import type { XdsType } from '../core/xds-types.ts';
 import type { FieldChange } from '../push/index.ts';
+import type { UnreachedRoute } from '../resources/index.ts';
 
 /** The documents of a change, as files. */
 export interface CandidateFile {
@@ -55,15 +56,6 @@ export interface ResourceOutcome {
   readonly fields: readonly FieldChange[];
   /** Further fields that differ and are not listed; absent: all are listed. */
   readonly moreFields?: number;
-}
-
-/** A route of a VirtualService that no request would reach, because a route before it takes all of its requests. */
-export interface UnreachedRoute {
-  readonly key: string;
-  /** Its name, or its first condition: `prefix /b`. */
-  readonly route: string;
-  readonly field: string;
-  readonly takenBy: string;
 }
 
 /** Something that the change would open or close. */

@@ -1,7 +1,7 @@
 /**
  * Messages between the HTTPS server on the main thread and the worker that reads reviews: plain data, closed unions.
  */
-import type { DocumentSettings } from '../resources/index.ts';
+import type { AnyResource, DocumentSettings } from '../resources/index.ts';
 import type { AdmissionAnswer, InjectionParameters, InjectionSettings, ProxyConfigDocuments } from './types.ts';
 
 /** The webhook that a review is for: the path of the request. */
@@ -56,6 +56,8 @@ export interface ReviewAnswer {
   /** What was reviewed, as in `Pod shop/web`, and the reason of a refusal or of a Pod that is left as it is. */
   readonly subject: string;
   readonly reason: string;
+  /** A valid document of a dry run. */
+  readonly candidate?: AnyResource;
 }
 
 export type AdmissionReply =

@@ -56,7 +56,7 @@ function faultyApi(api: KubernetesApi, faultOf: (method: string, path: string) =
       const status = statusOf(sent.method ?? 'GET', sent.path);
       if (status === undefined) return api.request(sent);
       const body = JSON.stringify({ kind: 'Status', code: status, message: 'etcdserver: request timed out' });
-      return { status, body, json: () => JSON.parse(body) as unknown };
+      return { status, headers: {}, body, json: () => JSON.parse(body) as unknown };
     },
     get: async (path) => {
       const status = statusOf('GET', path);

@@ -126,6 +126,22 @@ describe('the webhook configurations of two replicas', { skip }, () => {
     await serve(...replicas);
     await havePolicy('Fail');
     await eventually(() => assert.rejects(cluster.api.apply([invalidGateway]), /denied the request: .*port/s));
+    const prefix = (text: string) => ({
+      match: [{ uri: { prefix: text } }],
+      route: [{ destination: { host: 'web' } }],
+    });
+    const dryRun = await cluster.api.request({
+      method: 'POST',
+      path: '/apis/networking.mesh.io/v1alpha3/namespaces/shop/virtualservices?dryRun=All',
+      body: {
+        apiVersion: 'networking.mesh.io/v1alpha3',
+        kind: 'VirtualService',
+        metadata: { name: 'web', namespace: 'shop' },
+        spec: { hosts: ['web'], http: [prefix('/a'), prefix('/a/b')] },
+      },
+    });
+    assert.equal(dryRun.status, 201, dryRun.body);
+    assert.match(String(dryRun.headers.warning), /route prefix \/a\/b is never reached/);
     const leading = replicas.find(({ output }) => output().includes('set failurePolicy of 3 webhooks to Fail'));
     assert.equal(leading?.name, await leader());
     assert.equal(await leading?.metric('cfg_validation_config_updates'), 2);

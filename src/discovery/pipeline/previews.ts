@@ -4,7 +4,7 @@ import { systemClock } from '../../core/clock.ts';
 import type { Model } from '../../model/index.ts';
 import { Previews } from '../../preview/index.ts';
 import type { Engine, Previewer } from '../../push/index.ts';
-import { documentLimits, type ResourceChange } from '../../resources/index.ts';
+import { type AnyResource, documentLimits, type ResourceChange } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import { OWN_CLUSTER_SOURCE } from '../../sources/index.ts';
 import type { Intake } from './intake.ts';
@@ -39,6 +39,14 @@ export function createPreviews({ settings, model, engine, previewer, intake }: P
     now: systemClock.now,
     nextTurn,
   });
+}
+
+/** A warning about what a document would do, for a dry run; undefined where it does nothing or is not known soon. */
+export async function effectOf(previews: Previews, document: AnyResource): Promise<string | undefined> {
+  // A document that cannot be applied has its reason in the answer of `diff`.
+  const proxies = await previews.touchedBy(document).catch(() => undefined);
+  if (proxies === undefined || proxies === 0) return undefined;
+  return `touches ${proxies === 1 ? '1 proxy' : `${proxies} proxies`}; "ctl-discovery diff" shows how`;
 }
 
 /** Documents of other APIs are checked only: what is derived from them depends on all documents of their API. */

@@ -13,7 +13,7 @@ import { answeredRequests } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { workerUrl } from '../../paths.ts';
-import type { MeshConfig } from '../../resources/index.ts';
+import type { AnyResource, MeshConfig } from '../../resources/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../../settings/index.ts';
 import { type CallerRank, createAdmissionPool, startWebhookServer } from '../../webhooks/index.ts';
 import type { Cluster } from '../clusters/cluster.ts';
@@ -39,6 +39,8 @@ export interface WebhookInputs {
   readonly cluster: Cluster | undefined;
   readonly metrics: Metrics;
   readonly rankOf: (address: string) => CallerRank;
+  /** A warning about what a document would do, for a dry run. Never rejects. */
+  readonly effectOf: (document: AnyResource) => Promise<string | undefined>;
   /** Aborts when the program begins to stop: clients should look for another replica. */
   readonly stopping: AbortSignal;
 }
@@ -76,7 +78,8 @@ interface Serving extends Omit<WebhookInputs, 'identity'> {
 }
 
 async function serve(serving: Serving, closers: Closers): Promise<Omit<Webhooks, 'close'>> {
-  const { settings, mesh, proxyConfigs, rootNamespace, certificate, cluster, metrics, rankOf, stopping } = serving;
+  const { settings, mesh, proxyConfigs, rootNamespace, certificate, cluster, metrics, stopping } = serving;
+  const { rankOf, effectOf } = serving;
   const log = getScope('default');
   const pool = createAdmissionPool({
     workerFile: fileURLToPath(workerUrl('admit')),
@@ -105,6 +108,7 @@ async function serve(serving: Serving, closers: Closers): Promise<Omit<Webhooks,
       pool,
       observer: webhookObserver(metrics),
       rankOf,
+      effectOf,
       notReady: () => {
         if (stopping.aborted) return 'stopping';
         return injection.isReady ? undefined : 'the settings of injection are being read';

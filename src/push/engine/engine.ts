@@ -37,12 +37,8 @@ import {
 } from '../sessions/index.ts';
 import type { FailingView, ProxySession, PushEngine, PushSink, WithheldOfView } from '../types.ts';
 import type { Encoders } from '../views/index.ts';
-<<<<<<< HEAD
 import { Canaries } from './canaries.ts';
 import { type EngineOptions, type EngineStats, reportGeneration } from './engine-options.ts';
-=======
-import type { EngineOptions, EngineStats } from './engine-options.ts';
->>>>>>> 50e0169b (Show what a change would do, without doing it)
 import { pushReasons } from './push-reasons.ts';
 import { Retries } from './retries.ts';
 import { type TouchedOptions, type TouchedPart, touchedParts } from './touched.ts';
@@ -124,14 +120,11 @@ export class Engine implements PushEngine, SessionHost {
     return sessionsReading(document, this.#views.all(), this.#snapshot, this.#views.reads);
   }
 
-<<<<<<< HEAD
-=======
   /** The parts of proxies that a change of the current snapshot would touch. Nothing is published. */
   touchedBy(change: ModelChange, isSeen: TouchedOptions['isSeen']): Slices<readonly TouchedPart[]> {
     return touchedParts({ previous: this.#snapshot, change, views: this.#views, roster: this.#roster, isSeen });
   }
 
->>>>>>> 50e0169b (Show what a change would do, without doing it)
   stats(): EngineStats {
     const { waiting, underWay } = this.#pushes;
     return {

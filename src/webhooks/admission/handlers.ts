@@ -2,7 +2,7 @@
 import { apiVersionsOf, MESH_KINDS } from '../../resources/index.ts';
 import { createInjector } from '../injection/index.ts';
 import { jsonPatch } from '../json-patch/index.ts';
-import { validateRequest } from '../validation/index.ts';
+import { candidateOf, validateRequest } from '../validation/index.ts';
 import { Reviewer } from './reviewer.ts';
 
 /** `group/kind` of the mesh's kinds, under all names of their groups. */
@@ -16,6 +16,7 @@ export function createReviewer(): Reviewer {
     createInjector,
     diff: jsonPatch,
     validate: validateRequest,
+    candidate: candidateOf,
     isKnownKind: (group, kind) => KNOWN.has(`${group}/${kind}`),
   });
 }

@@ -5,7 +5,7 @@
  *   body ──bounded JSON──▶ AdmissionReview ──▶ injection or validation ──▶ AdmissionReview with the response
  */
 import { CtlError, oneLineOf, toCtlError } from '../../core/errors.ts';
-import type { DocumentSettings } from '../../resources/index.ts';
+import type { AnyResource, DocumentSettings } from '../../resources/index.ts';
 import type { AdmissionReply, AdmissionTask, NumberedProxyConfigs, NumberedSettings, Webhook } from '../tasks.ts';
 import type {
   AdmissionAnswer,
@@ -24,6 +24,8 @@ export interface Handlers {
   readonly createInjector: (settings: InjectionSettings) => Injector;
   readonly diff: (from: unknown, to: unknown) => readonly JsonPatchOperation[];
   readonly validate: (request: AdmissionRequest, documents?: DocumentSettings) => AdmissionAnswer;
+  /** The document of a dry run. */
+  readonly candidate: (request: AdmissionRequest, documents?: DocumentSettings) => AnyResource | undefined;
   /** Kinds by group, as labels of metrics: any caller can send any other name. */
   readonly isKnownKind: (group: string, kind: string) => boolean;
 }
@@ -84,7 +86,7 @@ export class Reviewer {
     { webhook, body, proxyConfigs, documents }: Pick<ReviewTask, 'webhook' | 'body' | 'proxyConfigs' | 'documents'>,
     injector: Injector,
   ): AdmissionReply {
-    const { diff, validate, isKnownKind } = this.#handlers;
+    const { diff, validate, candidate: candidateOf, isKnownKind } = this.#handlers;
     const decide = (request: AdmissionRequest, selected: ProxyConfigDocuments | undefined): AdmissionAnswer =>
       webhook.kind === 'validate'
         ? validate(request, documents)
@@ -105,6 +107,7 @@ export class Reviewer {
     const answer = refusedKey(request, webhook) ?? decide(request, selected);
     const { group, kind } = request.kind;
     const known = isKnownKind(group, kind);
+    const candidate = answer.outcome === 'valid' ? candidateOf(request, documents) : undefined;
     return {
       kind: 'answered',
       body: writeReview(review, answer),
@@ -113,6 +116,7 @@ export class Reviewer {
       resource: known ? kind : 'other',
       subject: subjectOf(request),
       reason: answer.reason ?? answer.refusal?.message ?? '',
+      ...(candidate !== undefined && { candidate }),
     };
   }
 

@@ -1,7 +1,7 @@
 /**
  * Who calls a webhook. Anyone who reaches the port can call, and API servers usually show no certificate, so only the
- * address of a caller tells whether it may be an API server. The rank of an address decides the order of the responses,
- * and never their content.
+ * address of a caller tells whether it may be an API server. The rank of an address decides the order of the
+ * responses, and whether a dry run is told how many proxies a document concerns. It decides nothing else.
  */
 
 /**

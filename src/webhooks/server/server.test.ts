@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:https';
 import { before, test } from 'node:test';
+import type { AnyResource } from '../../resources/index.ts';
 import { type TestCertificate, testCertificate } from '../testing/certificate.ts';
 import { call, documentReview, podReview, startWebhooks, VALID_DOCUMENT } from '../testing/webhook-client.ts';
 
@@ -23,6 +24,27 @@ test('a review is answered in the version in which it is asked', async (t) => {
     const answer = { apiVersion, kind: 'AdmissionReview', response: { uid: 'c0ffee', allowed: true } };
     assert.deepEqual(JSON.parse(text), answer);
   }
+});
+
+test('a dry run of an API server is told what the document would do, and nobody else', async (t) => {
+  const asked: string[] = [];
+  const effectOf = (document: AnyResource) => {
+    asked.push(document.meta.name);
+    return Promise.resolve('touches 7 proxies');
+  };
+  const rankOf = (address: string) => (address === '127.0.0.1' ? 'api-server' : 'unknown');
+  const { port } = await startWebhooks(t, certificate, { server: { effectOf, rankOf } });
+  const warnings = async (more: object, localAddress = '127.0.0.1') => {
+    const review = JSON.parse(documentReview(VALID_DOCUMENT));
+    const body = JSON.stringify({ ...review, request: { ...review.request, ...more } });
+    const { status, text } = await call(port, '/validate', { body, localAddress });
+    assert.equal(status, 200, text);
+    return JSON.parse(text).response.warnings;
+  };
+  assert.deepEqual(await warnings({ dryRun: true }), ['touches 7 proxies']);
+  assert.equal(await warnings({}), undefined);
+  assert.equal(await warnings({ dryRun: true }, '127.0.0.9'), undefined);
+  assert.deepEqual(asked, ['web']);
 });
 
 test('a document with problems is refused with a message for its author', async (t) => {

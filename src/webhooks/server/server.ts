@@ -13,6 +13,7 @@ import { CtlError, toCtlError } from '../../core/errors.ts';
 import { listen } from '../../core/network/listen.ts';
 import { networkOf } from '../../grpc/index.ts';
 import { createBoundedTlsServer, goneSignal } from '../../http/index.ts';
+import type { AnyResource } from '../../resources/index.ts';
 import type { ReviewAnswer, Webhook } from '../tasks.ts';
 import { BodyQuota, readBody, TooLarge } from './bodies.ts';
 import type { Caller, CallerRank } from './callers.ts';
@@ -54,6 +55,11 @@ export interface WebhookServerOptions {
   readonly observer: WebhookObserver;
   /** What is known about a client's address. */
   readonly rankOf: (address: string) => CallerRank;
+  /**
+   * A warning about what a document would do, for the API server alone: anyone can call, and it tells something of the
+   * mesh. Undefined: there is none. Never rejects.
+   */
+  readonly effectOf?: (document: AnyResource) => Promise<string | undefined>;
   /** Why the webhooks cannot answer yet; undefined: they can. */
   readonly notReady: () => string | undefined;
   readonly warn: (line: string) => void;
@@ -131,7 +137,7 @@ async function serve(
     observer.requested(webhook);
     const answer = await reviewed(options.pool, quota, caller, webhook, request, response);
     observer.answered(webhook, answer);
-    send(response, 200, 'application/json', answer.body);
+    send(response, 200, 'application/json', await withEffect(answer, caller, options));
   } catch (error) {
     if (response.closed) return;
     const { status, message, headers } = refusalOf(error);
@@ -139,6 +145,20 @@ async function serve(
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     sendText(response, status, `${message}\n`);
   }
+}
+
+/** The body of an answer, for a dry run of an API server with what the document would do. */
+async function withEffect(
+  { body, candidate }: ReviewAnswer,
+  { rank }: Caller,
+  { effectOf }: WebhookServerOptions,
+): Promise<string> {
+  if (candidate === undefined || effectOf === undefined || rank !== 'api-server') return body;
+  const warning = await effectOf(candidate);
+  if (warning === undefined) return body;
+  const review = JSON.parse(body) as { readonly response: { readonly warnings?: readonly string[] } };
+  const { response } = review;
+  return JSON.stringify({ ...review, response: { ...response, warnings: [...(response.warnings ?? []), warning] } });
 }
 
 function readyText(reason: string | undefined): string {

@@ -1,2 +1,2 @@
 /** Validation of the mesh's documents for the API server. */
-export { validateRequest } from './validate.ts';
+export { candidateOf, validateRequest } from './validate.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ALL_KINDS } from '../../resources/index.ts';
 import type { AdmissionRequest } from '../types.ts';
-import { validateRequest } from './validate.ts';
+import { candidateOf, validateRequest } from './validate.ts';
 
 const NETWORKING = 'networking.mesh.io/v1alpha3';
 
@@ -34,6 +34,25 @@ const bad = {
 
 test('a valid document is admitted', () => {
   assert.deepEqual(validateRequest(request(document(good))), { allowed: true, outcome: 'valid' });
+});
+
+test('a dry run names routes that are never reached, and passes on the document', () => {
+  const route = [destination];
+  const prefix = (text: string) => ({ match: [{ uri: { prefix: text } }], route });
+  const shadowed = { hosts: ['a.b'], http: [prefix('/a'), prefix('/a/b')] };
+  const dryRun = request(document(shadowed), { dryRun: true });
+  const message = 'spec.http[1]: route prefix /a/b is never reached: spec.http[0] (prefix /a) takes its requests';
+  assert.deepEqual(validateRequest(dryRun), { allowed: true, outcome: 'valid', warnings: [message] });
+  assert.equal(candidateOf(dryRun)?.meta.name, 'a');
+  const catchAll = { hosts: ['a.b'], http: [{ route }, prefix('/b')] };
+  assert.equal(validateRequest(request(document(catchAll), { dryRun: true })).warnings?.length, 1);
+  const known = { ...dryRun, operation: 'UPDATE', oldObject: document(shadowed) } as const;
+  assert.equal(validateRequest(known).warnings, undefined);
+  for (const other of [{ dryRun: false }, { operation: 'DELETE' as const }, { subResource: 'status' }]) {
+    assert.equal(validateRequest({ ...dryRun, ...other }).warnings, undefined);
+    assert.equal(candidateOf({ ...dryRun, ...other }), undefined);
+  }
+  assert.equal(candidateOf(request(document(bad), { dryRun: true })), undefined);
 });
 
 test('the limits of documents are those of the settings', () => {

@@ -5,13 +5,17 @@
 import { toCtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
 import {
+  type AnyResource,
   type CheckedDocument,
   checkDocument,
   type DocumentLimits,
   type DocumentSettings,
   documentLimits,
   type FieldMessage,
+  keyOf,
   MESH_KINDS,
+  parseResource,
+  unreachedRoutes,
 } from '../../resources/index.ts';
 import type { AdmissionAnswer, AdmissionRequest } from '../types.ts';
 
@@ -22,6 +26,7 @@ const MAX_WARNINGS = 16;
 const MAX_WARNING = 256;
 
 const CHECKED: ReadonlySet<string> = new Set(MESH_KINDS);
+const ORIGIN = { source: 'admission' };
 const VALID: AdmissionAnswer = { allowed: true, outcome: 'valid' };
 
 /**
@@ -39,7 +44,11 @@ export function validateRequest(
   const checked = check(named(object, request.namespace), limits);
   if (checked === undefined || !isMeshKind(checked)) return VALID;
   const { errors } = checked;
-  if (errors.length === 0) return { ...VALID, ...warningsOf(checked.warnings.map(line)) };
+  if (errors.length === 0)
+    return {
+      ...VALID,
+      ...warningsOf([...checked.warnings, ...unreachedIn(request, limits, checked.warnings)].map(line)),
+    };
   if (operation === 'UPDATE' && (isBeingDeleted(object) || isNoWorse(errors, check(oldObject, limits)))) {
     const effect = checked.stored ?? 'not in force';
     const known = errors.map((error) => `${effect}, as before this change: ${line(error)}`);
@@ -47,6 +56,36 @@ export function validateRequest(
   }
   const message = messageOf(request, errors);
   return { allowed: false, refusal: { code: 422, reason: 'Invalid', message }, outcome: 'invalid' };
+}
+
+/** The document of a dry run (`kubectl apply --dry-run=server`), if it is valid and of the mesh. */
+export function candidateOf(
+  request: AdmissionRequest,
+  documents: DocumentSettings = { factor: 1 },
+): AnyResource | undefined {
+  const { operation, subResource, dryRun, object, namespace } = request;
+  if (!dryRun || (operation !== 'CREATE' && operation !== 'UPDATE') || subResource !== '') return undefined;
+  return resourceOf(named(object, namespace), documentLimits(documents.factor, documents.servesDelegates));
+}
+
+function resourceOf(document: unknown, limits: DocumentLimits): AnyResource | undefined {
+  const parsed = parseResource(document, ORIGIN, () => undefined, { limits });
+  return 'resource' in parsed && CHECKED.has(parsed.resource.kind) ? parsed.resource : undefined;
+}
+
+/** Routes that a dry run would make unreachable, where the document's own warnings do not say it. */
+function unreachedIn(
+  { dryRun, object, oldObject }: AdmissionRequest,
+  limits: DocumentLimits,
+  known: readonly FieldMessage[],
+): readonly FieldMessage[] {
+  if (!dryRun) return [];
+  const [before, after] = [resourceOf(oldObject, limits), resourceOf(object, limits)];
+  if (after === undefined) return [];
+  const said = new Set(known.map(({ field }) => field));
+  return unreachedRoutes([{ key: keyOf(after), before, after }]).flatMap(({ field, route, takenBy }) =>
+    said.has(field) ? [] : [{ field, message: `route ${route} is never reached: ${takenBy} takes its requests` }],
+  );
 }
 
 /** A new object may get its name after admission. */

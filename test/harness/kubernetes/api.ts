@@ -1,7 +1,7 @@
 /**
  * Requests to a Kubernetes API server over HTTPS, with plain objects: no client library, so that tests see all of it.
  */
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -44,6 +44,7 @@ export interface ApiReference {
 
 export interface ApiAnswer {
   readonly status: number;
+  readonly headers: IncomingHttpHeaders;
   readonly body: string;
   /** The body as JSON; throws when it is not JSON. */
   json(): unknown;
@@ -151,7 +152,8 @@ function send(connection: ConnectionOptions, sent: ApiRequest): Promise<ApiAnswe
       incoming.once('error', reject);
       incoming.once('end', () => {
         const answer = Buffer.concat(chunks).toString();
-        resolve({ status: incoming.statusCode ?? 0, body: answer, json: () => JSON.parse(answer) as unknown });
+        const { statusCode: status = 0, headers } = incoming;
+        resolve({ status, headers, body: answer, json: () => JSON.parse(answer) as unknown });
       });
     });
     outgoing.end(text);

@@ -3,8 +3,17 @@
  * is certain is reported: a regular expression covers equal ones, and `.*` everything.
  */
 import { isObject } from '../core/objects.ts';
-import type { AnyResource, HttpMatch, HttpRoute, ResourceChange } from '../resources/index.ts';
-import type { UnreachedRoute } from './types.ts';
+import type { HttpMatch, HttpRoute } from './kinds/schemas.ts';
+import type { AnyResource, ResourceChange, ResourceKey } from './kinds/types.ts';
+
+/** A route that no request reaches. */
+export interface UnreachedRoute {
+  readonly key: ResourceKey;
+  /** Its name, or its first condition: `prefix /b`. */
+  readonly route: string;
+  readonly field: string;
+  readonly takenBy: string;
+}
 
 /** Pairs of matches that are compared for one document. */
 const MAX_PAIRS = 200_000;

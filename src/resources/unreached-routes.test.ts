@@ -1,12 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { meshResource } from '../push/testing/mesh.ts';
-import type { AnyResource } from '../resources/index.ts';
-import { unreachedRoutes } from './unreached.ts';
+import { parseResource } from './index.ts';
+import type { AnyResource } from './kinds/types.ts';
+import { unreachedRoutes } from './unreached-routes.ts';
 
 const route = [{ destination: { host: 'web' } }];
-const service = (http: readonly object[]): AnyResource =>
-  meshResource('VirtualService', 'shop', 'web', { hosts: ['web'], http: http.map((each) => ({ route, ...each })) });
+function service(http: readonly object[]): AnyResource {
+  const document = {
+    apiVersion: 'networking.mesh.io/v1',
+    kind: 'VirtualService',
+    metadata: { name: 'web', namespace: 'shop' },
+    spec: { hosts: ['web'], http: http.map((each) => ({ route, ...each })) },
+  };
+  const parsed = parseResource(document, { source: 'test' }, () => undefined);
+  assert.ok('resource' in parsed, JSON.stringify(parsed));
+  return parsed.resource;
+}
 const on = (...match: readonly object[]) => ({ match });
 
 function unreached(after: readonly object[], before?: readonly object[]): string[] {
