@@ -17,6 +17,7 @@ import {
   type ParsedFlags,
   unservedVariables,
 } from '../settings/index.ts';
+import { analyzeCommand } from './commands/analyze.ts';
 import { completionCommand } from './commands/completion.ts';
 import { diffCommand } from './commands/diff.ts';
 import { envCommand } from './commands/env.ts';
@@ -48,6 +49,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
     summary: 'The discovery service of the mesh: configuration for every proxy over xDS.',
     flags: discoveryCommonFlags,
     commands: [
+      analyzeCommand(),
       completionCommand(() => program),
       diffCommand(),
       discoveryCommand(runDiscovery),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { inputOfSnapshot } from '../analysis/testing/input.ts';
 import { parse, snapshotOf } from '../push/testing/mesh.ts';
 import { defaultMeshConfig } from '../resources/index.ts';
 import { ScriptedSource } from '../sources/testing/scripted.ts';
@@ -73,6 +74,7 @@ function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', quer
     replica: 'one',
     mesh: () => defaultMeshConfig(),
     injection: () => ({}),
+    analysisInput: () => inputOfSnapshot(snapshot, source.problems()),
     showConfigInAdsz: false,
   };
   return JSON.parse([...jsonPieces(configz(new Viewed(source, viewer), new URLSearchParams(query)))].join('')) as Page;

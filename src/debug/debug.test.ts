@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { inputOfSnapshot } from '../analysis/testing/input.ts';
 import { endpoints, inline, Mesh, meshResource, service, sidecar, virtualService } from '../push/testing/mesh.ts';
 import type { ConnectionStatus, ProxySession, TypeStatus } from '../push/types.ts';
 import { defaultMeshConfig } from '../resources/index.ts';
@@ -84,6 +85,7 @@ const source: DebugSource = {
   replica: 'one',
   mesh: () => defaultMeshConfig(),
   injection: () => ({}),
+  analysisInput: () => inputOfSnapshot(mesh.snapshot, source.problems()),
   showConfigInAdsz: false,
 };
 

@@ -8,6 +8,7 @@ import { goneSignal } from '../http/index.ts';
 import type { ConnectionStatus, WithheldOfView } from '../push/index.ts';
 import type { ResourceKey } from '../resources/index.ts';
 import type { DebugAnswer, DebugQuestion } from '../xds/index.ts';
+import { analysisz } from './analysisz.ts';
 import { configz } from './configz.ts';
 import { DIFF_PAGE, diffz } from './diffz.ts';
 import { pagePieces, Stepwise } from './json-pieces.ts';
@@ -80,6 +81,10 @@ const PAGES: Readonly<Record<string, Page>> = {
     answer: (mesh, query) => adsz(mesh, connectionsFor(mesh, query)),
   },
   clusterz: { title: 'Clusters that are read', answer: clusterz },
+  analysisz: {
+    title: 'Probable mistakes in the configuration in force, by code (?namespace=, &kind=, &code=)',
+    answer: analysisz,
+  },
   cdsz: { title: 'Clusters of each proxy (?proxyID=)', answer: clustersOf },
   config_dump: {
     title: "Configuration of one proxy in the form of Envoy's config_dump (?proxyID=pod.namespace)",

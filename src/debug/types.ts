@@ -1,4 +1,5 @@
 /** The state of the program that debug pages read. The program implements it. */
+import type { AnalysisInput } from '../analysis/index.ts';
 import type { XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
 import type { Snapshot } from '../model/index.ts';
@@ -82,6 +83,8 @@ export interface DebugSource {
   refusedPolicies(): readonly RefusedPolicy[];
   /** Findings of generation in the views of these namespaces; default all. */
   findings(wanted?: (namespace: string) => boolean): readonly GenerationFinding[];
+  /** What analysis reads. */
+  analysisInput(): AnalysisInput;
   /** Sizes of the engine's parts: queued and running pushes, views, interned resources. */
   engine(): Readonly<Record<string, number>>;
   /** Views that cannot be generated now, and when the next attempt is. */

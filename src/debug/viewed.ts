@@ -2,6 +2,7 @@
  * The mesh as one viewer of debug pages may see it. Pages read the state of the program only through this class, which
  * leaves out namespaces that the viewer may not see.
  */
+import { type Analysis, analyze } from '../analysis/index.ts';
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../core/xds-types.ts';
@@ -108,6 +109,11 @@ export class Viewed {
 
   findings(): readonly GenerationFinding[] {
     return this.#source.findings((namespace) => this.sees(namespace));
+  }
+
+  /** What analysis finds in documents of the viewer. */
+  analysis(): Analysis {
+    return analyze(this.#source.analysisInput(), (namespace) => this.sees(namespace));
   }
 
   /** Names in documents of the viewer that belong to others. */

@@ -238,7 +238,9 @@ function show(
   const warningsOf = (key: ResourceKey) => [...translation.warningsOf(key), ...proxyConfigs.warningsOf(key)];
   const replica = replicaName(env);
   const recent = shownActivity(activity, serving, identity);
-  const settled = { replica, mesh: () => inForce.mesh, injection: webhooks.injection, showConfigInAdsz };
+  const readsSecrets = settings.gatewaySecretsRole === '';
+  const shownAlways = { replica, showConfigInAdsz, readsSecrets };
+  const settled = { ...shownAlways, mesh: () => inForce.mesh, injection: webhooks.injection };
   const state = { store, engine, server, refusedPolicies, warningsOf, previews };
   const parts = { ...state, ...settled, recent, sources, leadership, history };
   const debug = () => createDebugSource(parts);

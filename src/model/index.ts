@@ -5,11 +5,12 @@
 export { type Addressing, addressingKey, servicesFor } from './addresses/addressing.ts';
 export { clustersOfChange } from './addresses/cluster-addresses.ts';
 export { MAX_GATEWAY_HOSTS } from './addresses/network-gateways.ts';
-export { canonicalHost, hostMatches, isWildcardHost, matchingPatterns } from './common/hosts.ts';
+export { canonicalHost, fullHostname, hostMatches, isWildcardHost, matchingPatterns } from './common/hosts.ts';
 export { isEmptySelector, labelsMatch } from './common/labels.ts';
 export { addressBytes, addressId, networkOfRegistry } from './common/networks.ts';
 export { compareCreated, compareMeta, compareText } from './common/order.ts';
-export { parseProtocol } from './common/protocol.ts';
+export { parseProtocol, protocolOfPort } from './common/protocol.ts';
+export { isVisible, normaliseExportTo } from './common/visibility.ts';
 export { MeshModel, Model, type ModelChange } from './model.ts';
 export { modeOfPort } from './policies/peer-authentication.ts';
 export { selectedRule } from './rules/destination-rules.ts';

@@ -8,6 +8,7 @@ export { agentCommonFlags, agentProxyFlags, agentVersionFlags, agentWaitFlags } 
 export { meshCleanIptablesFlags, meshIptablesEnv, meshIptablesFlags } from './agent/agent-iptables-flags.ts';
 export { type LoggingSettings, versionFlags } from './common-flags.ts';
 export {
+  discoveryAnalyzeFlags,
   discoveryDiffFlags,
   discoveryGetFlags,
   discoveryProxyConfigFlags,

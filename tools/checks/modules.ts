@@ -22,6 +22,7 @@ export const MODULES = [
   'store',
   'translators',
   'model',
+  'analysis',
   'generate',
   'push',
   'security',
@@ -99,6 +100,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'model',
     'index',
   ],
+  'src/analysis/': ['types', 'messages', 'mesh', 'analyzers', 'analyze', 'documents', 'shown', 'index'],
   // Documents become listeners, backends of routes, then routes; all of them have statuses.
   'src/translators/gateway-api/': [
     'status-types',
@@ -170,7 +172,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
  * - `protobuf/agent` has the agent's messages alone, for its memory.
  * - `agent/iptables` runs without the rest of the agent.
  * - `webhooks/manifests` is injection without a server; `discovery/config/webhook-settings` has the same settings for
- *   both.
+ *   both, `discovery/config/model-settings` those of the model for `analyze`.
  * - `webhooks/injection` is loaded only where Pods are injected.
  */
 export const MORE_ENTRY_POINTS: readonly RegExp[] = [
@@ -180,7 +182,7 @@ export const MORE_ENTRY_POINTS: readonly RegExp[] = [
   /^src\/protobuf\/agent\/index\.ts$/,
   /^src\/agent\/iptables\/index\.ts$/,
   /^src\/webhooks\/manifests\/index\.ts$/,
-  /^src\/discovery\/config\/webhook-settings\.ts$/,
+  /^src\/discovery\/config\/(model|webhook)-settings\.ts$/,
   /^src\/webhooks\/injection\/index\.ts$/,
 ];
 

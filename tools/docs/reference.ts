@@ -1,5 +1,6 @@
 /** Writes the reference documents (`docs/reference`) from the tables of flags, variables, metrics, scopes and pages. */
 import { AGENT_METRICS } from '../../src/agent/index.ts';
+import { MESSAGES, type Message, NOT_REPORTED } from '../../src/analysis/index.ts';
 import { agentProgram } from '../../src/cli/agent.ts';
 import { discoveryProgram } from '../../src/cli/discovery.ts';
 import { jwtCommand } from '../../src/cli/jwt.ts';
@@ -212,6 +213,46 @@ function fieldsPage(): string {
   return page('Fields', ABOUT_FIELDS, ...fieldSections(table));
 }
 
+/** As text, so that examples of mistakes are not checked as configuration. */
+const fenced = (yaml: string): string => `\`\`\`text\n${yaml.trim()}\n\`\`\``;
+
+/** Characters of a line. */
+const MAX_LINE = 120;
+
+function wrapped(text: string): string {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) ?? '';
+    if (line !== '' && line.length + word.length >= MAX_LINE) lines.push(word);
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
+  }
+  return lines.join('\n');
+}
+
+function messageSections([id, message]: readonly [string, Message]): string[] {
+  const { level, name, meaning, example, mended, manifests } = message;
+  const where = manifests === true ? ' Found in files only.' : '';
+  return [`## ${id} ${name}`, wrapped(`${level}. ${meaning}${where}`), fenced(example), 'Instead:', fenced(mended)];
+}
+
+function messagesPage(): string {
+  const messages = Object.entries(MESSAGES).sort(([a], [b]) => (a < b ? -1 : 1));
+  return page(
+    'Messages of analysis',
+    [
+      '`ctl-discovery analyze` and `/debug/analysisz` report them: [analysis.md](../analysis.md).',
+      "Numbers and names are those of Istio's analyzers. Tests run analysis on each example.",
+    ].join('\n'),
+    table(
+      ['Code', 'Level', 'Name'],
+      messages.map(([id, { level, name }]) => [`[${id}](#${id.toLowerCase()}-${name.toLowerCase()})`, level, name]),
+    ),
+    ...messages.flatMap(messageSections),
+    '## Codes that are not reported',
+    table(['Code', 'Reason'], Object.entries(NOT_REPORTED)),
+  );
+}
+
 function indexPage(): string {
   const pages = [
     ['fields.md', 'fields of all kinds, of the mesh configuration and of proxy configurations'],
@@ -221,6 +262,7 @@ function indexPage(): string {
     ['metrics.md', 'metrics of both programs'],
     ['log-scopes.md', 'log scopes and levels'],
     ['debug-pages.md', 'pages under `/debug`'],
+    ['messages.md', 'messages of analysis: probable mistakes, with examples'],
   ];
   return page('Reference', pages.map(([file, content]) => `- [${file}](${file}): ${content}`).join('\n'));
 }
@@ -236,5 +278,6 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['metrics.md', metricsPage()],
     ['log-scopes.md', scopesPage()],
     ['debug-pages.md', debugPagesPage()],
+    ['messages.md', messagesPage()],
   ]);
 }

@@ -288,6 +288,7 @@ describe('sampled gauges', () => {
       replica: 'one',
       mesh: () => defaultMeshConfig(),
       injection: () => ({}),
+      analysisInput: () => assert.fail('not analyzed'),
       showConfigInAdsz: false,
     };
     sampleGauges(source, metrics);

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { after, describe, it, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type RequestOptions, request } from '../../../test/harness/http.ts';
+import { inputOfSnapshot } from '../../analysis/testing/input.ts';
 import { type DebugSource, PageMaker, ProxyTable } from '../../debug/index.ts';
 import { introspectionListener } from '../../introspection/index.ts';
 import { createProfiler, type RecentPush, type RecentSeries } from '../../observe/index.ts';
@@ -101,6 +102,7 @@ const source: DebugSource = {
     series: () => ({}) as RecentSeries,
     certificates: () => [{ name: 'root of shop', expires: NOW, renewMs: 0 }],
   },
+  analysisInput: () => inputOfSnapshot(mesh.snapshot, source.problems()),
   showConfigInAdsz: true,
 };
 
@@ -185,8 +187,10 @@ async function visit(port: number, path: string, { from, host, token }: Visitor,
 
 const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web&source=pod.shop&destination=web';
 const PAGES =
-  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz overviewz'
-    .concat(' proxiesz proxyz push_status pushz seriesz registryz resourcesz syncz why authenticationz list whyz')
+  'adsz analysisz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz'
+    .concat(
+      ' overviewz proxiesz proxyz push_status pushz seriesz registryz resourcesz syncz why authenticationz list whyz',
+    )
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
 /** Pages about the program and the whole mesh: only for callers who see everything. */

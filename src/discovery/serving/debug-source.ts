@@ -26,6 +26,8 @@ export interface DebugParts {
   readonly recent: Recent;
   readonly previews: Previews;
   readonly showConfigInAdsz: boolean;
+  /** Whether the Secrets that Gateways name are read; gateways may read them themselves instead. */
+  readonly readsSecrets: boolean;
 }
 
 /** The source for one page, which looks up sessions once. */
@@ -58,6 +60,19 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     },
     readersOf: (document) =>
       new Map([...engine.readersOf(document)].map(([session, units]) => [session.connectionId, units])),
+    analysisInput: () => ({
+      snapshot: engine.snapshot,
+      problems: store.problems(),
+      warningsOf,
+      proxies: server.connections().map(({ node: { namespace, workload, labels } }) => ({
+        namespace,
+        name: workload.replace(/\.[^.]*$/, ''),
+        labels,
+      })),
+      manifests: [],
+      readsSecrets: parts.readsSecrets,
+      now: Date.now(),
+    }),
     engine: () => engine.stats(),
     failing: () => engine.failing(),
     withheld: () => engine.withheld(),

@@ -77,6 +77,7 @@ const BROKEN: DebugSource = {
   replica: 'one',
   mesh: () => defaultMeshConfig(),
   injection: () => ({}),
+  analysisInput: () => assert.fail('not analyzed'),
   showConfigInAdsz: false,
 };
 

@@ -26,6 +26,41 @@ const httpAddr = {
   check: checkCalled,
 } as const;
 
+/** Flags of `ctl-discovery analyze`. */
+export const discoveryAnalyzeFlags = {
+  'failure-threshold': {
+    type: 'string',
+    default: 'Error',
+    values: ['Error', 'Warning', 'Info', 'None'],
+    meaning: 'The exit code is 2 when there is a finding of this level or a more severe one; None: it never is.',
+  },
+  file: {
+    type: 'stringArray',
+    short: 'f',
+    default: [],
+    meaning: 'File or directory with documents, YAML or JSON; - is the standard input. May be repeated.',
+  },
+  httpAddr,
+  meshConfigFile: {
+    type: 'string',
+    default: '',
+    meaning: 'Mesh configuration file of the documents; the default mesh when unset.',
+  },
+  namespace: {
+    type: 'string',
+    short: 'n',
+    default: '',
+    meaning: 'Namespace of the documents that are reported; all namespaces when unset.',
+  },
+  networksConfigFile: {
+    type: 'string',
+    default: '',
+    meaning: 'Mesh networks file of the documents; none when unset.',
+  },
+  output,
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
 /** Flags of `ctl-discovery diff`. */
 export const discoveryDiffFlags = {
   configDir: {

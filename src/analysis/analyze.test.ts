@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { meshOf, resource, service } from '../model/testing/build.ts';
+import { analyze, MAX_OF_NAMESPACE } from './analyze.ts';
+import { inputOfSnapshot } from './testing/input.ts';
+
+const route = (namespace: string, name: string, host: string) =>
+  resource('VirtualService', `${namespace}/${name}`, {
+    hosts: [`${name}.example`],
+    http: [{ route: [{ destination: { host } }] }],
+  });
+
+test('one document does not fill the result, and one namespace does not displace others', () => {
+  const destinations = Array.from({ length: 30 }, (_, at) => ({ destination: { host: `none-${at}` } }));
+  const wide = resource('VirtualService', 'shop/wide', { hosts: ['wide.example'], http: [{ route: destinations }] });
+  const many = Array.from({ length: MAX_OF_NAMESPACE + 10 }, (_, at) => route('greedy', `r-${at}`, 'none'));
+  const { findings, omitted } = analyze(inputOfSnapshot(meshOf([wide, ...many, route('small', 'x', 'none')])));
+  const counts = new Map<string, number>();
+  for (const finding of findings) {
+    if (finding !== undefined)
+      counts.set(finding.resource.namespace, (counts.get(finding.resource.namespace) ?? 0) + 1);
+  }
+  assert.deepEqual(Object.fromEntries(counts), { shop: 20, greedy: MAX_OF_NAMESPACE, small: 1 });
+  assert.equal(omitted(), 20);
+});
+
+test('the work can be interrupted between documents', () => {
+  const many = Array.from({ length: 100 }, (_, at) => route('shop', `r-${at}`, 'web'));
+  const { findings } = analyze(inputOfSnapshot(meshOf([service('shop/web'), ...many])));
+  assert.ok([...findings].length > many.length);
+});
+
+test('who does not see a namespace learns nothing about it', () => {
+  const gateway = resource('Gateway', 'shop/public', {
+    selector: { mesh: 'ingressgateway' },
+    servers: [
+      {
+        port: { number: 443, protocol: 'HTTPS', name: 'https' },
+        hosts: ['*'],
+        tls: { mode: 'SIMPLE', credentialName: 'key' },
+      },
+    ],
+  });
+  const pod = resource('Pod', 'edge/gateway', { spec: {} }, { labels: { mesh: 'ingressgateway' } });
+  const hidden = resource('ServiceEntry', 'other/private', {
+    hosts: ['private.example'],
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    resolution: 'DNS',
+    exportTo: ['.'],
+  });
+  const input = inputOfSnapshot(
+    meshOf([gateway, pod, hidden, route('shop', 'x', 'private.example'), route('edge', 'y', 'none')]),
+  );
+  const seenBy = (...namespaces: readonly string[]) =>
+    [...analyze(input, (namespace) => namespaces.includes(namespace)).findings].flatMap((finding) =>
+      finding === undefined ? [] : [`${finding.code} ${finding.resource.name}: ${finding.message}`],
+    );
+  const unknown = 'IST0101 x: http[0].route[0]: no service private.example is visible in namespace shop';
+  assert.deepEqual(seenBy('shop'), [unknown]);
+  const all = seenBy('shop', 'edge').join('\n');
+  for (const text of ['Secret edge/key does not exist', 'port 443 is not exposed', 'IST0101 y'])
+    assert.ok(all.includes(text), all);
+});
