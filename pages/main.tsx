@@ -9,6 +9,7 @@ import './style/base.css';
 import './style/details.css';
 import './style/parts.css';
 import { ConfigurationView } from './views/configuration.tsx';
+import { EventsView } from './views/events.tsx';
 import { LogsView } from './views/logs.tsx';
 import { OverviewView } from './views/overview.tsx';
 import { ProcessView, TOPICS } from './views/process.tsx';
@@ -30,6 +31,7 @@ const VIEWS: Readonly<Record<string, View>> = {
   '/proxy': { title: 'Proxy', show: ProxyView, of: '/proxies' },
   '/configuration': { title: 'Configuration', show: ConfigurationView },
   '/pushes': { title: 'Pushes', show: PushesView },
+  '/events': { title: 'Events', show: EventsView },
   '/scopez': { title: 'Log levels', show: LogsView },
   ...Object.fromEntries(
     Object.entries(TOPICS).map(([path, title]) => [path, { title, show: ProcessView, of: '/procz' }]),
@@ -41,6 +43,7 @@ const NAVIGATION: readonly (readonly [href: string, text: string])[] = [
   ['/proxies', 'Proxies'],
   ['/pushes', 'Pushes'],
   ['/configuration', 'Configuration'],
+  ['/events', 'Events'],
   ['/scopez', 'Logs'],
   ['/procz', 'Process'],
 ];

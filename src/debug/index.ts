@@ -14,6 +14,7 @@ import { DIFF_PAGE, diffz } from './diffz.ts';
 import { pagePieces, Stepwise } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
 import { authenticationOf, clusterz, injectPage, meshPage, networkz } from './mesh-settings.ts';
+import { numberOf } from './numbers.ts';
 import { overXds } from './over-xds.ts';
 import { overview, proxyPage } from './overview.ts';
 import { connectionsFor, type DebugCall, type Page } from './page.ts';
@@ -104,6 +105,10 @@ const PAGES: Readonly<Record<string, Page>> = {
   configz: {
     title: 'Configuration in force, and refused documents (?kind=, &namespace=, &search=, &start=, &limit=)',
     answer: configz,
+  },
+  eventsz: {
+    title: 'The last log lines, the newest first (?since=, the number of the last one that is known)',
+    answer: (mesh, query) => ({ events: mesh.recent()?.events(numberOf(query, 'since', 0)) ?? [] }),
   },
   edsz: { title: 'Endpoints of each proxy (?proxyID=)', answer: endpointsOf },
   endpointShardz: {

@@ -3,7 +3,7 @@ import type { AnalysisInput } from '../analysis/index.ts';
 import type { XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
 import type { Snapshot } from '../model/index.ts';
-import type { RecentPush, RecentSeries } from '../observe/index.ts';
+import type { RecentEvent, RecentPush, RecentSeries } from '../observe/index.ts';
 import type { Previews } from '../preview/index.ts';
 import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason, WithheldOfView } from '../push/index.ts';
 import type { MeshConfig, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
@@ -52,6 +52,8 @@ export interface Recent {
   /** The newest first. */
   pushes(): readonly RecentPush[];
   series(): RecentSeries;
+  /** Log lines after this number, the newest first. */
+  events(since: number): readonly RecentEvent[];
   certificates(): readonly CertificateStatus[];
 }
 

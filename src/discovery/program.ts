@@ -261,6 +261,7 @@ function shownActivity(activity: RecentActivity, { engine, server }: Serving, id
     proxies: new ProxyTable({ statuses: () => server.statuses(), now, later }),
     pushes: () => activity.pushes.recent(),
     series: () => activity.series.recent(),
+    events: (since) => activity.events.recent(since),
     certificates: () => identity.certificates(),
   };
 }

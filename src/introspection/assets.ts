@@ -15,6 +15,7 @@ export const PAGES: ReadonlySet<string> = new Set([
   '/proxy',
   '/pushes',
   '/configuration',
+  '/events',
   '/argz',
   '/envz',
   '/flagz',

@@ -26,13 +26,19 @@ function formatTime(time: number): string {
   return `${date.slice(0, -1)}${String(micros % 1000).padStart(3, '0')}Z`;
 }
 
+/** The message with its fields. */
+export function recordText({ message, fields }: Pick<LogRecord, 'message' | 'fields'>): string {
+  let text = escapeControls(message);
+  for (const [key, value] of Object.entries(fields ?? {})) {
+    if (value !== undefined) text += `\t${key}=${fieldText(value)}`;
+  }
+  return text;
+}
+
 export function formatText(record: LogRecord): string {
   let line = `${formatTime(record.time)}\t${record.level}\t${record.scope}\t`;
   if (record.caller !== undefined) line += `${record.caller}\t`;
-  line += escapeControls(record.message);
-  for (const [key, value] of Object.entries(record.fields ?? {})) {
-    if (value !== undefined) line += `\t${key}=${fieldText(value)}`;
-  }
+  line += recordText(record);
   if (record.stack !== undefined) line += `\n${record.stack}`;
   return `${line}\n`;
 }

@@ -1,9 +1,11 @@
 /** Logging of all programs: scopes with their levels, targets and rotation. */
 
+export { recordText } from './format.ts';
 export { type LimitedLog, limitLog } from './limit.ts';
 export {
   closeLogging,
   configureLogging,
+  followLog,
   getScope,
   type Logger,
   type LoggingOptions,

@@ -72,6 +72,9 @@ for (const name of [...LOG_SCOPES['ctl-discovery'], ...LOG_SCOPES['ctl-agent']])
   scopes.set(name, { name, defaults, output: RANK.warn, stack: RANK.none, caller: false });
 }
 
+/** What follows the log, beside its targets. */
+const followers = new Set<(record: LogRecord) => void>();
+
 let now: () => number = preciseNow;
 let json = false;
 let sinks: readonly LogSink[] | undefined;
@@ -110,6 +113,12 @@ export function configureLogging(options: LoggingOptions, clock: () => number = 
     state.caller = options.callerScopes.has(state.name);
     state.defaults = scopeSettings(state.name);
   }
+}
+
+/** Calls `follower` with each record that is written. Returns a function that stops this. */
+export function followLog(follower: (record: LogRecord) => void): () => void {
+  followers.add(follower);
+  return () => followers.delete(follower);
 }
 
 /** Sets the lowest level that a scope writes. */
@@ -204,6 +213,7 @@ function emit(
     caller: state.caller ? shortCaller(locations[0]) : undefined,
     stack: wantsStack ? locations.join('\n') : undefined,
   };
+  for (const follower of followers) follower(record);
   const line = json ? formatJson(record) : formatText(record);
   if (sinks === undefined) process.stderr.write(line);
   else for (const sink of sinks) sink.write(line);

@@ -4,4 +4,12 @@ export type { Series } from './distribution.ts';
 export { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from './metrics.ts';
 export { METRICS, type MetricSpec } from './metrics-table.ts';
 export { createProfiler, type Profiler } from './profiling.ts';
-export { type Levels, PushHistory, type RecentPush, type RecentSeries, SeriesRing } from './recent/index.ts';
+export {
+  EventRing,
+  type Levels,
+  PushHistory,
+  type RecentEvent,
+  type RecentPush,
+  type RecentSeries,
+  SeriesRing,
+} from './recent/index.ts';

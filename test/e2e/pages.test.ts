@@ -168,6 +168,19 @@ test('configuration shows documents as YAML, and refused ones with file and line
   await shows('current');
 });
 
+test('events are followed, filtered and paused', options, async () => {
+  const { config } = shared.get();
+  await page().goto('/events');
+  await page().getByLabel('From level').selectOption('error');
+  await page().getByLabel('Search').fill('validation');
+  await shows(/VirtualService\/shop\/wrong: spec/);
+  await looksGoodEverywhere('events');
+  await page().getByRole('button', { name: 'Pause' }).click();
+  await config.apply('other', resource('VirtualService', 'other', { hosts: ['web'] }, 'shop'));
+  await page().getByRole('button', { name: 'Continue' }).click();
+  await shows(/VirtualService\/shop\/other: spec/);
+});
+
 test('a log level is changed, and put back to its default', options, async () => {
   await page().goto('/scopez/');
   await page().getByLabel('Level of ads', { exact: true }).selectOption('debug');

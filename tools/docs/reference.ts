@@ -165,7 +165,7 @@ function scopesPage(): string {
 function debugPagesPage(): string {
   return page(
     'Debug pages',
-    'JSON pages of `ctl-discovery` on port 8080 and port 15014. ' +
+    'JSON pages of `ctl-discovery` on ports 8080, 15014 and 9876. ' +
       '[security-model.md](../security-model.md#debug-pages) says who sees what.',
     table(
       ['Page', 'Content'],

@@ -1,6 +1,7 @@
 /** Keeps what happened in the last minutes, for pages: it listens beside the observers of metrics and logs. */
 import { systemClock } from '../../core/clock.ts';
-import { type Levels, PushHistory, SeriesRing } from '../../observe/index.ts';
+import { followLog, recordText } from '../../logging/index.ts';
+import { EventRing, type Levels, PushHistory, SeriesRing } from '../../observe/index.ts';
 import type { EngineObserver } from '../../push/index.ts';
 import type { XdsObserver } from '../../xds/index.ts';
 import type { PublicationListener } from './publisher.ts';
@@ -8,6 +9,11 @@ import type { PublicationListener } from './publisher.ts';
 export class RecentActivity {
   readonly series = new SeriesRing({ wall: Date.now, later: systemClock.setTimer });
   readonly pushes = new PushHistory({ now: systemClock.now, wall: Date.now });
+  readonly events = new EventRing();
+  readonly #unfollow = followLog((record) => {
+    const { time, level, scope } = record;
+    this.events.note({ at: Math.round(time), level, scope, message: recordText(record) });
+  });
   #proxies = 0;
 
   /** To be called before the engine publishes the change, so that its work counts for this one. */
@@ -78,6 +84,7 @@ export class RecentActivity {
 
   close(): Promise<void> {
     this.series.close();
+    this.#unfollow();
     return Promise.resolve();
   }
 }

@@ -100,6 +100,7 @@ const source: DebugSource = {
     }),
     pushes: () => [{ ...A_PUSH, resources: ['Service/shop/web'] }],
     series: () => ({}) as RecentSeries,
+    events: () => [{ number: 1, at: NOW, level: 'info', scope: 'ads', message: 'connected pod.shop' }],
     certificates: () => [{ name: 'root of shop', expires: NOW, renewMs: 0 }],
   },
   analysisInput: () => inputOfSnapshot(mesh.snapshot, source.problems()),
@@ -187,9 +188,9 @@ async function visit(port: number, path: string, { from, host, token }: Visitor,
 
 const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web&source=pod.shop&destination=web';
 const PAGES =
-  'adsz analysisz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz'
+  'adsz analysisz cdsz config_dump config_distribution configz edsz endpointShardz endpointz eventsz instancesz leaderz'
     .concat(
-      ' overviewz proxiesz proxyz push_status pushz seriesz registryz resourcesz syncz why authenticationz list whyz',
+      ' ndsz overviewz proxiesz proxyz push_status pushz seriesz registryz resourcesz syncz why authenticationz list whyz',
     )
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
@@ -292,7 +293,7 @@ test('with a token of a namespace every page shows only that namespace', async (
       : '?resource=VirtualService/guest/web';
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);
-    if (!/resourcesz|config_distribution|leaderz|list|overviewz|pushz|seriesz/.test(path))
+    if (!/resourcesz|config_distribution|leaderz|list|overviewz|pushz|seriesz|eventsz/.test(path))
       assert.match(body, /guest/, path);
     // Endpoints, clusters and names of exported services are part of the configuration of its proxies.
     if (!/cdsz|edsz|ndsz|adsz|config_dump/.test(path)) assert.doesNotMatch(body, /shop|not YAML/, path);

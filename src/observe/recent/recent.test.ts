@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { EventRing } from './events.ts';
 import { PushHistory } from './push-history.ts';
 import { SeriesRing } from './series.ts';
 import { Times } from './times.ts';
@@ -127,4 +128,19 @@ test('the history has 200 changes, and few names of each', () => {
   const recent = pushes.recent();
   assert.deepEqual([recent.length, recent[0]?.version, recent.at(-1)?.version], [200, 300, 101]);
   assert.deepEqual([recent[0]?.changed, recent[0]?.resources.length, recent[0]?.resources[0]?.length], [50, 10, 300]);
+});
+
+test('the last 500 events are kept, the newest first', () => {
+  const ring = new EventRing();
+  const event = { at: 1, level: 'info', scope: 'ads' };
+  assert.deepEqual(ring.recent(), []);
+  for (let count = 1; count <= 3; count++) ring.note({ ...event, message: `m${count}` });
+  assert.deepEqual(
+    ring.recent(1).map(({ message }) => message),
+    ['m3', 'm2'],
+  );
+  for (let count = 4; count <= 1203; count++) ring.note({ ...event, message: 'x'.repeat(2000) });
+  const all = ring.recent();
+  assert.deepEqual([all.length, all[0]?.number, all.at(-1)?.number, all[0]?.message.length], [500, 1203, 704, 1000]);
+  assert.deepEqual(ring.recent(5000), []);
 });

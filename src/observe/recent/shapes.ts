@@ -45,3 +45,14 @@ export interface RecentSeries {
   readonly rss: readonly (number | null)[];
   readonly heap: readonly (number | null)[];
 }
+
+/** One log line, in `/debug/eventsz`. */
+export interface RecentEvent {
+  /** Counts from the start of the program. */
+  readonly number: number;
+  /** Unix ms. */
+  readonly at: number;
+  readonly level: string;
+  readonly scope: string;
+  readonly message: string;
+}
