@@ -52,9 +52,6 @@ export interface EngineOptions {
   readonly observer: EngineObserver;
 }
 
-/** Sizes of the engine's parts; `facts`: those that some view read. */
-export type EngineStats = Readonly<Record<'queued' | 'underWay' | 'views' | 'interned' | 'facts', number>>;
-
 /** Reports the time that a job took. */
 export function reportGeneration({ answer, milliseconds }: GeneratedJob, observer: EngineObserver): void {
   observer.stage('generate', milliseconds);
