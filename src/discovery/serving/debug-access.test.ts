@@ -192,6 +192,7 @@ const PAGES =
     .concat(
       ' ndsz overviewz proxiesz proxyz push_status pushz seriesz registryz resourcesz syncz why authenticationz list whyz',
     )
+    .concat(' withheldz')
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
 /** Pages about the program and the whole mesh: only for callers who see everything. */
@@ -293,7 +294,7 @@ test('with a token of a namespace every page shows only that namespace', async (
       : '?resource=VirtualService/guest/web';
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);
-    if (!/resourcesz|config_distribution|leaderz|list|overviewz|pushz|seriesz|eventsz/.test(path))
+    if (!/resourcesz|config_distribution|leaderz|list|overviewz|pushz|seriesz|withheldz|eventsz/.test(path))
       assert.match(body, /guest/, path);
     // Endpoints, clusters and names of exported services are part of the configuration of its proxies.
     if (!/cdsz|edsz|ndsz|adsz|config_dump/.test(path)) assert.doesNotMatch(body, /shop|not YAML/, path);
