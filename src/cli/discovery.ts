@@ -19,6 +19,7 @@ import {
 } from '../settings/index.ts';
 import { analyzeCommand } from './commands/analyze.ts';
 import { completionCommand } from './commands/completion.ts';
+import { dashboardCommand } from './commands/dashboard.ts';
 import { diffCommand } from './commands/diff.ts';
 import { envCommand } from './commands/env.ts';
 import { getCommand } from './commands/get.ts';
@@ -51,6 +52,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
     commands: [
       analyzeCommand(),
       completionCommand(() => program),
+      dashboardCommand(),
       diffCommand(),
       discoveryCommand(runDiscovery),
       envCommand(discoveryCommonFlags, discoveryEnv),
