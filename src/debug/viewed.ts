@@ -18,7 +18,14 @@ import type {
   WorkloadPolicies,
 } from '../model/index.ts';
 import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason, WithheldOfView } from '../push/index.ts';
-import type { Kind, Resource, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
+import {
+  type Kind,
+  keyOf,
+  type Resource,
+  type ResourceKey,
+  type ResourceProblem,
+  type ResourceWarning,
+} from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
 import type { ProxyRow } from './shapes.ts';
 import type { DebugSource, LeaderStatus, Recent, RefusedPolicy, SourceStatus } from './types.ts';
@@ -224,6 +231,16 @@ export class Viewed {
   } {
     const policies = this.#mesh.policiesOf(namespace, labels);
     return { peerAuthentication: this.#mesh.peerAuthenticationOf(namespace, labels), ...policies };
+  }
+
+  /** The visible PeerAuthentications about workloads with these labels, of the root namespace too. */
+  peerAuthenticationsOf(namespace: string, labels: Readonly<Record<string, string>>): ResourceKey[] {
+    const home = new Set([namespace, this.#mesh.settings.rootNamespace]);
+    const about = [...this.resources('PeerAuthentication')].filter(({ meta, content }) => {
+      const wanted = Object.entries(content.selector?.matchLabels ?? {});
+      return home.has(meta.namespace) && wanted.every(([name, value]) => labels[name] === value);
+    });
+    return about.map(keyOf);
   }
 
   /** Empty for a viewer of one namespace, because it is the name of a Pod in another. */

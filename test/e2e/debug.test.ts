@@ -341,5 +341,5 @@ test('`proxy-status`, `proxy-config` and `why` show what the Envoys have', async
   const way = await run('why', client?.workload ?? '', `web:${HTTP_PORT}/x`);
   assert.match(way, new RegExp(`^Cluster: +outbound\\|${HTTP_PORT}\\|\\|${HOST}\\n`, 'm'));
   assert.match(way, /by Service\/default\/web \(\S+web\.yaml:\d+\)$/m);
-  assert.match(way, /^Destination: +1 endpoints, 0 accept mutual TLS; mode PERMISSIVE$/m);
+  assert.match(way, /^Destination: +0 of 1 endpoints accept mutual TLS; mode PERMISSIVE$/m);
 });

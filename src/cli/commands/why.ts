@@ -35,6 +35,7 @@ interface Way {
     readonly endpoints: number;
     readonly acceptMutualTls: number;
     readonly mutualTls: string;
+    readonly peerAuthentications: readonly Shown[];
     readonly requestAuthentications: readonly Shown[];
     readonly authorizationPolicies: readonly Shown[];
   }[];
@@ -85,8 +86,10 @@ function shownWay({ source, destination, listener, route, clusters = [], policie
   }
   for (const policy of policies) {
     const { endpoints, acceptMutualTls, mutualTls } = policy;
-    rows.push(['Destination:', `${endpoints} endpoints, ${acceptMutualTls} accept mutual TLS; mode ${mutualTls}`]);
-    rows.push(...indented([...policy.requestAuthentications, ...policy.authorizationPolicies]));
+    rows.push(['Destination:', `${acceptMutualTls} of ${endpoints} endpoints accept mutual TLS; mode ${mutualTls}`]);
+    rows.push(
+      ...indented([...policy.peerAuthentications, ...policy.requestAuthentications, ...policy.authorizationPolicies]),
+    );
   }
   return table(rows);
 }

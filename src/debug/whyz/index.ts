@@ -77,7 +77,7 @@ function wayOf(mesh: Viewed, connection: ConnectionStatus, next: Next, destinati
       ...(route?.redirect && { result: 'redirect' }),
       ...(route?.directResponse && { result: String(route.directResponse.status ?? '') }),
       ...(before !== undefined && before.length > 0 && { onlyIf: before }),
-      documents: documentsOf(mesh, connection, routeName),
+      documents: [...madeBy(mesh, route?.metadata), ...documentsOf(mesh, connection, routeName)],
     },
     ...clusters(weighted(route?.route?.cluster, route?.route?.weightedClusters?.clusters)),
   };
@@ -119,6 +119,15 @@ function mutualTlsOf({ transportSocket, transportSocketMatches = [] }: envoy.con
   return transportSocket == null ? 'none: plain text' : 'always, as the documents of the cluster say';
 }
 
+/** The document that a route names in its metadata `istio.config`: `…/namespaces/shop/virtual-service/web`. */
+function madeBy(mesh: Viewed, metadata: envoy.config.core.v3.Metadata | null | undefined): object[] {
+  const config = metadata?.filterMetadata?.istio?.fields?.config?.stringValue ?? '';
+  const [, namespace, kind = '', name] = /\/namespaces\/([^/]+)\/([a-z-]+)\/([^/]+)$/.exec(config) ?? [];
+  if (name === undefined) return [];
+  const pascal = kind.replace(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return [shownDocument(mesh, `${pascal}/${namespace}/${name}`)];
+}
+
 function documentsOf(mesh: Viewed, connection: ConnectionStatus, name: string): object[] {
   const keys = new Set<ResourceKey>();
   if (name !== '')
@@ -147,6 +156,7 @@ function policiesAt(mesh: Viewed, service: NonNullable<ReturnType<Viewed['servic
       endpoints: alike.length,
       acceptMutualTls: alike.filter(({ tlsReady }) => tlsReady).length,
       mutualTls: peerAuthentication.ports[target] ?? peerAuthentication.mode,
+      peerAuthentications: mesh.peerAuthenticationsOf(service.namespace, labels).map((key) => shownDocument(mesh, key)),
       requestAuthentications: authentication.map((key) => shownDocument(mesh, key)),
       authorizationPolicies: authorization.map((key) => shownDocument(mesh, key)),
     };

@@ -56,9 +56,19 @@ describe('the way of a request', () => {
     const answer = whyz(new Viewed(source, viewer), new URLSearchParams({ source: 'pod.guest', destination }));
     return JSON.parse(JSON.stringify(answer)) as {
       listener?: { name: string };
-      route?: { virtualHost?: string; match?: string; result?: string; onlyIf?: { conditions: string[] }[] };
+      route?: {
+        virtualHost?: string;
+        match?: string;
+        result?: string;
+        onlyIf?: { conditions: string[] }[];
+        documents?: { key: string }[];
+      };
       clusters?: { name: string; documents: { key: string }[] }[];
-      policies: { mutualTls: string; authorizationPolicies: { key: string }[] }[];
+      policies: {
+        mutualTls: string;
+        peerAuthentications: { key: string }[];
+        authorizationPolicies: { key: string }[];
+      }[];
     };
   }
 
@@ -66,6 +76,7 @@ describe('the way of a request', () => {
     const way = ask(`${HOST}/v2/x`);
     assert.equal(way.listener?.name, '0.0.0.0_80');
     assert.deepEqual([way.route?.match, way.clusters?.map(({ name }) => name)], ['/v2*', [`outbound|80|b|${HOST}`]]);
+    assert.equal(way.route?.documents?.[0]?.key, 'VirtualService/shop/web');
     assert.deepEqual(
       way.clusters?.[0]?.documents.map(({ key }) => key),
       ['DestinationRule/shop/web', 'Service/shop/web'],
@@ -85,6 +96,10 @@ describe('the way of a request', () => {
   it('names the policies of the destination for viewers who see its namespace', () => {
     const [policy] = ask(HOST).policies;
     assert.equal(policy?.mutualTls, 'STRICT');
+    assert.deepEqual(
+      policy?.peerAuthentications.map(({ key }) => key),
+      ['PeerAuthentication/shop/default'],
+    );
     assert.deepEqual(
       policy?.authorizationPolicies.map(({ key }) => key),
       ['AuthorizationPolicy/shop/deny'],
