@@ -16,6 +16,7 @@ import { ProcessView, TOPICS } from './views/process.tsx';
 import { ProxiesView } from './views/proxies.tsx';
 import { ProxyView } from './views/proxy.tsx';
 import { PushesView } from './views/pushes.tsx';
+import { WhyView } from './views/why.tsx';
 
 interface View {
   readonly title: string;
@@ -32,6 +33,7 @@ const VIEWS: Readonly<Record<string, View>> = {
   '/configuration': { title: 'Configuration', show: ConfigurationView },
   '/pushes': { title: 'Pushes', show: PushesView },
   '/events': { title: 'Events', show: EventsView },
+  '/why': { title: 'Why', show: WhyView },
   '/scopez': { title: 'Log levels', show: LogsView },
   ...Object.fromEntries(
     Object.entries(TOPICS).map(([path, title]) => [path, { title, show: ProcessView, of: '/procz' }]),
@@ -43,6 +45,7 @@ const NAVIGATION: readonly (readonly [href: string, text: string])[] = [
   ['/proxies', 'Proxies'],
   ['/pushes', 'Pushes'],
   ['/configuration', 'Configuration'],
+  ['/why', 'Why'],
   ['/events', 'Events'],
   ['/scopez', 'Logs'],
   ['/procz', 'Process'],

@@ -16,6 +16,7 @@ export const PAGES: ReadonlySet<string> = new Set([
   '/pushes',
   '/configuration',
   '/events',
+  '/why',
   '/argz',
   '/envz',
   '/flagz',

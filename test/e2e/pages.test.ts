@@ -168,6 +168,16 @@ test('configuration shows documents as YAML, and refused ones with file and line
   await shows('current');
 });
 
+test('the way of a request is shown, with the documents behind it', options, async () => {
+  await page().goto('/why');
+  await page().getByLabel('From proxy').fill('pod-12.default');
+  await page().getByLabel('To', { exact: true }).fill('web:80/');
+  await page().getByRole('button', { name: 'Show the way' }).click();
+  await page().getByRole('link', { name: 'outbound|80||web.default.svc.cluster.local' }).waitFor();
+  await shows('virtual host web.default.svc.cluster.local:80');
+  await looksGoodEverywhere('why');
+});
+
 test('events are followed, filtered and paused', options, async () => {
   const { config } = shared.get();
   await page().goto('/events');
