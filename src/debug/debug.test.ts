@@ -67,20 +67,7 @@ const source: DebugSource = {
     },
   ],
   engine: () => mesh.engine.stats(),
-  withheld: () => [
-    {
-      type: 'cds',
-      name: 'web',
-      versions: new Set(['v2']),
-      acceptedVersion: 'v1',
-      proxy: 'proxy-1',
-      message: 'no good',
-      sinceMs: 0,
-      view: 'outbound:shop/:1',
-      namespace: 'shop',
-      documents: ['DestinationRule/shop/web'],
-    },
-  ],
+  withheld: () => [],
   failing: () => mesh.engine.failing(),
   replica: 'one',
   mesh: () => defaultMeshConfig(),
@@ -145,17 +132,6 @@ describe('debug interface', () => {
     assert.equal(await status('/debug/config_dump?proxyID='), 400);
     assert.equal(await status('/debug/config_dump?proxyID=nobody.shop'), 404);
     assert.equal(await status('/debug/config_distribution'), 400);
-  });
-
-  it('withheldz: what Envoy rejected, and what is in force instead', async () => {
-    const version = { version: 'v2', acceptedVersion: 'v1' };
-    const rejected = { proxy: 'proxy-1', message: 'no good', since: '1970-01-01T00:00:00.000Z' };
-    const madeBy = ['DestinationRule/shop/web'];
-    assert.deepEqual(await page('withheldz'), {
-      withheld: [{ type: 'cds', name: 'web', view: 'outbound:shop/:1', ...version, ...rejected, madeBy }],
-    });
-    const seen = (namespace: string) => new Viewed(source, { namespace }).withheld().length;
-    assert.deepEqual([seen('shop'), seen('other')], [1, 0]);
   });
 
   it('why: what a cluster was generated from', async () => {

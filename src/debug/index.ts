@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError } from '../core/errors.ts';
 import { goneSignal } from '../http/index.ts';
-import type { ConnectionStatus, WithheldOfView } from '../push/index.ts';
+import type { ConnectionStatus } from '../push/index.ts';
 import type { ResourceKey } from '../resources/index.ts';
 import type { DebugAnswer, DebugQuestion } from '../xds/index.ts';
 import { analysisz } from './analysisz.ts';
@@ -23,6 +23,7 @@ import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, 
 import { proxyz } from './proxyz.ts';
 import { Viewed } from './viewed.ts';
 import { whyz } from './whyz/index.ts';
+import { withheldz } from './withheld.ts';
 
 export type { DebugCall } from './page.ts';
 export { PageMaker } from './page-maker.ts';
@@ -65,12 +66,6 @@ const endpointsOf = perProxy((mesh, connection) => {
 const namesOf = perProxy((mesh, connection) => ({
   names: lazyList(resourcesOf(mesh, connection, 'nds'), (resource) => decoded('nds', resource)),
 }));
-
-function withheldResource({ versions, acceptedVersion = '', sinceMs, documents, ...shown }: WithheldOfView): object {
-  const { type, name, view, proxy, message } = shown;
-  const [version = ''] = versions;
-  return { type, name, view, version, acceptedVersion, proxy, message, since: new Date(sinceMs), madeBy: documents };
-}
 
 const PAGES: Readonly<Record<string, Page>> = {
   authenticationz: {
@@ -183,7 +178,7 @@ const PAGES: Readonly<Record<string, Page>> = {
   },
   withheldz: {
     title: 'Resources that Envoy rejected and that the other proxies of a view do not get',
-    answer: (mesh) => ({ withheld: lazyList(mesh.withheld(), withheldResource) }),
+    answer: withheldz,
   },
 };
 
