@@ -46,13 +46,9 @@ import { isWanted, ViewTable } from './view-table.ts';
 import { type ReadUnits, type Reason, reasonsFor, sessionsReading, withMakers } from './why.ts';
 
 /** The views of a proxy and its placement. */
-interface Assignment {
-  readonly views: readonly View[];
-  readonly placement: Placement;
-}
+type Assignment = Readonly<{ views: readonly View[]; placement: Placement }>;
 
-const NO_TYPES: ReadonlySet<XdsType> = new Set();
-const NO_REASONS: ReadonlySet<PushReason> = new Set();
+const [NO_TYPES, NO_REASONS]: [ReadonlySet<XdsType>, ReadonlySet<PushReason>] = [new Set(), new Set()];
 const FOR_PROXY: ReadonlySet<PushReason> = new Set(['proxy']);
 const EDS_ONLY: ReadonlySet<XdsType> = new Set(['eds']);
 
