@@ -16,6 +16,7 @@ function repository(context: TestContext, files: Readonly<Record<string, string>
   const linked = documentedAnnotations().flatMap(({ shownBy }) => shownBy.map(({ path }) => [path, ''] as const));
   const always = {
     'docs/security-model.md': `## Debug pages\n\n${PORTS}\n`,
+    'docs/analysis.md': '',
     'docs/architecture.md': '| `src/webhooks` | |\n',
     ...Object.fromEntries(linked),
   };

@@ -293,7 +293,7 @@ describe('over a restart without an API server', () => {
 
   for (const [what, spoil, says] of [
     ['damaged', (file: string) => writeFile(file, '{"version":1,"workloads":[{}]}'), /it has an unknown format/],
-    ['half written', async (file: string) => writeFile(file, (await readFile(file)).subarray(0, 40)), /another format/],
+    ['half written', async (file: string) => writeFile(file, (await readFile(file)).subarray(0, 40)), /unknown format/],
     ['readable by others', (file: string) => chmod(file, 0o644), /is accessible to other users/],
   ] as const) {
     test(`a file that is ${what} is not used, and a warning says so`, async (t) => {

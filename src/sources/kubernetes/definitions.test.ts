@@ -74,7 +74,7 @@ describe('definitions of a scripted API server', () => {
     await waitUntil(() => fastTime.now() - since > 50_000);
     assert.equal(isSynced(), false);
     await waitUntil(() =>
-      lines.some((line) => /authorizationpolicies.security.mesh.io.*does not become ready/.test(line)),
+      lines.some((line) => /authorizationpolicies.security.mesh.io.*is not ready without it/.test(line)),
     );
     lacking = false;
     await waitUntil(isSynced);
@@ -105,7 +105,7 @@ describe('definitions of a scripted API server', () => {
     const { isSynced, lists, lines } = follow(server, { clock: fastTime });
     await waitUntil(() => lists.length === CORE.length);
     await waitUntil(() =>
-      lines.some((line) => /authorizationpolicies.security.mesh.io.*does not become ready/.test(line)),
+      lines.some((line) => /authorizationpolicies.security.mesh.io.*is not ready without it/.test(line)),
     );
     assert.equal(isSynced(), false);
     server.define(POLICIES);

@@ -111,7 +111,7 @@ describe('the source of a scripted API server', () => {
       () =>
         lists.length === CORE.length &&
         asked() >= 5 &&
-        lines.some((line) => /does not become ready without it/.test(line)),
+        lines.some((line) => /does not become ready without this kind/.test(line)),
     );
     assert.equal(isSynced(), false);
     forbidden = false;
