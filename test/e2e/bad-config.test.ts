@@ -249,7 +249,7 @@ test('wrong command lines end with one line and exit code 1', { timeout: 60_000 
     { flags: ['--log_output_level', 'nothing:debug'], says: /nothing/ },
     {
       flags: ['--configDir', ''],
-      says: /--registries: the registry Orchestrator has nothing to read from.*--configDir/,
+      says: /--registries: the registry Orchestrator has nothing to read: .*--configDir/,
     },
     { flags: [], env: { CTL_DEBOUNCE_AFTER: 'soon' }, says: /CTL_DEBOUNCE_AFTER/ },
     { flags: [], env: { CTL_PUSH_THROTTLE: '-1' }, says: /CTL_PUSH_THROTTLE/ },

@@ -45,7 +45,8 @@ function entry(name: string, hosts: readonly string[], more: Document = {}): Doc
   ];
   const labels = { 'security.mesh.io/tlsMode': 'mesh' };
   const endpoints = [{ address: evil.netns.address, labels, serviceAccount: evil.name }];
-  const made = resource('ServiceEntry', name, { hosts, ports, resolution: 'STATIC', endpoints, ...more }, 'evil');
+  const spec = { hosts, ports, location: 'MESH_INTERNAL', resolution: 'STATIC', endpoints, ...more };
+  const made = resource('ServiceEntry', name, spec, 'evil');
   return { ...made, metadata: { name, namespace: 'evil', creationTimestamp: '2001-01-01T00:00:00Z' } };
 }
 
