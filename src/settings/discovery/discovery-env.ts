@@ -102,7 +102,7 @@ export const discoveryEnv = {
   CTL_PUSH_CANARY: {
     setting: 'pushCanary',
     type: 'integer',
-    default: 20,
+    default: -1,
     min: -1,
     unit: 'proxies',
     meaning:
