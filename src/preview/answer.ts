@@ -1,6 +1,6 @@
 /** The answer of a preview: which proxies are sent what, added up by workload and by resource. */
 import type { ChangedResource, PreviewResult, Session, TouchedPart } from '../push/index.ts';
-import type { UnreachedRoute } from '../resources/index.ts';
+import type { UnreachedRoutes } from '../resources/index.ts';
 import type { ComparedEndpoints } from './endpoints.ts';
 import type { DocumentOutcome, PolicyOutcome, PreviewAnswer, ResourceOutcome, WorkloadOutcome } from './types.ts';
 
@@ -21,7 +21,7 @@ export interface AnswerInputs {
   /** Proxies that the caller may see. */
   readonly connected: number;
   readonly compared: Compared;
-  readonly unreachedRoutes: readonly UnreachedRoute[];
+  readonly unreached: UnreachedRoutes;
   readonly policies: readonly PolicyOutcome[];
   readonly notes: readonly string[];
 }
@@ -33,7 +33,15 @@ interface Workload {
   bytes: number;
 }
 
-export function answerOf({ version, documents, connected, compared, notes, ...found }: AnswerInputs): PreviewAnswer {
+export function answerOf({
+  version,
+  documents,
+  connected,
+  compared,
+  notes,
+  unreached,
+  policies,
+}: AnswerInputs): PreviewAnswer {
   const tally = new Tally(compared);
   const { list, workloads } = tally;
   const left = compared.parts.filter((_, index) => !isCompared(compared, index));
@@ -49,17 +57,18 @@ export function answerOf({ version, documents, connected, compared, notes, ...fo
       bytesPushed: tally.bytes,
       list: list.slice(0, MAX_LISTED),
     },
-    unreachedRoutes: found.unreachedRoutes.slice(0, MAX_LISTED),
-    policies: found.policies.slice(0, MAX_LISTED),
+    unreachedRoutes: unreached.routes.slice(0, MAX_LISTED),
+    policies: policies.slice(0, MAX_LISTED),
     problems: [...new Set(compared.generated.views.flatMap(({ failures }) => failures))].slice(0, MAX_PROBLEMS),
     notes: [
       ...notes,
       ...(left.length > 0 ? [`there was no time to compare parts of the configuration of ${proxies} proxies`] : []),
+      ...(unreached.left > 0 ? [`not all routes of ${unreached.left} VirtualServices are compared`] : []),
       ...more('documents', documents.length, MAX_DOCUMENTS),
       ...more('workloads', workloads.length, MAX_LISTED),
       ...more('resources', list.length, MAX_LISTED),
-      ...more('routes that are not reached', found.unreachedRoutes.length, MAX_LISTED),
-      ...more('effects of policies', found.policies.length, MAX_LISTED),
+      ...more('routes that are not reached', unreached.routes.length, MAX_LISTED),
+      ...more('effects of policies', policies.length, MAX_LISTED),
     ],
   };
 }

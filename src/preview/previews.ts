@@ -43,6 +43,8 @@ const SLICE_MS = 4;
 const MAX_MS = 30_000;
 /** Views and endpoints that are not compared by then are left out, ms. */
 const COMPARING_MS = 8000;
+/** Routes that are not compared by then are left out, ms. */
+const SUMMARY_MS = 2000;
 /** Resources that one change may change: they are applied to the copy of the model at once, as when they are published. */
 const MAX_CHANGES = 2000;
 /** Previews that wait, of all callers and of one. */
@@ -155,15 +157,14 @@ export class Previews {
     const change = this.#derive(changes);
     const parts = await this.#sliced(engine.touchedBy(change, isSeen), signal);
     const generated = await this.#generated(changes, { base: base.version, change }, parts, signal);
-    const ends = this.#options.now() + COMPARING_MS;
-    const comparing = compareEndpoints(base, change.snapshot, parts, () => this.#options.now() > ends);
+    const comparing = compareEndpoints(base, change.snapshot, parts, this.#late(COMPARING_MS));
     const endpoints = await this.#sliced(comparing, signal);
     return answerOf({
       version: base.version,
       documents: candidate.outcomes,
       connected,
       compared: { parts, generated, endpoints },
-      unreachedRoutes: unreachedRoutes(changes),
+      unreached: await this.#sliced(unreachedRoutes(changes, this.#late(SUMMARY_MS)), signal),
       policies: policyOutcomes(base, change.snapshot, parts),
       notes: [...notes, ...(caller.sees('') ? [] : ['proxies of other namespaces are not shown'])],
     });
@@ -196,6 +197,12 @@ export class Previews {
       return { task: { delta, views, budgetMs: COMPARING_MS }, meshes: { before, after: snapshot } };
     };
     return previewer.preview({ takePreview }, signal);
+  }
+
+  /** Tells when a part of the work has taken this time, ms. */
+  #late(after: number): () => boolean {
+    const ends = this.#options.now() + after;
+    return () => this.#options.now() > ends;
   }
 
   /** Does work on the main thread in slices. */

@@ -162,6 +162,6 @@ export type {
   AuthorizationSource,
 } from './schema/security.ts';
 export { TRAFFIC_METRICS, type TrafficMetric } from './traffic-metrics.ts';
-export { type UnreachedRoute, unreachedRoutes } from './unreached-routes.ts';
+export { type UnreachedRoute, type UnreachedRoutes, unreachedRoutes } from './unreached-routes.ts';
 export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';
 export { HEALTH_CHECKED, HEALTHY_CONDITION, isProbed } from './workload-health.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { finish } from '../core/slices.ts';
 import { parseResource } from './index.ts';
 import type { AnyResource } from './kinds/types.ts';
 import { unreachedRoutes } from './unreached-routes.ts';
@@ -20,7 +21,9 @@ const on = (...match: readonly object[]) => ({ match });
 
 function unreached(after: readonly object[], before?: readonly object[]): string[] {
   const changes = [{ key: 'web', before: before && service(before), after: service(after) }];
-  return unreachedRoutes(changes).map(({ field, route: what, takenBy }) => `${field} ${what}: ${takenBy}`);
+  return finish(unreachedRoutes(changes)).routes.map(
+    ({ field, route: what, takenBy }) => `${field} ${what}: ${takenBy}`,
+  );
 }
 
 const LATER = 'spec.http[1] prefix /b: spec.http[0]';
@@ -99,5 +102,18 @@ describe('routes that are never reached', () => {
     const routes = [{}, on({ uri: { prefix: '/b' } })];
     assert.deepEqual(unreached(routes, routes), []);
     assert.equal(unreached([...routes, { name: 'last' }], routes).join(), 'spec.http[2] last: spec.http[0] (prefix /)');
+  });
+
+  it('are compared in slices, with a limit for all documents of a change, until it is late', () => {
+    const paths = Array.from({ length: 600 }, (_, index) => on({ uri: { exact: `/${index}` } }));
+    const document = service([...paths, {}, { name: 'last' }]);
+    const changes = Array.from({ length: 30 }, () => ({ key: 'web', before: undefined, after: document }));
+    let late = false;
+    const work = unreachedRoutes(changes, () => late);
+    for (let steps = 0; steps < 3000; steps++) assert.equal(work.next().done, false);
+    const { routes, left } = finish(work);
+    assert.ok(routes.length > 0 && left > 0 && routes.length + left === 30, `${routes.length} found, ${left} left`);
+    late = true;
+    assert.deepEqual(finish(unreachedRoutes(changes, () => late)), { routes: [], left: 30 });
   });
 });

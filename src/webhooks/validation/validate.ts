@@ -4,6 +4,7 @@
  */
 import { toCtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
+import { finish } from '../../core/slices.ts';
 import {
   type AnyResource,
   type CheckedDocument,
@@ -83,7 +84,8 @@ function unreachedIn(
   const [before, after] = [resourceOf(oldObject, limits), resourceOf(object, limits)];
   if (after === undefined) return [];
   const said = new Set(known.map(({ field }) => field));
-  return unreachedRoutes([{ key: keyOf(after), before, after }]).flatMap(({ field, route, takenBy }) =>
+  const { routes } = finish(unreachedRoutes([{ key: keyOf(after), before, after }]));
+  return routes.flatMap(({ field, route, takenBy }) =>
     said.has(field) ? [] : [{ field, message: `route ${route} is never reached: ${takenBy} takes its requests` }],
   );
 }
