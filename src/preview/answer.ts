@@ -1,8 +1,10 @@
 /** The answer of a preview: which proxies are sent what, added up by workload and by resource. */
+import type { Slices } from '../core/slices.ts';
 import type { ChangedResource, PreviewResult, Session, TouchedPart } from '../push/index.ts';
 import type { UnreachedRoutes } from '../resources/index.ts';
 import type { ComparedEndpoints } from './endpoints.ts';
-import type { DocumentOutcome, PolicyOutcome, PreviewAnswer, ResourceOutcome, WorkloadOutcome } from './types.ts';
+import type { PolicyOutcomes } from './policies.ts';
+import type { DocumentOutcome, PreviewAnswer, ResourceOutcome, WorkloadOutcome } from './types.ts';
 
 /** Entries listed of each kind. */
 const MAX_LISTED = 200;
@@ -22,7 +24,7 @@ export interface AnswerInputs {
   readonly connected: number;
   readonly compared: Compared;
   readonly unreached: UnreachedRoutes;
-  readonly policies: readonly PolicyOutcome[];
+  readonly policies: PolicyOutcomes;
   readonly notes: readonly string[];
 }
 
@@ -33,7 +35,8 @@ interface Workload {
   bytes: number;
 }
 
-export function answerOf({
+/** Yields after each placement of a part. */
+export function* answerOf({
   version,
   documents,
   connected,
@@ -41,8 +44,9 @@ export function answerOf({
   notes,
   unreached,
   policies,
-}: AnswerInputs): PreviewAnswer {
-  const tally = new Tally(compared);
+}: AnswerInputs): Slices<PreviewAnswer> {
+  const tally = new Tally();
+  yield* tally.add(compared);
   const { list, workloads } = tally;
   const left = compared.parts.filter((_, index) => !isCompared(compared, index));
   const proxies = left.reduce((sum, { placements }) => sum + count(placements), 0);
@@ -58,17 +62,18 @@ export function answerOf({
       list: list.slice(0, MAX_LISTED),
     },
     unreachedRoutes: unreached.routes.slice(0, MAX_LISTED),
-    policies: policies.slice(0, MAX_LISTED),
+    policies: policies.list.slice(0, MAX_LISTED),
     problems: [...new Set(compared.generated.views.flatMap(({ failures }) => failures))].slice(0, MAX_PROBLEMS),
     notes: [
       ...notes,
       ...(left.length > 0 ? [`there was no time to compare parts of the configuration of ${proxies} proxies`] : []),
       ...(unreached.left > 0 ? [`not all routes of ${unreached.left} VirtualServices are compared`] : []),
+      ...(policies.left > 0 ? [`policies of ${policies.left} proxies are not compared`] : []),
       ...more('documents', documents.length, MAX_DOCUMENTS),
       ...more('workloads', workloads.length, MAX_LISTED),
       ...more('resources', list.length, MAX_LISTED),
       ...more('routes that are not reached', unreached.routes.length, MAX_LISTED),
-      ...more('effects of policies', policies.length, MAX_LISTED),
+      ...more('effects of policies', policies.list.length, MAX_LISTED),
     ],
   };
 }
@@ -93,7 +98,7 @@ class Tally {
   /** Number of proxies that are sent a change. */
   readonly #proxies = new Map<ChangedResource, number>();
 
-  constructor({ parts, generated, endpoints }: Compared) {
+  *add({ parts, generated, endpoints }: Compared): Slices<void> {
     for (const [index, { placements }] of parts.entries()) {
       const outcome = generated.views[index];
       const ofEndpoints = endpoints.parts[index];
@@ -103,6 +108,7 @@ class Tally {
           ...numbers.flatMap((number) => generated.resources[number] ?? []),
           ...(ofEndpoints?.[at] ?? []).flatMap((number) => endpoints.changes.all[number] ?? []),
         ]);
+        yield;
       }
     }
   }
@@ -117,7 +123,7 @@ class Tally {
 
   get list(): readonly ResourceOutcome[] {
     return [...this.#proxies]
-      .sort(([a, m], [b, n]) => n - m || (`${a.type} ${a.name}` < `${b.type} ${b.name}` ? -1 : 1))
+      .sort(([a, m], [b, n]) => n - m || (a.type === b.type ? order(a.name, b.name) : order(a.type, b.type)))
       .map(([change, proxies]) => outcomeOf(change, proxies));
   }
 
@@ -142,6 +148,10 @@ class Tally {
     this.#workloads.set(key, known);
     return known;
   }
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : 1;
 }
 
 /** Labels that name a workload, as telemetry reads them; without them the name of the Pod. */

@@ -2,9 +2,10 @@
  * What a change opens or closes: rules of policies that apply to a workload before or after it, and the mode of mutual
  * TLS. Rules are compared as documents have them; whether one implies another is not computed.
  */
+import type { Slices } from '../core/slices.ts';
 import type { Snapshot } from '../model/index.ts';
 import type { TouchedPart } from '../push/index.ts';
-import { isDryRun, type ResourceKey } from '../resources/index.ts';
+import { type AnyResource, isDryRun, type ResourceKey } from '../resources/index.ts';
 import type { PolicyOutcome } from './types.ts';
 
 type Effect = PolicyOutcome['effect'];
@@ -31,30 +32,90 @@ interface Applied {
   readonly allowing: readonly ResourceKey[];
 }
 
-/** One outcome for each sentence, with the number of proxies that it is about. */
-export function policyOutcomes(
-  before: Snapshot,
-  after: Snapshot,
+export interface PolicyOutcomes {
+  readonly list: readonly PolicyOutcome[];
+  /** Proxies of parts that are not compared. */
+  readonly left: number;
+}
+
+/** Both sides of a preview. */
+export interface Sides {
+  readonly before: Snapshot;
+  readonly after: Snapshot;
+}
+
+/**
+ * One outcome for each sentence, with the number of proxies that it is about. Yields after each policy of a part.
+ * @param isLate whether the rest is left out
+ */
+export function* policyOutcomes(
+  sides: Sides,
   parts: readonly TouchedPart[],
-): readonly PolicyOutcome[] {
+  isLate: () => boolean,
+): Slices<PolicyOutcomes> {
   const found = new Map<string, PolicyOutcome>();
+  const texts: RuleTexts = new Map();
+  let left = 0;
   for (const part of parts) {
+    yield;
     const proxies = part.placements.reduce((sum, { sessions }) => sum + sessions.length, 0);
-    const workloads = new Set(part.placements.flatMap(({ sessions }) => sessions.map(({ node }) => node.namespace)));
-    for (const { effect, message } of [...rulesOf(before, after, part), ...mutualTlsOf(part)]) {
+    if (isLate()) {
+      left += proxies;
+      continue;
+    }
+    const rules = isSame(sides, part) ? [] : yield* rulesOf(sides, part, texts);
+    const said = [...rules, ...mutualTlsOf(part)];
+    if (said.length === 0) continue;
+    const workloads = new Set<string>();
+    for (const { sessions } of part.placements) for (const { node } of sessions) workloads.add(node.namespace);
+    for (const { effect, message } of said) {
       const known = found.get(message);
       const namespaces = [...new Set([...(known?.namespaces ?? []), ...workloads])].sort();
       found.set(message, { effect, message, namespaces, proxies: (known?.proxies ?? 0) + proxies });
     }
   }
-  return [...found.values()];
+  return { list: [...found.values()], left };
 }
 
 type Sentence = Pick<PolicyOutcome, 'effect' | 'message'>;
 
-function* rulesOf(before: Snapshot, after: Snapshot, part: TouchedPart): Generator<Sentence> {
-  const [was, is] = [appliedTo(before, part.before), appliedTo(after, part.after)];
-  if (was === undefined || is === undefined) return;
+/** Whether the same policies apply before and after the change, which is so for most parts. */
+function isSame({ before, after }: Sides, part: TouchedPart): boolean {
+  const [was, is] = [policiesOf(part.before), policiesOf(part.after)];
+  if (was === undefined || is === undefined) return true;
+  return (
+    areSame(was.authorization, is.authorization, (key) => resourceOf(before, key) === resourceOf(after, key)) &&
+    areSame(was.authentication, is.authentication, (key) => tokensOf(before, key) === tokensOf(after, key))
+  );
+}
+
+function areSame(
+  keys: readonly ResourceKey[],
+  others: readonly ResourceKey[],
+  isSameResource: (key: ResourceKey) => boolean,
+): boolean {
+  return keys.length === others.length && keys.every((key, at) => key === others[at] && isSameResource(key));
+}
+
+function policiesOf(view: TouchedPart['before']) {
+  return view !== undefined && 'policies' in view ? view.policies : undefined;
+}
+
+function resourceOf(snapshot: Snapshot, key: ResourceKey) {
+  return snapshot.resources('AuthorizationPolicy').get(key);
+}
+
+function tokensOf(snapshot: Snapshot, key: ResourceKey) {
+  return snapshot.resources('RequestAuthentication').get(key);
+}
+
+function* rulesOf({ before, after }: Sides, part: TouchedPart, texts: RuleTexts): Slices<readonly Sentence[]> {
+  const was = yield* appliedTo(before, part.before, texts);
+  const is = yield* appliedTo(after, part.after, texts);
+  return was === undefined || is === undefined ? [] : [...ruleSentences(was, is)];
+}
+
+function* ruleSentences(was: Applied, is: Applied): Generator<Sentence> {
   const [wasAllowing, isAllowing] = [was.allowing.length > 0, is.allowing.length > 0];
   if (!wasAllowing && isAllowing)
     yield { effect: 'closes', message: `requests that no rule of ${is.allowing.join(', ')} allows are denied` };
@@ -82,27 +143,41 @@ function byPolicy(rules: readonly Rule[]): ReadonlyMap<ResourceKey, number> {
   return counts;
 }
 
-function appliedTo(snapshot: Snapshot, view: TouchedPart['before']): Applied | undefined {
-  if (view === undefined || !('policies' in view)) return undefined;
+/** The rules of a document as JSON, so that a policy of many parts is written once. */
+type RuleTexts = Map<AnyResource, readonly Rule[]>;
+
+function* appliedTo(snapshot: Snapshot, view: TouchedPart['before'], texts: RuleTexts): Slices<Applied | undefined> {
+  const policies = policiesOf(view);
+  if (policies === undefined) return undefined;
   const rules = { ALLOW: [] as Rule[], DENY: [] as Rule[], CUSTOM: [] as Rule[], JWT: [] as Rule[] };
   const allowing: ResourceKey[] = [];
-  for (const policy of view.policies.authorization) {
-    const resource = snapshot.resources('AuthorizationPolicy').get(policy);
+  for (const policy of policies.authorization) {
+    const resource = resourceOf(snapshot, policy);
     if (resource === undefined || isDryRun(resource)) continue;
     const { action = 'ALLOW', rules: own = [] } = resource.content;
     if (action === 'AUDIT') continue;
     if (action === 'ALLOW') allowing.push(policy);
-    rules[action].push(...own.map((rule) => ({ policy, text: textOf(rule) })));
+    for (const rule of textsOf(resource, policy, own, texts)) rules[action].push(rule);
+    yield;
   }
-  for (const policy of view.policies.authentication) {
-    const resource = snapshot.resources('RequestAuthentication').get(policy);
-    rules.JWT.push(...(resource?.content.jwtRules ?? []).map((rule) => ({ policy, text: textOf(rule) })));
+  for (const policy of policies.authentication) {
+    const resource = tokensOf(snapshot, policy);
+    if (resource === undefined) continue;
+    for (const rule of textsOf(resource, policy, resource.content.jwtRules ?? [], texts)) rules.JWT.push(rule);
+    yield;
   }
   return { rules, allowing };
 }
 
-function textOf(rule: unknown): string {
-  return JSON.stringify(rule);
+function textsOf(
+  resource: AnyResource,
+  policy: ResourceKey,
+  rules: readonly unknown[],
+  texts: RuleTexts,
+): readonly Rule[] {
+  const known = texts.get(resource) ?? rules.map((rule) => ({ policy, text: JSON.stringify(rule) }));
+  texts.set(resource, known);
+  return known;
 }
 
 function* mutualTlsOf({ before, after }: TouchedPart): Generator<Sentence> {

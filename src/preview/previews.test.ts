@@ -6,6 +6,7 @@ import { content, endpoints, Mesh, service, sidecar, virtualService } from '../p
 import { documentLimits, keyOf } from '../resources/index.ts';
 import { createStore, type Store } from '../store/index.ts';
 import { Previews } from './index.ts';
+import type { PreviewsOptions } from './previews.ts';
 import type { PreviewCaller } from './types.ts';
 
 const RESOURCES = [
@@ -47,7 +48,7 @@ async function start() {
   assert.ok(generator !== undefined);
   const proxies = [mesh.connect(sidecar('10.1.0.1', 'shop')), mesh.connect(sidecar('10.1.0.2', 'bank'))];
   await mesh.settled();
-  const previewsOf = (previewer: Previewer, isDirectory = true) =>
+  const previewsOf = (previewer: Previewer, isDirectory = true, more: Partial<PreviewsOptions> = {}) =>
     new Previews({
       model: mesh.model,
       engine: mesh.engine,
@@ -62,7 +63,9 @@ async function start() {
       },
       translated: (changes) => ({ changes, notes: [] }),
       now: () => performance.now(),
+      later: (_, run) => void setImmediate(run),
       nextTurn,
+      ...more,
     });
   return { mesh, proxies, generator, previews: previewsOf(generator), previewsOf };
 }
@@ -220,6 +223,25 @@ describe('a preview', () => {
     }
     await Promise.all(all);
     assert.deepEqual(served.slice(0, 2), ['greedy', 'honest']);
+  });
+
+  it('is followed by a rest as long as it took of the main thread', async () => {
+    const { generator, previewsOf } = await start();
+    const rests: { readonly ms: number; readonly end: () => void }[] = [];
+    let time = 0;
+    const previews = previewsOf(generator, true, {
+      now: () => ++time,
+      later: (ms, end) => void rests.push({ ms, end }),
+    });
+    await previews.run(body(route('5s')), EVERYTHING, NEVER);
+    let isServed = false;
+    const second = previews.run(body(route('6s')), SHOP, NEVER).then(() => {
+      isServed = true;
+    });
+    for (let turns = 0; turns < 50; turns++) await nextTurn();
+    assert.ok(!isServed && rests.length === 1 && (rests[0]?.ms ?? 0) > 10, JSON.stringify(rests));
+    rests[0]?.end();
+    await second;
   });
 
   it('counts the proxies of a document of a cluster for a warning, not while others ask', async () => {

@@ -33,6 +33,8 @@ export interface PreviewsOptions {
   };
   /** Monotonic, ms. */
   readonly now: () => number;
+  /** Calls `run` after this many milliseconds. */
+  readonly later: (ms: number, run: () => void) => void;
   /** Resolves in the next turn of the event loop. */
   readonly nextTurn: () => Promise<unknown>;
 }
@@ -43,8 +45,13 @@ const SLICE_MS = 4;
 const MAX_MS = 30_000;
 /** Views and endpoints that are not compared by then are left out, ms. */
 const COMPARING_MS = 8000;
-/** Routes that are not compared by then are left out, ms. */
+/** Routes, and then policies, that are not compared by then are left out, ms. */
 const SUMMARY_MS = 2000;
+/**
+ * Previews rest after one for the time, ms, that it took of the main thread, at most this long: they take at most about
+ * half of it, whatever is asked.
+ */
+const MAX_REST_MS = 10_000;
 /** Resources that one change may change: they are applied to the copy of the model at once, as when they are published. */
 const MAX_CHANGES = 2000;
 /** Previews that wait, of all callers and of one. */
@@ -68,6 +75,10 @@ export class Previews {
   readonly #warnings: TokenBucket;
   /** A preview is in progress: one at a time, because each keeps a copy of what it changes. */
   #busy = false;
+  /** No preview begins. */
+  #resting = false;
+  /** Time that the preview in progress took of the main thread, ms. */
+  #spentMs = 0;
 
   constructor(options: PreviewsOptions) {
     this.#options = options;
@@ -84,12 +95,13 @@ export class Previews {
     const signal = AbortSignal.any([gone, AbortSignal.timeout(MAX_MS)]);
     await this.#turn(caller.id, signal);
     const started = this.#options.now();
+    this.#spentMs = 0;
     try {
       return await this.#preview(body, caller, signal);
     } finally {
       this.#shares.charge(caller.id, this.#options.now() - started);
       this.#busy = false;
-      this.#next();
+      this.#rest();
     }
   }
 
@@ -138,8 +150,16 @@ export class Previews {
     });
   }
 
+  #rest(): void {
+    this.#resting = true;
+    this.#options.later(Math.min(this.#spentMs, MAX_REST_MS), () => {
+      this.#resting = false;
+      this.#next();
+    });
+  }
+
   #next(): void {
-    if (this.#busy) return;
+    if (this.#busy || this.#resting) return;
     const next = this.#waiting.next();
     if (next === undefined) return;
     this.#busy = true;
@@ -159,23 +179,28 @@ export class Previews {
     const generated = await this.#generated(changes, { base: base.version, change }, parts, signal);
     const comparing = compareEndpoints(base, change.snapshot, parts, this.#late(COMPARING_MS));
     const endpoints = await this.#sliced(comparing, signal);
-    return answerOf({
+    const sides = { before: base, after: change.snapshot };
+    const answering = answerOf({
       version: base.version,
       documents: candidate.outcomes,
       connected,
       compared: { parts, generated, endpoints },
       unreached: await this.#sliced(unreachedRoutes(changes, this.#late(SUMMARY_MS)), signal),
-      policies: policyOutcomes(base, change.snapshot, parts),
+      policies: await this.#sliced(policyOutcomes(sides, parts, this.#late(SUMMARY_MS)), signal),
       notes: [...notes, ...(caller.sees('') ? [] : ['proxies of other namespaces are not shown'])],
     });
+    return this.#sliced(answering, signal);
   }
 
   /** The mesh with the change. The model of the program stays as it is. */
   #derive(changes: readonly ResourceChange[]): ModelChange {
+    const started = this.#options.now();
     try {
       return this.#options.model.fork().apply({ changes, eventTime: this.#options.now() });
     } catch (error) {
       throw new CtlError('failed_precondition', `the change cannot be applied: ${toError(error).message}`, {}, error);
+    } finally {
+      this.#spentMs += this.#options.now() - started;
     }
   }
 
@@ -207,14 +232,27 @@ export class Previews {
 
   /** Does work on the main thread in slices. */
   async #sliced<T>(work: Slices<T>, signal: AbortSignal): Promise<T> {
-    const { now, nextTurn } = this.#options;
-    for (let ends = now() + SLICE_MS; ; ) {
-      const step = work.next();
-      if (step.done === true) return step.value;
-      if (now() < ends) continue;
+    const { nextTurn } = this.#options;
+    for (;;) {
+      const done = this.#slice(work);
+      if (done !== undefined) return done.value;
       await nextTurn();
       if (signal.aborted) throw ended();
-      ends = now() + SLICE_MS;
+    }
+  }
+
+  /** The result, if there is one by the end of the slice. */
+  #slice<T>(work: Slices<T>): IteratorReturnResult<T> | undefined {
+    const { now } = this.#options;
+    const started = now();
+    try {
+      for (;;) {
+        const step = work.next();
+        if (step.done === true) return step;
+        if (now() >= started + SLICE_MS) return undefined;
+      }
+    } finally {
+      this.#spentMs += now() - started;
     }
   }
 }

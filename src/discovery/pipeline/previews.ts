@@ -37,6 +37,7 @@ export function createPreviews({ settings, model, engine, previewer, intake }: P
     },
     translated: withoutTranslated,
     now: systemClock.now,
+    later: (ms, run) => void setTimeout(run, ms).unref(),
     nextTurn,
   });
 }
