@@ -17,9 +17,16 @@ import {
   type Substitute,
   substituteResource,
 } from '../resources/index.ts';
-import { readDocuments } from '../sources/index.ts';
+import { longestDocument, readDocuments } from '../sources/index.ts';
 import type { Store } from '../store/index.ts';
 import type { DocumentOutcome, PreviewCaller, PreviewRequest } from './types.ts';
+
+/** Resources that one change may change: they are applied to the copy of the model at once, as when they are published. */
+const MAX_CHANGES = 2000;
+/** Documents of a change, also those that change nothing. */
+const MAX_DOCUMENTS = 100_000;
+/** Characters of one document, which is parsed without interruption: API servers accept about as much. */
+const MAX_DOCUMENT = 1_500_000;
 
 /** Where documents of the mesh come from. */
 export interface Target {
@@ -41,7 +48,10 @@ export interface Candidate {
   readonly changes: readonly ResourceChange[];
 }
 
-/** Yields after each document. Throws CtlError `permission_denied` for a document that the caller may not see. */
+/**
+ * Yields after each document. Throws CtlError `permission_denied` for a document that the caller may not see,
+ * `resource_exhausted` as soon as there is more than can be compared.
+ */
 export function* readCandidate(
   { files, replaceDirectory }: PreviewRequest,
   store: StoreReader,
@@ -54,8 +64,14 @@ export function* readCandidate(
     throw new CtlError('permission_denied', 'a whole directory may be compared by callers who see all namespaces only');
   const reading = new Reading(store, target, caller);
   for (const { file, text } of files) {
+    if (longestDocument(file, text) > MAX_DOCUMENT)
+      throw new CtlError('resource_exhausted', `expected documents of at most ${MAX_DOCUMENT} characters`, { file });
     const parts = yield* readDocuments(file, text, [], target.limits);
-    for (const part of parts) for (const found of part.found) reading.take(found, file);
+    for (const part of parts)
+      for (const found of part.found) {
+        reading.take(found, file);
+        yield;
+      }
   }
   if (replaceDirectory) yield* reading.removeOthers();
   return reading;
@@ -83,6 +99,8 @@ class Reading implements Candidate {
   }
 
   take(found: ParsedResource, file: string): void {
+    if (this.outcomes.length >= MAX_DOCUMENTS)
+      throw new CtlError('resource_exhausted', `expected at most ${MAX_DOCUMENTS} documents`);
     if ('resource' in found) this.#set(found.resource);
     else if ('problem' in found) this.#refuse(found.problem, file);
     else
@@ -150,6 +168,8 @@ class Reading implements Candidate {
     const before = this.#store.get(key);
     if (before?.fingerprint === after?.fingerprint) return 'unchanged';
     this.#changes.set(key, { key, before, after });
+    if (this.#changes.size > MAX_CHANGES)
+      throw new CtlError('resource_exhausted', `at most ${MAX_CHANGES} documents that differ can be compared`);
     if (before === undefined) return 'added';
     return after === undefined ? 'removed' : 'changed';
   }

@@ -269,5 +269,10 @@ describe('a preview', () => {
       await assert.rejects(previews.run(Buffer.from(text), EVERYTHING, NEVER), invalid, text);
     const long = Buffer.from(`{"files": [{"file": "a", "text": "${'x'.repeat(5 * 1024 * 1024)}"}]}`);
     await assert.rejects(previews.run(long, EVERYTHING, NEVER), { code: 'resource_exhausted' });
+    const many = JSON.stringify({ files: Array.from({ length: 150_000 }, () => ({ file: 'a', text: '' })) });
+    await assert.rejects(previews.run(Buffer.from(many), EVERYTHING, NEVER), {
+      code: 'resource_exhausted',
+      message: /at most 50000 files/,
+    });
   });
 });

@@ -14,7 +14,7 @@ import type { Model, ModelChange } from '../model/index.ts';
 import type { Engine, Previewer, PreviewResult, TouchedPart } from '../push/index.ts';
 import { type AnyResource, keyOf, type ResourceChange, unreachedRoutes } from '../resources/index.ts';
 import { answerOf } from './answer.ts';
-import { type Candidate, readCandidate, type StoreReader, type Target } from './candidate.ts';
+import { readCandidate, type StoreReader, type Target } from './candidate.ts';
 import { compareEndpoints } from './endpoints.ts';
 import { policyOutcomes } from './policies.ts';
 import { readRequest } from './request.ts';
@@ -52,8 +52,6 @@ const SUMMARY_MS = 2000;
  * half of it, whatever is asked.
  */
 const MAX_REST_MS = 10_000;
-/** Resources that one change may change: they are applied to the copy of the model at once, as when they are published. */
-const MAX_CHANGES = 2000;
 /** Previews that wait, of all callers and of one. */
 const MAX_WAITING = 16;
 const MAX_WAITING_OF_CALLER = 4;
@@ -170,7 +168,7 @@ export class Previews {
     const { engine, store, target, translated } = this.#options;
     const request = await this.#sliced(readRequest(body), signal);
     const candidate = await this.#sliced(readCandidate(request, store, target, caller), signal);
-    const { changes, notes } = translated(checked(candidate).changes);
+    const { changes, notes } = translated(candidate.changes);
     const isSeen = ({ node }: { readonly node: { readonly namespace: string } }) => caller.sees(node.namespace);
     const connected = [...engine.sessions()].filter(isSeen).length;
     const base = this.#options.model.snapshot;
@@ -255,15 +253,6 @@ export class Previews {
       this.#spentMs += now() - started;
     }
   }
-}
-
-function checked(candidate: Candidate): Candidate {
-  const { length } = candidate.changes;
-  if (length <= MAX_CHANGES) return candidate;
-  throw new CtlError(
-    'resource_exhausted',
-    `the change concerns ${length} documents, and at most ${MAX_CHANGES} can be compared`,
-  );
 }
 
 function ended(): CtlError {

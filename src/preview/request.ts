@@ -30,8 +30,10 @@ export function* readRequest(body: Uint8Array): Slices<PreviewRequest> {
     if (line.length > MAX_LINE)
       throw new CtlError('resource_exhausted', `expected lines of at most ${MAX_LINE} bytes, got ${line.length} bytes`);
     const parsed = parseLine(line);
-    files.push(...(parsed.files ?? []));
-    if (files.length > MAX_FILES) throw new CtlError('resource_exhausted', `expected at most ${MAX_FILES} files`);
+    const { files: more = [] } = parsed;
+    if (files.length + more.length > MAX_FILES)
+      throw new CtlError('resource_exhausted', `expected at most ${MAX_FILES} files`);
+    files.push(...more);
     replaceDirectory ||= parsed.replaceDirectory === true;
     yield;
   }

@@ -2,7 +2,7 @@
 
 export { type ConfigRefusal, type ParsedText, parseConfigText } from './config-text.ts';
 export { createDirectorySource, type DirectorySourceOptions } from './directory/directory.ts';
-export { readDocuments } from './directory/documents.ts';
+export { longestDocument, readDocuments } from './directory/documents.ts';
 export { originOf, type ReadDocument, readPaths, readText } from './directory/read-once.ts';
 export { createFileValue } from './file-value.ts';
 export {

@@ -53,7 +53,7 @@ export function* readDocuments(
   const known = previous.length === 0 ? undefined : new Map(previous.map((part) => [placeOf(part), part]));
   const parts: FilePart[] = [];
   let index = 0;
-  for (const piece of file.endsWith('.json') ? [{ text, line: 1 }] : cut(text)) {
+  for (const piece of piecesOf(file, text)) {
     const before = known?.get(placeOf({ ...piece, index }));
     const part = before ?? { ...piece, index, found: yield* readPart(file, piece, index, limits) };
     parts.push(part);
@@ -71,6 +71,15 @@ function placeOf(part: Omit<FilePart, 'found'>): string {
 interface Piece {
   readonly text: string;
   readonly line: number;
+}
+
+function piecesOf(file: string, text: string): readonly Piece[] {
+  return file.endsWith('.json') ? [{ text, line: 1 }] : cut(text);
+}
+
+/** Characters of the longest document of a file. */
+export function longestDocument(file: string, text: string): number {
+  return piecesOf(file, text).reduce((longest, piece) => Math.max(longest, piece.text.length), 0);
 }
 
 function cut(text: string): Piece[] {
