@@ -218,10 +218,29 @@ export function isDebugPath(path: string): boolean {
   return path === '/debug' || path.startsWith('/debug/');
 }
 
+/**
+ * Whether a page needs a caller who has proved who it is, even where the other pages are open to everyone: the log of
+ * the program, and comparisons, which take its time.
+ */
+export function needsProof(request: IncomingMessage): boolean {
+  const name = nameOf(urlOf(request));
+  return name === DIFF_PAGE.name || name === 'eventsz';
+}
+
+function urlOf(request: IncomingMessage): URL {
+  return new URL(request.url ?? '/', 'http://localhost');
+}
+
+/** The name of a page; '' for other paths. */
+function nameOf({ pathname }: URL): string {
+  const [, name = ''] = /^\/debug\/([A-Za-z_]*)$/.exec(pathname) ?? [];
+  return name;
+}
+
 /** Answers a request below `/debug`. Rejects when a page cannot be built. */
 export async function handleDebug(call: DebugCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const url = new URL(request.url ?? '/', 'http://localhost');
-  const [, name = ''] = /^\/debug\/([A-Za-z_]*)$/.exec(url.pathname) ?? [];
+  const url = urlOf(request);
+  const name = nameOf(url);
   const page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
   if (name === DIFF_PAGE.name) await answerDiff(call, request, response);
   else if (request.method !== 'GET' && request.method !== 'HEAD') {

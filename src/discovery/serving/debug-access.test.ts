@@ -325,11 +325,15 @@ test('with a token of a namespace every page shows only that namespace', async (
   );
 });
 
-test('CTL_DEBUG_AUTH=false opens the pages, but not profiles', async () => {
+test('CTL_DEBUG_AUTH=false opens the pages, but not profiles, the log and comparisons', async () => {
   const { httpAddr, monitoringAddr } = await addresses(true);
   for (const port of [httpAddr, monitoringAddr]) {
     assert.equal((await visit(port, '/debug/syncz', REMOTE)).status, 200);
     assert.equal((await visit(port, '/debug/pprof/heap', REMOTE)).status, 401);
+    for (const page of ['eventsz', 'diffz', 'eventsz?since=0', './diffz']) {
+      assert.equal((await visit(port, `/debug/${page}`, REMOTE)).status, 401, page);
+      assert.equal((await visit(port, `/debug/${page}`, { ...LOCAL, host: 'evil.example' })).status, 403, page);
+    }
     assert.equal((await visit(port, '/debug/pprof/heap', { ...LOCAL, host: 'evil.example' })).status, 403);
   }
 });

@@ -5,7 +5,14 @@ import type { BuildInfo } from '../../core/build-info.ts';
 import { systemClock } from '../../core/clock.ts';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import { INTERNAL_FETCH_HEADER } from '../../core/network/internal-fetch.ts';
-import { type DebugSource, handleDebug, isDebugPath, type PageMaker, type SourceStatus } from '../../debug/index.ts';
+import {
+  type DebugSource,
+  handleDebug,
+  isDebugPath,
+  needsProof,
+  type PageMaker,
+  type SourceStatus,
+} from '../../debug/index.ts';
 import type { Metrics, Profiler } from '../../observe/index.ts';
 import { staleMs } from '../../sources/index.ts';
 import type { DebugAccess } from './debug-access.ts';
@@ -133,7 +140,7 @@ export async function answerDebug(
     await access.allOrRefuse(request, 'profiles');
     return profiler.answer(request, response);
   }
-  const viewer = await access.viewerOf(request);
+  const viewer = await (needsProof(request) ? access.provedViewer(request) : access.viewerOf(request));
   const source = debug();
   if (source === undefined) throw new CtlError('unavailable', 'configuration is being read');
   await handleDebug({ source, viewer, maker }, request, response);

@@ -22,7 +22,8 @@ export const discoveryIdentityEnv = {
     meaning:
       'When true, pages under /debug are served to callers with a token of the root namespace (everything), callers ' +
       'with a token of another namespace (what belongs to that namespace), and requests from this machine to ' +
-      'localhost (everything). When false, everyone who reaches the address sees everything except profiles.',
+      'localhost (everything). When false, everyone who reaches the address sees everything except profiles, eventsz ' +
+      'and diffz.',
   },
   CTL_DEBUG_TOKEN_FILE: {
     setting: 'debugTokenFile',
