@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
+import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -46,6 +46,28 @@ describe('POST /debug/diffz', () => {
     assert.deepEqual(await post('x'), { status: 403, text: 'a.yaml:3: not yours\n' });
     const caller = asked.at(-1)?.caller;
     assert.deepEqual([caller?.sees('shop'), caller?.sees('bank'), caller?.sees('')], [true, false, false]);
+  });
+
+  it('counts all Pods of a namespace as one caller', async () => {
+    viewer = { namespace: 'bank' };
+    await post('x');
+    assert.equal(asked.at(-1)?.caller.id, 'namespace bank');
+  });
+
+  it('reserves what was sent, not what was announced', async () => {
+    viewer = { namespace: 'bank' };
+    const slow = Array.from({ length: 8 }, () => {
+      const sending = request(`http://127.0.0.1:${(server.address() as AddressInfo).port}/debug/diffz`, {
+        method: 'POST',
+        headers: { 'content-length': 32 * 1024 * 1024 },
+      });
+      sending.on('error', () => {});
+      sending.write('x');
+      return sending;
+    });
+    for (let turns = 0; turns < 50; turns++) await nextTurn();
+    assert.equal((await post(new Uint8Array(20 * 1024 * 1024))).status, 200);
+    for (const each of slow) each.destroy();
   });
 
   it('refuses other methods, and a body that is too large without reading it', async () => {

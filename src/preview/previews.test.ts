@@ -225,6 +225,32 @@ describe('a preview', () => {
     assert.deepEqual(served.slice(0, 2), ['greedy', 'honest']);
   });
 
+  it('keeps places in the queue for callers who see everything', async () => {
+    const { generator, previewsOf } = await start();
+    const held: (() => void)[] = [];
+    const previews = previewsOf({
+      preview: (...call) => new Promise((resolve) => held.push(() => resolve(generator.preview(...call)))),
+    });
+    const gone = new AbortController();
+    const ask = (caller: PreviewCaller) =>
+      previews.run(body(route('5s')), caller, gone.signal).catch(({ code }: { code: string }) => code);
+    const first = ask(EVERYTHING);
+    const asked = Array.from({ length: 40 }, (_, index) => ask({ ...SHOP, id: `namespace ${index % 10}` }));
+    let refused = 0;
+    for (const each of asked) void each.then((code) => (refused += code === 'unavailable' ? 1 : 0));
+    for (let turns = 0; turns < 20; turns++) await nextTurn();
+    assert.ok(refused >= 28 && refused < 40, String(refused));
+    let outcome: unknown;
+    const last = ask(EVERYTHING).then((code) => {
+      outcome = code;
+    });
+    for (let turns = 0; turns < 20; turns++) await nextTurn();
+    assert.equal(outcome, undefined);
+    gone.abort();
+    for (const go of held) go();
+    await Promise.all([first, last, ...asked]);
+  });
+
   it('is followed by a rest as long as it took of the main thread', async () => {
     const { generator, previewsOf } = await start();
     const rests: { readonly ms: number; readonly end: () => void }[] = [];

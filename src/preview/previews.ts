@@ -55,6 +55,8 @@ const MAX_REST_MS = 10_000;
 /** Previews that wait, of all callers and of one. */
 const MAX_WAITING = 16;
 const MAX_WAITING_OF_CALLER = 4;
+/** Places that are kept for callers who see everything. */
+const KEPT_WAITING = 4;
 
 /** Time for a warning, ms: API servers wait for it. */
 const WARNING_MS = 500;
@@ -91,7 +93,7 @@ export class Previews {
    */
   async run(body: Uint8Array, caller: PreviewCaller, gone: AbortSignal): Promise<PreviewAnswer> {
     const signal = AbortSignal.any([gone, AbortSignal.timeout(MAX_MS)]);
-    await this.#turn(caller.id, signal);
+    await this.#turn(caller, signal);
     const started = this.#options.now();
     this.#spentMs = 0;
     try {
@@ -133,8 +135,9 @@ export class Previews {
   }
 
   /** Resolves when it is the caller's turn. */
-  #turn(caller: string, signal: AbortSignal): Promise<void> {
-    if (this.#waiting.size >= MAX_WAITING || this.#waiting.sizeOf(caller) >= MAX_WAITING_OF_CALLER)
+  #turn({ id: caller, sees }: PreviewCaller, signal: AbortSignal): Promise<void> {
+    const free = MAX_WAITING - (sees('') ? 0 : KEPT_WAITING) - this.#waiting.size;
+    if (this.#waiting.sizeOf(caller) >= Math.min(free, MAX_WAITING_OF_CALLER))
       return Promise.reject(new CtlError('unavailable', 'too many previews wait, try again later'));
     if (signal.aborted) return Promise.reject(ended());
     return new Promise((resolve, reject) => {
