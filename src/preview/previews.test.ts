@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { CtlError } from '../core/errors.ts';
 import { InlineGenerator, type Previewer } from '../push/index.ts';
 import { content, endpoints, Mesh, service, sidecar, virtualService } from '../push/testing/mesh.ts';
 import { documentLimits, keyOf } from '../resources/index.ts';
@@ -249,6 +250,32 @@ describe('a preview', () => {
     gone.abort();
     for (const go of held) go();
     await Promise.all([first, last, ...asked]);
+  });
+
+  it('is refused for a minute to a caller whose preview ended a worker', async () => {
+    const { generator, previewsOf } = await start();
+    let [time, isFatal] = [0, true];
+    const previews = previewsOf(
+      {
+        preview(source, signal) {
+          if (!isFatal) return generator.preview(source, signal);
+          isFatal = false;
+          source.onWorkerLost();
+          return Promise.reject(new CtlError('internal', 'took longer than 15 s'));
+        },
+      },
+      true,
+      { now: () => time },
+    );
+    const ask = (id: string) => previews.run(body(route('5s')), { ...EVERYTHING, id }, NEVER);
+    const first = ask('a');
+    const second = ask('a');
+    await assert.rejects(first, { code: 'internal' });
+    await assert.rejects(second, { code: 'unavailable', message: /ended a generation worker/ });
+    await ask('b');
+    await assert.rejects(ask('a'), { code: 'unavailable' });
+    time += 60_000;
+    await ask('a');
   });
 
   it('is followed by a rest as long as it took of the main thread', async () => {

@@ -55,6 +55,8 @@ const MAX_REST_MS = 10_000;
 /** Previews that wait, of all callers and of one. */
 const MAX_WAITING = 16;
 const MAX_WAITING_OF_CALLER = 4;
+/** Time for which a caller is refused whose preview ended a worker that all proxies need, ms. */
+const REFUSED_MS = 60_000;
 /** Places that are kept for callers who see everything. */
 const KEPT_WAITING = 4;
 
@@ -75,6 +77,8 @@ export class Previews {
   readonly #warnings: TokenBucket;
   /** A preview is in progress: one at a time, because each keeps a copy of what it changes. */
   #busy = false;
+  /** Callers that are refused, until when. */
+  readonly #refused = new Map<string, number>();
   /** No preview begins. */
   #resting = false;
   /** Time that the preview in progress took of the main thread, ms. */
@@ -93,10 +97,13 @@ export class Previews {
    */
   async run(body: Uint8Array, caller: PreviewCaller, gone: AbortSignal): Promise<PreviewAnswer> {
     const signal = AbortSignal.any([gone, AbortSignal.timeout(MAX_MS)]);
+    this.#refuse(caller);
     await this.#turn(caller, signal);
     const started = this.#options.now();
     this.#spentMs = 0;
     try {
+      // One of the same caller may have ended a worker in the meantime.
+      this.#refuse(caller);
       return await this.#preview(body, caller, signal);
     } finally {
       this.#shares.charge(caller.id, this.#options.now() - started);
@@ -132,6 +139,18 @@ export class Previews {
       this.#busy = false;
       this.#next();
     }
+  }
+
+  /** Throws for a caller whose preview ended a worker a short time ago. */
+  #refuse({ id }: PreviewCaller): void {
+    if (this.#options.now() < (this.#refused.get(id) ?? 0))
+      throw new CtlError('unavailable', 'your comparison ended a generation worker, try again in a minute');
+  }
+
+  #workerLost({ id }: PreviewCaller): void {
+    const now = this.#options.now();
+    for (const [caller, until] of this.#refused) if (until <= now) this.#refused.delete(caller);
+    this.#refused.set(id, now + REFUSED_MS);
   }
 
   /** Resolves when it is the caller's turn. */
@@ -177,7 +196,7 @@ export class Previews {
     const base = this.#options.model.snapshot;
     const change = this.#derive(changes);
     const parts = await this.#sliced(engine.touchedBy(change, isSeen), signal);
-    const generated = await this.#generated(changes, { base: base.version, change }, parts, signal);
+    const generated = await this.#generated(changes, { base: base.version, change, caller }, parts, signal);
     const comparing = compareEndpoints(base, change.snapshot, parts, this.#late(COMPARING_MS));
     const endpoints = await this.#sliced(comparing, signal);
     const sides = { before: base, after: change.snapshot };
@@ -207,7 +226,7 @@ export class Previews {
 
   #generated(
     changes: readonly ResourceChange[],
-    first: { readonly base: number; readonly change: ModelChange },
+    first: { readonly base: number; readonly change: ModelChange; readonly caller: PreviewCaller },
     parts: readonly TouchedPart[],
     signal: AbortSignal,
   ): Promise<PreviewResult> {
@@ -222,7 +241,7 @@ export class Previews {
       const { delta, snapshot } = before.version === first.base ? first.change : this.#derive(changes);
       return { task: { delta, views, budgetMs: COMPARING_MS }, meshes: { before, after: snapshot } };
     };
-    return previewer.preview({ takePreview }, signal);
+    return previewer.preview({ takePreview, onWorkerLost: () => this.#workerLost(first.caller) }, signal);
   }
 
   /** Tells when a part of the work has taken this time, ms. */

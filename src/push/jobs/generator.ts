@@ -46,6 +46,8 @@ export interface SubmitOptions {
 /** A preview. It is taken when its turn has come: what it compares has to fit the snapshot of that moment. */
 export interface PreviewSource {
   takePreview(): { readonly task: PreviewTask; readonly meshes: PreviewedMeshes };
+  /** Called when its worker died or had to be terminated, even if the preview was aborted before. */
+  onWorkerLost(): void;
 }
 
 /** Generators compare, too, while no job waits. */

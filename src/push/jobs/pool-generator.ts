@@ -257,6 +257,7 @@ export class PoolGenerator implements Generator, Previewer {
       if (this.#preview !== waiting) slot.drop(id);
       return 'suspended';
     } catch (error) {
+      if (slot.version === 0 && !this.#closed) waiting.source.onWorkerLost();
       return end(() =>
         waiting.reject(this.#closed ? closedError() : new CtlError('internal', messageOf(error), {}, error)),
       );

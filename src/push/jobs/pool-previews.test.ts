@@ -18,7 +18,7 @@ after(async () => {
  * A pool with one worker. Its previews give way when the pool says so, and are done when they are resumed; a worker
  * that was told to drop a preview says so with the next job.
  */
-function poolOf(): PoolGenerator {
+function poolOf(jobTimeoutMs?: number): PoolGenerator {
   const workerFile = join(dir, `worker-${pools.length}.mjs`);
   writeFileSync(
     workerFile,
@@ -27,7 +27,7 @@ function poolOf(): PoolGenerator {
        const version = task.update.toVersion;
        globalThis.dropped.push(...(task.dropped ?? []));
        if (task.preview !== undefined) {
-         while (Atomics.load(task.giveWay, 0) === 0);
+         while (task.preview.budgetMs === 0 || Atomics.load(task.giveWay, 0) === 0);
          return { kind: 'suspended', version, milliseconds: 1 };
        }
        if (task.resumed !== undefined)
@@ -39,7 +39,14 @@ function poolOf(): PoolGenerator {
      }`,
   );
   const later = (ms: number, run: () => void) => void setTimeout(run, ms);
-  const pool = new PoolGenerator({ threads: 1, workerFile, onCrash: () => {}, later, random: () => 0 });
+  const pool = new PoolGenerator({
+    threads: 1,
+    workerFile,
+    onCrash: () => {},
+    later,
+    random: () => 0,
+    ...(jobTimeoutMs !== undefined && { jobTimeoutMs }),
+  });
   pools.push(pool);
   pool.begin(emptySnapshot());
   return pool;
@@ -52,15 +59,17 @@ const JOB = {
 };
 const NEVER = new AbortController().signal;
 
-/** Resolves when the preview is taken. */
-function sourceOf(): { readonly source: PreviewSource; readonly taken: Promise<void> } {
+/** `taken` resolves when the preview is taken, `lost` when its worker is lost. @param budgetMs 0: it hangs */
+function sourceOf(budgetMs = 1000) {
   const { promise: taken, resolve } = Promise.withResolvers<void>();
+  const { promise: lost, resolve: onWorkerLost } = Promise.withResolvers<void>();
   const mesh = emptySnapshot();
   const takePreview = () => {
     resolve();
-    return { task: { delta: {} as never, views: [], budgetMs: 1000 }, meshes: { before: mesh, after: mesh } };
+    return { task: { delta: {} as never, views: [], budgetMs }, meshes: { before: mesh, after: mesh } };
   };
-  return { source: { takePreview }, taken };
+  const source: PreviewSource = { takePreview, onWorkerLost };
+  return { source, taken, lost };
 }
 
 describe('previews of a generation pool', () => {
@@ -90,6 +99,17 @@ describe('previews of a generation pool', () => {
     await ended;
     const { answer } = await pool.submit(JOB);
     assert.deepEqual((answer as unknown as { dropped: number[] }).dropped, [1]);
+  });
+
+  it('report a worker that they ended, also when their caller is gone', { timeout: 60_000 }, async () => {
+    const pool = poolOf(500);
+    const gone = new AbortController();
+    const { source, taken, lost } = sourceOf(0);
+    const ended = assert.rejects(pool.preview(source, gone.signal), { code: 'deadline_exceeded' });
+    await taken;
+    gone.abort();
+    await ended;
+    await lost;
   });
 
   it('end with the pool', async () => {
