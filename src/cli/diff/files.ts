@@ -9,12 +9,11 @@ const MAX_BYTES = 32 * 1024 * 1024;
 
 /** Files by their names; `-` is the standard input. */
 export async function linesOfFiles(names: Iterable<string>): Promise<string[]> {
-  const lines: string[] = [];
+  const lines = new Lines();
   for (const name of names) {
-    lines.push(await lineOf(name));
-    within(lines);
+    lines.add(await lineOf(name));
   }
-  return lines;
+  return lines.all;
 }
 
 /** The files of a directory that a discovery service would read. */
@@ -24,24 +23,32 @@ export async function linesOfDirectory(directory: string): Promise<string[]> {
       file: directory,
     });
   });
-  const lines: string[] = [];
+  const lines = new Lines();
   for (const entry of entries) {
     const path = join(entry.parentPath, entry.name);
     if (!/\.(?:ya?ml|json)$/.test(entry.name) || isHidden(relative(directory, path)) || entry.isDirectory()) continue;
-    lines.push(await lineOf(path));
-    within(lines);
+    lines.add(await lineOf(path));
   }
-  return lines.sort();
+  return lines.all.sort();
 }
 
 function isHidden(path: string): boolean {
   return path.split('/').some((part) => part.startsWith('.'));
 }
 
-function within(lines: readonly string[]): void {
-  const bytes = lines.reduce((sum, line) => sum + line.length, 0);
-  if (bytes > MAX_BYTES)
-    throw new CtlError('invalid_argument', `expected files of at most ${MAX_BYTES} bytes together`);
+/** Lines of a request, within its limit. */
+class Lines {
+  readonly all: string[] = [];
+  #bytes = 0;
+
+  /** Throws CtlError `invalid_argument` when they are too large together. */
+  add(line: string): void {
+    // With the line feed after it.
+    this.#bytes += Buffer.byteLength(line) + 1;
+    if (this.#bytes > MAX_BYTES)
+      throw new CtlError('invalid_argument', `expected files of at most ${MAX_BYTES} bytes together`);
+    this.all.push(line);
+  }
 }
 
 async function lineOf(name: string): Promise<string> {
