@@ -33,9 +33,9 @@ export function analyze(input: AnalysisInput, sees: (namespace: string) => boole
   return { findings: readable(), omitted: () => limits.omitted };
 }
 
-/** A finding of which the message tells something about another namespace is for those who see both. */
-function mayRead({ resource, reveals }: Finding, sees: (namespace: string) => boolean): boolean {
-  return sees(resource.namespace) && (reveals === undefined || sees(reveals));
+/** A finding that tells something about other namespaces, also by its absence, is for those who see all of them. */
+function mayRead({ resource, reveals = [] }: Finding, sees: (namespace: string) => boolean): boolean {
+  return sees(resource.namespace) && reveals.every(sees);
 }
 
 class Limits {

@@ -25,8 +25,8 @@ export interface Finding {
   readonly origin: ResourceOrigin;
   /** The path of the description in the documents of this repository. */
   readonly documentation: string;
-  /** A namespace besides the resource's own that the message tells something about; only its viewers may read it. */
-  readonly reveals?: string;
+  /** Namespaces besides the resource's own on which the finding depends; only who sees all of them may read it. */
+  readonly reveals?: readonly string[];
 }
 
 /** A kind of finding: the codes and names are those of Istio's analyzers. */

@@ -32,7 +32,7 @@ function* emptySubsets(mesh: AnalyzedMesh, document: DestinationRule, service: S
     yield undefined;
     if (Object.keys(labels).length === 0 || hasWorkload(mesh, service, labels)) continue;
     const message = `subset ${name}: no workload of ${document.content.host} has the labels ${selectorText(labels)}`;
-    yield mesh.finding('IST0173', document, message, service.namespace);
+    yield mesh.finding('IST0173', document, message, [service.namespace]);
   }
 }
 
@@ -90,24 +90,28 @@ export function* tlsConflicts(mesh: AnalyzedMesh): Findings {
 
 function* conflictOf(mesh: AnalyzedMesh, document: DestinationRule, service: Service, mode: string): Findings {
   const { host } = document.content;
+  const reported = new Set<string>();
   for (const { labels, tlsReady, workload } of (mesh.snapshot.endpoints.get(service.key) ?? []).slice(
     0,
     MAX_ENDPOINTS,
   )) {
     yield undefined;
-    if (workload === undefined) continue;
+    // One workload of each namespace, because its viewers may not see those of the others.
+    if (workload === undefined || reported.has(workload.namespace)) continue;
+    const reveals = [service.namespace, workload.namespace];
     const name = `${workload.namespace}/${workload.name}`;
     const accepted = mesh.snapshot.peerAuthenticationOf(workload.namespace, labels).mode;
     if (mode !== 'MESH_MUTUAL' && accepted === 'STRICT' && tlsReady) {
       const message = `tls mode ${mode}: workload ${name} of ${host} accepts only mutual TLS of the mesh (STRICT)`;
-      yield mesh.finding('IST0113', document, message, service.namespace);
-      return;
+      reported.add(workload.namespace);
+      yield mesh.finding('IST0113', document, message, reveals);
+      continue;
     }
     if (mode !== 'MESH_MUTUAL' || tlsReady) continue;
     const isOff = accepted === 'DISABLE';
     const why = isOff ? 'does not accept mutual TLS (PeerAuthentication DISABLE)' : 'has no proxy of the mesh';
     const message = `tls mode ${mode}: workload ${name} of ${host} ${why}`;
-    yield mesh.finding(isOff ? 'IST0113' : 'IST0115', document, message, service.namespace);
-    return;
+    reported.add(workload.namespace);
+    yield mesh.finding(isOff ? 'IST0113' : 'IST0115', document, message, reveals);
   }
 }

@@ -1,6 +1,7 @@
 /** The services, ports and subsets that VirtualServices route to. */
+import { isVisible, normaliseExportTo } from '../../model/index.ts';
 import type { Destination, Resource, VirtualServiceSpec } from '../../resources/index.ts';
-import { type AnalyzedMesh, listed, nameOf } from '../mesh/mesh.ts';
+import { type AnalyzedMesh, byNamespace, listed, nameOf } from '../mesh/mesh.ts';
 import type { Finding, Findings } from '../types.ts';
 
 type VirtualService = Resource<'VirtualService'>;
@@ -65,18 +66,37 @@ function* unknownDestination(mesh: AnalyzedMesh, document: VirtualService, { des
 function* unknownSubset(mesh: AnalyzedMesh, document: VirtualService, { destination, field }: Place) {
   const { host, subset } = destination;
   if (subset === undefined || subset === '') return;
+  const { namespace } = document.meta;
   const known = mesh.once('subsets', () => subsetsOf(mesh));
-  if (known.has(`${mesh.hostname(host, document.meta.namespace)} ${subset}`)) return;
-  const message = `${field}: no DestinationRule for host ${host} has a subset ${subset}`;
+  const rules = known.get(`${mesh.hostname(host, namespace)} ${subset}`) ?? [];
+  // Rules that the namespace does not see have no say: others would learn what private rules contain.
+  if (rules.some((rule) => isVisible(rule.exportTo, rule.namespace, namespace))) return;
+  const message = `${field}: no DestinationRule for host ${host} that namespace ${namespace} sees has a subset ${subset}`;
   yield mesh.finding('IST0101', document, message);
 }
 
-/** `host subset` of all DestinationRules. */
-function subsetsOf(mesh: AnalyzedMesh): ReadonlySet<string> {
-  const all = new Set<string>();
+interface RuleScope {
+  readonly namespace: string;
+  /** Normalised. */
+  readonly exportTo: readonly string[];
+}
+
+/** The scopes of the DestinationRules with a subset, by `host subset`. */
+function subsetsOf(mesh: AnalyzedMesh): ReadonlyMap<string, readonly RuleScope[]> {
+  const all = new Map<string, RuleScope[]>();
+  const { defaultDestinationRuleExportTo } = mesh.snapshot.mesh;
   for (const [, { meta, content }] of mesh.snapshot.resources('DestinationRule').sorted()) {
-    const host = mesh.hostname(content.host, meta.namespace);
-    for (const { name } of content.subsets ?? []) all.add(`${host} ${name}`);
+    const { namespace } = meta;
+    const scope = {
+      namespace,
+      exportTo: normaliseExportTo(content.exportTo, defaultDestinationRuleExportTo, namespace),
+    };
+    const host = mesh.hostname(content.host, namespace);
+    for (const { name } of content.subsets ?? []) {
+      const known = all.get(`${host} ${name}`);
+      if (known === undefined) all.set(`${host} ${name}`, [scope]);
+      else known.push(scope);
+    }
   }
   return all;
 }
@@ -97,19 +117,19 @@ function* bypassedBy(
   chosen: ReadonlyMap<string, readonly VirtualService[]>,
 ): Generator<Finding> {
   const { namespace } = document.meta;
-  const names = new Map<string, Set<string>>();
+  const names = new Map<string, ReadonlyMap<string, readonly VirtualService[]>>();
   for (const { route = [] } of document.content.http ?? []) {
     for (const { destination } of route) {
       if (destination.subset) continue;
       const others = chosen.get(mesh.hostname(destination.host, namespace)) ?? [];
-      const found = others.filter((other) => other !== document).map(nameOf);
-      if (found.length > 0) names.set(destination.host, new Set(found));
+      names.set(destination.host, byNamespace(others.filter((other) => other !== document)));
     }
   }
-  for (const [host, others] of names) {
-    const rest = `the subsets of ${listed(others)} apply only inside of the mesh`;
-    const message = `its routes to ${host} name no subset; ${rest}`;
-    yield mesh.finding('IST0140', document, message);
+  for (const [host, found] of names) {
+    for (const [of, others] of found) {
+      const rest = `the subsets of ${listed(others.map(nameOf))} apply only inside of the mesh`;
+      yield mesh.finding('IST0140', document, `its routes to ${host} name no subset; ${rest}`, [of]);
+    }
   }
 }
 

@@ -5,18 +5,22 @@ import { type Resource, resourceKey, type ServerTlsSettings } from '../../resour
 import type { AnalyzedMesh } from '../mesh/mesh.ts';
 import type { Findings } from '../types.ts';
 
+/** Workloads of one Gateway in whose namespaces Secrets are looked up. */
+const MAX_WORKLOADS = 100;
+
 export function* gatewayCredentials(mesh: AnalyzedMesh): Findings {
   if (!mesh.readsSecrets) return;
   for (const document of mesh.documents('Gateway')) {
     const { servers = [], selector = {} } = document.content;
     if (!servers.some(({ tls }) => tls !== undefined && namesOf(tls).length > 0)) continue;
-    const workload = mesh.workloads.first(mesh.gatewayScope(document), selector);
-    // Without a workload, nobody reads a Secret, which is another finding.
-    if (workload === undefined) continue;
     const names = new Set(servers.flatMap(({ tls }) => (tls === undefined ? [] : namesOf(tls))));
-    for (const name of names) {
-      yield undefined;
-      yield* credential(mesh, document, workload.namespace, name);
+    // Without a workload, nobody reads a Secret, which is another finding.
+    const workloads = mesh.workloads.selected(mesh.gatewayScope(document), selector).take(MAX_WORKLOADS);
+    for (const namespace of new Set(workloads.map((workload) => workload.namespace))) {
+      for (const name of names) {
+        yield undefined;
+        yield* credential(mesh, document, namespace, name);
+      }
     }
   }
 }
@@ -29,12 +33,12 @@ function* credential(mesh: AnalyzedMesh, document: Resource<'Gateway'>, namespac
   const where = `Secret ${namespace}/${name}`;
   if (secret === undefined && !refused.has(key)) {
     const message = `credentialName ${written}: ${where} does not exist; it belongs in the namespace of the workload`;
-    yield mesh.finding('IST0101', document, message, namespace);
+    yield mesh.finding('IST0101', document, message, [namespace]);
     return;
   }
   const why = secret === undefined ? 'is refused' : unusable(secret, mesh.now);
   if (why !== undefined)
-    yield mesh.finding('IST0161', document, `credentialName ${written}: ${where} ${why}`, namespace);
+    yield mesh.finding('IST0161', document, `credentialName ${written}: ${where} ${why}`, [namespace]);
 }
 
 function namesOf({ credentialName, credentialNames = [] }: ServerTlsSettings): readonly string[] {

@@ -31,7 +31,10 @@ function* withoutWorkloads(mesh: AnalyzedMesh, document: Policy): Findings {
   yield mesh.finding('IST0127', document, `it applies to nothing: no workload ${which} has a proxy`);
 }
 
-/** Namespaces that no Namespace has; not known where no Namespaces are read. */
+/**
+ * Namespaces that no Namespace has; not known where no Namespaces are read. Which namespaces exist is for viewers of the
+ * root namespace: others could find the names out by patterns.
+ */
 export function* namedNamespaces(mesh: AnalyzedMesh): Findings {
   const known = [...mesh.snapshot.resources('Namespace').sorted()].map(([, { meta }]) => meta.name);
   if (known.length === 0) return;
@@ -44,7 +47,8 @@ export function* namedNamespaces(mesh: AnalyzedMesh): Findings {
     for (const name of new Set(written)) {
       yield undefined;
       if (names.has(name.toLowerCase()) || isPattern(name, known)) continue;
-      yield mesh.finding('IST0101', document, `rules name the namespace ${name}, which does not exist`);
+      const message = `rules name the namespace ${name}, which does not exist`;
+      yield mesh.finding('IST0101', document, message, [mesh.settings.rootNamespace]);
     }
   }
 }

@@ -76,17 +76,22 @@ export function* conflictingProtocols(mesh: AnalyzedMesh): Findings {
       }
     }
   }
-  const reported = new Set<object>();
+  /** The namespaces of documents that each document is reported to conflict with. */
+  const reported = new Map<object, Set<string>>();
   for (const [key, entries] of byPort) {
     yield undefined;
     for (const { document, protocol } of entries) {
+      const known = reported.get(document) ?? new Set<string>();
       const others = entries.filter((other) => other.protocol !== protocol && meet(mesh, document, other.document));
-      if (others.length === 0 || reported.has(document)) continue;
-      reported.add(document);
-      const [host, port] = key.split(' ');
-      const protocols = listed(others.map((other) => other.protocol));
-      const rest = `${listed(others.map((other) => nameOf(other.document)))} has ${protocols}`;
-      yield mesh.finding('IST0177', document, `port ${port} of ${host} has protocol ${protocol} here; ${rest}`);
+      for (const [namespace, found] of Map.groupBy(others, (other) => other.document.meta.namespace)) {
+        if (known.has(namespace)) continue;
+        reported.set(document, known.add(namespace));
+        const [host, port] = key.split(' ');
+        const protocols = listed(found.map((other) => other.protocol));
+        const rest = `${listed(found.map((other) => nameOf(other.document)))} has ${protocols}`;
+        const message = `port ${port} of ${host} has protocol ${protocol} here; ${rest}`;
+        yield mesh.finding('IST0177', document, message, [namespace]);
+      }
     }
   }
 }

@@ -15,24 +15,22 @@ export function* namedGateways(mesh: AnalyzedMesh): Findings {
     for (const written of new Set(document.content.gateways ?? [])) {
       yield undefined;
       if (written === 'mesh') continue;
-      const gateway = gatewayOf(mesh, document, written);
+      const [namespace = '', name = ''] = gatewayName(written, document.meta.namespace).split('/');
+      const gateway = mesh.snapshot.resources('Gateway').get(resourceKey('Gateway', namespace, name));
+      // A name says itself that it is derived; everything else tells what is in the namespace of the Gateway.
+      const reveals = written.includes(DERIVED_BY_ISTIO) ? [] : [namespace];
       if (gateway?.origin.source === 'derived' || written.includes(DERIVED_BY_ISTIO)) {
         const message = `gateway ${written} is derived from a Gateway of the Gateway API; use an HTTPRoute instead`;
-        yield mesh.finding('IST0165', document, message);
+        yield mesh.finding('IST0165', document, message, reveals);
       } else if (gateway === undefined) {
-        yield mesh.finding('IST0101', document, `gateways: no Gateway ${written} exists`);
+        yield mesh.finding('IST0101', document, `gateways: no Gateway ${written} exists`, reveals);
       } else if (!servesSome(document, gateway)) {
         const hosts = (document.content.hosts ?? []).join(', ');
         const message = `no server of Gateway ${nameOf(gateway)} has any of its hosts (${hosts}) for its namespace`;
-        yield mesh.finding('IST0132', document, message);
+        yield mesh.finding('IST0132', document, message, reveals);
       }
     }
   }
-}
-
-function gatewayOf(mesh: AnalyzedMesh, { meta }: VirtualService, written: string): Gateway | undefined {
-  const [namespace = '', name = ''] = gatewayName(written, meta.namespace).split('/');
-  return mesh.snapshot.resources('Gateway').get(resourceKey('Gateway', namespace, name));
 }
 
 function servesSome({ meta, content }: VirtualService, gateway: Gateway): boolean {

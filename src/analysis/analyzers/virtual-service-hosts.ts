@@ -1,7 +1,7 @@
 /** Hosts for which several VirtualServices have the routes of callers inside of the mesh. */
-import { isVisible, normaliseExportTo } from '../../model/index.ts';
+import { canonicalHost, isVisible, mayClaimForOthers, normaliseExportTo, ownCallersOnly } from '../../model/index.ts';
 import type { Resource } from '../../resources/index.ts';
-import { type AnalyzedMesh, listed, nameOf } from '../mesh/mesh.ts';
+import { type AnalyzedMesh, byNamespace, listed, nameOf } from '../mesh/mesh.ts';
 import type { Findings } from '../types.ts';
 
 type VirtualService = Resource<'VirtualService'>;
@@ -16,20 +16,23 @@ export function* conflictingHosts(mesh: AnalyzedMesh): Findings {
       byHost.set(host, [...(byHost.get(host) ?? []), document]);
     }
   }
-  const reported = new Set<VirtualService>();
+  /** The namespaces of documents that each document is reported to conflict with. */
+  const reported = new Map<VirtualService, Set<string>>();
   for (const [host, documents] of byHost) {
     yield undefined;
     if (documents.length < 2) continue;
     for (const document of documents.slice(0, MAX_COMPARED)) {
-      if (reported.has(document)) continue;
+      const known = reported.get(document) ?? new Set<string>();
       const others = documents
         .slice(0, MAX_COMPARED)
-        .filter((other) => other !== document && meet(mesh, document, other));
-      if (others.length === 0) continue;
-      reported.add(document);
-      const names = listed(others.map(nameOf));
-      const message = `host ${host} has routes in ${names}, too; those of the oldest document apply`;
-      yield mesh.finding('IST0109', document, message);
+        .filter((other) => other !== document && meet(mesh, host, document, other));
+      for (const [namespace, found] of byNamespace(others)) {
+        if (known.has(namespace)) continue;
+        reported.set(document, known.add(namespace));
+        const names = listed(found.map(nameOf));
+        const message = `host ${host} has routes in ${names}, too; those of the oldest document apply`;
+        yield mesh.finding('IST0109', document, message, [namespace]);
+      }
     }
   }
 }
@@ -37,11 +40,11 @@ export function* conflictingHosts(mesh: AnalyzedMesh): Findings {
 /** Documents of one host that are compared with each other. */
 const MAX_COMPARED = 100;
 
-/** Whether callers of some namespace see both documents. */
-function meet(mesh: AnalyzedMesh, one: VirtualService, other: VirtualService): boolean {
+/** Whether both documents apply to the host for callers of some namespace. */
+function meet(mesh: AnalyzedMesh, host: string, one: VirtualService, other: VirtualService): boolean {
   const [a, b] = [one, other].map(({ meta, content }) => ({
     namespace: meta.namespace,
-    to: normaliseExportTo(content.exportTo, mesh.snapshot.mesh.defaultVirtualServiceExportTo, meta.namespace),
+    to: effectiveExportTo(mesh, host, meta.namespace, content.exportTo),
   }));
   if (a === undefined || b === undefined) return false;
   const seen = ({ to, namespace }: typeof a, by: typeof a): boolean =>
@@ -51,4 +54,15 @@ function meet(mesh: AnalyzedMesh, one: VirtualService, other: VirtualService): b
       return each === '*' ? !by.to.includes('~') : isVisible(by.to, by.namespace, each === '.' ? namespace : each);
     });
   return seen(a, b) || seen(b, a);
+}
+
+/** Routes for a host of another namespace apply to callers in the document's own namespace only (docs/tenants.md). */
+function effectiveExportTo(
+  { snapshot }: AnalyzedMesh,
+  host: string,
+  namespace: string,
+  written: readonly string[] | undefined,
+): readonly string[] {
+  const exportTo = normaliseExportTo(written, snapshot.mesh.defaultVirtualServiceExportTo, namespace);
+  return mayClaimForOthers(canonicalHost(host), namespace, snapshot) ? exportTo : ownCallersOnly(exportTo);
 }

@@ -175,7 +175,7 @@ export class AnalyzedMesh {
    * A finding about a document.
    * @param reveals see `Finding.reveals`
    */
-  finding(code: MessageCode, about: Written | Manifest, message: string, reveals = ''): Finding {
+  finding(code: MessageCode, about: Written | Manifest, message: string, reveals: readonly string[] = []): Finding {
     return this.findingOf(code, resourceOf(about), about.origin, message, reveals);
   }
 
@@ -184,11 +184,12 @@ export class AnalyzedMesh {
     resource: FoundResource,
     origin: ResourceOrigin,
     message: string,
-    reveals = '',
+    reveals: readonly string[] = [],
   ): Finding {
     const { level, name } = MESSAGES[code];
     const documentation = `${REFERENCE}#${code.toLowerCase()}-${name.toLowerCase()}`;
-    const more = reveals === '' || reveals === resource.namespace ? {} : { reveals };
+    const others = [...new Set(reveals)].filter((namespace) => namespace !== resource.namespace);
+    const more = others.length === 0 ? {} : { reveals: others };
     return { code, level, name, message, resource, origin, documentation, ...more };
   }
 }
@@ -215,6 +216,16 @@ export function listed(names: Iterable<string>): string {
   const all = [...new Set(names)].sort();
   const more = all.length - MAX_NAMES;
   return more > 0 ? `${all.slice(0, MAX_NAMES).join(', ')} and ${more} more` : all.join(', ');
+}
+
+/**
+ * Documents by their namespaces. Findings that name documents of others are made for each namespace by itself:
+ * otherwise a document that a viewer may not see would hide the finding about those that the viewer sees.
+ */
+export function byNamespace<T extends Pick<Written, 'meta'>>(
+  documents: Iterable<T>,
+): ReadonlyMap<string, readonly T[]> {
+  return Map.groupBy(documents, ({ meta }) => meta.namespace);
 }
 
 /** `namespace/name` of a document. */
