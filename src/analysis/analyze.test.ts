@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { meshOf, resource, service } from '../model/testing/build.ts';
+import type { AnyResource } from '../resources/index.ts';
 import { analyze, MAX_OF_NAMESPACE } from './analyze.ts';
 import { inputOfSnapshot } from './testing/input.ts';
 
@@ -28,6 +29,35 @@ test('the work can be interrupted between documents', () => {
   const many = Array.from({ length: 100 }, (_, at) => route('shop', `r-${at}`, 'web'));
   const { findings } = analyze(inputOfSnapshot(meshOf([service('shop/web'), ...many])));
   assert.ok([...findings].length > many.length);
+});
+
+test('the work can be interrupted between matches of one route, and between pairs of Gateways', () => {
+  const match = Array.from({ length: 200 }, (_, at) => ({ uri: { prefix: `/${at}/` } }));
+  const matches = resource('VirtualService', 'shop/wide', {
+    hosts: ['wide.example'],
+    http: [{ match, route: [{ destination: { host: 'web' } }] }],
+  });
+  const gateways = Array.from({ length: 60 }, (_, at) =>
+    resource('Gateway', `shop/g-${at}`, {
+      selector: { app: `edge-${at}` },
+      servers: [{ port: { number: 80, protocol: 'HTTP', name: 'http' }, hosts: ['*'] }],
+    }),
+  );
+  const stepsOf = (...resources: readonly AnyResource[]) =>
+    [...analyze(inputOfSnapshot(meshOf([service('shop/web'), ...resources]))).findings].length;
+  assert.ok(stepsOf(matches) > match.length);
+  assert.ok(stepsOf(...gateways) > gateways.length * (gateways.length - 1));
+});
+
+test('a long path takes as many steps as there are lengths of prefixes before it', (t) => {
+  const uris = [{ prefix: '/a' }, { prefix: '/b' }, { exact: `/c${'x'.repeat(20_000)}` }, { exact: '/b/c' }];
+  const http = uris.map((uri) => ({ match: [{ uri }], route: [{ destination: { host: 'web' } }] }));
+  const document = resource('VirtualService', 'shop/long', { hosts: ['long.example'], http });
+  const input = inputOfSnapshot(meshOf([service('shop/web'), document]));
+  const { mock } = t.mock.method(String.prototype, 'slice');
+  const codes = [...analyze(input).findings].flatMap((finding) => (finding === undefined ? [] : [finding.code]));
+  assert.ok(mock.callCount() < 1000, `${mock.callCount()} slices of strings`);
+  assert.ok(codes.includes('IST0131'), codes.join());
 });
 
 test('who does not see a namespace learns nothing about it', () => {

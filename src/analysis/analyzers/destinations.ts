@@ -142,7 +142,10 @@ function subsetRoutes(mesh: AnalyzedMesh): ReadonlyMap<string, readonly VirtualS
     const routes = (document.content.http ?? []).flatMap(({ route = [] }) => route);
     const hosts = routes.flatMap(({ destination }) => (destination.subset ? [destination.host] : []));
     for (const host of new Set(hosts.map((each) => mesh.hostname(each, namespace)))) {
-      if (own.has(host)) byHost.set(host, [...(byHost.get(host) ?? []), document]);
+      if (!own.has(host)) continue;
+      const known = byHost.get(host);
+      if (known === undefined) byHost.set(host, [document]);
+      else known.push(document);
     }
   }
   return byHost;

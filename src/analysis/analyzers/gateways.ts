@@ -144,13 +144,18 @@ export function* sharedCertificates(mesh: AnalyzedMesh): Findings {
       if (tls?.credentialName) return [`name ${tls.credentialName}`];
       return tls?.serverCertificate && tls.privateKey ? [`file ${tls.serverCertificate}`] : [];
     });
-    for (const name of new Set(names)) byCertificate.set(name, [...(byCertificate.get(name) ?? []), document]);
+    for (const name of new Set(names)) {
+      const known = byCertificate.get(name);
+      if (known === undefined) byCertificate.set(name, [document]);
+      else known.push(document);
+    }
   }
   for (const [name, documents] of byCertificate) {
     yield undefined;
     if (documents.length < 2) continue;
     const compared = documents.slice(0, MAX_COMPARED);
     for (const document of compared) {
+      yield undefined;
       const others = compared.filter((other) => other !== document && selectsAlso(mesh, document, other));
       const rest = 'HTTP/2 connections to one get HTTP 404 for hosts of the other';
       for (const [namespace, found] of byNamespace(others)) {

@@ -81,6 +81,7 @@ export function* conflictingProtocols(mesh: AnalyzedMesh): Findings {
   for (const [key, entries] of byPort) {
     yield undefined;
     for (const { document, protocol } of entries) {
+      yield undefined;
       const known = reported.get(document) ?? new Set<string>();
       const others = entries.filter((other) => other.protocol !== protocol && meet(mesh, document, other.document));
       for (const [namespace, found] of Map.groupBy(others, (other) => other.document.meta.namespace)) {

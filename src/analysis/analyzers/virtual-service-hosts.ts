@@ -13,7 +13,9 @@ export function* conflictingHosts(mesh: AnalyzedMesh): Findings {
     const { gateways = [], hosts = [] } = document.content;
     if (gateways.length > 0 && !gateways.includes('mesh')) continue;
     for (const host of new Set(hosts.map((each) => mesh.hostname(each, document.meta.namespace)))) {
-      byHost.set(host, [...(byHost.get(host) ?? []), document]);
+      const known = byHost.get(host);
+      if (known === undefined) byHost.set(host, [document]);
+      else known.push(document);
     }
   }
   /** The namespaces of documents that each document is reported to conflict with. */
@@ -22,6 +24,7 @@ export function* conflictingHosts(mesh: AnalyzedMesh): Findings {
     yield undefined;
     if (documents.length < 2) continue;
     for (const document of documents.slice(0, MAX_COMPARED)) {
+      yield undefined;
       const known = reported.get(document) ?? new Set<string>();
       const others = documents
         .slice(0, MAX_COMPARED)

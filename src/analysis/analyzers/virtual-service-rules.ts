@@ -40,6 +40,7 @@ function* unreachable(
     if (matches.length === 0) all = place;
     let covered = 0;
     for (const [at, match] of matches.entries()) {
+      yield undefined;
       const by = earlier.covering(match);
       if (by !== undefined) {
         covered++;
@@ -56,14 +57,20 @@ function what(protocol: 'http' | 'tls' | 'tcp'): string {
   return protocol === 'http' ? 'request' : 'connection';
 }
 
+interface Prefixes {
+  /** Where the match with a prefix is. */
+  readonly places: Map<string, string>;
+  readonly lengths: Set<number>;
+}
+
 /**
  * Matches so far: equal ones, and prefixes of paths with equal further conditions or without any. Looking a match up
- * takes the length of its path, however many there are.
+ * takes one step for each length of a prefix, however many prefixes there are and however long its path is.
  */
 class EarlierMatches {
   readonly #equal = new Map<string, string>();
   /** By further conditions: by path prefix. */
-  readonly #prefixes = new Map<string, Map<string, string>>();
+  readonly #prefixes = new Map<string, Prefixes>();
 
   add(match: object, place: string): void {
     const { uri, rest } = partsOf(match);
@@ -72,8 +79,9 @@ class EarlierMatches {
     const prefix = uri === undefined ? '' : 'prefix' in uri ? uri.prefix : undefined;
     if (prefix === undefined) return;
     const key = JSON.stringify(rest);
-    const known = this.#prefixes.get(key) ?? new Map<string, string>();
-    if (!known.has(prefix)) known.set(prefix, place);
+    const known = this.#prefixes.get(key) ?? { places: new Map(), lengths: new Set() };
+    if (!known.places.has(prefix)) known.places.set(prefix, place);
+    known.lengths.add(prefix.length);
     this.#prefixes.set(key, known);
   }
 
@@ -91,10 +99,10 @@ class EarlierMatches {
   }
 }
 
-function coveringPrefix(prefixes: ReadonlyMap<string, string>, uri: HttpMatch['uri']): string | undefined {
+function coveringPrefix({ places, lengths }: Prefixes, uri: HttpMatch['uri']): string | undefined {
   const path = uri === undefined ? '' : 'exact' in uri ? uri.exact : 'prefix' in uri ? uri.prefix : '';
-  for (let length = 0; length <= path.length; length++) {
-    const found = prefixes.get(path.slice(0, length));
+  for (const length of lengths) {
+    const found = length > path.length ? undefined : places.get(path.slice(0, length));
     if (found !== undefined) return found;
   }
   return undefined;
