@@ -233,12 +233,18 @@ function isAbsent({ error }: Loaded<unknown>): boolean {
 }
 
 function Analyzed() {
-  const loaded = useJson<Analysis>('/debug/analysisz', LIVE_MS);
+  // The whole mesh is read for it: when somebody asks, not every few seconds.
+  const loaded = useJson<Analysis>('/debug/analysisz');
   if (isAbsent(loaded)) return null;
   const findings = loaded.data?.findings ?? [];
   return (
     <Section title="Analysis">
       <Waiting of={loaded} />
+      {loaded.data !== undefined && (
+        <button type="button" onClick={loaded.reload}>
+          Analyze again
+        </button>
+      )}
       {loaded.data !== undefined && findings.length === 0 && <Empty>Nothing was found.</Empty>}
       {findings.length > 0 && (
         <Table label="Analysis" columns={['Code', 'Resource', 'Finding']}>
