@@ -49,6 +49,27 @@ test('the work can be interrupted between matches of one route, and between pair
   assert.ok(stepsOf(...gateways) > gateways.length * (gateways.length - 1));
 });
 
+test('the work can be interrupted while workloads, proxies and services are indexed', () => {
+  const pods = Array.from({ length: 100 }, (_, at) => resource('Pod', `shop/p-${at}`, { spec: {} }));
+  const services = Array.from({ length: 100 }, (_, at) => service(`shop/s-${at}`, { clusterIP: `10.96.1.${at}` }));
+  const asked: number[] = [];
+  function* proxies() {
+    for (let at = 0; at < 100; at++) {
+      asked.push(at);
+      yield { namespace: 'shop', name: `w-${at}`, labels: { app: `w-${at}` } };
+    }
+  }
+  const { findings } = analyze({ ...inputOfSnapshot(meshOf([...pods, ...services])), proxies: proxies() });
+  const stepsTo = (count: number) => {
+    let steps = 0;
+    while (asked.length < count && !findings.next().done) steps++;
+    return steps;
+  };
+  assert.ok(stepsTo(1) >= pods.length);
+  assert.ok(stepsTo(100) >= 99);
+  assert.ok([...findings].length >= 2 * services.length);
+});
+
 test('a long path takes as many steps as there are lengths of prefixes before it', (t) => {
   const uris = [{ prefix: '/a' }, { prefix: '/b' }, { exact: `/c${'x'.repeat(20_000)}` }, { exact: '/b/c' }];
   const http = uris.map((uri) => ({ match: [{ uri }], route: [{ destination: { host: 'web' } }] }));

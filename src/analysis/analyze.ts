@@ -24,6 +24,7 @@ export function analyze(input: AnalysisInput, sees: (namespace: string) => boole
   const limits = new Limits();
   function* readable(): Analysis['findings'] {
     const mesh = new AnalyzedMesh(input);
+    yield* mesh.index();
     for (const analyzer of ANALYZERS) {
       for (const finding of analyzer(mesh)) {
         yield finding !== undefined && mayRead(finding, sees) && limits.take(finding) ? finding : undefined;

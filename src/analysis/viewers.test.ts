@@ -46,6 +46,17 @@ const namesNamespaces = resource('AuthorizationPolicy', 'shop/p', {
   rules: [{ from: [{ source: { namespaces: ['b*'] } }] }],
 });
 
+const patch = (name: string, operation: string, match: object = {}) =>
+  resource('EnvoyFilter', name, {
+    configPatches: [
+      {
+        applyTo: 'HTTP_FILTER',
+        match: { ...match, listener: { filterChain: { filter: { name: 'envoy.filters.http.lua' } } } },
+        patch: { operation, value: {} },
+      },
+    ],
+  });
+
 interface Case {
   readonly own: readonly AnyResource[];
   readonly hidden: readonly AnyResource[];
@@ -121,6 +132,10 @@ const CASES: Readonly<Record<string, Case>> = {
     ],
     hidden: [pod('bank/ledger', '10.0.0.9')],
     changes: /^IST0115/,
+  },
+  'IST0155: filters that EnvoyFilters of another namespace patch': {
+    own: [patch('shop/relative', 'REMOVE')],
+    hidden: [patch('bank/versioned', 'MERGE', { proxy: { proxyVersion: '^1' } })],
   },
   'IST0101: names of namespaces': {
     own: [namesNamespaces, resource('Namespace', '/shop', {})],

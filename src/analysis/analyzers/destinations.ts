@@ -67,7 +67,7 @@ function* unknownSubset(mesh: AnalyzedMesh, document: VirtualService, { destinat
   const { host, subset } = destination;
   if (subset === undefined || subset === '') return;
   const { namespace } = document.meta;
-  const known = mesh.once('subsets', () => subsetsOf(mesh));
+  const known = yield* mesh.once('subsets', () => subsetsOf(mesh));
   const rules = known.get(`${mesh.hostname(host, namespace)} ${subset}`) ?? [];
   // Rules that the namespace does not see have no say: others would learn what private rules contain.
   if (rules.some((rule) => isVisible(rule.exportTo, rule.namespace, namespace))) return;
@@ -82,10 +82,11 @@ interface RuleScope {
 }
 
 /** The scopes of the DestinationRules with a subset, by `host subset`. */
-function subsetsOf(mesh: AnalyzedMesh): ReadonlyMap<string, readonly RuleScope[]> {
+function* subsetsOf(mesh: AnalyzedMesh): Generator<undefined, ReadonlyMap<string, readonly RuleScope[]>> {
   const all = new Map<string, RuleScope[]>();
   const { defaultDestinationRuleExportTo } = mesh.snapshot.mesh;
   for (const [, { meta, content }] of mesh.snapshot.resources('DestinationRule').sorted()) {
+    yield undefined;
     const { namespace } = meta;
     const scope = {
       namespace,
@@ -103,7 +104,7 @@ function subsetsOf(mesh: AnalyzedMesh): ReadonlyMap<string, readonly RuleScope[]
 
 /** Routes of gateways bypass what another VirtualService decides for callers inside of the mesh. */
 export function* bypassedSubsets(mesh: AnalyzedMesh): Findings {
-  const chosen = mesh.once('subsets by host', () => subsetRoutes(mesh));
+  const chosen = yield* mesh.once('subsets by host', () => subsetRoutes(mesh));
   for (const document of mesh.documents('VirtualService')) {
     yield undefined;
     if ((document.content.gateways ?? []).every((gateway) => gateway === 'mesh')) continue;
@@ -134,9 +135,10 @@ function* bypassedBy(
 }
 
 /** VirtualServices that send requests for their own host to subsets of it, by host. */
-function subsetRoutes(mesh: AnalyzedMesh): ReadonlyMap<string, readonly VirtualService[]> {
+function* subsetRoutes(mesh: AnalyzedMesh): Generator<undefined, ReadonlyMap<string, readonly VirtualService[]>> {
   const byHost = new Map<string, VirtualService[]>();
   for (const document of mesh.documents('VirtualService')) {
+    yield undefined;
     const { namespace } = document.meta;
     const own = new Set((document.content.hosts ?? []).map((host) => mesh.hostname(host, namespace)));
     const routes = (document.content.http ?? []).flatMap(({ route = [] }) => route);

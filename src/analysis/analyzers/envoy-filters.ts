@@ -10,7 +10,7 @@ type Operation = EnvoyConfigPatch['patch']['operation'];
 const RELATIVE: ReadonlySet<Operation> = new Set<Operation>(['REMOVE', 'REPLACE', 'INSERT_BEFORE', 'INSERT_AFTER']);
 
 export function* envoyPatches(mesh: AnalyzedMesh): Findings {
-  const versioned = mesh.once('patches by version', () => versionedFilters(mesh));
+  const versioned = yield* mesh.once('patches by version', () => versionedFilters(mesh));
   for (const document of mesh.documents('EnvoyFilter')) {
     const { configPatches = [], priority = 0 } = document.content;
     for (const [index, each] of configPatches.entries()) {
@@ -34,7 +34,8 @@ function relative(
   const { operation } = each.patch;
   const name = filterOf(each);
   const message = `${field}: ${operation} depends on what other EnvoyFilters did before, and priority is not set`;
-  if (name === undefined || !versioned.has(name)) return mesh.finding('IST0151', document, message);
+  if (name === undefined || !versioned.has(`${document.meta.namespace}/${name}`))
+    return mesh.finding('IST0151', document, message);
   return mesh.finding('IST0155', document, `${message}; filter ${name} is also patched for one version of proxies`);
 }
 
@@ -59,13 +60,14 @@ function filterOf({ patch, match }: EnvoyConfigPatch): string | undefined {
   return typeof name === 'string' ? name : match?.listener?.filterChain?.filter?.name;
 }
 
-/** Filters with a patch that applies to proxies of some versions only. */
-function versionedFilters(mesh: AnalyzedMesh): ReadonlySet<string> {
+/** `namespace/name` of filters that an EnvoyFilter of the namespace patches for proxies of some versions only. */
+function* versionedFilters(mesh: AnalyzedMesh): Generator<undefined, ReadonlySet<string>> {
   const names = new Set<string>();
-  for (const { content } of mesh.documents('EnvoyFilter')) {
+  for (const { meta, content } of mesh.documents('EnvoyFilter')) {
+    yield undefined;
     for (const each of content.configPatches ?? []) {
       const name = filterOf(each);
-      if (each.match?.proxy?.proxyVersion && name !== undefined) names.add(name);
+      if (each.match?.proxy?.proxyVersion && name !== undefined) names.add(`${meta.namespace}/${name}`);
     }
   }
   return names;

@@ -29,7 +29,7 @@ function* credential(mesh: AnalyzedMesh, document: Resource<'Gateway'>, namespac
   const name = written.replace(/^kubernetes:\/\//, '').replace(`${namespace}/`, '');
   const key = resourceKey('Secret', namespace, name);
   const secret = mesh.snapshot.resources('Secret').get(key);
-  const refused = mesh.once('refused documents', () => new Set(mesh.problems.map((problem) => problem.key)));
+  const refused = yield* mesh.once('refused documents', () => refusedKeys(mesh));
   const where = `Secret ${namespace}/${name}`;
   if (secret === undefined && !refused.has(key)) {
     const message = `credentialName ${written}: ${where} does not exist; it belongs in the namespace of the workload`;
@@ -39,6 +39,15 @@ function* credential(mesh: AnalyzedMesh, document: Resource<'Gateway'>, namespac
   const why = secret === undefined ? 'is refused' : unusable(secret, mesh.now);
   if (why !== undefined)
     yield mesh.finding('IST0161', document, `credentialName ${written}: ${where} ${why}`, [namespace]);
+}
+
+function* refusedKeys({ problems }: AnalyzedMesh): Generator<undefined, ReadonlySet<string | undefined>> {
+  const keys = new Set<string | undefined>();
+  for (const { key } of problems) {
+    yield undefined;
+    keys.add(key);
+  }
+  return keys;
 }
 
 function namesOf({ credentialName, credentialNames = [] }: ServerTlsSettings): readonly string[] {

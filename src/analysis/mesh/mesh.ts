@@ -32,7 +32,7 @@ export interface AnalysisInput {
   /** The warnings about a document that depend on others. */
   readonly warningsOf: (key: ResourceKey) => readonly ResourceWarning[];
   /** Workloads that no document describes: proxies that are connected. */
-  readonly proxies: readonly Workload[];
+  readonly proxies: Iterable<Workload>;
   /** Empty where only what the mesh reads is known. */
   readonly manifests: readonly Manifest[];
   /** By name of `mesh.io`; undefined where annotations are not checked. */
@@ -57,7 +57,10 @@ const ENDED: ReadonlySet<string | undefined> = new Set(['Succeeded', 'Failed']);
 
 export class AnalyzedMesh {
   readonly #input: AnalysisInput;
-  #workloads: WorkloadIndex | undefined;
+  /** Pods, WorkloadEntries and connected proxies. */
+  readonly workloads = new WorkloadIndex();
+  #servicesByLabel: ServicesByLabel = new Map();
+  #servicesByParent: ServicesByParent = new Map();
   readonly #caches = new Map<string, unknown>();
 
   constructor(input: AnalysisInput) {
@@ -102,38 +105,42 @@ export class AnalyzedMesh {
     for (const manifest of this.#input.manifests) if (kinds.includes(manifest.kind)) yield manifest;
   }
 
-  /** What several analyzers compute from the whole mesh, computed once. */
-  once<T>(name: string, make: () => T): T {
-    if (!this.#caches.has(name)) this.#caches.set(name, make());
+  /** What several documents need of the whole mesh, computed once. */
+  *once<T>(name: string, make: () => Generator<undefined, T>): Generator<undefined, T> {
+    if (!this.#caches.has(name)) this.#caches.set(name, yield* make());
     return this.#caches.get(name) as T;
   }
 
-  /** Pods, WorkloadEntries and connected proxies. */
-  get workloads(): WorkloadIndex {
-    this.#workloads ??= this.#indexWorkloads();
-    return this.#workloads;
+  /** Builds the indexes that lookups use; comes before all analyzers. Yields where it may be interrupted. */
+  *index(): Generator<undefined, void> {
+    yield* this.#indexWorkloads();
+    this.#servicesByLabel = yield* servicesByLabel(this);
+    this.#servicesByParent = yield* servicesByParent(this.snapshot);
   }
 
-  #indexWorkloads(): WorkloadIndex {
-    const index = new WorkloadIndex();
+  *#indexWorkloads(): Generator<undefined, void> {
     for (const pod of this.documents('Pod')) {
+      yield undefined;
       if (ENDED.has(pod.content.status?.phase)) continue;
       const { namespace, name, labels } = pod.meta;
       const isOutside = !isInMesh(pod, this.namespaceLabels(namespace));
-      index.add({ namespace, name, labels, isPod: true, ...(isOutside ? { isOutside } : {}) });
+      this.workloads.add({ namespace, name, labels, isPod: true, ...(isOutside ? { isOutside } : {}) });
     }
     for (const { meta, content } of this.documents('WorkloadEntry')) {
-      index.add({ namespace: meta.namespace, name: meta.name, labels: { ...meta.labels, ...content.labels } });
+      yield undefined;
+      const labels = { ...meta.labels, ...content.labels };
+      this.workloads.add({ namespace: meta.namespace, name: meta.name, labels });
     }
-    for (const proxy of this.#input.proxies) index.add(proxy);
-    return index;
+    for (const proxy of this.#input.proxies) {
+      yield undefined;
+      this.workloads.add(proxy);
+    }
   }
 
   /** The Services that select Pods with these labels. */
   servicesOf(namespace: string, labels: Readonly<Record<string, string>>): readonly Resource<'Service'>[] {
-    const index = this.once('services by label', () => servicesByLabel(this));
     const candidates = Object.entries(labels).flatMap(
-      ([key, value]) => index.get(`${namespace}/${key}=${value}`) ?? [],
+      ([key, value]) => this.#servicesByLabel.get(`${namespace}/${key}=${value}`) ?? [],
     );
     return candidates.filter(({ content }) => labelsMatch(content.spec.selector ?? {}, labels));
   }
@@ -166,8 +173,7 @@ export class AnalyzedMesh {
 
   /** Whether a service that clients of a namespace see has a name below a wildcard (`*.example.com`). */
   hasServiceBelow(wildcard: string, namespace: string): boolean {
-    const below = this.once('services below', () => servicesByParent(this.snapshot));
-    const services = below.get(wildcard) ?? [];
+    const services = this.#servicesByParent.get(wildcard) ?? [];
     return services.some((service) => isVisible(service.exportTo, service.namespace, namespace));
   }
 
@@ -233,10 +239,14 @@ export function nameOf({ meta }: Pick<Written, 'meta'>): string {
   return `${meta.namespace}/${meta.name}`;
 }
 
+type ServicesByParent = ReadonlyMap<string, readonly Service[]>;
+type ServicesByLabel = ReadonlyMap<string, readonly Resource<'Service'>[]>;
+
 /** Services by the wildcards that match them. */
-function servicesByParent({ services }: Snapshot): ReadonlyMap<string, readonly Service[]> {
+function* servicesByParent({ services }: Snapshot): Generator<undefined, ServicesByParent> {
   const below = new Map<string, Service[]>();
   for (const [, service] of services.sorted()) {
+    yield undefined;
     for (const pattern of [...matchingPatterns(service.hostname), service.hostname]) {
       const known = below.get(pattern);
       if (known === undefined) below.set(pattern, [service]);
@@ -247,9 +257,10 @@ function servicesByParent({ services }: Snapshot): ReadonlyMap<string, readonly 
 }
 
 /** Services by the first label of their selectors. */
-function servicesByLabel(mesh: AnalyzedMesh): ReadonlyMap<string, readonly Resource<'Service'>[]> {
+function* servicesByLabel(mesh: AnalyzedMesh): Generator<undefined, ServicesByLabel> {
   const index = new Map<string, Resource<'Service'>[]>();
   for (const service of mesh.documents('Service')) {
+    yield undefined;
     const [label] = Object.entries(service.content.spec.selector ?? {});
     if (label === undefined) continue;
     const key = `${service.meta.namespace}/${label.join('=')}`;

@@ -64,7 +64,8 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
       snapshot: engine.snapshot,
       problems: store.problems(),
       warningsOf,
-      proxies: server.connections().map(({ node: { namespace, workload, labels } }) => ({
+      // One by one: analysis may be interrupted between them.
+      proxies: server.statuses().map(({ node: { namespace, workload, labels } }) => ({
         namespace,
         name: workload.replace(/\.[^.]*$/, ''),
         labels,
