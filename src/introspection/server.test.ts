@@ -134,6 +134,13 @@ test('a request from loopback for another host name is refused', async () => {
   }
 });
 
+test('a request of the program itself for a key set gets nothing', async () => {
+  for (const path of ['/debug/pprof/heap', '/debug/configz', '/metrics', '/envj/', '/versionj', '/']) {
+    const { status, body } = await call(path, { headers: { 'x-meshd-fetch': 'keys' } });
+    assert.deepEqual([status, body], [403, 'key sets cannot be fetched from this address\n'], path);
+  }
+});
+
 test('an address in use is an error of one line', async () => {
   await assert.rejects(startIntrospection({ ...OPTIONS, port: server.port }), {
     code: 'unavailable',

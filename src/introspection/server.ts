@@ -10,6 +10,7 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { CtlError, messageOf } from '../core/errors.ts';
+import { INTERNAL_FETCH_HEADER } from '../core/network/internal-fetch.ts';
 import { listen } from '../core/network/listen.ts';
 import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/network/loopback.ts';
 import { isDebugPath } from '../debug/index.ts';
@@ -78,6 +79,10 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  // The author of a policy chooses the URL of a key set.
+  if (request.headers[INTERNAL_FETCH_HEADER] !== undefined) {
+    return sendText(response, 403, 'key sets cannot be fetched from this address');
+  }
   // A server on all addresses is reached through loopback by a browser on this machine.
   const local = isLoopbackName(options.address) || isLoopbackAddress(request.socket.remoteAddress);
   if (local && request.headers.authorization === undefined && !isLoopbackName(hostOf(request.headers))) {

@@ -27,6 +27,7 @@ const REASONS: readonly [name: string, remoteAddress: string, headers: Record<st
   ['a reverse proxy', '127.0.0.1', { host: 'localhost', 'x-forwarded-for': '192.0.2.1' }, /proxy/],
   ['a load balancer', '127.0.0.1', { host: 'localhost', 'true-client-ip': '192.0.2.1' }, /proxy/],
   ['an Envoy', '127.0.0.1', { host: 'localhost', 'x-envoy-expected-rq-timeout-ms': '1' }, /proxy/],
+  ['a fetch for a policy', '127.0.0.1', { host: 'localhost', 'x-meshd-fetch': 'keys' }, /policy/],
   [
     'a script of another page',
     '127.0.0.1',

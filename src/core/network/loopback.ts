@@ -2,9 +2,11 @@
  * Decides whether an HTTP request comes from a program that a user runs on this machine. Two conditions must hold: the
  * connection comes from a loopback address, and the request names a loopback host. The second excludes web pages in a
  * browser on this machine: a page whose host name resolves to 127.0.0.1 (DNS rebinding) still sends its own name as
- * `Host`.
+ * `Host`. Requests for others are excluded: those that a proxy forwards, and those to a URL that the author of a policy
+ * chose.
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import { INTERNAL_FETCH_HEADER } from './internal-fetch.ts';
 
 /**
  * Source address of connections that a sidecar forwards to the application (Istio's `InboundPassthroughBindIpv4`): its
@@ -44,6 +46,7 @@ export function notLocal({ url = '/', headers, socket }: RequestOrigin): string 
   if (!isLoopbackName(hostOf(headers)) || !url.startsWith('/'))
     return 'its Host is not localhost or a loopback address';
   if (Object.keys(headers).some((name) => FORWARDED.test(name))) return 'a proxy forwarded it';
+  if (headers[INTERNAL_FETCH_HEADER] !== undefined) return 'a policy caused it';
   // Browsers add these to requests that a script of another page makes.
   const site = headers['sec-fetch-site'];
   const { origin } = headers;
