@@ -25,7 +25,10 @@ interface Way {
     readonly mutualTls?: string;
     readonly documents: Documents;
   }[];
+  /** More clusters than the answer names. */
+  readonly clustersOmitted?: number;
   readonly policies: readonly {
+    readonly namespace: string;
     readonly labels: Readonly<Record<string, string>>;
     readonly endpoints: number;
     readonly acceptMutualTls: number;
@@ -71,7 +74,7 @@ function Policies({ policies }: Pick<Way, 'policies'>) {
   return (
     <>
       {policies.map((policy) => (
-        <div key={JSON.stringify(policy.labels)}>
+        <div key={JSON.stringify([policy.namespace, policy.labels])}>
           <p>
             {plural(policy.endpoints, 'endpoint')}, {policy.acceptMutualTls} of them accept mutual TLS; mode{' '}
             {policy.mutualTls}
@@ -84,7 +87,7 @@ function Policies({ policies }: Pick<Way, 'policies'>) {
 }
 
 function Shown({ way, source }: { way: Way; source: string }) {
-  const { listener, route, clusters = [], policies } = way;
+  const { listener, route, clusters = [], clustersOmitted = 0, policies } = way;
   return (
     <>
       <Section title="Listener" note={listener?.name}>
@@ -108,6 +111,7 @@ function Shown({ way, source }: { way: Way; source: string }) {
             <MadeBy documents={documents} />
           </div>
         ))}
+        {clustersOmitted > 0 && <p>{plural(clustersOmitted, 'more cluster')} not shown.</p>}
       </Section>
       <Section title="Policies at the destination">
         <Policies policies={policies} />

@@ -31,6 +31,8 @@ interface Way {
     readonly documents: readonly Shown[];
   };
   readonly clusters?: readonly (Named & { readonly mutualTls?: string; readonly documents: readonly Shown[] })[];
+  /** More clusters than the answer names. */
+  readonly clustersOmitted?: number;
   readonly policies: readonly {
     readonly endpoints: number;
     readonly acceptMutualTls: number;
@@ -62,7 +64,7 @@ export function whyCommand(): Command {
   });
 }
 
-function shownWay({ source, destination, listener, route, clusters = [], policies }: Way): string {
+function shownWay({ source, destination, listener, route, clusters = [], clustersOmitted = 0, policies }: Way): string {
   const { host, port, path, service } = destination;
   const rows: string[][] = [
     ['Request:', `${source} -> ${host}:${port}${path}${service === undefined ? '' : ` (service ${service})`}`],
@@ -84,6 +86,7 @@ function shownWay({ source, destination, listener, route, clusters = [], policie
     );
     rows.push(...indented(cluster.documents));
   }
+  if (clustersOmitted > 0) rows.push(['', `${clustersOmitted} more clusters are not shown`]);
   for (const policy of policies) {
     const { endpoints, acceptMutualTls, mutualTls } = policy;
     rows.push(['Destination:', `${acceptMutualTls} of ${endpoints} endpoints accept mutual TLS; mode ${mutualTls}`]);

@@ -4,9 +4,11 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { XdsType } from '../../core/xds-types.ts';
+import type { Endpoint } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { type ConnectionStatus, resourceMessage } from '../../push/index.ts';
+import { type ConnectionStatus, type EncodedResource, resourceMessage } from '../../push/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
+import { Stepwise } from '../json-pieces.ts';
 import { connectionsFor } from '../page.ts';
 import { hostsOf, resourcesOf } from '../proxies.ts';
 import type { Viewed } from '../viewed.ts';
@@ -23,31 +25,51 @@ const CATCH_ALL = 'virtualOutbound';
 /** Different sets of labels of a destination's workloads whose policies are shown. */
 const MAX_WORKLOADS = 5;
 
-/** Undefined when a parameter is missing or the proxy is not connected. */
-export function whyz(mesh: Viewed, query: URLSearchParams): unknown {
+/** The largest number of clusters of a route, and of documents behind one resource, that an answer names. */
+const MAX_NAMED = 100;
+
+/** Computing yields after each resource that is decoded or explained: routes may have thousands of clusters. */
+type Steps<T> = Generator<void, T>;
+
+/** Undefined when a parameter is missing. Throws CtlError invalid_argument when the proxy is not connected. */
+export function whyz(mesh: Viewed, query: URLSearchParams): Stepwise | undefined {
   const [source, text] = [query.get('source') ?? '', query.get('destination') ?? ''];
   if (source === '' || text === '') return undefined;
   const destination = parseDestination(text);
   const [connection] = connectionsFor(mesh, new URLSearchParams({ proxyID: source }));
   if (connection === undefined)
     throw new CtlError('invalid_argument', `source: ${source.slice(0, 256)} is not connected`);
+  return new Stepwise(answer(mesh, connection, destination));
+}
+
+function* answer(mesh: Viewed, connection: ConnectionStatus, destination: Destination): Steps<object> {
   const service = mesh.serviceNamed(namesOf(destination, connection));
   // Names of outbound listeners are `<address>_<port>`: decoding all of them would take time from pushes.
   const wanted = resourcesOf(mesh, connection, 'lds').filter(({ name }) => {
     return name === CATCH_ALL || name.endsWith(`_${destination.port}`);
   });
-  const listeners = wanted.map((one) => Listener.decode(resourceMessage(one)));
+  const listeners = yield* each(wanted, (one) => Listener.decode(resourceMessage(one)));
   const addresses = [destination.host, ...(service?.addresses ?? []), ...(service?.allocatedAddresses ?? [])];
   const listener = listenerFor(listeners, addresses, destination) ?? listeners.find(({ name }) => name === CATCH_ALL);
   const next = listener && nextOf(listener, addresses, destination);
-  const way = next && wayOf(mesh, connection, next, destination);
+  const way = next && (yield* wayOf(mesh, connection, next, destination));
   return {
     source: connection.node.workload,
     destination: { ...destination, ...(service !== undefined && { service: service.key }) },
     listener: listener && { name: listener.name, documents: documentsOf(mesh, connection, listener.name ?? '') },
     ...way,
-    policies: service === undefined ? [] : policiesAt(mesh, service, destination),
+    policies: service === undefined ? [] : yield* policiesAt(mesh, service, destination),
   };
+}
+
+/** Maps with a step for each item. */
+function* each<T, R>(items: Iterable<T>, one: (item: T) => R): Steps<R[]> {
+  const results: R[] = [];
+  for (const item of items) {
+    results.push(one(item));
+    yield;
+  }
+  return results;
 }
 
 /** Forms of a host name that clients of a namespace may use. */
@@ -57,16 +79,16 @@ function namesOf({ host }: Destination, { node }: ConnectionStatus): string[] {
   return [host, `${host}.${node.namespace}.${svc}`, `${host}.${svc}`, `${host}.${svc.replace(/^svc\./, '')}`];
 }
 
-function wayOf(mesh: Viewed, connection: ConnectionStatus, next: Next, destination: Destination): object {
-  const clusters = (all: readonly Weighted[]) => ({ clusters: all.map((one) => clusterOf(mesh, connection, one)) });
-  if (next.kind === 'tcp') return clusters(next.clusters);
+function* wayOf(mesh: Viewed, connection: ConnectionStatus, next: Next, destination: Destination): Steps<object> {
+  if (next.kind === 'tcp') return yield* clustersOf(mesh, connection, next.clusters);
   const { routeName } = next;
-  const hosts = routeName === '' ? next.inline : virtualHostsOf(mesh, connection, routeName);
+  const hosts = routeName === '' ? next.inline : yield* virtualHostsOf(mesh, connection, routeName);
   const host = virtualHostFor(hosts, destination);
   const found = host && routeFor(host, destination.path);
   const { route } = found ?? {};
   const before = found?.before.map(({ route: other, conditions }) => {
-    return { conditions, clusters: weighted(other.route?.cluster, other.route?.weightedClusters?.clusters) };
+    const clusters = weighted(other.route?.cluster, other.route?.weightedClusters?.clusters);
+    return { conditions, clusters: clusters.slice(0, MAX_NAMED) };
   });
   return {
     route: {
@@ -79,8 +101,13 @@ function wayOf(mesh: Viewed, connection: ConnectionStatus, next: Next, destinati
       ...(before !== undefined && before.length > 0 && { onlyIf: before }),
       documents: [...madeBy(mesh, route?.metadata), ...documentsOf(mesh, connection, routeName)],
     },
-    ...clusters(weighted(route?.route?.cluster, route?.route?.weightedClusters?.clusters)),
+    ...(yield* clustersOf(mesh, connection, weighted(route?.route?.cluster, route?.route?.weightedClusters?.clusters))),
   };
+}
+
+function* clustersOf(mesh: Viewed, connection: ConnectionStatus, all: readonly Weighted[]): Steps<object> {
+  const clusters = yield* each(all.slice(0, MAX_NAMED), (one) => clusterOf(mesh, connection, one));
+  return { clusters, ...(all.length > MAX_NAMED && { clustersOmitted: all.length - MAX_NAMED }) };
 }
 
 /** The condition on the path. Values of headers are left out, because they may be credentials. */
@@ -89,15 +116,25 @@ function pathOf({ path, prefix, pathSeparatedPrefix }: envoy.config.route.v3.Rou
   return pathSeparatedPrefix ? `${pathSeparatedPrefix}/*` : `${prefix ?? ''}*`;
 }
 
-function virtualHostsOf(mesh: Viewed, connection: ConnectionStatus, name: string) {
+function* virtualHostsOf(mesh: Viewed, connection: ConnectionStatus, name: string) {
   const config = resourceNamed(mesh, connection, 'rds', name);
   const discovered = hostsOf(resourcesOf(mesh, connection, 'vhds'), name);
   const own = config === undefined ? [] : (RouteConfiguration.decode(resourceMessage(config)).virtualHosts ?? []);
-  return [...own, ...discovered.map((host) => VirtualHost.decode(resourceMessage(host)))];
+  yield;
+  return [...own, ...(yield* each(discovered, (host) => VirtualHost.decode(resourceMessage(host))))];
 }
 
-function resourceNamed(mesh: Viewed, connection: ConnectionStatus, type: XdsType, name: string) {
-  return resourcesOf(mesh, connection, type).find((one) => one.name === name);
+function resourceNamed(
+  mesh: Viewed,
+  connection: ConnectionStatus,
+  type: XdsType,
+  name: string,
+): EncodedResource | undefined {
+  for (const bundle of mesh.parts(connection, type)) {
+    const found = bundle.get(name);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function clusterOf(mesh: Viewed, connection: ConnectionStatus, { name, weight }: Weighted): object {
@@ -132,7 +169,10 @@ function documentsOf(mesh: Viewed, connection: ConnectionStatus, name: string): 
   const keys = new Set<ResourceKey>();
   if (name !== '')
     for (const { documents } of mesh.reasonsFor(connection, name)) for (const key of documents) keys.add(key);
-  return [...keys].sort().map((key) => shownDocument(mesh, key));
+  return [...keys]
+    .sort()
+    .slice(0, MAX_NAMED)
+    .map((key) => shownDocument(mesh, key));
 }
 
 /** A document with its origin, where the viewer may see it. */
@@ -141,24 +181,38 @@ function shownDocument(mesh: Viewed, key: ResourceKey): object {
   return { key, ...(inForce !== undefined && { origin: inForce.resource.origin }) };
 }
 
-/** The policies of the workloads behind a service, which the viewer sees: once for each set of labels. */
-function policiesAt(mesh: Viewed, service: NonNullable<ReturnType<Viewed['serviceNamed']>>, { port }: Destination) {
+/**
+ * The policies of the workloads behind a service, in namespaces that the viewer sees: once for each namespace and set of
+ * labels. Policies are those of the namespace of the workload, which may be another one than that of the service.
+ */
+function* policiesAt(
+  mesh: Viewed,
+  service: NonNullable<ReturnType<Viewed['serviceNamed']>>,
+  { port }: Destination,
+): Steps<object[]> {
   const portName = service.ports.find((one) => one.port === port)?.name;
-  const endpoints = mesh.endpoints(service).filter(({ servicePort }) => servicePort === portName);
-  const kinds = Map.groupBy(endpoints, ({ labels }) => JSON.stringify(labels));
-  return [...kinds.values()].slice(0, MAX_WORKLOADS).flatMap((alike) => {
-    const [first] = alike;
-    if (first === undefined) return [];
-    const { labels, port: target } = first;
-    const { peerAuthentication, authentication, authorization } = mesh.policiesOf(service.namespace, labels);
-    return {
-      labels,
-      endpoints: alike.length,
-      acceptMutualTls: alike.filter(({ tlsReady }) => tlsReady).length,
-      mutualTls: peerAuthentication.ports[target] ?? peerAuthentication.mode,
-      peerAuthentications: mesh.peerAuthenticationsOf(service.namespace, labels).map((key) => shownDocument(mesh, key)),
-      requestAuthentications: authentication.map((key) => shownDocument(mesh, key)),
-      authorizationPolicies: authorization.map((key) => shownDocument(mesh, key)),
-    };
-  });
+  const homeOf = ({ workload }: Endpoint): string => workload?.namespace ?? service.namespace;
+  const endpoints = mesh.endpoints(service).filter((one) => one.servicePort === portName && mesh.sees(homeOf(one)));
+  yield;
+  const kinds = Map.groupBy(endpoints, (one) => JSON.stringify([homeOf(one), one.labels]));
+  yield;
+  const shown = [...kinds.values()].slice(0, MAX_WORKLOADS);
+  const policies = yield* each(shown, (alike) => alike[0] && policiesOf(mesh, homeOf(alike[0]), alike[0], alike));
+  return policies.filter((one) => one !== undefined);
+}
+
+/** The policies of workloads of one namespace with equal labels. */
+function policiesOf(mesh: Viewed, namespace: string, { labels, port }: Endpoint, alike: readonly Endpoint[]): object {
+  const { peerAuthentication, authentication, authorization } = mesh.policiesOf(namespace, labels);
+  const documents = (keys: readonly ResourceKey[]) => keys.slice(0, MAX_NAMED).map((key) => shownDocument(mesh, key));
+  return {
+    namespace,
+    labels,
+    endpoints: alike.length,
+    acceptMutualTls: alike.filter(({ tlsReady }) => tlsReady).length,
+    mutualTls: peerAuthentication.ports[port] ?? peerAuthentication.mode,
+    peerAuthentications: documents(mesh.peerAuthenticationsOf(namespace, labels)),
+    requestAuthentications: documents(authentication),
+    authorizationPolicies: documents(authorization),
+  };
 }

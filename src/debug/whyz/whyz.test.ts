@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
+import { endpoints, inline, Mesh, meshResource, parse, service, sidecar } from '../../push/testing/mesh.ts';
 import type { ConnectionStatus, ProxySession } from '../../push/types.ts';
+import { Stepwise } from '../json-pieces.ts';
 import type { DebugSource } from '../types.ts';
 import { Viewed } from '../viewed.ts';
 import { parseDestination } from './destination.ts';
@@ -11,6 +12,10 @@ const HOST = 'web.shop.svc.cluster.local';
 const route = (match: object | undefined, subset: string) => ({
   ...(match !== undefined && { match: [match] }),
   route: [{ destination: { host: 'web', subset } }],
+});
+/** More destinations than an answer names. */
+const MANY = Array.from({ length: 150 }, (_, index) => {
+  return { destination: { host: `many-${index}.example` }, weight: 1 };
 });
 const mesh = new Mesh(inline, [
   service('shop', 'web'),
@@ -24,10 +29,22 @@ const mesh = new Mesh(inline, [
     http: [
       route({ headers: { 'x-user': { exact: 'secret' } } }, 'a'),
       route({ uri: { prefix: '/v2' } }, 'b'),
+      { match: [{ uri: { prefix: '/many' } }], route: MANY },
       { ...route(undefined, 'c') },
     ],
   }),
   meshResource('AuthorizationPolicy', 'shop', 'deny', { action: 'DENY', rules: [{}] }),
+  // Its Pod is in another namespace.
+  service('guest', 'shared'),
+  endpoints('guest', 'shared', '10.0.0.5'),
+  parse({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'shared', namespace: 'other' },
+    spec: { containers: [] },
+    status: { phase: 'Running', podIP: '10.0.0.5', podIPs: [{ ip: '10.0.0.5' }] },
+  }),
+  meshResource('AuthorizationPolicy', 'other', 'allow', { rules: [{}] }),
   meshResource('PeerAuthentication', 'shop', 'default', { mtls: { mode: 'STRICT' } }),
 ]);
 
@@ -43,6 +60,10 @@ describe('the way of a request', () => {
   after(() => session.close());
 
   function ask(destination: string, viewer: 'all' | { namespace: string } = 'all') {
+    return walked(destination, viewer).answer;
+  }
+
+  function walked(destination: string, viewer: 'all' | { namespace: string } = 'all') {
     const source = {
       snapshot: () => mesh.snapshot,
       connections: () => [connection],
@@ -53,8 +74,12 @@ describe('the way of a request', () => {
       },
       documents: () => [],
     } as unknown as DebugSource;
-    const answer = whyz(new Viewed(source, viewer), new URLSearchParams({ source: 'pod.guest', destination }));
-    return JSON.parse(JSON.stringify(answer)) as {
+    const page = whyz(new Viewed(source, viewer), new URLSearchParams({ source: 'pod.guest', destination }));
+    assert.ok(page instanceof Stepwise);
+    let steps = 0;
+    let step = page.steps.next();
+    for (; step.done !== true; step = page.steps.next()) steps++;
+    const answer = JSON.parse(JSON.stringify(step.value)) as {
       listener?: { name: string };
       route?: {
         virtualHost?: string;
@@ -63,6 +88,7 @@ describe('the way of a request', () => {
         onlyIf?: { conditions: string[] }[];
         documents?: { key: string }[];
       };
+      clustersOmitted?: number;
       clusters?: { name: string; documents: { key: string }[] }[];
       policies: {
         mutualTls: string;
@@ -70,6 +96,7 @@ describe('the way of a request', () => {
         authorizationPolicies: { key: string }[];
       }[];
     };
+    return { answer, steps };
   }
 
   it('goes by listener, virtual host and route to the cluster, each with its documents', () => {
@@ -106,6 +133,22 @@ describe('the way of a request', () => {
     );
     assert.deepEqual(ask(HOST, { namespace: 'guest' }).policies, []);
     assert.throws(() => ask(HOST, { namespace: 'shop' }), /source: pod\.guest is not connected/);
+  });
+
+  it('names a limited number of clusters, with a step for each', () => {
+    const { answer, steps } = walked(`${HOST}/many`);
+    assert.deepEqual([answer.clusters?.length, answer.clustersOmitted], [100, 50]);
+    assert.ok(steps >= 100, `${steps} steps`);
+  });
+
+  it('shows the policies of the namespace of the workloads, to viewers who see it', () => {
+    const [policy] = ask('shared.guest').policies;
+    assert.equal(policy?.mutualTls, 'PERMISSIVE');
+    assert.deepEqual(
+      policy?.authorizationPolicies.map(({ key }) => key),
+      ['AuthorizationPolicy/other/allow'],
+    );
+    assert.deepEqual(ask('shared.guest', { namespace: 'guest' }).policies, []);
   });
 
   it('leads unknown destinations through the listener for all addresses', () => {
