@@ -8,6 +8,7 @@ import { type HttpAnswer, type HttpCall, httpText } from '../core/network/http-c
 import { dialAddress, type Environment, usageError } from '../settings/index.ts';
 import { debugCredential, MAX_DEBUG_PAGE_BYTES } from './debug-credential.ts';
 import { unavailable } from './errors.ts';
+import { printable } from './output/index.ts';
 
 /** More than any page of a large mesh needs. */
 const TIMEOUT_MS = 60_000;
@@ -66,8 +67,5 @@ function contentOf({ status, text }: HttpAnswer, { host, pathname }: URL): unkno
 
 /** The response on one line, without characters that control a terminal. */
 function shown(text: string): string {
-  return text
-    .slice(0, MAX_SHOWN)
-    .replace(/[\p{Cc}\s]+/gu, ' ')
-    .trim();
+  return printable(text.slice(0, MAX_SHOWN), ' ').replace(/\s+/gu, ' ').trim();
 }

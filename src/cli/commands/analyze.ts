@@ -6,7 +6,7 @@ import type { Level, ShownFinding } from '../../analysis/index.ts';
 import { discoveryAnalyzeFlags, flagSettings } from '../../settings/index.ts';
 import { debugClient } from '../debug-client.ts';
 import { inputText } from '../input-file.ts';
-import { formatted } from '../output/index.ts';
+import { formatted, printable } from '../output/index.ts';
 import { type Command, command, type ProgramIo } from '../program.ts';
 
 /** Bytes; the objects of a large cluster have less. */
@@ -64,5 +64,5 @@ function line({ code, level, message, resource, origin }: ShownFinding): string 
   const where = origin === '' ? '' : ` ${origin}`;
   const text = `${level} [${code}] (${kind} ${namespace === '' ? name : `${namespace}/${name}`}${where}) ${message}`;
   // Without characters that control a terminal.
-  return `${text.replace(/\p{Cc}+/gu, ' ')}\n`;
+  return `${printable(text, ' ')}\n`;
 }

@@ -4,7 +4,7 @@
  */
 import { discoveryGetFlags, flagSettings } from '../../settings/index.ts';
 import { debugClient } from '../debug-client.ts';
-import { table } from '../output/index.ts';
+import { formatted, printable, table } from '../output/index.ts';
 import { type Command, command } from '../program.ts';
 
 /** A resource in the answer of `/debug/configz`. */
@@ -48,7 +48,7 @@ export function getCommand(): Command {
       const { items, problems } = (await client.page('configz', { kind, namespace })) as Configuration;
       const found = name === undefined ? items : items.filter(({ metadata }) => metadata.name === name);
       io.stdout.write(await shown(found, output));
-      for (const problem of problems) io.stderr.write(`refused: ${problemLine(problem)}\n`);
+      for (const problem of problems) io.stderr.write(`refused: ${printable(problemLine(problem))}\n`);
       if (found.length > 0) return 0;
       if (output === '') io.stderr.write(`nothing found${namespace === '' ? '' : ` in namespace ${namespace}`}\n`);
       return name === undefined ? 0 : 1;
@@ -58,8 +58,7 @@ export function getCommand(): Command {
 
 async function shown(items: readonly Item[], output: string): Promise<string> {
   const list = { apiVersion: 'v1', kind: 'List', items };
-  if (output === 'json') return `${JSON.stringify(list, null, 2)}\n`;
-  if (output === 'yaml') return (await import('../../core/yaml.ts')).stringify(list);
+  if (output !== '') return formatted(list, output, () => []);
   if (items.length === 0) return '';
   const columns = Object.entries({ ...COMMON, ...COLUMNS[items[0]?.kind ?? ''], ...LAST });
   const rows = items.map((item) => columns.map(([, cell]) => cell(item)));

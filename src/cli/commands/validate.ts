@@ -12,7 +12,7 @@ import {
 } from '../../settings/index.ts';
 import type { CheckedLine } from '../checked-file.ts';
 import { inputText } from '../input-file.ts';
-import { formatted } from '../output/index.ts';
+import { formatted, printable } from '../output/index.ts';
 import { type Command, command } from '../program.ts';
 
 /** Bytes; a file has the configuration of a mesh, or less. */
@@ -52,5 +52,5 @@ export function validateCommand(): Command {
 
 function shown({ level, file, line, resource, field, message }: CheckedLine): string {
   const parts = [`${file}:${line}`, level, resource, field, message].filter((part) => part !== '');
-  return parts.join(': ').replace(/\p{Cc}/gu, ' ');
+  return printable(parts.join(': '), ' ');
 }

@@ -2,6 +2,7 @@
 
 import type { DocumentOutcome, PreviewAnswer, ResourceOutcome } from '../../preview/index.ts';
 import type { FieldChange } from '../../push/index.ts';
+import { printable } from '../output/index.ts';
 
 /** Entries of a list that are shown; `-o json` has more. */
 const MAX_SHOWN = 20;
@@ -23,7 +24,7 @@ export function diffText(answer: PreviewAnswer): string {
   return `${sections
     .filter((section) => section.length > 0)
     // Values are those of documents: none may control a terminal.
-    .map((lines) => lines.map((line) => line.replace(/\p{Cc}/gu, '?')).join('\n'))
+    .map((lines) => lines.map((line) => printable(line)).join('\n'))
     .join('\n\n')}\n`;
 }
 
