@@ -273,6 +273,9 @@ describe('request', () => {
     assert.equal(seen.at(-1)?.authorization, undefined);
     assert.equal((await run(program, call, { CTL_DEBUG_TOKEN_FILE: file })).code, 0);
     assert.equal(seen.at(-1)?.authorization, 'Bearer a.b-c.d_e');
+    const elsewhere = await run(program, ['request', 'GET', `${base}/debug/syncz`], { CTL_DEBUG_TOKEN_FILE: file });
+    assert.equal(seen.at(-1)?.authorization, undefined, 'a URL of another address');
+    assert.match(elsewhere.stderr, /^no credential is sent to http:\/\/127\.0\.0\.1:\d+: /);
     await writeFile(file, 'two\nlines');
     for (const [path, message] of [
       [file, /CTL_DEBUG_TOKEN_FILE: .* is not a token\n$/],

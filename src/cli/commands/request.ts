@@ -18,7 +18,8 @@ interface Interface {
 }
 
 /**
- * The command `request` for an interface. A complete URL in place of the path is called as it is. The exit code is 1
+ * The command `request` for an interface. A complete URL in place of the path is called as it is, without the credential
+ * when it is not an address of the interface. The exit code is 1
  * when there is no answer, or one with a status of 400 or more.
  */
 export function requestCommand(flags: FlagTable, summary: string, { baseFor, headersFor }: Interface): Command {
@@ -31,10 +32,15 @@ export function requestCommand(flags: FlagTable, summary: string, { baseFor, hea
       const [method = '', path = '', body] = parsed.positionals;
       if (!/^[A-Za-z]+$/.test(method)) throw usageError(`not an HTTP method: ${JSON.stringify(method)}`);
       const url = requestUrl(path, (rooted) => baseFor(rooted, parsed));
+      const credential = (await headersFor?.(io.env)) ?? {};
+      const isOwn = url.origin === new URL(baseFor(url.pathname, parsed)).origin;
+      if (!isOwn && Object.keys(credential).length > 0) {
+        io.stderr.write(`no credential is sent to ${url.origin}: it is not the address that the flags name\n`);
+      }
       const call: HttpCall = {
         to: url,
         method: method.toUpperCase(),
-        headers: (await headersFor?.(io.env)) ?? {},
+        headers: isOwn ? credential : {},
         ...(body === undefined ? {} : { body }),
         timeoutMs: TIMEOUT_MS,
       };
