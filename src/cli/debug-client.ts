@@ -65,6 +65,14 @@ function contentOf({ status, text }: HttpAnswer, { host, pathname }: URL): unkno
   }
 }
 
+/** An answer with these lists, as a type. Throws CtlError `unavailable` for another one, as of another release. */
+export function withLists<T>(answer: unknown, { server }: DebugClient, ...lists: readonly (keyof T & string)[]): T {
+  const fields: Readonly<Record<string, unknown>> = typeof answer === 'object' && answer !== null ? { ...answer } : {};
+  const missing = lists.find((name) => !Array.isArray(fields[name]));
+  if (missing === undefined) return answer as T;
+  throw unavailable(`${server} returned JSON without the list ${missing}: is it a discovery service of this release?`);
+}
+
 /** The response on one line, without characters that control a terminal. */
 function shown(text: string): string {
   return printable(text.slice(0, MAX_SHOWN), ' ').replace(/\s+/gu, ' ').trim();

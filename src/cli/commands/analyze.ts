@@ -4,7 +4,7 @@
  */
 import type { Level, ShownFinding } from '../../analysis/index.ts';
 import { discoveryAnalyzeFlags, flagSettings } from '../../settings/index.ts';
-import { debugClient } from '../debug-client.ts';
+import { debugClient, withLists } from '../debug-client.ts';
 import { inputText } from '../input-file.ts';
 import { formatted, printable } from '../output/index.ts';
 import { type Command, command, type ProgramIo } from '../program.ts';
@@ -51,7 +51,8 @@ export function analyzeCommand(): Command {
 }
 
 async function ofService({ httpAddr }: Settings, { env }: ProgramIo): Promise<Page> {
-  return (await (await debugClient(httpAddr, env)).page('analysisz')) as Page;
+  const client = await debugClient(httpAddr, env);
+  return withLists<Page>(await client.page('analysisz'), client, 'findings');
 }
 
 async function ofFiles(settings: Settings, paths: readonly string[], io: ProgramIo): Promise<Page> {

@@ -4,7 +4,7 @@
  */
 import type { PreviewAnswer } from '../../preview/index.ts';
 import { discoveryDiffFlags, flagSettings, usageError } from '../../settings/index.ts';
-import { debugClient } from '../debug-client.ts';
+import { debugClient, withLists } from '../debug-client.ts';
 import { linesOfDirectory, linesOfFiles } from '../diff/files.ts';
 import { diffText } from '../diff/table.ts';
 import { formatted } from '../output/index.ts';
@@ -23,7 +23,16 @@ export function diffCommand(): Command {
           ? await linesOfFiles(new Set(file))
           : [JSON.stringify({ replaceDirectory: true }), ...(await linesOfDirectory(configDir))];
       const client = await debugClient(httpAddr, io.env);
-      const answer = (await client.post('diffz', `${lines.join('\n')}\n`)) as PreviewAnswer;
+      const posted = await client.post('diffz', `${lines.join('\n')}\n`);
+      const answer = withLists<PreviewAnswer>(
+        posted,
+        client,
+        'documents',
+        'unreachedRoutes',
+        'policies',
+        'problems',
+        'notes',
+      );
       io.stdout.write(output === 'table' ? diffText(answer) : await formatted(answer, output, () => []));
       return answer.documents.some(({ effect }) => effect === 'refused') ? 1 : 0;
     },

@@ -3,7 +3,7 @@
  * empty list is a success. Refused documents of the kind are named on stderr.
  */
 import { discoveryGetFlags, flagSettings } from '../../settings/index.ts';
-import { debugClient } from '../debug-client.ts';
+import { debugClient, withLists } from '../debug-client.ts';
 import { formatted, printable, table } from '../output/index.ts';
 import { type Command, command } from '../program.ts';
 
@@ -45,7 +45,12 @@ export function getCommand(): Command {
       const { httpAddr, namespace, output } = flagSettings(discoveryGetFlags, flags);
       const [kind = '', name] = flags.positionals;
       const client = await debugClient(httpAddr, io.env);
-      const { items, problems } = (await client.page('configz', { kind, namespace })) as Configuration;
+      const { items, problems } = withLists<Configuration>(
+        await client.page('configz', { kind, namespace }),
+        client,
+        'items',
+        'problems',
+      );
       const found = name === undefined ? items : items.filter(({ metadata }) => metadata.name === name);
       io.stdout.write(await shown(found, output));
       for (const problem of problems) io.stderr.write(`refused: ${printable(problemLine(problem))}\n`);

@@ -3,7 +3,7 @@
  * decided, and which documents are behind it.
  */
 import { discoveryWhyFlags, flagSettings } from '../../settings/index.ts';
-import { debugClient } from '../debug-client.ts';
+import { debugClient, withLists } from '../debug-client.ts';
 import { formatted, table } from '../output/index.ts';
 import { type Command, command } from '../program.ts';
 
@@ -57,7 +57,8 @@ export function whyCommand(): Command {
     async run({ flags, io }) {
       const { httpAddr, output } = flagSettings(discoveryWhyFlags, flags);
       const [source = '', destination = ''] = flags.positionals;
-      const way = (await (await debugClient(httpAddr, io.env)).page('whyz', { source, destination })) as Way;
+      const client = await debugClient(httpAddr, io.env);
+      const way = withLists<Way>(await client.page('whyz', { source, destination }), client, 'policies');
       io.stdout.write(output === 'table' ? shownWay(way) : await formatted(way, output, () => []));
       return 0;
     },
