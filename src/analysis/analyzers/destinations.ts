@@ -71,7 +71,8 @@ function* unknownSubset(mesh: AnalyzedMesh, document: VirtualService, { destinat
   const rules = known.get(`${mesh.hostname(host, namespace)} ${subset}`) ?? [];
   // Rules that the namespace does not see have no say: others would learn what private rules contain.
   if (rules.some((rule) => isVisible(rule.exportTo, rule.namespace, namespace))) return;
-  const message = `${field}: no DestinationRule for host ${host} that namespace ${namespace} sees has a subset ${subset}`;
+  const rule = `DestinationRule for host ${host} that namespace ${namespace} sees`;
+  const message = `${field}: no ${rule} has a subset ${subset}`;
   yield mesh.finding('IST0101', document, message);
 }
 

@@ -118,8 +118,8 @@ function serverIds({ port, hosts, bind = '' }: GatewayServer): string[] {
 }
 
 /**
- * Whether selectors are equal, or select a workload in common: the namespace of that workload, none for equal selectors,
- * undefined if they have none in common.
+ * Whether selectors are equal, or select a workload in common: the namespace of that workload, none for equal
+ * selectors, undefined if they have none in common.
  */
 function sharedWorkloads(mesh: AnalyzedMesh, one: Gateway, other: Gateway): readonly string[] | undefined {
   const [a, b] = [one.content.selector ?? {}, other.content.selector ?? {}];

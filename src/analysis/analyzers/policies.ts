@@ -32,8 +32,8 @@ function* withoutWorkloads(mesh: AnalyzedMesh, document: Policy): Findings {
 }
 
 /**
- * Namespaces that no Namespace has; not known where no Namespaces are read. Which namespaces exist is for viewers of the
- * root namespace: others could find the names out by patterns.
+ * Namespaces that no Namespace has; not known where no Namespaces are read. Which namespaces exist is for viewers of
+ * the root namespace: others could find the names out by patterns.
  */
 export function* namedNamespaces(mesh: AnalyzedMesh): Findings {
   const known = [...mesh.snapshot.resources('Namespace').sorted()].map(([, { meta }]) => meta.name);

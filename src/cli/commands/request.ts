@@ -18,9 +18,9 @@ interface Interface {
 }
 
 /**
- * The command `request` for an interface. A complete URL in place of the path is called as it is, without the credential
- * when it is not an address of the interface. The exit code is 1
- * when there is no answer, or one with a status of 400 or more.
+ * The command `request` for an interface. A complete URL in place of the path is called as it is, without the
+ * credential when it is not an address of the interface. The exit code is 1 when there is no answer, or one with a
+ * status of 400 or more.
  */
 export function requestCommand(flags: FlagTable, summary: string, { baseFor, headersFor }: Interface): Command {
   return command({

@@ -182,8 +182,8 @@ function shownDocument(mesh: Viewed, key: ResourceKey): object {
 }
 
 /**
- * The policies of the workloads behind a service, in namespaces that the viewer sees: once for each namespace and set of
- * labels. Policies are those of the namespace of the workload, which may be another one than that of the service.
+ * The policies of the workloads behind a service, in namespaces that the viewer sees: once for each namespace and set
+ * of labels. Policies are those of the namespace of the workload, which may be another one than that of the service.
  */
 function* policiesAt(
   mesh: Viewed,
