@@ -18,9 +18,9 @@ const behaviour = fc.constantFrom<Behaviour>('honest', 'honest', 'honest', 'cred
 const member = fc.record({ behaviour, caller: fc.constantFrom(...CALLERS) });
 /** Proxies of one variant have the same view. */
 const mode = fc.constantFrom('delta' as const, 'sotw' as const);
-/** What changes: the cluster or the route of the service, its endpoints, or who is connected. */
+/** What changes: the cluster or the route of the service, all clusters of new views, endpoints, or who is connected. */
 const step = fc.record({
-  what: fc.constantFrom('cluster', 'cluster', 'route', 'endpoint', 'join'),
+  what: fc.constantFrom('cluster', 'cluster', 'route', 'filter', 'endpoint', 'join'),
   isBad: fc.boolean(),
   /** Another change follows before this one is answered. */
   hasty: fc.boolean(),
@@ -41,6 +41,9 @@ function change(
     const headers = { request: { set: { x: text } } };
     const http = [{ route: [{ destination: { host: HOST } }], headers }];
     fleet.mesh.change([meshResource('VirtualService', 'client', 'web', { hosts: [HOST], http })]);
+  } else if (what === 'filter') {
+    const configPatches = [{ applyTo: 'CLUSTER', patch: { operation: 'MERGE', value: { alt_stat_name: text } } }];
+    fleet.mesh.change([meshResource('EnvoyFilter', 'client', 'names', { configPatches })]);
   } else if (what === 'endpoint') fleet.mesh.change([endpoints('shop', 'web', `10.0.1.${index + 1}`)]);
   else fleet.connect({ address: `10.5.2.${index + 1}`, mode }).started = true;
 }
@@ -63,7 +66,9 @@ test('canaries protect honest proxies from what Envoy rejects, and delay nothing
       async (members, steps, of) => {
         const fleet = new Fleet(SHOP, 'client', 2);
         await fleet.start(members.map((each, index): Member => ({ ...each, mode: of, address: `10.5.0.${index}` })));
+        let isFilterBad = false;
         for (const [index, { what, isBad, hasty }] of steps.entries()) {
+          if (what === 'filter') isFilterBad = isBad;
           const text = `${isBad ? BAD : 'good'}-${index}.example`;
           change(fleet, what, text, { index, mode: of });
           if (hasty) continue;
@@ -82,9 +87,13 @@ test('canaries protect honest proxies from what Envoy rejects, and delay nothing
           const { withheld } = fleet;
           for (const session of fleet.mesh.engine.sessions())
             assert.ok(!session.allViews.some((placed) => placed.isAwaitedBy(session)), 'a proxy waits after the bound');
+          for (const session of fleet.mesh.engine.sessions())
+            assert.ok(!session.isMoving, 'a proxy does not move after the bound');
           const exposed = fleet.envoys.filter(({ bad }) => bad.some((each) => each.includes(text))).length;
           if (withheld.length > 0 && isBad) assert.ok(exposed <= FEW, `${exposed} proxies were sent what is withheld`);
-          if ((what === 'cluster' || what === 'route') && !isBad && withheld.length === 0)
+          // A bad filter makes every cluster bad.
+          const isGood = !isBad && (what === 'route' || what === 'filter' || (what === 'cluster' && !isFilterBad));
+          if (isGood && withheld.length === 0)
             for (const envoy of honest(fleet))
               assert.ok(has(envoy, text), 'an honest proxy lacks a change that is not withheld');
         }

@@ -123,6 +123,23 @@ for (const mode of ['delta', 'sotw'] as const) {
       fleet.close();
     });
 
+    it('are awaited once by proxies that move, whatever changes meanwhile', async () => {
+      const fleet = new Fleet(SHOP, 'client', 2);
+      await fleet.start(members(mode, 6, { behaviour: 'silent' }));
+      const moving = () => [...fleet.mesh.engine.sessions()].filter(({ isMoving }) => isMoving).length;
+      fleet.mesh.change([filter('good-name')]);
+      await fleet.rest();
+      assert.equal(moving(), 4);
+      fleet.mesh.ahead += 200;
+      fleet.mesh.change([rule('one.example')]);
+      await fleet.rest();
+      fleet.mesh.ahead += 110;
+      fleet.mesh.retry();
+      await fleet.rest();
+      assert.equal(moving(), 0);
+      fleet.close();
+    });
+
     it('are awaited for a bound only', async () => {
       const fleet = new Fleet(SHOP, 'client', 2);
       await fleet.start(members(mode, 6, { behaviour: 'silent' }));

@@ -205,7 +205,7 @@ export class Gate<P extends GatedPlacement<S>, S> {
       const { placed, accepted, latest } = side;
       made.set(placed, latest);
       const bundles = composer.compose(side, names);
-      const ofTrial = { bundles, version, has: (session: S) => trial.has(session) };
+      const ofTrial = { bundles, version, isNew, has: (session: S) => trial.has(session) };
       kept.set(placed, accepted);
       placed.held = this.#held(isNew ? bundles : following(accepted, latest, composer), ofTrial);
     }

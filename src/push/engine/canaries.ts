@@ -86,7 +86,9 @@ export class Canaries {
   prepare(view: SessionView): Prepared | undefined {
     const above = this.#options.canaryAbove ?? Number.POSITIVE_INFINITY;
     if (above === Number.POSITIVE_INFINITY) return undefined;
-    const from = this.#leftFor(view, above) ?? view;
+    // Proxies wait for the trial of a new view once, however often the view is generated meanwhile.
+    const isTried = this.#states.get(view)?.gate.trial !== undefined;
+    const from = (isTried ? undefined : this.#leftFor(view, above)) ?? view;
     const state = from === view ? this.#stateOf(view, above) : this.#begin(view, from);
     if (state === undefined) return undefined;
     state.gate.reached(view.committedVersion);

@@ -175,8 +175,9 @@ export class Session implements ProxySession {
    * accepted in its current state, and a proxy without configuration accepts any view.
    */
   #isEarlier(placed: PlacedSessionView): boolean {
-    if (this.#views.length === 0 || this.has(placed) || placed.view.lastJobFailed) return false;
-    if (placed.isAwaitedBy(this)) return true;
+    if (this.#views.length === 0 || this.has(placed)) return false;
+    if (placed.isTriedBefore(this, this.#wantedVersion)) return true;
+    if (placed.view.lastJobFailed) return false;
     return (placed.isDirty || placed.inFlight) && placed.committedVersion < this.#wantedVersion;
   }
 

@@ -29,6 +29,8 @@ export interface HeldBundles<S> {
 interface HeldTrial<S> {
   readonly bundles: Bundles;
   readonly version: number;
+  /** All of the view is tried, so that `shown` is too. */
+  readonly isNew: boolean;
   has(session: S): boolean;
 }
 
@@ -133,6 +135,17 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   isAwaitedBy(session: S): boolean {
     const trial = this.held?.trial;
     return trial !== undefined && !trial.has(session);
+  }
+
+  /**
+   * Whether a session that moves here waits for what is tried by others. It does not wait for changes that follow the
+   * one that it moves with: more of them may always follow.
+   * @param wantedVersion snapshot version that the move began with
+   */
+  isTriedBefore(session: S, wantedVersion: number): boolean {
+    const { held } = this;
+    if (held?.trial === undefined || held.trial.has(session)) return false;
+    return held.trial.isNew || held.version < wantedVersion;
   }
 
   /** Snapshot version of what a session is shown, if that is not the last commit's. */
