@@ -168,6 +168,38 @@ for (const mode of ['delta', 'sotw'] as const) {
       fleet.close();
     });
 
+    it('of one caller keep nothing from the proxies of another that joins', async () => {
+      const fleet = new Fleet(SHOP, 'client', 2);
+      await fleet.start(members(mode, 4, { behaviour: 'refuser', caller: 'spiffe://one' }));
+      fleet.mesh.change([rule('one.example')]);
+      await fleet.rest();
+      assert.deepEqual(fleet.mesh.withheld, [OUT]);
+      fleet.connect({ address: '10.5.1.1', mode, caller: 'spiffe://two' });
+      await fleet.rest();
+      await fleet.bound();
+      await fleet.bound();
+      assert.equal(having(fleet, 'cds', 'one.example'), 1);
+      assert.deepEqual(fleet.withheld, []);
+      fleet.close();
+    });
+
+    it('that rejected something and are all gone are followed by others, after a time without any', async () => {
+      const fleet = new Fleet(SHOP, 'client', 2);
+      await fleet.start(members(mode, 4, { behaviour: 'refuser' }));
+      fleet.mesh.change([rule('one.example')]);
+      await fleet.rest();
+      assert.deepEqual(fleet.mesh.withheld, [OUT]);
+      for (const envoy of [...fleet.envoys]) fleet.disconnect(envoy);
+      fleet.mesh.retry();
+      for (const index of [1, 2, 3]) fleet.connect({ address: `10.5.1.${index}`, mode });
+      await fleet.rest();
+      await fleet.bound();
+      await fleet.bound();
+      assert.equal(having(fleet, 'cds', 'one.example'), 3);
+      assert.deepEqual(fleet.withheld, []);
+      fleet.close();
+    });
+
     it('that leave are replaced, a few times', async () => {
       const fleet = new Fleet(SHOP, 'client', 2);
       await fleet.start([...members(mode, 8, { behaviour: 'leaving' }), { address: '10.5.1.1', mode }]);

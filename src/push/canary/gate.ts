@@ -19,7 +19,7 @@ import {
   withoutMissingClusters,
 } from './composition.ts';
 import type { TypedName } from './references.ts';
-import type { Outcome, Trial } from './trial.ts';
+import { type Outcome, refusalsNeeded, type Trial } from './trial.ts';
 
 /** A placement of the view, as far as the gate is concerned. */
 export interface GatedPlacement<S> {
@@ -41,6 +41,8 @@ export interface Withheld<S> extends WithheldResource {
   readonly versions: Set<string>;
   /** Connected sessions that rejected it; undefined for a resource that is withheld with another one. */
   readonly refusers: Set<S> | undefined;
+  /** Callers that rejected it, even if they have no proxy in the view any more. */
+  readonly callers: ReadonlySet<string>;
 }
 
 interface RunningTrial<P, S> {
@@ -238,6 +240,7 @@ export class Gate<P extends GatedPlacement<S>, S> {
         message: first.message,
         sinceMs: nowMs,
         refusers: new Set(refusals.map(({ canary }) => canary)),
+        callers: new Set(refusals.map(({ caller }) => caller)),
       });
     }
     this.#show(sides, running.version);
@@ -281,6 +284,19 @@ export class Gate<P extends GatedPlacement<S>, S> {
   /** Forgets rejections of sessions that are all gone: {@link examine} finds these versions again. */
   forgetAbandoned(): void {
     for (const [item, { refusers }] of this.withheld) if (refusers?.size === 0) this.withheld.delete(item);
+  }
+
+  /** Whether too few callers have rejected something that is withheld from the proxies of this many. */
+  hasDoubtful(callers: number): boolean {
+    const needed = refusalsNeeded(callers);
+    return [...this.withheld.values()].some((entry) => entry.refusers !== undefined && entry.callers.size < needed);
+  }
+
+  /** Forgets what {@link hasDoubtful} finds: {@link examine} finds these versions again. */
+  forgetDoubtful(callers: number): void {
+    const needed = refusalsNeeded(callers);
+    for (const [item, entry] of this.withheld)
+      if (entry.refusers !== undefined && entry.callers.size < needed) this.withheld.delete(item);
   }
 
   #show(all: readonly Side<P>[], version: number): void {
@@ -337,6 +353,7 @@ export class Gate<P extends GatedPlacement<S>, S> {
       message: `refers to ${on.name}, which is withheld`,
       sinceMs: cause?.sinceMs ?? 0,
       refusers: undefined,
+      callers: new Set(),
     };
   }
 

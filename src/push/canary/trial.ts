@@ -18,6 +18,7 @@ export const MAX_CANARIES = 4;
 /** A canary's rejection. */
 export interface Refusal<C> {
   readonly canary: C;
+  readonly caller: string;
   readonly message: string;
 }
 
@@ -26,6 +27,11 @@ export interface Outcome<C> {
   readonly accepted: ReadonlySet<string>;
   /** Items to be withheld, and who rejected them. */
   readonly refused: ReadonlyMap<string, readonly Refusal<C>[]>;
+}
+
+/** How many callers have to reject what is withheld from the proxies of this many. */
+export function refusalsNeeded(callers: number): number {
+  return callers > 1 ? 2 : 1;
 }
 
 interface Canary {
@@ -105,7 +111,7 @@ export class Trial<C> {
   outcome(callers: number): Outcome<C> {
     const accepted = new Set<string>();
     const refused = new Map<string, readonly Refusal<C>[]>();
-    const needed = callers > 1 ? 2 : 1;
+    const needed = refusalsNeeded(callers);
     for (const item of this.items) {
       const refusals: Refusal<C>[] = [];
       const by = new Set<string>();
@@ -113,7 +119,7 @@ export class Trial<C> {
         const answer = answers.get(item);
         if (answer === 'accepted') accepted.add(item);
         else if (typeof answer === 'object') {
-          refusals.push({ canary, message: answer.rejected });
+          refusals.push({ canary, caller, message: answer.rejected });
           by.add(caller);
         }
       }

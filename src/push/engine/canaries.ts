@@ -40,6 +40,8 @@ interface State {
   next: Waiting | undefined;
   deadline: { cancel(): void } | undefined;
   retry: { cancel(): void } | undefined;
+  /** The same where another caller has proxies in the view now. */
+  recheck: { cancel(): void } | undefined;
 }
 
 /** What the sessions of a view had before a commit. */
@@ -145,9 +147,14 @@ export class Canaries {
     for (const view of views) this.#states.get(view)?.gate.follow();
   }
 
-  /** The view may have a new placement. */
+  /** A session has the view or will have it, perhaps in a new placement. */
   placed(view: SessionView): void {
-    this.#states.get(view)?.gate.place(new Map());
+    const state = this.#states.get(view);
+    if (state === undefined) return;
+    const { gate } = state;
+    gate.place(new Map());
+    if (gate.hasAbandoned) this.#planRetry(state);
+    if (gate.withheld.size > 0 && gate.hasDoubtful(callersOf(view))) this.#planRecheck(state);
   }
 
   /** The proxy of a session has answered a response, or was found to need none. */
@@ -201,15 +208,18 @@ export class Canaries {
     const known = this.#states.get(view);
     known?.deadline?.cancel();
     known?.retry?.cancel();
+    known?.recheck?.cancel();
     const gate = new Gate<PlacedSessionView, Session>(() => view.placements());
     if (from !== view) {
       for (const placed of view.placements()) placed.held = undefined;
       const { gate: left } = this.#states.get(from) ?? {};
       gate.inherit(from.committedVersion, left, (session) => view.sessions.has(session));
+      gate.forgetDoubtful(callersOf(view));
     }
-    const idle = { push: undefined, next: undefined, deadline: undefined, retry: undefined };
+    const idle = { push: undefined, next: undefined, deadline: undefined, retry: undefined, recheck: undefined };
     const state: State = { view, gate, since: 0, ...idle };
     this.#states.set(view, state);
+    if (gate.hasAbandoned) this.#planRetry(state);
     return state;
   }
 
@@ -270,6 +280,7 @@ export class Canaries {
     const withheld = gate.settle(outcome, Date.now(), ({ connectionId }) => connectionId);
     state.push = undefined;
     state.next = undefined;
+    if (gate.hasDoubtful(callersOf(view))) this.#planRecheck(state);
     if (next !== undefined && isBehind) this.#proceed(state, next, new Map());
     const all = outcome.accepted.size === trial.items.size;
     const result = withheld.length > 0 ? 'refused' : all ? 'accepted' : 'released';
@@ -283,17 +294,30 @@ export class Canaries {
       state.retry = undefined;
       const { view, gate } = state;
       if (view.sessions.size === 0 || !gate.hasAbandoned) return;
-      if (gate.trial !== undefined) {
-        this.#planRetry(state);
-        return;
-      }
-      const shown = shownOf(view);
-      gate.forgetAbandoned();
-      const since = this.#options.now();
-      const push: Push = { types: new Set(), version: this.#version(), eventTime: since, reasons: new Set() };
-      this.#proceed(state, { push, since }, new Map());
-      this.#deliver(view, shown, push);
+      if (gate.trial !== undefined) this.#planRetry(state);
+      else this.#tryAgain(state, () => gate.forgetAbandoned());
     });
+  }
+
+  /** Tries again what too few callers have rejected: no caller keeps a change from the proxies of another. */
+  #planRecheck(state: State): void {
+    state.recheck ??= this.#options.later(0, () => {
+      state.recheck = undefined;
+      const { view, gate } = state;
+      // The end of a running trial plans it again.
+      if (view.sessions.size === 0 || gate.trial !== undefined || !gate.hasDoubtful(callersOf(view))) return;
+      this.#tryAgain(state, () => gate.forgetDoubtful(callersOf(view)));
+    });
+  }
+
+  #tryAgain(state: State, forget: () => void): void {
+    const { view } = state;
+    const shown = shownOf(view);
+    forget();
+    const since = this.#options.now();
+    const push: Push = { types: new Set(), version: this.#version(), eventTime: since, reasons: new Set() };
+    this.#proceed(state, { push, since }, new Map());
+    this.#deliver(view, shown, push);
   }
 
   /** Pushes to each session what it is shown now that it was not shown before. */
@@ -340,9 +364,10 @@ function placedLike(view: SessionView, from: SessionView): Before<PlacedSessionV
   return found;
 }
 
-/** Number of callers that have proxies in the view. */
+/** Number of callers that have proxies in the view, of which no more than two are counted. */
 function callersOf(view: SessionView): number {
   const callers = new Set<string>();
-  for (const placed of view.placements()) for (const caller of placed.callers()) callers.add(caller);
+  for (const placed of view.placements())
+    for (const caller of placed.callers()) if (callers.add(caller).size > 1) return 2;
   return callers.size;
 }
