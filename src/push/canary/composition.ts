@@ -157,6 +157,17 @@ export class Composer {
   }
 }
 
+/** The bundles without any version of these. */
+export function without(bundles: Bundles, withheld: Names): Bundles {
+  const left = { ...bundles };
+  for (const [type, names] of withheld)
+    left[type] = nextBundle(
+      bundles[type],
+      Array.from(names, (name) => [name, undefined]),
+    );
+  return left;
+}
+
 export function sameBundles(one: Bundles, other: Bundles): boolean {
   return XDS_TYPES.every((type) => one[type] === other[type]);
 }

@@ -4,7 +4,6 @@
  * canaries and decides when a trial ends.
  */
 import type { XdsType } from '../../core/xds-types.ts';
-import { nextBundle } from '../bundles/index.ts';
 import type { WithheldResource } from '../types.ts';
 import type { Bundles, HeldBundles } from '../views/index.ts';
 import { AcceptedVersions } from './accepted-versions.ts';
@@ -16,6 +15,7 @@ import {
   type Names,
   sameBundles,
   TRIED_TYPES,
+  without,
   withoutMissingClusters,
 } from './composition.ts';
 import type { TypedName } from './references.ts';
@@ -52,7 +52,7 @@ interface RunningTrial<P, S> {
   readonly made: Map<P, Bundles>;
   readonly version: number;
   /** Of a new view: the bundles of the view that its sessions leave. */
-  readonly kept: ReadonlyMap<P, Bundles> | undefined;
+  readonly kept: Map<P, Bundles> | undefined;
 }
 
 /** A trial that begins. */
@@ -259,15 +259,24 @@ export class Gate<P extends GatedPlacement<S>, S> {
   }
 
   /** Placements that are new are shown the accepted version of what is tried or withheld, as others have it. */
-  place(before: Before<P>): void {
-    if (!this.isActive) return;
-    const other = this.#initialized().find(({ held }) => held !== undefined)?.held?.shown;
-    for (const placed of this.#initialized()) {
-      if (placed.held !== undefined || before.has(placed)) continue;
-      const shown = { ...placed.bundles };
-      for (const { type, name } of [...this.withheld.values(), ...this.items.values()])
-        shown[type] = nextBundle(shown[type], [[name, other?.[type].get(name)]]);
-      placed.held = this.#held(shown, undefined);
+  place(added: readonly P[]): void {
+    if (!this.isActive || added.length === 0) return;
+    const running = this.#running;
+    const others = this.#initialized().filter((placed) => !added.includes(placed));
+    const known = [...(running?.kept?.values() ?? []), ...others.flatMap(({ held }) => held?.shown ?? [])][0];
+    const composer = new Composer();
+    const names = namesOf([...this.withheld.values(), ...this.items.values()]);
+    for (const placed of added) {
+      const { bundles } = placed;
+      const accepted = known ?? without(bundles, names);
+      const side = withoutMissingClusters({ made: bundles, latest: bundles, accepted }, names);
+      placed.held = this.#held(composer.compose(side, names), undefined);
+      if (running?.kept === undefined) continue;
+      running.made.set(placed, bundles);
+      running.kept.set(placed, accepted);
+      const tried = composer.compose(side, namesOf(this.withheld.values()));
+      const ofTrial = { bundles: tried, version: running.version, isNew: true };
+      placed.held = this.#held(tried, { ...ofTrial, has: (session) => running.trial.has(session) });
     }
   }
 

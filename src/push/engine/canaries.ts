@@ -132,7 +132,7 @@ export class Canaries {
       ungenerated.filter((type) => view.hasGenerated(type)),
       before,
     );
-    gate.place(before);
+    gate.place([...view.placements()].filter((placed) => placed.initialized && !before.has(placed)));
     const since = this.#options.now();
     if (gate.trial === undefined) this.#proceed(state, { push, since }, before, from !== view);
     else {
@@ -147,12 +147,15 @@ export class Canaries {
     for (const view of views) this.#states.get(view)?.gate.follow();
   }
 
-  /** A session has the view or will have it, perhaps in a new placement. */
-  placed(view: SessionView): void {
+  /**
+   * A session has the view or will have it.
+   * @param added its placement, if that is new
+   */
+  placed(view: SessionView, added: PlacedSessionView | undefined): void {
     const state = this.#states.get(view);
     if (state === undefined) return;
     const { gate } = state;
-    gate.place(new Map());
+    if (added !== undefined) gate.place([added]);
     if (gate.hasAbandoned) this.#planRetry(state);
     if (gate.withheld.size > 0 && gate.hasDoubtful(callersOf(view))) this.#planRecheck(state);
   }

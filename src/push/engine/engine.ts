@@ -330,12 +330,12 @@ export class Engine implements PushEngine, SessionHost {
 
   /** Generates the types of a view that a session needs. */
   #ensureGenerated(placed: PlacedSessionView, session: Session, push: Push): void {
-    const { view } = placed;
+    const { view, initialized } = placed;
     view.request(session.types, push);
     if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, push);
     const failures = view.beginPlacement(placed, this.#snapshot, this.#encoders, push);
     for (const { message, type } of failures) this.#options.observer.failed(message, type);
-    this.#canaries.placed(view);
+    this.#canaries.placed(view, initialized || !placed.initialized ? undefined : placed);
     this.#dispatch(view);
     // The next attempt may be minutes away: the stream ends with the reason, and the proxy reconnects.
     const blocked = placed.serves(session.types) ? undefined : this.#retries.blocked(view.key);
