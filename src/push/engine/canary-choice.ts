@@ -59,13 +59,14 @@ export class CanaryChoice {
     for (let offset = 0; offset < sessions.length && bestCost > 0; offset++) {
       const session = sessions[(first + offset) % sessions.length];
       if (session === undefined || trial.has(session) || !mayAnswer(session, view)) continue;
-      if ((this.#silent.get(session) ?? 0) > now || !isFit(session)) continue;
+      if ((this.#silent.get(session) ?? 0) > now) continue;
       const cost =
         (callers.has(session.caller) ? 8 : 0) +
         ((this.#silentCallers.get(session.caller) ?? 0) > now ? 4 : 0) +
         (isCanary(session) ? 0 : 2) +
         (session.settled ? 0 : 1);
-      if (cost < bestCost) [best, bestCost] = [session, cost];
+      // Last, because it looks at what the proxy has.
+      if (cost < bestCost && isFit(session)) [best, bestCost] = [session, cost];
     }
     return best;
   }
