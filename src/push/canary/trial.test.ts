@@ -45,6 +45,18 @@ describe('a trial', () => {
     assert.equal(tried({ 'a/1': NO, 'b/1': 'unrequested' }).decided, true);
   });
 
+  it('does not ask again about what the canary has accepted', () => {
+    const trial = new Trial<string>(new Set(['one', 'two']), 300);
+    trial.add('a/1', 'a');
+    trial.answered('a/1', (item) => (item === 'one' ? 'accepted' : 'outstanding'));
+    const asked: string[] = [];
+    trial.answered('a/1', (item) => {
+      asked.push(item);
+      return 'accepted';
+    });
+    assert.deepEqual([asked, trial.decided], [['two'], true]);
+  });
+
   it('replaces canaries that leave, a few times, and forgets what they said', () => {
     const trial = new Trial<number>(new Set(['item']), 300);
     for (let canary = 0; canary < 10; canary++) {

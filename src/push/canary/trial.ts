@@ -83,11 +83,11 @@ export class Trial<C> {
     return this.#canaries.delete(canary);
   }
 
-  /** A canary has answered something: `read` says what became of each item. */
+  /** A canary has answered something: `read` says what became of each item that it has not accepted before. */
   answered(canary: C, read: (item: string) => ResourceAnswer): void {
     const answers = this.#canaries.get(canary)?.answers;
     if (answers === undefined) return;
-    for (const item of this.items) answers.set(item, read(item));
+    for (const item of this.items) if (answers.get(item) !== 'accepted') answers.set(item, read(item));
   }
 
   /** The canaries whose answer is still awaited. */
