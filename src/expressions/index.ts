@@ -1,9 +1,14 @@
 /** Expressions over attributes: parsed, checked for types, compiled to closures. */
+export { addressText } from './addresses.ts';
+export { type CompileOptions, checkSyntax, compileExpression } from './compile.ts';
+export { durationText, timestampText } from './times.ts';
 export {
   type Attributes,
   type Duration,
   EvaluationError,
   type Expression,
+  LANGUAGES,
+  type Language,
   type Timestamp,
   VALUE_TYPES,
   type Value,

@@ -51,6 +51,14 @@ export interface Attributes {
   get(name: string): Value | undefined;
 }
 
+/**
+ * Attribute expressions (the language of Istio's policies up to 1.7), the Common Expression Language, or COMPAT: the
+ * syntax of attribute expressions with the meaning of CEL.
+ */
+export const LANGUAGES = ['CEXL', 'CEL', 'COMPAT'] as const;
+
+export type Language = (typeof LANGUAGES)[number];
+
 /** The types of all attributes that an expression may name. */
 export type Vocabulary = ReadonlyMap<string, ValueType>;
 
@@ -59,6 +67,8 @@ export interface Expression {
   readonly type: ValueType;
   /** The attributes that it can read, each once, sorted. */
   readonly reads: readonly string[];
+  /** Attributes that have these values whenever an expression of type BOOL is true: `a == "b" && …`. */
+  readonly equalities: ReadonlyMap<string, Value>;
   /** Throws {@link EvaluationError}: an attribute is missing, a value is wrong, or a limit is exceeded. */
   evaluate(attributes: Attributes): Value;
 }

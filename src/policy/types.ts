@@ -1,16 +1,11 @@
 /** What the policy component is configured with: the documents, and what is compiled from them. */
-import type { Attributes, Expression, Value } from '../expressions/index.ts';
+import type { Attributes, Expression, Language, Value } from '../expressions/index.ts';
 import type { ResourceOrigin } from '../resources/index.ts';
 
 /** The kinds of documents of the policy component, as documents write them. */
 export const POLICY_KINDS = ['adapter', 'attributemanifest', 'handler', 'instance', 'rule', 'template'] as const;
 
 export type PolicyKind = (typeof POLICY_KINDS)[number];
-
-/** Attribute expressions, CEL, or attribute expressions with the semantics of CEL. */
-export const LANGUAGES = ['CEXL', 'CEL', 'COMPAT'] as const;
-
-export type Language = (typeof LANGUAGES)[number];
 
 /** A document in force. `spec` has passed the schema of its kind. */
 export interface PolicyDocument {

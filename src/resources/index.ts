@@ -150,7 +150,6 @@ export { isSecurityKind, substituteResource } from './parsing/substitute.ts';
 export { PATCHED_MESSAGES } from './patched-messages.ts';
 export { isPathTemplate } from './path-templates.ts';
 export { GATEWAY_GROUP } from './policy-targets.ts';
-export { compileRegex } from './regex/index.ts';
 export type { TargetRef } from './schema/common.ts';
 export { duration, headerMatch, stringMatch } from './schema/common.ts';
 export { DURATION_PATTERN } from './schema/duration.ts';

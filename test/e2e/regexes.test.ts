@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { readRegex } from '../../src/resources/regex/index.ts';
+import { readRegex } from '../../src/regex/index.ts';
 import { REGEXES } from '../../src/resources/testing/regexes.ts';
 import { envoyBinaries, validate } from '../golden-harness/envoy.ts';
 

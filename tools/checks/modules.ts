@@ -8,6 +8,7 @@ export const MODULES = [
   'paths',
   'node-options',
   'core',
+  'regex',
   'expressions',
   'asn1',
   'logging',

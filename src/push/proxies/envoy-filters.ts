@@ -10,9 +10,9 @@ import {
   PATCHED_TYPES,
   type PatchedType,
 } from '../../generate/index.ts';
+import { compileRegex } from '../../regex/index.ts';
 import {
   type AnyResource,
-  compileRegex,
   type EnvoyConfigPatch,
   keyOf,
   type Resource,

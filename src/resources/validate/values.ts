@@ -1,8 +1,8 @@
 /** Checks of single values that several kinds share: host names, addresses, ports, labels, regexes, durations. */
 import { isIP } from 'node:net';
 import { isDnsLabel, isDnsSubdomain } from '../../core/dns-names.ts';
+import { MAX_MATCHED_PROGRAM, readRegex } from '../../regex/index.ts';
 import { shown } from '../parsing/issues.ts';
-import { MAX_MATCHED_PROGRAM, readRegex } from '../regex/index.ts';
 import type { HeaderMatch } from '../schema/common.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
 

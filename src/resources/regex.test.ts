@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { checkDocument } from '../check.ts';
-import { documentLimits } from '../limits.ts';
-import { REGEXES } from '../testing/regexes.ts';
-import { MAX_REGEX_PROGRAM, readRegex } from './check.ts';
-import { compileRegex } from './compile.ts';
+import { MAX_REGEX_PROGRAM, readRegex } from '../regex/check.ts';
+import { compileRegex } from '../regex/compile.ts';
+import { checkDocument } from './check.ts';
+import { documentLimits } from './limits.ts';
+import { REGEXES } from './testing/regexes.ts';
 
 const { RE2JS } = createRequire(import.meta.url)('re2js') as typeof import('re2js');
 

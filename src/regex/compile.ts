@@ -21,7 +21,7 @@ const kept = new Map<string, Matcher>();
  * whether a string contains a match.
  */
 export function compileRegex(pattern: string): Matcher {
-  const matcher = kept.get(pattern) ?? remembering(compiled(pattern));
+  const matcher = kept.get(pattern) ?? remembering(regexMatcher(pattern));
   kept.delete(pattern);
   kept.set(pattern, matcher);
   for (const oldest of kept.keys()) {
@@ -31,7 +31,8 @@ export function compileRegex(pattern: string): Matcher {
   return matcher;
 }
 
-function compiled(pattern: string): Matcher {
+/** The same for strings of any length, without memory of results: callers limit program times string. */
+export function regexMatcher(pattern: string): (text: string) => boolean {
   // Loaded with the first expression, because most meshes have none.
   loaded ??= (createRequire(import.meta.url)('re2js') as typeof import('re2js')).RE2JS;
   const expression = loaded.compile(pattern);
