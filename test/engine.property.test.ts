@@ -111,6 +111,7 @@ class World {
         pushEnded: () => {},
         failed: (message) => this.failures.push(message),
         viewFailed: ({ error }) => this.failures.push(error),
+        labelsIgnored: () => {},
         viewRecovered: () => {},
         tried: () => {},
         withheld: () => {},

@@ -41,6 +41,7 @@ function limitedByCaller(write: (message: string) => void): LimitedLog {
 export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: () => void = () => {}): EngineObserver {
   const log = getScope('ads');
   const withheld = limited((message) => log.warn(message));
+  const labelsIgnored = limited((message) => log.warn(message));
   const pushTime = pushTimes(metrics);
   const buildErrors = (types: Iterable<XdsType>): void => {
     for (const type of types) metrics.ctl_xds_pushes.inc({ type: `${type}_builderr` });
@@ -65,6 +66,12 @@ export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: (
       metrics.ctl_total_xds_internal_errors.inc();
       log.error(`generation failed: ${message}`);
     },
+    labelsIgnored: (service, labels) =>
+      labelsIgnored(
+        service,
+        `failoverPriority of ${service} does not compare ${labels.join(', ')}: ` +
+          'proxies would need too many different lists of endpoints (docs/limits.md)',
+      ),
     viewFailed: ({ view, failures, error, retryInMs }, types) => {
       buildErrors(types);
       metrics.ctl_total_xds_internal_errors.inc();

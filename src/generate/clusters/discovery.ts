@@ -33,6 +33,7 @@ export interface CarriedEndpoints {
   readonly network: string;
   readonly locality: string;
   readonly labels: string;
+  readonly clusters: number;
   readonly placed: boolean;
 }
 
@@ -44,6 +45,7 @@ export const NOTHING_CARRIED: CarriedEndpoints = {
   network: '',
   locality: '',
   labels: '',
+  clusters: 1,
   placed: false,
 };
 
@@ -64,13 +66,12 @@ export function carriedEndpoints(
   service: Service,
   rule: MergedDestinationRule | undefined,
 ): CarriedEndpoints & Pick<EndpointSources, 'endpoints'> {
-  const { gateways, endpoints, network, locality, labels, placed } = endpointSources(snapshot, view, placement, {
+  const { mesh: _, ...sources } = endpointSources(snapshot, view, placement, {
     service,
     rule,
     endpoints: snapshot.carriedEndpoints.get(service.key),
   });
-  const typedDns = view.capabilities.replacements === true;
-  return { families: view.families, typedDns, gateways, endpoints, network, locality, labels, placed };
+  return { families: view.families, typedDns: view.capabilities.replacements === true, ...sources };
 }
 
 /** How the cluster finds its endpoints and chooses among them. */
@@ -108,14 +109,14 @@ export function discovered(
   discovery: 'eds' | 'dns',
   passedOn: boolean,
 ): Cluster {
-  const { mesh, settings, gateways, endpoints, network, locality, labels, placed } = inputs;
+  const { mesh, settings, gateways, endpoints, network, locality, labels, clusters, placed } = inputs;
   if (discovery === 'eds' || gateways === undefined || endpoints === undefined) {
     // Envoy uses the cluster's name when `service_name` is absent.
     const asked = endpointName(inputs.endpointNames, name);
     const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
     return { type: EDS, edsClusterConfig: asked === name ? { edsConfig } : { edsConfig, serviceName: asked } };
   }
-  const sources = { mesh, gateways, endpoints, network, locality, labels, placed };
+  const sources = { mesh, gateways, endpoints, network, locality, labels, clusters, placed };
   return {
     ...dnsDiscovery({ families: inputs.families, refreshRateMs: mesh.dnsRefreshRate, typed: inputs.typedDns }),
     loadAssignment: assignmentMessage(

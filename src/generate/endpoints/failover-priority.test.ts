@@ -17,7 +17,7 @@ function endpoint(labels: Record<string, string>, locality = '', network = ''): 
 function ranks(failoverPriority: string[], endpoints: readonly Endpoint[], proxy: Endpoint): number[] {
   const setting = { failoverPriority };
   const labels = labelsForFailover(new Set(comparedLabels(setting)), proxy);
-  const priorities = priorityLabels(new Memos(), endpoints, setting, labels);
+  const { priorities } = priorityLabels(new Memos(), endpoints, setting, labels);
   return endpoints.map((each) => rankOf(priorities, each));
 }
 
@@ -53,9 +53,60 @@ test('a network that is first decides above all others, which are compared in ot
 test('values that no endpoint has make one result', () => {
   const endpoints = [endpoint({ v: '1' })];
   const seen = Array.from({ length: 100 }, (_, n) =>
-    JSON.stringify(priorityLabels(new Memos(), endpoints, { failoverPriority: ['v'] }, { v: `x${n}` })),
+    JSON.stringify(priorityLabels(new Memos(), endpoints, { failoverPriority: ['v'] }, { v: `x${n}` }).priorities),
   );
   assert.equal(new Set(seen).size, 1);
+});
+
+test('labels after one that no endpoint shares make no difference', () => {
+  const endpoints = [endpoint({ app: 'a', v: '1' }), endpoint({ app: 'b', v: '2' })];
+  const of = (labels: Record<string, string>) =>
+    priorityLabels(new Memos(), endpoints, { failoverPriority: ['app', 'v'] }, labels).priorities;
+  assert.deepEqual(of({ app: 'a', v: '2' }), [
+    ['app', 'a'],
+    ['v', null],
+  ]);
+  assert.deepEqual(of({ app: 'c', v: '1' }), of({ app: 'd', v: '2' }));
+});
+
+test('labels count only until a service would have too many different assignments', () => {
+  const labels = (n: number) => ({ zone: `z${n % 10}`, pod: `web-${n}` });
+  const endpoints = Array.from({ length: 1000 }, (_, n) => endpoint(labels(n), 'r1', 'n1'));
+  const of = (failoverPriority: string[], clusters?: number) =>
+    priorityLabels(new Memos(), endpoints, { failoverPriority }, { zone: 'z1', pod: 'web-1' }, clusters);
+  assert.deepEqual(of(['zone', 'pod']), { priorities: [['zone', 'z1']], ignored: ['pod'] });
+  assert.deepEqual(of(['pod', 'zone']), { priorities: [], ignored: ['pod', 'zone'] });
+  assert.deepEqual(of(['pod=web-1', 'zone']).ignored, []);
+  assert.deepEqual(of([NETWORK, 'pod']).ignored, ['pod']);
+  assert.deepEqual(of(['zone'], 100).ignored, ['zone']);
+  // As many as a service of this size may have.
+  assert.deepEqual(priorityLabels(new Memos(), endpoints.slice(0, 200), { failoverPriority: ['pod'] }, {}).ignored, []);
+});
+
+test('the order that the tree of values gives is that of comparing all labels', () => {
+  const values = ['', '1', '2'];
+  const all = values.flatMap((a) => values.flatMap((b) => values.map((c) => ({ a, b, c }))));
+  const written = (labels: Record<string, string>) =>
+    Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
+  const endpoints = all.filter((_, n) => n % 4 !== 1).map((labels) => endpoint(written(labels), labels.a, labels.b));
+  for (const failoverPriority of [
+    ['a', 'b', 'c'],
+    [NETWORK, REGION, 'c'],
+    ['b=2', 'c', 'a'],
+    ['c', NETWORK],
+  ]) {
+    for (const proxy of all.map((labels) => endpoint(written(labels), labels.a, labels.b))) {
+      const plain = failoverPriority.map((entry): [string, string] => {
+        const [name = '', value] = entry.split('=');
+        const compared = labelsForFailover(new Set([name]), proxy);
+        return [name, value ?? compared?.[name] ?? ''];
+      });
+      assert.deepEqual(
+        ranks(failoverPriority, endpoints, proxy),
+        endpoints.map((each) => rankOf(plain, each)),
+      );
+    }
+  }
 });
 
 test('compared labels that a proxy does not have cost it nothing', () => {

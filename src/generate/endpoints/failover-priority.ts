@@ -51,25 +51,125 @@ export function labelsForFailover(compared: ReadonlySet<string>, proxy: Located)
 }
 
 /**
- * The labels that a setting compares, for a proxy with these labels. All values that no endpoint has count as one
- * value, so that the number of results is limited, whatever labels proxies report.
+ * Maximum number of endpoints in all different assignments of a service together. They are encoded on the main thread
+ * at each change of an endpoint, so this limits how long one service delays all others: about 50 ms.
+ */
+const MAX_ASSIGNED = 65_536;
+/** Maximum number of different assignments of a service's clusters, as many as are kept. */
+const MAX_ASSIGNMENTS = 1024;
+/** Different results that any service may have, however many endpoints and clusters it has. */
+const MIN_RESULTS = 8;
+
+/** Which labels of a setting count for a service, and the values that its endpoints have. */
+interface Compared {
+  /** The number of labels that count, from the first on. */
+  readonly count: number;
+  /** Values of the first labels, of any number, that some endpoint has together, as JSON. */
+  readonly known: ReadonlySet<string>;
+}
+
+interface Entry {
+  readonly name: string;
+  /** Undefined: the proxy's own value. */
+  readonly written: string | undefined;
+}
+
+function entriesOf({ failoverPriority = [] }: LocalityLbSetting): readonly Entry[] {
+  return failoverPriority.map((entry) => {
+    const [name = '', written] = entry.split('=', 2);
+    return { name, written };
+  });
+}
+
+/** Whether the first label is the network: the labels after it are compared also if it differs. */
+function isNetworkFirst([first]: readonly Entry[]): boolean {
+  return first?.name === NETWORK;
+}
+
+/**
+ * Proxies that share the same first labels with some endpoint have one result, so the results are the nodes of the tree
+ * of the endpoints' values. Labels count until there are too many of these.
+ */
+function compared(endpoints: readonly Endpoint[], entries: readonly Entry[], clusters: number): Compared {
+  const allowed = Math.max(
+    MIN_RESULTS,
+    Math.min(MAX_ASSIGNED / (Math.max(1, endpoints.length) * clusters), MAX_ASSIGNMENTS / clusters),
+  );
+  const networks = isNetworkFirst(entries) ? new Set(endpoints.map((endpoint) => labelOf(endpoint, NETWORK))) : NONE;
+  const known = new Set([...networks].map((network) => JSON.stringify([network])));
+  let nodes = 1;
+  let groups: readonly Group[] = [{ path: [], endpoints }];
+  for (const [index, { name, written }] of entries.entries()) {
+    if (index === 0 && networks.size > 0) continue;
+    groups = groups.flatMap((group) => divided(group, name, written));
+    if (written === undefined) nodes += groups.length;
+    if (nodes * (networks.size + 1) > allowed) return { count: index, known };
+    for (const { path } of groups) known.add(JSON.stringify(path));
+  }
+  return { count: entries.length, known };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** Endpoints with the same values of the first labels. */
+interface Group {
+  readonly path: readonly string[];
+  readonly endpoints: readonly Endpoint[];
+}
+
+function divided({ path, endpoints }: Group, name: string, written: string | undefined): Group[] {
+  const byValue = Map.groupBy(endpoints, (endpoint) => labelOf(endpoint, name));
+  const wanted = written === undefined ? [...byValue] : [[written, byValue.get(written) ?? []] as const];
+  return wanted.flatMap(([value, members]) =>
+    members.length === 0 ? [] : [{ path: [...path, value], endpoints: members }],
+  );
+}
+
+export interface ComparedLabels {
+  readonly priorities: readonly PriorityLabel[];
+  /** Labels that do not count, because endpoints have too many values of them. */
+  readonly ignored: readonly string[];
+}
+
+/**
+ * The labels that a setting compares, for a proxy with these labels. A value that no endpoint has together with those
+ * before it is null, and so are all after it, so that the number of results is limited, whatever labels proxies and
+ * endpoints have. @param clusters the number of the service's clusters
  */
 export function priorityLabels(
   memos: Memos,
   endpoints: readonly Endpoint[],
-  { failoverPriority = [] }: LocalityLbSetting,
+  setting: LocalityLbSetting,
   proxy: Labels | undefined,
-): readonly PriorityLabel[] {
-  const known = memos
-    .weak<readonly Endpoint[], Map<string, ReadonlySet<string>>>('label values of endpoints')
-    .get(endpoints, () => new Map());
-  return failoverPriority.map((entry): PriorityLabel => {
-    const [name = '', written] = entry.split('=', 2);
+  clusters = 1,
+): ComparedLabels {
+  const entries = entriesOf(setting);
+  const { count, known } = comparedLabelsOf(memos, endpoints, entries, clusters);
+  const priorities: PriorityLabel[] = [];
+  let path: readonly string[] | undefined = [];
+  for (const [index, { name, written }] of entries.slice(0, count).entries()) {
     const value = written ?? (proxy !== undefined && Object.hasOwn(proxy, name) ? (proxy[name] ?? '') : '');
-    const values = known.get(name) ?? new Set(endpoints.map((endpoint) => labelOf(endpoint, name)));
-    known.set(name, values);
-    return [name, values.has(value) ? value : null];
-  });
+    const next: readonly string[] | undefined = path && [...path, value];
+    const isKnown: boolean = next !== undefined && known.has(JSON.stringify(next));
+    priorities.push([name, isKnown ? value : null]);
+    if (index > 0 || !isNetworkFirst(entries)) path = isKnown ? next : undefined;
+  }
+  return { priorities, ignored: entries.slice(count).map(({ name }) => name) };
+}
+
+function comparedLabelsOf(
+  memos: Memos,
+  endpoints: readonly Endpoint[],
+  entries: readonly Entry[],
+  clusters: number,
+): Compared {
+  const byEntries = memos
+    .weak<readonly Endpoint[], Map<string, Compared>>('compared labels of endpoints')
+    .get(endpoints, () => new Map());
+  const key = JSON.stringify([clusters, entries]);
+  const found = byEntries.get(key) ?? compared(endpoints, entries, clusters);
+  byEntries.set(key, found);
+  return found;
 }
 
 /**

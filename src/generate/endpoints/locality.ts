@@ -15,6 +15,8 @@ export interface LocalityRules {
   readonly failoverEnabled: boolean;
   /** Labels that take precedence over the locality, which then only counts with `failover`. */
   readonly priorities?: readonly PriorityLabel[];
+  /** Labels of `failoverPriority` that do not count, because endpoints have too many values of them. */
+  readonly ignored?: readonly string[];
 }
 
 /** Endpoints of a locality that have the same rank by their labels. */

@@ -116,6 +116,8 @@ export interface EndpointSources {
   readonly locality: string;
   /** The proxy's labels as JSON, so that they are compared by value; '' where they make no difference. */
   readonly labels: string;
+  /** The number of the service's clusters, at most; each has its own assignment. */
+  readonly clusters: number;
   /** Whether all of this may differ for another placement. */
   readonly placed: boolean;
 }
@@ -214,6 +216,7 @@ export function endpointSources(
     network: networkOfEndpoints(memos, networks, reachable, placement.network),
     locality: placement.locality !== '' && isRead ? placement.locality : '',
     labels: isRead ? labelsRead(mesh, rule, placement.labels) : '',
+    clusters: service.ports.length * (1 + (rule?.subsets.length ?? 0)),
   };
 }
 
@@ -303,18 +306,15 @@ export function localitySetting(mesh: MeshConfig, policy: EffectivePolicy) {
   return isEnabled(setting) ? setting : undefined;
 }
 
-function localityRules(
-  memos: Memos,
-  { mesh, locality, labels, endpoints }: EndpointSources,
-  policy: EffectivePolicy,
-): LocalityRules | undefined {
+function localityRules(memos: Memos, sources: EndpointSources, policy: EffectivePolicy): LocalityRules | undefined {
+  const { mesh, locality, endpoints } = sources;
   const setting = localitySetting(mesh, policy);
   const failoverEnabled = policy.outlierDetection !== undefined;
   // Without outlier detection and distribution no locality is preferred, and all localities of proxies share one
   // encoding.
   const distributes = (setting?.distribute?.length ?? 0) > 0;
   if (setting !== undefined && failoverEnabled && !distributes && (setting.failoverPriority?.length ?? 0) > 0)
-    return byLabels(memos, endpoints, setting, labels, locality);
+    return byLabels(memos, sources, setting);
   if (setting === undefined || locality === '' || !(failoverEnabled || distributes)) return undefined;
   const from = localityClass(memos, endpoints, setting, locality);
   if (from === '') return undefined;
@@ -323,18 +323,18 @@ function localityRules(
 
 function byLabels(
   memos: Memos,
-  endpoints: readonly Endpoint[],
+  { endpoints, labels, locality, clusters }: EndpointSources,
   setting: LocalityLbSetting,
-  labels: string,
-  locality: string,
 ): LocalityRules {
   const { failover } = setting;
-  const proxy: unknown = labels === '' ? undefined : JSON.parse(labels);
+  const proxy = labels === '' ? undefined : (JSON.parse(labels) as Readonly<Record<string, string>>);
+  const { priorities, ignored } = priorityLabels(memos, endpoints, setting, proxy, clusters);
   return {
     from: failover === undefined || locality === '' ? '' : localityClass(memos, endpoints, setting, locality),
     distribute: undefined,
     failover,
     failoverEnabled: true,
-    priorities: priorityLabels(memos, endpoints, setting, proxy as Readonly<Record<string, string>> | undefined),
+    priorities,
+    ...(ignored.length > 0 && { ignored }),
   };
 }

@@ -127,7 +127,7 @@ function discoveryFor(
       edsClusterConfig: { edsConfig: adsConfigSource(settings.initialFetchTimeoutMs), serviceName: name },
     };
   }
-  const sources = { mesh, gateways, endpoints, network: '', locality: '', labels: '', placed: false };
+  const sources = { mesh, gateways, endpoints, network: '', locality: '', labels: '', clusters: 1, placed: false };
   const assignment = assignEndpoints(endpointsInput(memos, sources, name, target, { passedOn: false, isGrpc: true }));
   const [locality, ...others] = assignment.localities;
   if (locality?.endpoints.length !== 1 || others.length > 0)

@@ -36,8 +36,15 @@ export class EndpointEncoder {
   /** By the inputs of a host: the clusters they were last used for, and the result. */
   readonly #byUnit = new WeakMap<HostInputs, { readonly clusters: Encoded; readonly resources: Encoded }>();
 
-  constructor(interner: Interner) {
+  readonly #onIgnored: (service: string, labels: readonly string[]) => void;
+  readonly #reported = new WeakSet<readonly Endpoint[]>();
+
+  /**
+   * @param onIgnored receives labels of `failoverPriority` that do not count, once for each list of endpoints
+   */
+  constructor(interner: Interner, onIgnored: (service: string, labels: readonly string[]) => void = () => {}) {
     this.#interner = interner;
+    this.#onIgnored = onIgnored;
   }
 
   /** The resource of an EDS cluster. */
@@ -87,7 +94,11 @@ export class EndpointEncoder {
   }
 
   #make(input: EndpointsInput): EncodedResource {
-    const { name, key, endpoints } = input;
+    const { name, key, endpoints, service, locality } = input;
+    if (locality?.ignored !== undefined && !this.#reported.has(endpoints)) {
+      this.#reported.add(endpoints);
+      this.#onIgnored(service, locality.ignored);
+    }
     const bytes = encodeEndpoints(input);
     const made = this.#interner.intern('eds', name, contentVersion(bytes), [], () => bytes);
     // All services without endpoints may share one list, which is never freed: results for it are not kept.

@@ -21,6 +21,8 @@ export interface EngineObserver {
   pushEnded(connectionId: string, milliseconds: number | undefined): void;
   /** An operation for one view or proxy, or a resource of this type, failed; the last good version stays in force. */
   failed(message: string, type?: XdsType): void;
+  /** Labels of `failoverPriority` do not count for a service: its endpoints have too many values of them. */
+  labelsIgnored(service: string, labels: readonly string[]): void;
   /** Generating these types of a view failed; its proxies keep their configuration, and the generation is retried. */
   viewFailed(failure: FailingView, types: readonly XdsType[]): void;
   /** A view was generated after this many failed attempts. */

@@ -60,7 +60,7 @@ export class Engine implements PushEngine, SessionHost {
   readonly #interner = new Interner();
   readonly #encoders: Encoders = {
     interner: this.#interner,
-    endpoints: new EndpointEncoder(this.#interner),
+    endpoints: new EndpointEncoder(this.#interner, (...ignored) => this.#options.observer.labelsIgnored(...ignored)),
     templates: new BundleTemplates(),
   };
   readonly #views: ViewTable;

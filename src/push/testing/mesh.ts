@@ -136,6 +136,7 @@ export class Mesh {
         pushBegan: () => {},
         pushEnded: () => {},
         failed: (message) => this.failures.push(message),
+        labelsIgnored: (service, labels) => this.failures.push(`${service}: ${labels.join()}`),
         viewFailed: ({ view, failures, error }) => {
           if (failures === 1) this.failures.push(`${view}: ${error}`);
         },
