@@ -73,7 +73,12 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   if (process.pid === 1) log.warn(AS_FIRST_PROCESS);
   const metrics = createAgentMetrics();
   const build = buildInfo();
-  metrics.set('mesh_build', 1, { component: 'ctl-agent', version: build.version, revision: build.revision });
+  metrics.set('mesh_build', 1, {
+    component: 'ctl-agent',
+    version: build.version,
+    revision: build.revision,
+    tag: build.tag,
+  });
   const closers = new Closers(log);
   try {
     return await runParts({ plan, settings, env, metrics, closers });

@@ -142,6 +142,7 @@ function findingsOf(registry: State, mesh: MeshState): SnapshotFindings {
   const { totals } = registry;
   return {
     duplicateSubsets: mesh.duplicateSubsets,
+    endpoints: totals.instances,
     endpointsNotReady: totals.notReady,
     endpointsPendingPod: totals.pendingPod,
     endpointsWithoutPod: totals.withoutPod,

@@ -5,6 +5,8 @@
  * resources.
  */
 
+import { XDS_TYPES } from '../core/xds-types.ts';
+
 /**
  * The types of OpenCensus, which Istio 1.7 uses: Count and Sum only grow, LastValue is the current value, Distribution
  * a histogram.
@@ -15,6 +17,11 @@ export interface MetricSpec {
   readonly type: MetricType;
   readonly meaning: string;
   readonly labels?: readonly string[];
+  /**
+   * All values of each label, where these series start at 0: a counter of errors that begins with the first error shows
+   * no increase for it.
+   */
+  readonly values?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds of a Distribution, in the metric's unit. */
   readonly buckets?: readonly number[];
 }
@@ -24,6 +31,8 @@ const PUSH_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 3, 5, 1
 /** Work inside the process: from tens of microseconds to the seconds for a whole mesh. */
 const WORK_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 const SPAN_MILLISECONDS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000, 60_000, 600_000];
+/** From a small change to the responses of a large mesh. */
+const RESPONSE_BYTES = [1000, 10_000, 100_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
 const EVENT_COUNTS = [1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000, 25_000];
 
 export const METRICS = {
@@ -69,10 +78,30 @@ export const METRICS = {
   },
   ctl_push_triggers: { type: 'Sum', meaning: 'Times a push was triggered, labelled by reason.', labels: ['type'] },
   ctl_xds_pushes: { type: 'Sum', meaning: 'Build and send errors for lds, rds, cds and eds.', labels: ['type'] },
+  ctl_xds_config_size_bytes: {
+    type: 'Distribution',
+    meaning: 'Bytes of the responses sent to proxies, each with all resources that it has.',
+    labels: ['type'],
+    buckets: RESPONSE_BYTES,
+  },
+  ctl_xds_push_errors_total: {
+    type: 'Count',
+    meaning:
+      'Responses that proxies did not get, by reason: build (they could not be generated), send (the stream has ' +
+      'ended), timeout (the proxy does not read).',
+    labels: ['type', 'reason'],
+    values: { type: XDS_TYPES, reason: ['build', 'send', 'timeout'] },
+  },
+  ctl_push_queue_length: { type: 'LastValue', meaning: 'Proxies that wait in the push queue.' },
   ctl_xds: { type: 'LastValue', meaning: 'Endpoints connected using XDS.' },
   ctl_inbound_updates: { type: 'Sum', meaning: 'Updates received.', labels: ['type'] },
   ctl_xds_write_timeout: { type: 'Sum', meaning: 'XDS response write timeouts.' },
-  ctl_total_xds_rejects: { type: 'Sum', meaning: 'XDS responses rejected by the proxy.', labels: ['type'] },
+  ctl_total_xds_rejects: {
+    type: 'Sum',
+    meaning: 'XDS responses rejected by the proxy.',
+    labels: ['type'],
+    values: { type: XDS_TYPES },
+  },
   ctl_xds_cds_reject: { type: 'LastValue', meaning: 'Rejected CDS configs.' },
   ctl_xds_eds_reject: { type: 'LastValue', meaning: 'Rejected EDS.' },
   ctl_xds_lds_reject: { type: 'LastValue', meaning: 'Rejected LDS.' },
@@ -145,6 +174,7 @@ export const METRICS = {
   ctl_services: { type: 'LastValue', meaning: 'Services known.' },
   ctl_virt_services: { type: 'LastValue', meaning: 'Virtual services known.' },
   ctl_total_rejected_configs: { type: 'Sum', meaning: 'Configs rejected or ignored.' },
+  ctl_eds_instances: { type: 'LastValue', meaning: 'Endpoints of all services, one for each port.' },
   ctl_endpoint_not_ready: { type: 'LastValue', meaning: 'Endpoints found unready.' },
   ctl_no_ip: { type: 'LastValue', meaning: 'Pods not found in the endpoint table, possibly invalid.' },
   endpoint_no_pod: { type: 'LastValue', meaning: 'Endpoints without an associated pod.' },
@@ -279,7 +309,7 @@ export const METRICS = {
   mesh_build: {
     type: 'LastValue',
     meaning: 'Component build info.',
-    labels: ['component', 'version', 'revision'],
+    labels: ['component', 'version', 'revision', 'tag'],
   },
 } as const satisfies Readonly<Record<string, MetricSpec>>;
 

@@ -23,7 +23,13 @@ test('instruments report their names and labels', async () => {
   metrics.ctl_push_triggers.inc({ type: 'endpoint' });
   metrics.ctl_proxy_convergence_time.observe(0.2);
   metrics.ctl_stage_seconds.observe(0.001, { stage: 'generate' });
-  recordBuild(metrics, 'ctl-discovery', { version: '1.2.3', revision: 'abc', nodeVersion: 'v24', status: '', tag: '' });
+  recordBuild(metrics, 'ctl-discovery', {
+    version: '1.2.3',
+    revision: 'abc',
+    nodeVersion: 'v24',
+    status: '',
+    tag: 'v1.2',
+  });
   const lines = (await registry.metrics()).split('\n');
   for (const line of [
     'ctl_xds 3',
@@ -31,7 +37,8 @@ test('instruments report their names and labels', async () => {
     'ctl_proxy_convergence_time_bucket{le="0.15"} 0',
     'ctl_proxy_convergence_time_bucket{le="0.25"} 1',
     'ctl_stage_seconds_count{stage="generate"} 1',
-    'mesh_build{component="ctl-discovery",version="1.2.3",revision="abc"} 1',
+    'mesh_build{component="ctl-discovery",version="1.2.3",revision="abc",tag="v1.2"} 1',
+    'ctl_xds_push_errors_total{type="cds",reason="timeout"} 0',
   ]) {
     assert.ok(lines.includes(line), line);
   }

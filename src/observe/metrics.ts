@@ -44,14 +44,27 @@ function makeInstrument(name: string, spec: MetricSpec, registry: Registry): Cou
     case 'LastValue':
       return new Gauge(common);
     case 'Count':
-    case 'Sum':
-      return new Counter(common);
+    case 'Sum': {
+      const counter = new Counter(common);
+      for (const labels of combinations(spec.values)) counter.inc(labels, 0);
+      return counter;
+    }
   }
+}
+
+/** Every combination of the values of labels; none without values. */
+function combinations(values: MetricSpec['values']): Record<string, string>[] {
+  if (values === undefined) return [];
+  return Object.entries(values).reduce<Record<string, string>[]>(
+    (found, [label, each]) => found.flatMap((labels) => each.map((value) => ({ ...labels, [label]: value }))),
+    [{}],
+  );
 }
 
 /** Sets `mesh_build`. Called once at start. */
 export function recordBuild(metrics: Metrics, component: ProgramName, build: BuildInfo): void {
-  metrics.mesh_build.set({ component, version: build.version, revision: build.revision }, 1);
+  const { version, revision, tag } = build;
+  metrics.mesh_build.set({ component, version, revision, tag }, 1);
 }
 
 /** Adds prom-client's metrics of the process (CPU, memory, event loop, garbage collection) to a registry. */

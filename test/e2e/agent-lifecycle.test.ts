@@ -239,7 +239,7 @@ test('one scrape has the metrics of Envoy, application and agent; failures are c
   const merged = await scrape();
   assert.match(merged, /^envoy_server_live\S* 1$/m);
   assert.match(merged, /^app_requests_total 7$/m);
-  assert.match(merged, /^mesh_build\{component="ctl-agent",version="[\d.]+",revision="\w+"\} 1$/m);
+  assert.match(merged, /^mesh_build\{component="ctl-agent",version="[\d.]+",revision="\w+",tag="[^"]+"\} 1$/m);
   assert.match(merged, /^scrapes_total 1$/m);
   assert.doesNotMatch(merged, /EOF|^scrape_failures_total\{/m);
   server.close();

@@ -24,6 +24,7 @@ import {
   startKubernetes,
 } from '../harness/kubernetes/index.ts';
 import { objectsOf, ofKind } from './support/chart-objects.ts';
+import { applyOperatorStandIns } from './support/operator-definitions.ts';
 
 const withoutHelm = helmUnavailable() ?? false;
 const skip = kubernetesUnavailable() ?? withoutHelm;
@@ -76,6 +77,13 @@ const MAXIMAL: Readonly<Record<ChartName, object>> = {
     dns: { enabled: true },
     extraArgs: ['--log_as_json'],
     service: { annotations: { a: 'b' } },
+    monitoring: {
+      labels: { release: 'stack' },
+      serviceMonitor: { enabled: true, interval: '30s' },
+      podMonitor: { enabled: true, interval: '30s' },
+      rules: { enabled: true, alerts: true, istioNames: true },
+      boards: { enabled: true, labels: { grafana_dashboard: '1' }, annotations: { grafana_folder: 'Mesh' } },
+    },
     networkPolicy: { monitoring: [{ namespaceSelector: {} }], egress: [{ ports: [{ port: 443 }] }] },
   },
   gateway: {
@@ -140,6 +148,7 @@ for (const chart of ['ctl-discovery', 'gateway'] as const) {
 test('the API server accepts the objects of both charts with strict validation', { skip }, async (t) => {
   const { api } = await startKubernetes(t);
   await restrictedNamespace(api, SYSTEM);
+  await applyOperatorStandIns(api);
   for (const chart of ['ctl-discovery', 'gateway'] as const)
     for (const values of [{}, MAXIMAL[chart]]) {
       const objects = objectsOf(await renderChart(t, { chart, namespace: SYSTEM, values, definitions: true }));

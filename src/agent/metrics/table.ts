@@ -11,7 +11,11 @@ interface AgentMetricSpec {
 }
 
 export const AGENT_METRICS = {
-  mesh_build: { type: 'LastValue', meaning: 'Component build info.', labels: ['component', 'version', 'revision'] },
+  mesh_build: {
+    type: 'LastValue',
+    meaning: 'Component build info.',
+    labels: ['component', 'version', 'revision', 'tag'],
+  },
   scrapes_total: { type: 'Sum', meaning: 'Scrapes.' },
   scrape_failures_total: { type: 'Sum', meaning: 'Failed scrapes.', labels: ['type'] },
   // Of certificates, the SDS server and calls to the authority; counted in `identity/`. Requests also in

@@ -25,6 +25,8 @@ const FINDING_GAUGES = [
 /** The state that gauges read. Metrics are scraped every few seconds, so reading must be cheap. */
 export interface GaugeSource
   extends Pick<DebugSource, 'snapshot' | 'failing' | 'findings' | 'problems' | 'refusedPolicies' | 'sources'> {
+  /** Pushes that wait for their turn. */
+  queued(): number;
   /** The number of resources that are withheld from proxies of views, by type. */
   withheldCounts(): ReadonlyMap<XdsType, number>;
   /** The number of quarantined resources of all live streams, by type. */
@@ -65,6 +67,7 @@ function sampleRejected(source: GaugeSource, metrics: Metrics): void {
 }
 
 function sampleEngine(source: GaugeSource, metrics: Metrics): void {
+  metrics.ctl_push_queue_length.set(source.queued());
   metrics.ctl_views_failing.set(source.failing().length);
   metrics.ctl_push_withheld.reset();
   for (const [type, count] of source.withheldCounts()) metrics.ctl_push_withheld.set({ type }, count);
@@ -77,6 +80,7 @@ function sampleModel(source: GaugeSource, metrics: Metrics): void {
   metrics.ctl_virt_services.set(snapshot.resources('VirtualService').size);
   metrics.ctl_name_conflicts.set(found.nameConflicts);
   metrics.ctl_destrule_subsets.set(found.duplicateSubsets);
+  metrics.ctl_eds_instances.set(found.endpoints);
   metrics.ctl_endpoint_not_ready.set(found.endpointsNotReady);
   metrics.ctl_orch_endpoints_pending_pod.set(found.endpointsPendingPod);
   metrics.endpoint_no_pod.set(found.endpointsWithoutPod);

@@ -68,6 +68,7 @@ describe('observers', () => {
     assert.equal(await value('ctl_total_xds_internal_errors'), 3);
     assert.equal(await value('ctl_xds_pushes{type="lds_builderr"}'), 2);
     assert.equal(await value('ctl_xds_pushes{type="cds_builderr"}'), 1);
+    assert.equal(await value('ctl_xds_push_errors_total{type="lds",reason="build"}'), 2);
     assert.equal(await value('ctl_xds_push_time_sum{type="rds"}'), 0.04);
     assert.equal(lines.length, 1);
     assert.equal(await value('ctl_xds_push_context_errors'), 1);
@@ -84,11 +85,15 @@ describe('observers', () => {
     observer.rejected({ ...b, type: 'lds', nodeId: 'b', message: 'no', quarantined: 1, named: ['x'] });
     observer.expiredNonce('eds', 'b');
     observer.writeTimeout(b);
-    observer.sendFailed('eds');
+    observer.sendFailed('eds', 'timeout');
+    observer.sendFailed('rds', 'send');
     await new Promise((resolve) => setImmediate(resolve));
     assert.equal(await value('ctl_xds'), 1);
     assert.equal(await value('ctl_xds_pushes{type="cds"}'), 1);
     assert.equal(await value('ctl_xds_pushes{type="eds_senderr"}'), 1);
+    assert.equal(await value('ctl_xds_push_errors_total{type="eds",reason="timeout"}'), 1);
+    assert.equal(await value('ctl_xds_push_errors_total{type="rds",reason="send"}'), 1);
+    assert.equal(await value('ctl_xds_config_size_bytes_sum{type="cds"}'), 10);
     assert.equal(await value('ctl_xds_push_time_sum{type="cds"}'), 0.5);
     assert.equal(await value('ctl_total_xds_rejects{type="lds"}'), 1);
     assert.equal(await value('ctl_xds_expired_nonce'), 1);
@@ -282,6 +287,7 @@ describe('sampled gauges', () => {
             ]
           : [],
       engine: () => ({}),
+      queued: () => (wrong ? 7 : 0),
       withheld: () => [],
       withheldCounts: () => (wrong ? new Map([['cds' as const, 2]]) : new Map()),
       failing: () => [],
@@ -294,6 +300,8 @@ describe('sampled gauges', () => {
     sampleGauges(source, metrics);
     assert.equal(await value('ctl_services'), 2);
     assert.equal(await value('ctl_eds_no_instances'), 1);
+    assert.equal(await value('ctl_eds_instances'), 1);
+    assert.equal(await value('ctl_push_queue_length'), 7);
     const instances = (type: string) =>
       value(`cfg_runtime_state_type_instances_total{type="type.googleapis.com/${type}"}`);
     assert.equal(await instances('k8s.io.api.core.v1.Service'), 2);

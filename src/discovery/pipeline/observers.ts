@@ -44,7 +44,10 @@ export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: (
   const labelsIgnored = limited((message) => log.warn(message));
   const pushTime = pushTimes(metrics);
   const buildErrors = (types: Iterable<XdsType>): void => {
-    for (const type of types) metrics.ctl_xds_pushes.inc({ type: `${type}_builderr` });
+    for (const type of types) {
+      metrics.ctl_xds_pushes.inc({ type: `${type}_builderr` });
+      metrics.ctl_xds_push_errors_total.inc({ type, reason: 'build' });
+    }
   };
   // Looked up once, because each push observes values for every proxy.
   const convergence = metrics.ctl_proxy_convergence_time.series();
@@ -95,11 +98,16 @@ export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: (
   };
 }
 
-/** The series of `ctl_xds_push_time`, for generating a type and for writing it to a proxy. Each is looked up once. */
+/** The series of `ctl_xds_push_time`, for generating a type and for writing it to a proxy. */
 function pushTimes(metrics: Metrics): (type: XdsType) => Series {
+  return seriesByType((type) => metrics.ctl_xds_push_time.series({ type }));
+}
+
+/** Looks up the series of each type once. */
+function seriesByType(of: (type: XdsType) => Series): (type: XdsType) => Series {
   const known: Partial<Record<XdsType, Series>> = {};
   return (type) => {
-    const series = known[type] ?? metrics.ctl_xds_push_time.series({ type });
+    const series = known[type] ?? of(type);
     known[type] = series;
     return series;
   };
@@ -159,6 +167,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
   const internalErrors = limited((message) => log.error(message));
   const writes = metrics.ctl_stage_seconds.series({ stage: 'write' });
   const pushTime = pushTimes(metrics);
+  const sizes = seriesByType((type) => metrics.ctl_xds_config_size_bytes.series({ type }));
   const pushes = new PushCounts(metrics);
   return {
     connected: ({ connectionId, caller }, node) => {
@@ -177,9 +186,13 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
       pushes.count(type);
       pushTime(type).observe(seconds);
       writes.observe(seconds);
+      sizes(type).observe(bytes);
       if (log.enabled('debug')) log.debug('pushed', { type, connectionId, bytes });
     },
-    sendFailed: (type) => metrics.ctl_xds_pushes.inc({ type: `${type}_senderr` }),
+    sendFailed: (type, reason) => {
+      metrics.ctl_xds_pushes.inc({ type: `${type}_senderr` });
+      metrics.ctl_xds_push_errors_total.inc({ type, reason });
+    },
     rejected: ({ type, connectionId, caller, message, quarantined, named }) => {
       metrics.ctl_total_xds_rejects.inc({ type });
       const more = quarantined > named.length ? ` and ${quarantined - named.length} more` : '';

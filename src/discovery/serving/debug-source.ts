@@ -75,6 +75,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
       now: Date.now(),
     }),
     engine: () => engine.stats(),
+    queued: () => engine.stats().queued,
     failing: () => engine.failing(),
     withheld: () => engine.withheld(),
     withheldCounts: () => engine.withheldCounts(),

@@ -22,6 +22,7 @@ export type AffectedParts = 'all' | ReadonlySet<string>;
 
 /** Numbers that the metrics report. */
 export interface ServiceFacts {
+  readonly instances: number;
   readonly notReady: number;
   readonly pendingPod: number;
   readonly withoutPod: number;
@@ -312,5 +313,6 @@ function factsOf(
     withoutPod += part.withoutPod;
   }
   const withoutInstances = service.resolution === 'eds' ? emptyPorts(service, endpoints).length : 0;
-  return { notReady, pendingPod, withoutPod, duplicates, withoutInstances };
+  const instances = endpoints.length;
+  return { instances, notReady, pendingPod, withoutPod, duplicates, withoutInstances };
 }

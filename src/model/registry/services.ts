@@ -105,14 +105,15 @@ function* movesOf(
 }
 
 function nextTotals(state: State, records: ReadonlyMap<ServiceKey, ServiceRecord | undefined>): Totals {
-  let { duplicateClusters, notReady, pendingPod, withoutPod, withoutInstances } = state.totals;
+  let { instances, duplicateClusters, notReady, pendingPod, withoutPod, withoutInstances } = state.totals;
   for (const [key, record] of records) {
     const [before, after] = [state.records.get(key)?.facts, record?.facts];
+    instances += (after?.instances ?? 0) - (before?.instances ?? 0);
     duplicateClusters += (after?.duplicates ?? 0) - (before?.duplicates ?? 0);
     notReady += (after?.notReady ?? 0) - (before?.notReady ?? 0);
     pendingPod += (after?.pendingPod ?? 0) - (before?.pendingPod ?? 0);
     withoutPod += (after?.withoutPod ?? 0) - (before?.withoutPod ?? 0);
     withoutInstances += (after?.withoutInstances ?? 0) - (before?.withoutInstances ?? 0);
   }
-  return { ...state.totals, duplicateClusters, notReady, pendingPod, withoutPod, withoutInstances };
+  return { ...state.totals, instances, duplicateClusters, notReady, pendingPod, withoutPod, withoutInstances };
 }

@@ -35,6 +35,7 @@ export const REGISTRY_KINDS = ALL_KINDS.filter((kind): kind is RegistryKind => !
 
 /** Sums over services, kept up to date by differences. */
 export interface Totals {
+  readonly instances: number;
   readonly duplicateClusters: number;
   readonly notReady: number;
   readonly pendingPod: number;
@@ -130,6 +131,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     networkGateways: noDocuments(settings, networks, resources),
     unservedPods: PMap.empty(),
     totals: {
+      instances: 0,
       duplicateClusters: 0,
       notReady: 0,
       pendingPod: 0,

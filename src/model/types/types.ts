@@ -39,8 +39,10 @@ export interface ProxyNetwork {
 
 export type RegisteredWorkload = Pick<Endpoint, 'address' | 'labels' | 'locality' | 'network' | 'workload'>;
 
-/** Numbers of problems in a snapshot that do not make documents invalid; metrics report them. */
+/** Numbers of a snapshot that metrics report, mostly of problems that do not make documents invalid. */
 export interface SnapshotFindings {
+  /** Of all services; one for each port. */
+  readonly endpoints: number;
   readonly duplicateSubsets: number;
   readonly endpointsNotReady: number;
   readonly endpointsPendingPod: number;

@@ -22,6 +22,9 @@ export interface PushedResponse {
   readonly seconds: number;
 }
 
+/** `send`: the stream has ended; `timeout`: the proxy does not read. */
+export type SendFailure = 'send' | 'timeout';
+
 export interface RejectedResponse extends ObservedStream {
   readonly type: XdsType;
   readonly nodeId: string;
@@ -42,8 +45,8 @@ export interface XdsObserver {
   disconnected(stream: ObservedStream): void;
   /** `ctl_xds_pushes`, `ctl_xds_push_time`. */
   pushed(response: PushedResponse): void;
-  /** A response could not be written: its stream has ended or is stuck. `ctl_xds_pushes` of `<type>_senderr`. */
-  sendFailed(type: XdsType): void;
+  /** A response could not be written. `ctl_xds_pushes` of `<type>_senderr`, `ctl_xds_push_errors_total`. */
+  sendFailed(type: XdsType, why: SendFailure): void;
   /** `ctl_xds_*_reject`, `ctl_total_xds_rejects`. */
   rejected(response: RejectedResponse): void;
   /** `ctl_xds_expired_nonce`. */

@@ -301,7 +301,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         this.close();
       }
       if (result !== 'drained') {
-        for (const { type } of frames) observer.sendFailed(type);
+        for (const { type } of frames) observer.sendFailed(type, result === 'timeout' ? 'timeout' : 'send');
         return 'closed';
       }
       const seconds = (clock.monotonic() - started) / 1000;
