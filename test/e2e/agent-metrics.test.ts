@@ -1,12 +1,20 @@
-/** The merged metrics of an agent, read by a real Prometheus, whatever the application answers. */
+/**
+ * A real Prometheus reads the control plane and the merged metrics of an agent, whatever the application answers. It
+ * has data for every query of the boards and for the rules.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { eventually, startAgent, startDiscovery, tempDir } from '../harness/index.ts';
+import { BOARDS, MONITORING_FOLDER } from '../../tools/monitoring/files.ts';
+import { PEER_NAMES } from '../../tools/monitoring/peer-names.ts';
+import { eventually, startAgent, tempDir } from '../harness/index.ts';
+import { configDir, endpoints, resource, service } from './support/config.ts';
 import { prometheusUnavailable, promtoolErrors, startPrometheus } from './support/prometheus.ts';
+import { securedControlPlane } from './support/secured-control-plane.ts';
 
 const OPEN_METRICS = { 'content-type': 'application/openmetrics-text; version=1.0.0; charset=utf-8' };
 
@@ -33,12 +41,35 @@ app_state{app_state="on"} 1
 /** Metadata without text, and with characters that have a meaning elsewhere. */
 const ODD = '# TYPE app_odd gauge\n# HELP app_odd\n# HELP app_other a \\x "b" # {}\n# TYPE app_other gauge\n';
 
+/** A mesh in which charts have something to show: an endpoint, and a cluster that Envoy rejects. */
+const SHOP = [
+  service('shop', { ports: [{ name: 'http', port: 8080 }] }),
+  endpoints('shop', ['127.0.0.1'], [{ name: 'http', port: 8080 }]),
+  resource('EnvoyFilter', 'wrong', {
+    configPatches: [
+      {
+        applyTo: 'CLUSTER',
+        match: { cluster: { service: 'shop.default.svc.cluster.local' } },
+        patch: { operation: 'MERGE', value: { connect_timeout: '-1s' } },
+      },
+    ],
+  }),
+];
+
 interface Case {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
   /** Whether `app_requests_total` is read; undefined: either way. */
   readonly read?: boolean;
 }
+
+/** Their labels come with the first event. */
+const WITHOUT_SERIES = [
+  'pilot_k8s_object_errors',
+  'galley_validation_passed',
+  'galley_validation_failed',
+  'galley_validation_http_error',
+];
 
 const CASES: Readonly<Record<string, Case>> = {
   'the text format': { body: '# TYPE app_requests_total counter\napp_requests_total 7\n', read: true },
@@ -91,16 +122,28 @@ test('a Prometheus reads the metrics of Envoy and of the agent, whatever the app
   await once(server, 'listening');
   t.after(() => server.close().closeAllConnections());
   const { port } = server.address() as AddressInfo;
-  const discovery = await startDiscovery(t, { configDir: await tempDir(t) });
+  const config = configDir(await tempDir(t));
+  await config.apply('shop', ...SHOP);
+  const secured = await securedControlPlane(t, { configDir: config.path });
+  const { discovery } = secured;
   const agent = await startAgent(t, {
     name: 'scraped',
-    discoveryAddress: `127.0.0.1:${discovery.ports.grpc}`,
-    proxyConfig: { controlPlaneAuthPolicy: 'NONE' },
-    env: { MESH_METRICS_ANNOTATIONS: JSON.stringify({ scrape: 'true', port: String(port), path: '/metrics' }) },
+    discoveryAddress: secured.address,
+    env: {
+      ...secured.env,
+      MESH_METRICS_ANNOTATIONS: JSON.stringify({ scrape: 'true', port: String(port), path: '/metrics' }),
+    },
     waitReady: false,
   });
   await eventually(() => agent.admin('/ready'), { timeoutMs: 30_000 });
-  const prometheus = await startPrometheus(t, `127.0.0.1:${agent.ports.status}`, '/stats/prometheus');
+  const targets = [
+    { address: `127.0.0.1:${agent.ports.status}`, path: '/stats/prometheus' },
+    { address: `127.0.0.1:${discovery.ports.monitoring}`, path: '/metrics' },
+  ];
+  const rules = ['alerts', 'istio-names'].map((name) =>
+    fileURLToPath(new URL(`rules/${name}.yaml`, MONITORING_FOLDER)),
+  );
+  const prometheus = await startPrometheus(t, targets, rules);
 
   for (const [what, each] of Object.entries(CASES)) {
     await t.test(what, async () => {
@@ -132,6 +175,33 @@ test('a Prometheus reads the metrics of Envoy and of the agent, whatever the app
       const found = (await prometheus.exemplars('{__name__=~"app_.*"}')).map(({ trace_id }) => trace_id);
       assert.deepEqual(new Set(found), new Set(['KOO5S4vxi0o', 'oHg5SJYRHA0']));
     });
+  });
+  await t.test('every query of the boards has data', async () => {
+    await config.apply('new', service('new', { ports: [{ name: 'http', port: 8081 }] }));
+    for (const { rows } of Object.values(BOARDS))
+      for (const { queries } of rows.flatMap(({ panels }) => panels))
+        for (const { expr } of queries)
+          await eventually(async () => {
+            const values = await prometheus.values(expr.replaceAll('$__rate_interval', '1m'));
+            assert.ok(
+              values.some((value) => value !== 'NaN'),
+              `${expr}: ${values}`,
+            );
+          });
+  });
+  await t.test('what Envoy rejects is on the board', async () => {
+    const rejected = 'sum(ctl_xds_cds_reject + ctl_xds_eds_reject + ctl_xds_lds_reject + ctl_xds_rds_reject)';
+    assert.equal(await prometheus.value(rejected), '1');
+    assert.equal(await prometheus.value('ALERTS{alertname="MeshProxiesReject",alertstate="pending"}'), '1');
+  });
+  await t.test('metrics have the names of Istio, too', async () => {
+    assert.equal(await prometheus.value('pilot_xds'), '1');
+    assert.equal(await prometheus.value('pilot_services'), '2');
+    assert.ok(Number(await prometheus.value('pilot_proxy_convergence_time_count')) > 0);
+    assert.equal((await prometheus.values('istio_build{component="pilot",tag!=""}')).length, 1);
+    const missing = [];
+    for (const { record } of PEER_NAMES) if ((await prometheus.value(record)) === undefined) missing.push(record);
+    assert.deepEqual(missing, WITHOUT_SERIES);
   });
   assert.deepEqual(
     [...accepted].filter((accept) => /protobuf|\*\/\*/.test(accept)),

@@ -44,14 +44,22 @@ test('the ServiceMonitor selects the Service of its revision and a port of it', 
 
 test('the PodMonitor leads to the port of agents, for IPv4 and IPv6', { skip }, async (t) => {
   const { spec } = ofKind(await render(t, { podMonitor: { enabled: true } }), 'PodMonitor');
-  const [endpoint] = (spec as { podMetricsEndpoints: { port: string; relabelings: Record<string, string>[] }[] })
-    .podMetricsEndpoints;
-  assert.equal(endpoint?.port, 'http-envoy-prom');
-  const [{ regex = '', replacement = '' } = {}] = endpoint?.relabelings ?? [];
-  // Prometheus anchors the expression.
-  const relabeled = (address: string) => address.replace(new RegExp(`^(?:${regex})$`), replacement);
-  assert.equal(relabeled('10.0.0.1:15090'), '10.0.0.1:15020');
-  assert.equal(relabeled('[fd00::1]:15090'), '[fd00::1]:15020');
+  const { podMetricsEndpoints } = spec as {
+    podMetricsEndpoints: { port: string; relabelings: { action: string; regex: string; replacement?: string }[] }[];
+  };
+  /** The address that is scraped; undefined for none. Prometheus anchors the expressions. */
+  const scraped = (port: string, address: string): string | undefined =>
+    podMetricsEndpoints
+      .find((endpoint) => endpoint.port === port)
+      ?.relabelings.reduce<string | undefined>((left, { action, regex, replacement = '' }) => {
+        const whole = new RegExp(`^(?:${regex})$`);
+        if (action === 'keep') return whole.test(left ?? '') ? left : undefined;
+        return left?.replace(whole, replacement);
+      }, address);
+  assert.equal(scraped('http-envoy-prom', '10.0.0.1:15090'), '10.0.0.1:15020');
+  assert.equal(scraped('http-status', '[fd00::1]:15021'), '[fd00::1]:15020');
+  // A port of an application.
+  assert.equal(scraped('http-status', '10.0.0.1:8080'), undefined);
 });
 
 test('promtool accepts the rules, with placeholders for Prometheus', {
@@ -73,7 +81,8 @@ test('boards are ConfigMaps with the label of the sidecar, and unchanged', { ski
   assert.equal(maps.length, Object.keys(BOARDS).length);
   for (const [name, { uid }] of Object.entries(BOARDS)) {
     const map = maps.find(({ metadata }) => metadata.name === `ctl-discovery-b-board-${name}`);
-    const { labels, annotations } = map?.metadata as Record<string, Record<string, string>>;
+    assert.ok(map, name);
+    const { labels, annotations } = map.metadata as unknown as Record<string, Record<string, string>>;
     assert.equal(labels?.grafana_dashboard, '1');
     assert.equal(annotations?.grafana_folder, 'Mesh');
     const { data = {} } = map as unknown as { data?: Record<string, string> };

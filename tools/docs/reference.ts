@@ -20,6 +20,7 @@ import {
 } from '../../src/settings/index.ts';
 import { ANNOTATIONS_WITHOUT_EFFECT } from '../../src/webhooks/injection/index.ts';
 import { fieldSections } from '../coverage/fields-page.ts';
+import { ALERTS } from '../monitoring/alerts.ts';
 import { documentedAnnotations } from './annotations.ts';
 
 /** A Markdown table whose columns are aligned, as the formatter wants it. */
@@ -146,6 +147,19 @@ function metricsPage(): string {
   );
 }
 
+function alertsPage(): string {
+  return page(
+    'Alerts',
+    'Rules of the chart for Prometheus: [metrics.md](../metrics.md#boards-and-alerts).',
+    ...ALERTS.flatMap(({ alert, severity, for: duration, expr, summary, description }) => [
+      `## ${alert}`,
+      wrapped(`${severity}, after ${duration}. ${summary.replace(/\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}/g, '<$1>')}`),
+      wrapped(description),
+      `\`\`\`promql\n${expr}\n\`\`\``,
+    ]),
+  );
+}
+
 function scopesPage(): string {
   const sections = Object.entries(LOG_SCOPES).flatMap(([program, scopes]) => [
     `## ${code(program)}`,
@@ -260,6 +274,7 @@ function indexPage(): string {
     ['variables.md', 'environment variables of both programs'],
     ['annotations.md', 'annotations and labels of Pods that sidecar injection reads'],
     ['metrics.md', 'metrics of both programs'],
+    ['alerts.md', 'alerts for Prometheus, and what to look at'],
     ['log-scopes.md', 'log scopes and levels'],
     ['debug-pages.md', 'pages under `/debug`'],
     ['messages.md', 'messages of analysis: probable mistakes, with examples'],
@@ -276,6 +291,7 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['variables.md', variablesPage()],
     ['annotations.md', annotationsPage()],
     ['metrics.md', metricsPage()],
+    ['alerts.md', alertsPage()],
     ['log-scopes.md', scopesPage()],
     ['debug-pages.md', debugPagesPage()],
     ['messages.md', messagesPage()],

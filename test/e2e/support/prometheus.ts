@@ -20,24 +20,32 @@ export function promtoolErrors(text: string): string {
 }
 
 export interface Prometheus {
-  /** The state of the target: its last error is '' after a scrape that was read as a whole. */
+  /** The state of the first target: its last error is '' after a scrape that was read as a whole. */
   target(): Promise<{ readonly health: string; readonly lastError: string; readonly lastScrape: string }>;
-  /** The newest value of a query; undefined without one. */
+  /** The newest value of a query, the first of several; undefined without one. */
   value(query: string): Promise<string | undefined>;
+  /** The newest values of a query. */
+  values(query: string): Promise<readonly string[]>;
   /** Exemplars of the last minutes, by their labels. */
   exemplars(query: string): Promise<readonly Readonly<Record<string, string>>[]>;
 }
 
-/** Scrapes the address at this path all the time. */
-export async function startPrometheus(owner: Owner, address: string, path: string): Promise<Prometheus> {
+/** Scrapes the addresses at their paths all the time, in a job each, and evaluates files of rules. */
+export async function startPrometheus(
+  owner: Owner,
+  targets: readonly { readonly address: string; readonly path: string }[],
+  rules: readonly string[] = [],
+): Promise<Prometheus> {
   const folder = await tempDir(owner);
   const port = await freePort();
-  const scrape = { job_name: 'agent', metrics_path: path, static_configs: [{ targets: [address] }] };
+  const scrapes = targets.map(({ address, path }, index) => ({
+    job_name: `job-${index}`,
+    metrics_path: path,
+    static_configs: [{ targets: [address] }],
+  }));
+  const global = { scrape_interval: '500ms', scrape_timeout: '500ms', evaluation_interval: '500ms' };
   const config = join(folder, 'prometheus.yml');
-  await writeFile(
-    config,
-    stringify({ global: { scrape_interval: '500ms', scrape_timeout: '500ms' }, scrape_configs: [scrape] }),
-  );
+  await writeFile(config, stringify({ global, rule_files: rules, scrape_configs: scrapes }));
   const child = await startChild(owner, {
     name: 'prometheus',
     command: PROGRAM,
@@ -54,22 +62,24 @@ export async function startPrometheus(owner: Owner, address: string, path: strin
     if (!answer.ok) throw new Error(`${query}: ${answer.status}`);
     return ((await answer.json()) as { data: unknown }).data;
   };
+  const values = async (query: string): Promise<string[]> => {
+    const { result } = (await api(`query?query=${encodeURIComponent(query)}`)) as {
+      result: { value: [number, string] }[];
+    };
+    return result.map(({ value: [, value] }) => value);
+  };
   await eventually(() => api('targets'), { timeoutMs: 30_000, what: 'a running Prometheus' });
   return {
     async target() {
       const { activeTargets } = (await api('targets')) as {
-        activeTargets: { health: string; lastError: string; lastScrape: string }[];
+        activeTargets: { health: string; lastError: string; lastScrape: string; scrapePool: string }[];
       };
-      const [target] = activeTargets;
+      const target = activeTargets.find(({ scrapePool }) => scrapePool === 'job-0');
       if (target === undefined) throw new Error('there is no target');
       return target;
     },
-    async value(query) {
-      const { result } = (await api(`query?query=${encodeURIComponent(query)}`)) as {
-        result: { value: [number, string] }[];
-      };
-      return result[0]?.value[1];
-    },
+    value: async (query) => (await values(query))[0],
+    values,
     async exemplars(query) {
       const [start, end] = [Date.now() / 1000 - 300, Date.now() / 1000 + 60];
       const found = (await api(`query_exemplars?query=${encodeURIComponent(query)}&start=${start}&end=${end}`)) as {

@@ -8,7 +8,10 @@ import { freePort, type Owner, startDiscovery, tempDir } from '../../harness/ind
 const LIFE_MS = 3_600_000;
 
 /** An authority, and a control plane with a certificate of it that requires one of its callers. */
-export async function securedControlPlane(owner: Owner, { name = TEST_SERVER_NAME, flags = [] as string[] } = {}) {
+export async function securedControlPlane(
+  owner: Owner,
+  { name = TEST_SERVER_NAME, flags = [] as string[], configDir = '' } = {},
+) {
   const ca = await startTestCa();
   owner.after(() => ca.close());
   const folder = await tempDir(owner);
@@ -19,8 +22,8 @@ export async function securedControlPlane(owner: Owner, { name = TEST_SERVER_NAM
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const roots = await file('root-cert.pem', ca.root.pem);
   const port = await freePort();
-  await startDiscovery(owner, {
-    configDir: await tempDir(owner),
+  const discovery = await startDiscovery(owner, {
+    configDir: configDir === '' ? await tempDir(owner) : configDir,
     flags: [
       ['--secureGRPCAddr', `127.0.0.1:${port}`],
       ['--tlsCertFile', await file('cert.pem', ca.root.issue(publicKey, [name], LIFE_MS))],
@@ -36,5 +39,5 @@ export async function securedControlPlane(owner: Owner, { name = TEST_SERVER_NAM
     SKIP_PARSE_TOKEN: 'true',
     SERVICE_ACCOUNT: 'web',
   };
-  return { ca, env, file, address: `127.0.0.1:${port}` };
+  return { ca, discovery, env, file, address: `127.0.0.1:${port}` };
 }
