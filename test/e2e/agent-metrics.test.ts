@@ -189,20 +189,27 @@ test('a Prometheus reads the metrics of Envoy and of the agent, whatever the app
             );
           });
   });
-  await t.test('what Envoy rejects is on the board', async () => {
-    const rejected = 'sum(ctl_xds_cds_reject + ctl_xds_eds_reject + ctl_xds_lds_reject + ctl_xds_rds_reject)';
-    assert.equal(await prometheus.value(rejected), '1');
-    assert.equal(await prometheus.value('ALERTS{alertname="MeshProxiesReject",alertstate="pending"}'), '1');
-  });
-  await t.test('metrics have the names of Istio, too', async () => {
-    assert.equal(await prometheus.value('pilot_xds'), '1');
-    assert.equal(await prometheus.value('pilot_services'), '2');
-    assert.ok(Number(await prometheus.value('pilot_proxy_convergence_time_count')) > 0);
-    assert.equal((await prometheus.values('istio_build{component="pilot",tag!=""}')).length, 1);
-    const missing = [];
-    for (const { record } of PEER_NAMES) if ((await prometheus.value(record)) === undefined) missing.push(record);
-    assert.deepEqual(missing, WITHOUT_SERIES);
-  });
+  await t.test('what Envoy rejects is on the board', () =>
+    eventually(async () => {
+      const rejected = 'sum(ctl_xds_cds_reject + ctl_xds_eds_reject + ctl_xds_lds_reject + ctl_xds_rds_reject)';
+      assert.equal(await prometheus.value(rejected), '1');
+      assert.equal(await prometheus.value('ALERTS{alertname="MeshProxiesReject",alertstate="pending"}'), '1');
+    }),
+  );
+  await t.test('metrics have the names of Istio, too', () =>
+    eventually(async () => {
+      assert.equal(await prometheus.value('pilot_xds'), '1');
+      assert.equal(await prometheus.value('pilot_services'), '2');
+      assert.ok(Number(await prometheus.value('pilot_proxy_convergence_time_count')) > 0);
+      assert.equal((await prometheus.values('istio_build{component="pilot",tag!=""}')).length, 1);
+      const records = PEER_NAMES.map(({ record }) => record);
+      const found = await Promise.all(records.map((record) => prometheus.value(record)));
+      assert.deepEqual(
+        records.filter((_, index) => found[index] === undefined),
+        WITHOUT_SERIES,
+      );
+    }),
+  );
   assert.deepEqual(
     [...accepted].filter((accept) => /protobuf|\*\/\*/.test(accept)),
     [],
