@@ -42,6 +42,8 @@ export interface BenchOptions extends Size {
   readonly policy: RoundsPolicy;
   /** Length of the `churn` bench. */
   readonly seconds: number;
+  /** Endpoint changes per second of that bench. */
+  readonly changes: number;
   /** Part of the hostile load of the `neighbours` bench, 0 to 1. */
   readonly load: number;
   /** Parts of names of scenarios and sources; empty: all. */
@@ -84,6 +86,7 @@ const ARGUMENTS = {
   stolen: { fallback: '3', meaning: 'a round is disturbed when the hypervisor took more than so many % of its CPU' },
   others: { fallback: '10', meaning: '… or when processes other than the bench used more than so many % of all cores' },
   seconds: { fallback: '60', meaning: 'length of the churn bench' },
+  changes: { fallback: '10', meaning: 'endpoint changes a second of the churn bench' },
   load: { fallback: '100', meaning: 'hostile load of the neighbours bench, % of its full size' },
   only: {
     fallback: '',
@@ -168,6 +171,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     },
     content: oneOf('content', text('content'), ['mtls', 'plain'] as const),
     seconds: whole('seconds', text('seconds'), 1),
+    changes: whole('changes', text('changes'), 1),
     load: share('load', text('load')),
     only: text('only') === '' ? [] : text('only').split(','),
     timeoutMs: whole('timeout', text('timeout'), 1) * 1000,

@@ -1,4 +1,4 @@
-/** Ten endpoint changes a second and a new service every ten seconds, for a while. */
+/** Endpoint changes at a steady rate and a new service every ten seconds, for a while. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Arrivals } from '../client/messages.ts';
 import { type Bench, complete, joinProxies, lostIn, memory, nextWatch, quiet, verify, withMesh } from '../mesh.ts';
@@ -7,16 +7,15 @@ import { tallyOf } from '../rounds.ts';
 import { monotonicMs } from '../world/clock.ts';
 import type { Change } from '../world/world.ts';
 
-const ENDPOINTS_PER_SECOND = 10;
 const SERVICE_EVERY_MS = 10_000;
 
 export const churn: Bench = {
   name: 'churn',
-  about: `${ENDPOINTS_PER_SECOND} endpoint changes per second and a service every ${SERVICE_EVERY_MS / 1000} s`,
+  about: `--changes endpoint changes per second and a service every ${SERVICE_EVERY_MS / 1000} s`,
   run: (context) =>
     withMesh(context, {}, async (mesh) => {
       const { client, world } = mesh;
-      const { seconds, timeoutMs } = context.options;
+      const { seconds, timeoutMs, changes: perSecond } = context.options;
       await joinProxies(context, mesh);
       const before = await quiet(mesh);
       const pending = { endpoint: [] as Promise<number[]>[], service: [] as Promise<number[]>[] };
@@ -37,16 +36,15 @@ export const churn: Bench = {
       };
       const started = monotonicMs();
       let services = 0;
-      for (let step = 0; step < seconds * ENDPOINTS_PER_SECOND; step++) {
-        if (step % (5 * ENDPOINTS_PER_SECOND) === 0)
-          context.progress(`churn, ${step / ENDPOINTS_PER_SECOND} of ${seconds} s`);
-        const at = (step * 1000) / ENDPOINTS_PER_SECOND;
+      for (let step = 0; step < seconds * perSecond; step++) {
+        if (step % (5 * perSecond) === 0) context.progress(`churn, ${step / perSecond} of ${seconds} s`);
+        const at = (step * 1000) / perSecond;
         if (at >= services * SERVICE_EVERY_MS + SERVICE_EVERY_MS / 2) {
           await begin('service', world.change('service added', services));
           services++;
         }
         await begin('endpoint', world.endpoint(step, step + 1));
-        await delay(Math.max(0, started + at + 1000 / ENDPOINTS_PER_SECOND - monotonicMs()));
+        await delay(Math.max(0, started + at + 1000 / perSecond - monotonicMs()));
       }
       const lasted = (monotonicMs() - started) / 1000;
       const endpoint = (await Promise.all(pending.endpoint)).flat();
@@ -67,7 +65,7 @@ export const churn: Bench = {
       const rows: Row[] = [
         {
           bench: 'churn',
-          what: 'endpoint',
+          what: `endpoint, ${perSecond} a second`,
           size: mesh.size,
           ...latencyOf([endpoint]),
           rounds,

@@ -11,6 +11,7 @@ export { addressBytes, addressId, networkOfRegistry } from './common/networks.ts
 export { compareCreated, compareMeta, compareText } from './common/order.ts';
 export { parseProtocol, protocolOfPort } from './common/protocol.ts';
 export { isVisible, normaliseExportTo } from './common/visibility.ts';
+export { changedEndpoints } from './endpoints/endpoint-changes.ts';
 export { MeshModel, Model, type ModelChange } from './model.ts';
 export { modeOfPort } from './policies/peer-authentication.ts';
 export { selectedRule } from './rules/destination-rules.ts';

@@ -155,6 +155,8 @@ test('changes of others are published as soon as they are quiet, although cluste
     maxMs: 10_000,
     edsDebounce: true,
     clock,
+    endpointsOf: () => undefined,
+    busyMs: () => 0,
     hooks: { onChange() {}, onTimerReset() {}, onQuiesce() {}, onMaxTime() {}, onError() {} },
     publish: () => {
       published.push(changed);

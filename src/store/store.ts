@@ -89,6 +89,8 @@ export interface Store {
    * one, from the first `before` to the last `after`.
    */
   take(filter?: (key: ResourceKey) => boolean): MeshUpdate;
+  /** The change of a key since the last `take()`. */
+  pending(key: ResourceKey): ResourceChange;
   /** Whether a `take()` would return anything. */
   hasPending(): boolean;
   /** The resource in force. */
@@ -177,6 +179,12 @@ class DocumentStore implements Store {
       return { key, before: first?.before, after: this.get(key) };
     });
     return { changes, eventTime };
+  }
+
+  pending(key: ResourceKey): ResourceChange {
+    const after = this.get(key);
+    const first = this.#pending.get(key);
+    return { key, before: first === undefined ? after : first.before, after };
   }
 
   hasPending(): boolean {

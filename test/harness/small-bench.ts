@@ -19,6 +19,7 @@ export const SMALL: BenchOptions = {
   warmUp: 0,
   policy: { repeats: 0, pauseMs: 0, stolen: 0, others: 0 },
   seconds: 2,
+  changes: 10,
   timeoutMs: 60_000,
   server: 'dist',
   peer: '',

@@ -1,7 +1,7 @@
 /** The push engine, which follows the published snapshots, and when changes of the store become a snapshot. */
 import { systemClock } from '../../core/clock.ts';
 import { getScope } from '../../logging/index.ts';
-import type { Model } from '../../model/index.ts';
+import { changedEndpoints, type Model } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { Engine, type Generator } from '../../push/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
@@ -60,6 +60,8 @@ export function startDebouncer(
     edsDebounce: enableEdsDebounce,
     clock: systemClock,
     hooks: debounceHooks(metrics),
+    endpointsOf: (key) => changedEndpoints(intake.store.pending(key)),
+    busyMs: () => performance.eventLoopUtilization().active,
     publish: (keys) => publisher.publish(intake.take(keys === 'all' ? undefined : (key) => keys.has(key))),
   });
 }

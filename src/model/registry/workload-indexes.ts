@@ -9,7 +9,7 @@ import { GroupEdits, membersOf } from '../common/groups.ts';
 import { type Labels, labelsMatch } from '../common/labels.ts';
 import { addressId } from '../common/networks.ts';
 import { ofKind, tableOf } from '../common/tables.ts';
-import { bareAddresses, type EndpointsDocument } from '../endpoints/endpoint-documents.ts';
+import { bareAddresses, type EndpointsDocument, serviceOfEndpoints } from '../endpoints/endpoint-documents.ts';
 import { selectionId, workloadSelectorOf } from '../endpoints/endpoints.ts';
 import { nextWorkloadRanges, nodeAddresses } from '../endpoints/workload-ranges.ts';
 import { clientChange, type PolicyChange } from '../policies/peer-authentication.ts';
@@ -27,8 +27,6 @@ import {
 } from '../workloads/workloads.ts';
 import type { AffectedParts } from './service-record.ts';
 import type { State } from './state.ts';
-
-const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
 function namespaceOf(resource: AnyResource | undefined): string[] {
   return resource === undefined ? [] : [resource.meta.namespace];
@@ -67,10 +65,9 @@ function idsOf(addresses: readonly string[]): readonly string[] {
 
 const NO_ADDRESSES: readonly string[] = [];
 
-/** `namespace/name` of the Service of a document of endpoints. */
-function serviceOfDocument(document: EndpointsDocument | undefined): string[] {
-  const name = document?.kind === 'EndpointSlice' ? document.meta.labels[SERVICE_NAME_LABEL] : document?.meta.name;
-  return document === undefined || name === undefined ? [] : [`${document.meta.namespace}/${name}`];
+function servicesOf(document: EndpointsDocument | undefined): string[] {
+  const service = serviceOfEndpoints(document);
+  return service === undefined ? [] : [service];
 }
 
 /** The resource if it is of the kind that endpoints are read from. */
@@ -106,7 +103,7 @@ export function indexWorkloads(state: State, changed: readonly ResourceChange[])
       case 'EndpointSlice':
       case 'Endpoints': {
         const [was, is] = [asDocument(before, state.settings), asDocument(after, state.settings)];
-        documentsByService.move(key, serviceOfDocument(was), serviceOfDocument(is));
+        documentsByService.move(key, servicesOf(was), servicesOf(is));
         break;
       }
       case 'Service':
@@ -253,7 +250,7 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
     case 'EndpointSlice': {
       const document = asDocument(side, settings);
       if (isApiServerKey(key)) dirty.addOwned(ownedIds(side, settings));
-      for (const id of serviceOfDocument(document)) dirty.add(serviceOfId(id, settings), key);
+      for (const id of servicesOf(document)) dirty.add(serviceOfId(id, settings), key);
       break;
     }
     case 'Pod':

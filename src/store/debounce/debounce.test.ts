@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
-import { createDebouncer, type DebounceHooks } from './debounce.ts';
+import { createDebouncer, type DebounceHooks, pause } from './debounce.ts';
 
 /** A clock that is moved to points in time. */
 function timeline() {
@@ -19,10 +19,13 @@ interface Published {
   readonly keys: readonly string[] | 'all';
 }
 
-function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: number; maxMs?: number } = {}) {
+function setUp(
+  options: { edsDebounce?: boolean; publishMs?: number; afterMs?: number; maxMs?: number; busyMs?: number } = {},
+) {
   const { clock, advanceTo, hangTo } = timeline();
   const published: Published[] = [];
   const counts = { change: 0, reset: 0, quiesce: 0, max: 0, error: 0, concurrent: 0, running: 0 };
+  let busyMs = 0;
   const hooks: DebounceHooks = {
     onChange: () => void counts.change++,
     onTimerReset: () => void counts.reset++,
@@ -36,7 +39,10 @@ function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: n
     edsDebounce: options.edsDebounce ?? true,
     clock,
     hooks,
+    endpointsOf: (key) => /^(?:EndpointSlice|Endpoints|Pod)\/(.+?)(?:-\d+)?$/.exec(key)?.[1],
+    busyMs: () => busyMs,
     publish: async (keys) => {
+      busyMs += options.busyMs ?? 0;
       counts.running++;
       counts.concurrent = Math.max(counts.concurrent, counts.running);
       published.push({ at: clock.now(), keys: keys === 'all' ? keys : [...keys] });
@@ -49,23 +55,51 @@ function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: n
   return { debouncer, change, advanceTo, hangTo, clock, published, counts };
 }
 
-test('a sign of a change prolongs the wait before the change is read; without a change nothing is published', async () => {
+test('an announced change prolongs the wait before it is read; without a change nothing is published', async () => {
   const { debouncer, change, advanceTo, published } = setUp();
   debouncer.changePending(0);
   await advanceTo(150);
   assert.deepEqual(published, []);
   change('Service/a/b');
-  for (const at of [200, 260, 320]) {
+  await advanceTo(230);
+  debouncer.changePending(230);
+  await advanceTo(329);
+  assert.deepEqual(published, []);
+  await advanceTo(330);
+  assert.deepEqual(published, [{ at: 330, keys: 'all' }]);
+});
+
+test('changes that never stop to be announced do not delay configuration beyond the first announcement', async () => {
+  const { debouncer, change, advanceTo, published } = setUp();
+  change('Service/a/b');
+  for (let at = 20; at <= 400; at += 20) {
     await advanceTo(at);
     debouncer.changePending(at);
   }
-  await advanceTo(419);
+  assert.deepEqual(published, [{ at: 180, keys: 'all' }]);
+});
+
+test('an announced change that is of endpoints does not prolong the wait for configuration', async () => {
+  const { debouncer, change, advanceTo, published } = setUp();
+  change('Service/a/b');
+  await advanceTo(90);
+  debouncer.changePending(90);
+  await advanceTo(120);
   assert.deepEqual(published, []);
-  await advanceTo(420);
-  assert.deepEqual(
-    published.map(({ at }) => at),
-    [420],
-  );
+  debouncer.changed(new Set(['EndpointSlice/a/c-1']), 90);
+  await advanceTo(120);
+  assert.deepEqual(published, [{ at: 120, keys: 'all' }]);
+});
+
+test('an announced change that is of configuration prolongs the wait from its announcement', async () => {
+  const { debouncer, change, advanceTo, published } = setUp();
+  change('Service/a/b');
+  await advanceTo(90);
+  debouncer.changePending(90);
+  await advanceTo(120);
+  debouncer.changed(new Set(['Service/a/c']), 90);
+  await advanceTo(1000);
+  assert.deepEqual(published, [{ at: 190, keys: 'all' }]);
 });
 
 test('a wait that ends late is over only when no event arrived in the meantime', async () => {
@@ -174,11 +208,74 @@ test('without endpoint debounce, endpoints are published at once and alone; othe
   assert.deepEqual(published[1], { at: 100, keys: 'all' });
 });
 
-test('with endpoint debounce, endpoints wait like the rest', async () => {
+test('with endpoint debounce, an endpoint change is published when its service has been quiet for the delay', async () => {
+  const { change, advanceTo, published, counts } = setUp();
+  change('EndpointSlice/a/b-1');
+  await advanceTo(50);
+  change('EndpointSlice/a/b-2');
+  await advanceTo(149);
+  assert.deepEqual(published, []);
+  await advanceTo(150);
+  assert.deepEqual(published, [{ at: 150, keys: ['EndpointSlice/a/b-1', 'EndpointSlice/a/b-2'] }]);
+  assert.deepEqual([counts.quiesce, counts.max], [1, 0]);
+});
+
+test('endpoints of a quiet service do not wait for another service, nor for its Pods', async () => {
+  const { change, advanceTo, published, counts } = setUp();
+  change('EndpointSlice/a/quiet-1', 'Pod/a/quiet');
+  for (let at = 0; at <= 1000; at += 50) {
+    await advanceTo(at);
+    change('EndpointSlice/a/restless-1');
+  }
+  assert.deepEqual(published, [
+    { at: 100, keys: ['EndpointSlice/a/quiet-1', 'Pod/a/quiet'] },
+    { at: 1000, keys: ['EndpointSlice/a/restless-1'] },
+  ]);
+  assert.deepEqual([counts.quiesce, counts.max], [1, 1]);
+});
+
+test('endpoints do not wait for configuration that never pauses, which takes those that wait along', async () => {
   const { change, advanceTo, published } = setUp();
-  change('Endpoints/a/b');
-  await advanceTo(99);
-  assert.equal(published.length, 0);
+  for (let at = 0; at <= 990; at += 30) {
+    await advanceTo(at);
+    change('VirtualService/a/b');
+    if (at === 300 || at === 960) change(`EndpointSlice/a/b-${at}`);
+  }
+  await advanceTo(1000);
+  assert.deepEqual(published, [
+    { at: 400, keys: ['EndpointSlice/a/b-300'] },
+    { at: 1000, keys: 'all' },
+  ]);
+  await advanceTo(1050);
+  assert.equal(published.length, 2);
+});
+
+test('endpoints are published with configuration that follows them soon', async () => {
+  const { change, advanceTo, published } = setUp();
+  change('EndpointSlice/a/b-1');
+  await advanceTo(40);
+  change('Service/a/b');
+  await advanceTo(1000);
+  assert.deepEqual(published, [{ at: 140, keys: 'all' }]);
+});
+
+test('after a publish endpoints wait until the main thread has been idle for long enough', async () => {
+  const { change, advanceTo, published } = setUp({ busyMs: 30 });
+  change('EndpointSlice/a/b-1');
+  await advanceTo(20);
+  change('EndpointSlice/a/c-1');
+  await advanceTo(90);
+  change('EndpointSlice/a/d-1');
+  await advanceTo(1000);
+  assert.deepEqual(published, [
+    { at: 100, keys: ['EndpointSlice/a/b-1'] },
+    { at: 250, keys: ['EndpointSlice/a/c-1', 'EndpointSlice/a/d-1'] },
+  ]);
+});
+
+test('a main thread that is always busy delays endpoints by a bounded time', () => {
+  assert.equal(pause(0), 0);
+  assert.equal(pause(10_000), 250);
 });
 
 test('flush publishes without waiting; after stop nothing is published', async () => {
@@ -206,6 +303,8 @@ test('a publish that throws is reported, and later windows are published', async
     maxMs: 100,
     edsDebounce: true,
     clock,
+    endpointsOf: () => undefined,
+    busyMs: () => 0,
     hooks: {
       onChange: none,
       onTimerReset: none,
@@ -218,9 +317,9 @@ test('a publish that throws is reported, and later windows are published', async
       throw new Error('broken');
     },
   });
-  debouncer.changed(new Set(['Pod/a/b']));
+  debouncer.changed(new Set(['Service/a/b']));
   await advanceTo(10);
-  debouncer.changed(new Set(['Pod/a/b']));
+  debouncer.changed(new Set(['Service/a/b']));
   await advanceTo(20);
   assert.deepEqual([calls, errors.length], [2, 2]);
 });
@@ -232,8 +331,9 @@ test('property: every change is published within its bounds, publishes never ove
       fc.array(step, { minLength: 1, maxLength: 25 }),
       fc.boolean(),
       fc.nat(300),
-      async (steps, edsDebounce, publishMs) => {
-        const { change, advanceTo, published, counts } = setUp({ edsDebounce, publishMs });
+      fc.nat(100),
+      async (steps, edsDebounce, publishMs, busyMs) => {
+        const { change, advanceTo, published, counts } = setUp({ edsDebounce, publishMs, busyMs });
         let time = 0;
         const changes: { at: number; key: string; urgent: boolean }[] = [];
         for (const { wait, endpoint } of steps) {
@@ -249,9 +349,12 @@ test('property: every change is published within its bounds, publishes never ove
           const covering = published.find((each) => each.at >= at && (each.keys === 'all' || each.keys.includes(key)));
           assert.ok(covering, `${key} was never published`);
           // A publish under way (and one queued before it) is the only further wait.
-          assert.ok(covering.at - at <= (urgent ? 0 : 1000) + 2 * publishMs, `${key} waited ${covering.at - at}`);
+          // Endpoints may wait for the main thread, too, or for configuration that is published soon.
+          const waits = urgent ? 0 : key.startsWith('Endpoints/') ? 100 + pause(busyMs) + 50 : 1000;
+          assert.ok(covering.at - at <= waits + 2 * publishMs, `${key} waited ${covering.at - at}`);
         }
-        assert.equal(counts.quiesce + counts.max, published.filter(({ keys }) => keys === 'all').length);
+        const waited = published.filter(({ keys }) => keys === 'all' || edsDebounce);
+        assert.equal(counts.quiesce + counts.max, waited.length);
       },
     ),
     { numRuns: 60 },
