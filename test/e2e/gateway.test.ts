@@ -71,6 +71,7 @@ before(async () => {
   const a = await startEcho(owner, { name: 'a', address: address(21), port: BACKEND_PORT });
   const b = await startEcho(owner, { name: 'b', address: address(22), port: BACKEND_PORT });
   const bytes = await startTcpEcho(owner, { name: 'bytes', address: address(23), port: BACKEND_PORT });
+  const near = await startTcpEcho(owner, { name: 'near', address: address(26), port: BACKEND_PORT });
   const certificates = join(import.meta.dirname, '../golden-harness/certs');
   const key = readFileSync(join(certificates, 'tls.key'));
   const cert = readFileSync(join(certificates, 'tls.crt'));
@@ -88,6 +89,7 @@ before(async () => {
         ...backend('a', a.address, a.port, 'http'),
         ...backend('b', b.address, b.port, 'http'),
         ...backend('bytes', bytes.address, bytes.port, 'tcp'),
+        ...backend('near', near.address, near.port, 'tcp'),
         ...backend('secret-a', address(24), BACKEND_PORT, 'tls'),
         ...backend('secret-b', address(25), BACKEND_PORT, 'tls'),
       ],
@@ -285,22 +287,29 @@ test('TLS is passed through by server name, and an edit moves a name to another 
   await eventually(async (proxy) => assert.equal(await tlsGreeting(proxy.address, TLS, 'a.example'), 'secret-b'));
 });
 
-test('a TCP server forwards its connections to the routed service', async () => {
+test('a TCP server forwards its connections to the routed service, which may depend on the client', async () => {
   const { config } = mesh();
   await config.apply(
     'gateway',
     ...gateway('front', [{ hosts: ['*'], port: { number: TCP, name: 'tcp', protocol: 'TCP' } }]),
   );
   const destination = { host: 'bytes.default.svc.cluster.local', port: { number: BACKEND_PORT } };
-  await config.apply(
-    'routes',
-    resource('VirtualService', 'tcp', {
-      hosts: ['*'],
-      gateways: through('front'),
-      tcp: [{ match: [{ port: TCP }], route: [{ destination }] }],
-    }),
-  );
-  await eventually(async (proxy) => assert.equal(await greeting(proxy.address, TCP), 'bytes'));
+  const near = { host: 'near.default.svc.cluster.local', port: { number: BACKEND_PORT } };
+  const toNear = { match: [{ port: TCP, sourceSubnet: `${address(27)}/32` }], route: [{ destination: near }] };
+  const routes = (...tcp: readonly object[]) =>
+    config.apply('routes', resource('VirtualService', 'tcp', { hosts: ['*'], gateways: through('front'), tcp }));
+  await routes(toNear, { match: [{ port: TCP }], route: [{ destination }] });
+  await eventually(async (proxy) => {
+    assert.equal(await greeting(proxy.address, TCP), 'bytes');
+    assert.equal(await greeting(proxy.address, TCP, address(28)), 'bytes');
+    assert.equal(await greeting(proxy.address, TCP, address(27)), 'near');
+  });
+  // Clients without a route are refused, not sent along the route of others.
+  await routes(toNear);
+  await eventually(async (proxy) => {
+    await assert.rejects(greeting(proxy.address, TCP, address(28)));
+    assert.equal(await greeting(proxy.address, TCP, address(27)), 'near');
+  });
 });
 
 test('a gateway with a certificate terminates TLS and forwards HTTP', async () => {

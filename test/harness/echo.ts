@@ -90,6 +90,8 @@ export async function startEchoIn(
 export interface TcpExchange {
   readonly port: number;
   readonly address?: string;
+  /** The client's own address; left out: the operating system chooses. */
+  readonly localAddress?: string;
   /** Sent after connecting. */
   readonly send: string;
   /** Settles as soon as what was received contains this. */
@@ -99,10 +101,10 @@ export interface TcpExchange {
 
 /** Connects, sends, and resolves with the answer once it contains `until`; rejects when the peer closes before. */
 export function exchange(options: TcpExchange): Promise<string> {
-  const { port, address = '127.0.0.1', send, until, timeoutMs = 15_000 } = options;
+  const { port, address = '127.0.0.1', localAddress, send, until, timeoutMs = 15_000 } = options;
   return new Promise((resolve, reject) => {
     let received = '';
-    const socket = connect({ port, host: address });
+    const socket = connect({ port, host: address, ...(localAddress !== undefined && { localAddress }) });
     const settle = (act: () => void) => {
       socket.destroy();
       act();

@@ -7,21 +7,21 @@ export class RangeIndex {
   /** Prefix lengths by the number of bytes of an address, descending. */
   readonly #lengths = new Map<number, number[]>();
 
-  constructor(ranges: Iterable<string>) {
-    const lengths = new Map<number, Set<number>>();
-    for (const written of ranges) {
-      const range = parseRange(written);
-      if (range === undefined) continue;
-      const key = maskedRange(range, range.bits);
-      if (!this.#ranges.has(key)) this.#ranges.set(key, written);
-      const size = range.bytes.length;
-      lengths.set(size, (lengths.get(size) ?? new Set()).add(range.bits));
-    }
-    for (const [size, found] of lengths)
-      this.#lengths.set(
-        size,
-        [...found].sort((a, b) => b - a),
-      );
+  constructor(ranges: Iterable<string> = []) {
+    for (const range of ranges) this.add(range);
+  }
+
+  /** Strings that are no range are ignored. */
+  add(written: string): void {
+    const range = parseRange(written);
+    if (range === undefined) return;
+    const key = maskedRange(range, range.bits);
+    if (!this.#ranges.has(key)) this.#ranges.set(key, written);
+    const lengths = this.#lengths.get(range.bytes.length) ?? [];
+    this.#lengths.set(range.bytes.length, lengths);
+    if (lengths.includes(range.bits)) return;
+    lengths.push(range.bits);
+    lengths.sort((a, b) => b - a);
   }
 
   /** The narrowest range that contains this range or address; undefined if there is none. */

@@ -2,7 +2,7 @@
 
 import { canonicalHost, type Protocol } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
-import type { RouteDestination } from '../../resources/index.ts';
+import type { L4Match, RouteDestination } from '../../resources/index.ts';
 import { commonHosts } from '../domains/index.ts';
 import { destinationTraits, tcpFilters, telemetryOf, thriftRateLimit } from '../filters/index.ts';
 import type { ServerPlan } from '../listener-plans/index.ts';
@@ -13,9 +13,14 @@ import type { GatewayView } from '../types.ts';
 
 type NetworkFilters = readonly envoy.config.listener.v3.Filter.Input[];
 
-export interface TlsDestination {
-  readonly sniHosts: readonly string[];
+export interface TcpDestination {
+  /** Ranges of the addresses of clients; empty: all clients. */
+  readonly sources: readonly string[];
   readonly filters: NetworkFilters;
+}
+
+export interface TlsDestination extends TcpDestination {
+  readonly sniHosts: readonly string[];
 }
 
 /** The TLS routes of a passthrough server: each match in the order of the virtual services. */
@@ -34,29 +39,41 @@ export function tlsDestinations(
         if (!appliesHere(one, namespace, context)) continue;
         const hosts = one.sniHosts.map(canonicalHost);
         const sniHosts = commonHosts(server.hosts, { namespace, hosts });
-        if (sniHosts.length > 0) found.push({ sniHosts, filters: proxyFilters(snapshot, view, route ?? [], context) });
+        if (sniHosts.length === 0) continue;
+        const filters = proxyFilters(snapshot, view, route ?? [], context);
+        found.push({ sniHosts, sources: sourcesOf([one]), filters });
       }
     }
   }
   return found;
 }
 
-/** The first TCP route that applies to a server; undefined when there is none. */
-export function tcpDestination(
+/** The TCP routes that apply to a server, up to the first one for all clients; empty when there is none. */
+export function tcpDestinations(
   snapshot: MeshReader,
   view: GatewayView,
   server: ServerPlan,
   context: RouteContext,
-): NetworkFilters | undefined {
+): TcpDestination[] {
+  const found: TcpDestination[] = [];
   for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway).connections(hostsOf(server))) {
     const { namespace, content } = virtualService;
     if (commonHosts(server.hosts, virtualService).length === 0) continue;
-    const tcp = (content.tcp ?? []).find(
-      ({ match }) => !match?.length || match.some((one) => appliesHere(one, namespace, context)),
-    );
-    if (tcp !== undefined) return proxyFilters(snapshot, view, tcp.route ?? [], context, server.protocol);
+    for (const { match = [], route } of content.tcp ?? []) {
+      const clauses = match.filter((clause) => appliesHere(clause, namespace, context));
+      if (match.length > 0 && clauses.length === 0) continue;
+      const sources = sourcesOf(clauses);
+      found.push({ sources, filters: proxyFilters(snapshot, view, route ?? [], context, server.protocol) });
+      if (sources.length === 0) return found;
+    }
   }
-  return undefined;
+  return found;
+}
+
+/** Empty if one of the clauses is for all clients. */
+function sourcesOf(clauses: readonly Pick<L4Match, 'sourceSubnet'>[]): readonly string[] {
+  const sources = clauses.map(({ sourceSubnet = '' }) => sourceSubnet);
+  return sources.includes('') ? [] : sources;
 }
 
 function hostsOf({ hosts }: ServerPlan): readonly string[] {

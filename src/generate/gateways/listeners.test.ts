@@ -230,6 +230,34 @@ describe('passthrough and TCP', () => {
       ],
     );
   });
+  test('TCP by addresses of clients, up to the first route for all', () => {
+    const to = (port: number) => [{ destination: { host: REVIEWS, port: { number: port } } }];
+    const tcpRoutes = [
+      { match: [{ sourceSubnet: '10.0.0.0/8' }, { sourceSubnet: '192.0.2.1', port: 9000 }], route: to(1) },
+      { match: [{ sourceSubnet: '10.1.0.0/16' }], route: to(2) },
+      { match: [{ port: 9001 }], route: to(3) },
+      { match: [{ sourceSubnet: '2001:db8::/32' }, {}], route: to(4) },
+      { route: to(5) },
+    ];
+    const matched = (tcp: readonly unknown[]) => {
+      const virtualServices = [vs({ hosts: ['x.example'], tcp })];
+      const [only] = gatewayOutput({ servers: [{ ...passthrough, ...server }], virtualServices }).listeners;
+      return only?.listener.filterChains.map(({ filterChainMatch }, index) => {
+        const ranges = filterChainMatch?.sourcePrefixRanges ?? [];
+        return [
+          tcpOf(only.listener, index)?.cluster?.split('|')[1],
+          ...ranges.map(({ addressPrefix, prefixLen }) => `${addressPrefix}/${prefixLen?.value}`),
+        ];
+      });
+    };
+    let server: object = tcp;
+    // The narrower range is left out: Envoy would prefer it to the route before.
+    const expected = [['1', '10.0.0.0/8', '192.0.2.1/32'], ['4']];
+    assert.deepEqual(matched(tcpRoutes), expected);
+    assert.deepEqual(matched(tcpRoutes.slice(0, 2)), [['1', '10.0.0.0/8', '192.0.2.1/32']]);
+    server = { tls: FILES, port: { ...passthrough.port, number: 9000 } };
+    assert.deepEqual(matched(tcpRoutes), expected);
+  });
   test('without a route there is no listener', () => {
     assert.deepEqual(gatewayOutput({ servers: [tcp, passthrough] }).listeners, []);
   });

@@ -27,26 +27,13 @@ import type { MeshReader } from '../reads/index.ts';
 import { serverCredentials } from '../secrets/index.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { passingChains } from './auto-passthrough.ts';
+import { type DistinctChains, distinctChains, type MatchedChain } from './chain-matches.ts';
 import { gatewayContext } from './context.ts';
-import { tcpDestination, tlsDestinations } from './destinations.ts';
+import { tcpDestinations, tlsDestinations } from './destinations.ts';
 
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 const { ProxyProtocol } = envoy.extensions.filters.listener.proxy_protocol.v3;
 const { TlsInspector } = envoy.extensions.filters.listener.tls_inspector.v3;
-
-/** Server names of a filter chain; `*` means any name or none. */
-interface SniChain {
-  readonly names: readonly string[];
-  readonly label: string;
-  readonly chain: FilterChain;
-  readonly routeName: string;
-}
-
-interface Built {
-  readonly chains: readonly FilterChain[];
-  readonly refs: readonly string[];
-  readonly complaints: readonly string[];
-}
 
 /**
  * Closes connections at once, for server names without a certificate. They must not reach the chain of another server,
@@ -54,7 +41,7 @@ interface Built {
  */
 const CLOSED: FilterChain = {};
 
-const NOTHING: Built = { chains: [], refs: [], complaints: [] };
+const NOTHING: DistinctChains = { chains: [], refs: [], complaints: [] };
 
 /** The ports of all servers, including ports that cannot be opened, so that their problems are reported. */
 export function gatewayListenerUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
@@ -113,7 +100,7 @@ function listenerMessage(
   };
 }
 
-function chainsOf(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): Built {
+function chainsOf(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): DistinctChains {
   switch (plan.family) {
     case 'http': {
       const [first] = plan.servers;
@@ -125,10 +112,11 @@ function chainsOf(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): 
     case 'tcp':
       return tcpChains(snapshot, view, plan);
     case 'tls':
-      return withDistinctNames([
+      return distinctChains([
         ...plan.servers.flatMap((server) => sniChains(snapshot, view, plan, server)),
         ...passingChains(snapshot, view, plan).map(({ name, label, chain }) => ({
           names: [name],
+          sources: [],
           label,
           chain,
           routeName: '',
@@ -192,24 +180,30 @@ function httpChain(
 }
 
 /** Plain TCP has no server name: the first server with a route gets the port. */
-function tcpChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): Built {
+function tcpChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): DistinctChains {
   const routed = plan.servers.flatMap((server) => {
-    const filters = tcpDestination(snapshot, view, server, gatewayContext(snapshot, view, plan.port, server.gateway));
-    return filters === undefined ? [] : [{ server, filters }];
+    const context = gatewayContext(snapshot, view, plan.port, server.gateway);
+    const destinations = tcpDestinations(snapshot, view, server, context);
+    return destinations.length === 0 ? [] : [{ server, destinations }];
   });
   const [first, ...others] = routed;
   if (first === undefined) return NOTHING;
-  const complaints = others.map(({ server }) => `${server.label}: port ${plan.port} is taken by ${first.server.label}`);
-  return { chains: [{ filters: first.filters }], refs: [], complaints };
+  const { label } = first.server;
+  const chains = first.destinations.map(({ sources, filters }): MatchedChain => {
+    return { names: ['*'], sources, label, chain: { filters }, routeName: '' };
+  });
+  const complaints = others.map(({ server }) => `${server.label}: port ${plan.port} is taken by ${label}`);
+  return { ...distinctChains(chains), complaints };
 }
 
-function sniChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan, server: ServerPlan): SniChain[] {
+function sniChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan, server: ServerPlan): MatchedChain[] {
   const { label, routeName, tls } = server;
   if (server.kind === 'auto-passthrough') return [];
   const context = gatewayContext(snapshot, view, plan.port, server.gateway);
   if (tls === undefined) {
-    return tlsDestinations(snapshot, view, server, context).map(({ sniHosts, filters }) => ({
+    return tlsDestinations(snapshot, view, server, context).map(({ sniHosts, sources, filters }) => ({
       names: sniHosts,
+      sources,
       label,
       chain: { filters },
       routeName,
@@ -217,7 +211,7 @@ function sniChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan, 
   }
   const names = [...new Set(server.hosts.map(({ host }) => host))];
   const credentials = serverCredentials(server, snapshot, view);
-  if (credentials?.missing() !== undefined) return [{ names, label, chain: CLOSED, routeName: '' }];
+  if (credentials?.missing() !== undefined) return [{ names, sources: [], label, chain: CLOSED, routeName: '' }];
   const https = server.kind === 'https';
   const transportSocket =
     tls.mode === 'MESH_MUTUAL'
@@ -225,42 +219,13 @@ function sniChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan, 
       : downstreamTls(tls, credentials, view.capabilities.sds, https ? 'http' : 'tcp');
   if (https) {
     const chain = httpChain(snapshot, view, plan, routeName, server.grpcWeb);
-    return [{ names, label, chain: { ...chain, ...HANDSHAKE_LIMIT, transportSocket }, routeName }];
+    return [{ names, sources: [], label, chain: { ...chain, ...HANDSHAKE_LIMIT, transportSocket }, routeName }];
   }
-  const filters = tcpDestination(snapshot, view, server, context);
-  return filters === undefined
-    ? []
-    : [{ names, label, chain: { filters, ...HANDSHAKE_LIMIT, transportSocket }, routeName }];
-}
-
-/**
- * Each server name belongs to the first chain that has it: Envoy refuses a listener if two chains have the same match.
- * Envoy only supports wildcards for whole labels (`*.example.com`).
- */
-function withDistinctNames(all: readonly SniChain[]): Built {
-  const owners = new Map<string, string>();
-  const complaints: string[] = [];
-  const chains: FilterChain[] = [];
-  const refs = new Set<string>();
-  for (const { names, label, chain, routeName } of all) {
-    const own: string[] = [];
-    // A chain that matches every name needs no other names.
-    for (const name of names.includes('*') ? ['*'] : names) {
-      const owner = owners.get(name);
-      if (name.startsWith('*') && name !== '*' && !name.startsWith('*.')) {
-        complaints.push(`${label}: TLS server name ${name} is not a whole-label wildcard`);
-      } else if (owner !== undefined) {
-        complaints.push(`${label}: TLS server name ${name} is taken by ${owner}`);
-      } else {
-        owners.set(name, label);
-        own.push(name);
-      }
-    }
-    if (own.length === 0) continue;
-    chains.push(
-      own[0] === '*' ? chain : { ...chain, filterChainMatch: { ...chain.filterChainMatch, serverNames: own } },
-    );
-    if (routeName !== '') refs.add(routeName);
-  }
-  return { chains, refs: [...refs], complaints };
+  return tcpDestinations(snapshot, view, server, context).map(({ sources, filters }) => ({
+    names,
+    sources,
+    label,
+    chain: { filters, ...HANDSHAKE_LIMIT, transportSocket },
+    routeName,
+  }));
 }

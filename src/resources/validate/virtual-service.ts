@@ -123,12 +123,15 @@ function checkTcpRoute(route: TcpRoute, errors: ValidationErrors): void {
 }
 
 function checkL4Match(match: L4Match, errors: ValidationErrors): void {
-  each(errors.at('destinationSubnets'), match.destinationSubnets, (subnet, at) => {
-    if (!isCidr(subnet)) at.add([], `expected an IP address or CIDR, got ${shown(subnet)}`);
-  });
+  each(errors.at('destinationSubnets'), match.destinationSubnets, checkSubnet);
+  if (match.sourceSubnet) checkSubnet(match.sourceSubnet, errors.at('sourceSubnet'));
   checkOptionalPort(errors.at('port'), match.port);
   checkLabels(errors.at('sourceLabels'), match.sourceLabels);
   each(errors.at('gateways'), match.gateways, checkGatewayName);
+}
+
+function checkSubnet(subnet: string, errors: ValidationErrors): void {
+  if (!isCidr(subnet)) errors.add([], `expected an IP address or CIDR, got ${shown(subnet)}`);
 }
 
 function checkDestinations(route: readonly RouteDestination[] | undefined, errors: ValidationErrors): void {

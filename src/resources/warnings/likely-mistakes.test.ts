@@ -117,7 +117,7 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     'a range of sources',
     'VirtualService',
     '{hosts: [a.b], tcp: [{match: [{sourceSubnet: 10.0.0.0/8}], route: [{destination: {host: a.b}}]}]}',
-    /^spec\.tcp\[0\]\.match\[0\]\.sourceSubnet: not supported in this version: connections from all addresses match/,
+    /^spec\.tcp\[0\]\.match\[0\]\.sourceSubnet: no effect at sidecars/,
   ],
   [
     'a delay that grows',

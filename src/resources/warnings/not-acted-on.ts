@@ -135,15 +135,18 @@ function exponentialDelays(http: NonNullable<ContentOf<'VirtualService'>['http']
   });
 }
 
-/** As in Istio, which accepts the field and ignores it. */
-function sourceSubnets({ tcp = [], tls = [] }: ContentOf<'VirtualService'>): readonly ValidationError[] {
+/** At sidecars, all connections come from the proxy's own workload; Istio ignores the field everywhere. */
+function sourceSubnets({ gateways, tcp = [], tls = [] }: ContentOf<'VirtualService'>): readonly ValidationError[] {
+  const isForSidecars = (names: readonly string[] | undefined, otherwise: boolean) =>
+    names?.length ? names.includes('mesh') : otherwise;
+  const message = 'no effect at sidecars, whose connections all come from their own workload (see sourceLabels)';
   return Object.entries({ tcp, tls }).flatMap(([field, routes]) =>
     routes.flatMap(({ match = [] }, route) =>
-      match.flatMap(({ sourceSubnet }, clause) => {
-        if (sourceSubnet === undefined) return [];
-        const message = 'not supported in this version: connections from all addresses match';
-        return [{ path: [field, route, 'match', clause, 'sourceSubnet'], message }];
-      }),
+      match.flatMap(({ sourceSubnet, gateways: named }, clause) =>
+        sourceSubnet && isForSidecars(named, isForSidecars(gateways, true))
+          ? [{ path: [field, route, 'match', clause, 'sourceSubnet'], message }]
+          : [],
+      ),
     ),
   );
 }

@@ -34,9 +34,13 @@ export async function tally(options: RequestOptions, count: number): Promise<Rea
   return seen;
 }
 
-/** The backend's name that a TCP echo greets with. */
-export async function greeting(address: string, port: number): Promise<string> {
-  const text = await exchange({ address, port, send: 'ping', until: 'ping' });
+/**
+ * The backend's name that a TCP echo greets with.
+ * @param from the client's own address
+ */
+export async function greeting(address: string, port: number, from?: string): Promise<string> {
+  const local = from !== undefined && { localAddress: from };
+  const text = await exchange({ address, port, ...local, send: 'ping', until: 'ping' });
   return text.slice(0, text.indexOf('\n'));
 }
 
