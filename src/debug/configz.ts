@@ -5,6 +5,7 @@
 import { redactByName } from '../core/redact.ts';
 import {
   type AnyResource,
+  apiVersionsOf,
   HEALTHY_CONDITION,
   isProbed,
   keyOf,
@@ -22,17 +23,8 @@ import { redactContent } from './redact-resource.ts';
 import type { Viewed } from './viewed.ts';
 
 /** The API group and version that users write. */
-function apiVersion(resource: AnyResource): string {
-  switch (resource.kind) {
-    case 'AuthorizationPolicy':
-    case 'PeerAuthentication':
-    case 'RequestAuthentication':
-      return 'security.mesh.io/v1beta1';
-    case 'Telemetry':
-      return 'telemetry.mesh.io/v1';
-    default:
-      return 'networking.mesh.io/v1alpha3';
-  }
+function apiVersion({ kind }: AnyResource): string {
+  return apiVersionsOf(kind)[0] ?? '';
 }
 
 /** A problem without the fields that only the program uses. */

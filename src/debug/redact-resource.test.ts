@@ -251,4 +251,9 @@ const PLAIN = `
   to[].name tunnel.protocol tunnel.targetHost type uri.exact uri.prefix uri.regex uriRegexRewrite.match
   uriRegexRewrite.rewrite urlRewrite.hostname validation.hostname validation.mode validation.wellKnownCACertificates
   warmup.duration workloadSelector.labels{} workloadSelector.matchLabels{}
+  actions[].handler actions[].instances[] actions[].name adapter attributes{}.description config connection.address
+  connection.timeout description descriptor match mutual.caCertificates mutual.clientCertificate mutual.privateKey
+  mutual.serverName name requestHeaderOperations[].name requestHeaderOperations[].operation
+  requestHeaderOperations[].values[] responseHeaderOperations[].name responseHeaderOperations[].operation
+  responseHeaderOperations[].values[] revision template templates[] tls.customHeader tls.serverName tls.tokenPath
 `.trim();

@@ -5,8 +5,9 @@
  */
 import { MAX_DEPTH, MAX_LENGTH, MAX_NODES } from './limits.ts';
 import { expressionError, type Node } from './nodes.ts';
+import type { Syntax } from './quoted.ts';
 import { durationOf } from './times.ts';
-import { type Syntax, type Token, tokensOf } from './tokens.ts';
+import { type Token, tokensOf } from './tokens.ts';
 
 /** Binary operators by precedence; all are left-associative. */
 const PRECEDENCE: Readonly<Record<Syntax, ReadonlyMap<string, number>>> = {

@@ -1,6 +1,8 @@
 /** Reads string literals of both syntaxes. */
 import { expressionError } from './nodes.ts';
-import type { Syntax } from './tokens.ts';
+
+/** Whose syntax: CEXL has that of Go expressions (https://go.dev/ref/spec#Lexical_elements), CEL its own. */
+export type Syntax = 'CEXL' | 'CEL';
 
 /** Escapes of one character that Go (https://go.dev/ref/spec#Rune_literals) and CEL share. */
 const ESCAPES: ReadonlyMap<string, string> = new Map([

@@ -1,9 +1,6 @@
 /** Splits an expression into tokens. */
 import { expressionError } from './nodes.ts';
-import { readQuoted } from './quoted.ts';
-
-/** Whose syntax: CEXL has that of Go expressions (https://go.dev/ref/spec#Lexical_elements), CEL its own. */
-export type Syntax = 'CEXL' | 'CEL';
+import { readQuoted, type Syntax } from './quoted.ts';
 
 export interface Token {
   readonly kind: 'name' | 'int' | 'double' | 'string' | 'sign' | 'end';

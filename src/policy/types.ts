@@ -1,11 +1,6 @@
 /** What the policy component is configured with: the documents, and what is compiled from them. */
-import type { Attributes, Expression, Language, Value } from '../expressions/index.ts';
-import type { ResourceOrigin } from '../resources/index.ts';
-
-/** The kinds of documents of the policy component, as documents write them. */
-export const POLICY_KINDS = ['adapter', 'attributemanifest', 'handler', 'instance', 'rule', 'template'] as const;
-
-export type PolicyKind = (typeof POLICY_KINDS)[number];
+import type { Attributes, Expression, Language, Value, ValueType } from '../expressions/index.ts';
+import type { PolicyKind, ResourceOrigin } from '../resources/index.ts';
 
 /** A document in force. `spec` has passed the schema of its kind. */
 export interface PolicyDocument {
@@ -188,7 +183,7 @@ export type Variety = 'CHECK' | 'REPORT' | 'QUOTA' | 'CHECK_WITH_OUTPUT';
 
 /** The value of an instance for one request or record, by template. */
 export type InstanceValue =
-  | { readonly template: 'checknothing' | 'reportnothing' }
+  | { readonly template: 'checknothing' }
   | { readonly template: 'listentry'; readonly value: Value }
   | { readonly template: 'quota'; readonly dimensions: ReadonlyMap<string, Value> }
   | {
@@ -219,6 +214,8 @@ export interface DynamicTemplate {
   /** `name.namespace`. */
   readonly id: string;
   readonly variety: Variety;
+  /** Types of the fields of its `OutputMsg`, by name; empty for templates without output. */
+  readonly output: ReadonlyMap<string, ValueType>;
   /** The gRPC method, such as `/listEntry.HandleListEntryService/HandleListEntry`. */
   readonly method: string;
   /**

@@ -19,6 +19,8 @@ export {
 export { meshKindNamed, resourceNames } from './kinds/kind-names.ts';
 export type { ObjectAccess } from './kinds/kinds.ts';
 export {
+  type AdapterParams,
+  type AttributeManifestSpec,
   type BackendReference,
   type BackendTlsPolicySpec,
   type ClientTlsSettings,
@@ -69,6 +71,12 @@ export {
   type ParentReference,
   type PathModifier,
   type Percent,
+  type PolicyAdapterSpec,
+  type PolicyHandlerSpec,
+  type PolicyHeaderOperation,
+  type PolicyInstanceSpec,
+  type PolicyRuleSpec,
+  type PolicyTemplateSpec,
   type ProxyProtocol,
   type ReadinessProbe,
   type RequestMirror,
@@ -86,6 +94,7 @@ export {
   type TcpKeepalive,
   type TcpRoute,
   type TelemetrySpec,
+  type TemplateParams,
   type TlsRoute,
   type TrafficPolicy,
   type Tunnel,
@@ -108,6 +117,8 @@ export {
   type ListedEvent,
   MESH_KINDS,
   type MeshKind,
+  POLICY_KINDS,
+  type PolicyKind,
   type Resource,
   type ResourceChange,
   type ResourceEvent,
@@ -163,4 +174,5 @@ export type {
 export { TRAFFIC_METRICS, type TrafficMetric } from './traffic-metrics.ts';
 export { type UnreachedRoute, type UnreachedRoutes, unreachedRoutes } from './unreached-routes.ts';
 export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';
+export { adapterParams, templateParams } from './validate/policy-params.ts';
 export { HEALTH_CHECKED, HEALTHY_CONDITION, isProbed } from './workload-health.ts';

@@ -103,6 +103,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'model',
     'index',
   ],
+  'src/policy/': ['types', 'config', 'index'],
   'src/analysis/': ['types', 'messages', 'mesh', 'analyzers', 'analyze', 'documents', 'shown', 'index'],
   // Documents become listeners, backends of routes, then routes; all of them have statuses.
   'src/translators/gateway-api/': [

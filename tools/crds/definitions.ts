@@ -85,6 +85,30 @@ const PRESENTATION: Readonly<Record<MeshKind, { readonly description: string; re
         column('Labels', 'metadata.labels', 'The labels of their WorkloadEntries'),
       ],
     },
+    adapter: {
+      description: 'An adapter of the policy component outside of it: its templates and the type of its parameters.',
+      columns: [column('Templates', 'templates', 'The templates that it supports')],
+    },
+    attributemanifest: { description: 'Attributes and their types, for expressions.', columns: [] },
+    handler: {
+      description: 'An adapter of the policy component with its parameters.',
+      columns: [
+        column('Adapter', 'adapter', 'The adapter outside'),
+        column('Compiled', 'compiledAdapter', 'The adapter that is part of the program'),
+      ],
+    },
+    instance: {
+      description: 'What a handler gets of a request: expressions over attributes, by the fields of a template.',
+      columns: [
+        column('Template', 'template', 'The document with the template'),
+        column('Compiled', 'compiledTemplate', 'The template that is part of the program'),
+      ],
+    },
+    rule: {
+      description: 'Which handlers get which instances of which requests.',
+      columns: [column('Match', 'match', 'The condition of the rule')],
+    },
+    template: { description: 'The fields of instances for adapters outside.', columns: [] },
   };
 
 /** Written by ctl-discovery; its fields are not part of the contract with users. */

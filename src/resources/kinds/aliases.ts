@@ -2,7 +2,8 @@
  * The only place that maps names of existing meshes to the names that meshd defines.
  *
  * - API groups: `networking.istio.io` and `security.istio.io`, in all their versions, mean
- *   `networking.mesh.io/v1alpha3`, `security.mesh.io/v1beta1` and `telemetry.mesh.io/v1`.
+ *   `networking.mesh.io/v1alpha3`, `security.mesh.io/v1beta1` and `telemetry.mesh.io/v1`; `config.istio.io/v1alpha2`
+ *   means `config.mesh.io/v1alpha2`.
  * - Keys of labels and annotations: the bare keys `istio`, `istio-injection`, `istio-locality`, and every key whose
  *   domain is `istio.io` or ends in `.istio.io`, have a twin with `mesh` in place of `istio` (`istio: ingressgateway`
  *   is `mesh: ingressgateway`; `security.istio.io/tlsMode` is `security.mesh.io/tlsMode`).
@@ -23,6 +24,7 @@ import {
   type Kind,
   MESH_KINDS,
   type MeshKind,
+  POLICY_KINDS,
   SECURITY_KINDS,
   SERVICE_API_KINDS,
 } from './kinds.ts';
@@ -30,9 +32,11 @@ import {
 const NETWORKING_API = 'networking.mesh.io/v1alpha3';
 const SECURITY_API = 'security.mesh.io/v1beta1';
 const TELEMETRY_API = 'telemetry.mesh.io/v1';
+const POLICY_API = 'config.mesh.io/v1alpha2';
 const SERVICE_API_GROUP = 'gateway.networking.k8s.io';
 
 const SECURITY: ReadonlySet<Kind> = new Set(SECURITY_KINDS);
+const POLICY: ReadonlySet<Kind> = new Set(POLICY_KINDS);
 /** Kinds that belong to no namespace. */
 const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set([
   'GatewayClass',
@@ -44,6 +48,7 @@ const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set([
 /** Versions in which other meshes have served these kinds. */
 const MESH_VERSIONS: readonly string[] = ['v1alpha3', 'v1beta1', 'v1'];
 const TELEMETRY_VERSIONS: readonly string[] = ['v1', 'v1alpha1'];
+const POLICY_VERSIONS: readonly string[] = ['v1alpha2'];
 
 /** Label with which a workload announces that it accepts mesh mutual TLS. */
 const TLS_MODE = 'security.mesh.io/tlsMode';
@@ -86,6 +91,7 @@ export function typeUrlOf(kind: MeshKind | CoreKind): string {
 
 function meshApiOf(kind: Kind): { canonical: string; group: string; versions: readonly string[] } {
   if (kind === 'Telemetry') return { canonical: TELEMETRY_API, group: 'telemetry', versions: TELEMETRY_VERSIONS };
+  if (POLICY.has(kind)) return { canonical: POLICY_API, group: 'config', versions: POLICY_VERSIONS };
   return SECURITY.has(kind)
     ? { canonical: SECURITY_API, group: 'security', versions: MESH_VERSIONS }
     : { canonical: NETWORKING_API, group: 'networking', versions: MESH_VERSIONS };

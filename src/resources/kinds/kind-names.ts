@@ -36,7 +36,7 @@ const NAMES: ReadonlyMap<string, MeshKind> = new Map([
 
 /** The kind of this name. Throws CtlError `invalid_argument`, which lists the kinds, when there is none. */
 export function meshKindNamed(text: string): MeshKind {
-  const name = text.toLowerCase().replace(/\.(?:networking|security|telemetry)\.(?:mesh|istio)\.io$/, '');
+  const name = text.toLowerCase().replace(/\.(?:config|networking|security|telemetry)\.(?:mesh|istio)\.io$/, '');
   const kind = NAMES.get(name);
   if (kind !== undefined) return kind;
   const hint = didYouMean(name, MESH_KINDS);

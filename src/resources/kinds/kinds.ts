@@ -1,5 +1,8 @@
 /** The kinds of resources and how they are grouped: the one table from which everything about kinds is derived. */
 
+/** Kinds of the policy component (`config.mesh.io`), which write their names in lower case. */
+export const POLICY_KINDS = ['adapter', 'attributemanifest', 'handler', 'instance', 'rule', 'template'] as const;
+
 /** Kinds of the mesh's own API groups; the content is the object's `spec`. */
 export const MESH_KINDS = [
   'AuthorizationPolicy',
@@ -15,6 +18,7 @@ export const MESH_KINDS = [
   'VirtualService',
   'WorkloadEntry',
   'WorkloadGroup',
+  ...POLICY_KINDS,
 ] as const;
 
 /** Kinds that only restrict: a refused document must not leave its workloads unprotected (see `substitute.ts`). */
@@ -67,6 +71,7 @@ export const ALL_KINDS = [
 ] as const;
 
 export type MeshKind = (typeof MESH_KINDS)[number];
+export type PolicyKind = (typeof POLICY_KINDS)[number];
 export type SecurityKind = (typeof SECURITY_KINDS)[number];
 export type CoreKind = (typeof CORE_KINDS)[number];
 export type IngressKind = (typeof INGRESS_KINDS)[number];

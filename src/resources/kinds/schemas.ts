@@ -9,6 +9,14 @@ import { envoyFilter } from '../schema/envoy-filter.ts';
 import { gateway } from '../schema/gateway.ts';
 import * as serviceApi from '../schema/gateway-api.ts';
 import { ingress, ingressClass } from '../schema/ingress.ts';
+import {
+  attributeManifest,
+  policyAdapter,
+  policyHandler,
+  policyInstance,
+  policyRule,
+  policyTemplate,
+} from '../schema/policy.ts';
 import { proxyConfigDocument } from '../schema/proxy-config.ts';
 import { authorizationPolicy, jsonWebKeySet, peerAuthentication, requestAuthentication } from '../schema/security.ts';
 import { serviceEntry, workloadEntry } from '../schema/service-entry.ts';
@@ -32,6 +40,12 @@ export const SCHEMAS = {
   VirtualService: virtualService,
   WorkloadEntry: workloadEntry,
   WorkloadGroup: workloadGroup,
+  adapter: policyAdapter,
+  attributemanifest: attributeManifest,
+  handler: policyHandler,
+  instance: policyInstance,
+  rule: policyRule,
+  template: policyTemplate,
   ConfigMap: core.configMap,
   EndpointSlice: core.endpointSlice,
   Endpoints: core.endpoints,
@@ -115,6 +129,16 @@ export type {
   WeightedBackend,
 } from '../schema/gateway-api.ts';
 export type { IngressBackend, IngressPath, IngressSpec } from '../schema/ingress.ts';
+export type {
+  AttributeManifestSpec,
+  PolicyAdapterSpec,
+  PolicyHandlerSpec,
+  PolicyHeaderOperation,
+  PolicyInstanceSpec,
+  PolicyRuleSpec,
+  PolicyTemplateSpec,
+} from '../schema/policy.ts';
+export type { AdapterParams, TemplateParams } from '../schema/policy-params.ts';
 export type {
   AuthorizationCondition,
   AuthorizationOperation,

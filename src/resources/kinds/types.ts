@@ -16,6 +16,8 @@ export {
   type Kind,
   MESH_KINDS,
   type MeshKind,
+  POLICY_KINDS,
+  type PolicyKind,
   SECURITY_KINDS,
   SERVICE_API_KINDS,
   type SecurityKind,

@@ -11,6 +11,14 @@ import { validateDestinationRule } from './destination-rule.ts';
 import { validateEnvoyFilter } from './envoy-filter.ts';
 import { validateGateway } from './gateway.ts';
 import { validateBackendTlsPolicy, validateKubernetesGateway, validateRoute } from './gateway-api.ts';
+import {
+  validateAttributeManifest,
+  validatePolicyAdapter,
+  validatePolicyHandler,
+  validatePolicyInstance,
+  validatePolicyRule,
+  validatePolicyTemplate,
+} from './policy.ts';
 import { validateProxyConfig } from './proxy-config.ts';
 import { validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
@@ -36,6 +44,12 @@ const VALIDATORS: Validators = {
   VirtualService: validateVirtualService,
   WorkloadEntry: validateWorkloadEntry,
   WorkloadGroup: validateWorkloadGroup,
+  adapter: validatePolicyAdapter,
+  attributemanifest: validateAttributeManifest,
+  handler: validatePolicyHandler,
+  instance: validatePolicyInstance,
+  rule: validatePolicyRule,
+  template: validatePolicyTemplate,
   EndpointSlice: validateEndpointSlice,
   Endpoints: validateEndpoints,
   Pod: validatePod,

@@ -19,7 +19,18 @@ type Finders = {
   ) => readonly ValidationError[];
 };
 
+/** The policy component, which acts on these kinds, is not part of this version. */
+const withoutPolicyComponent = (): readonly ValidationError[] => [
+  { path: [], message: 'no effect: this version does not run the policy component' },
+];
+
 const FINDERS: Finders = {
+  adapter: withoutPolicyComponent,
+  attributemanifest: withoutPolicyComponent,
+  handler: withoutPolicyComponent,
+  instance: withoutPolicyComponent,
+  rule: withoutPolicyComponent,
+  template: withoutPolicyComponent,
   AuthorizationPolicy: (content) => [...ordinaryStars(content), ...waypointTargets(content)],
   RequestAuthentication: waypointTargets,
   EnvoyFilter: ({ configPatches = [], targetRefs }) => [
