@@ -3,10 +3,12 @@
  * wait for it. A thread that dies loses nothing but its mesh copy.
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
+import { nameThread } from '../src/core/process/thread-name.ts';
 import { delayOptimization } from '../src/core/process/v8-flags.ts';
 import { MeshCopy } from '../src/push/jobs/index.ts';
 import type { GenerateTask } from '../src/push/protocol.ts';
 
+nameThread('generate');
 // The main thread has loaded its code by now: see v8-flags.
 delayOptimization();
 

@@ -3,8 +3,11 @@
  * thread.
  */
 import { randomBytes } from 'node:crypto';
+import { nameThread } from '../src/core/process/thread-name.ts';
 import type { SignAnswer, SignTask } from '../src/security/authority/sign-protocol.ts';
 import { createSigner } from '../src/security/authority/signer.ts';
+
+nameThread('sign');
 
 const signer = createSigner(randomBytes);
 

@@ -3,7 +3,7 @@
 export type { Series } from './distribution.ts';
 export { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from './metrics.ts';
 export { METRICS, type MetricSpec } from './metrics-table.ts';
-export { createProfiler, type Profiler } from './profiling.ts';
+export { createProfiler, type Profiler } from './profiling/index.ts';
 export {
   EventRing,
   type Levels,

@@ -40,12 +40,29 @@ const LOCATION = /^(.*?)(file:\/\/\/[^\s()]+?|\/[^\s()]+?):(\d+):(\d+)(\)?)$/;
 export function sourceFrame(line: string): string {
   const [, before, file, row, column, after] = LOCATION.exec(line) ?? [];
   if (file === undefined) return line;
+  const found = findSource(file, Number(row), Number(column));
+  return found === undefined ? line : `${before}${found.file}:${found.line}:${found.column}${after}`;
+}
+
+interface SourcePosition {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** The position in the source file, counted from 1; undefined without a map. */
+function findSource(file: string, line: number, column: number): SourcePosition | undefined {
   const loaded = mapOf(file.startsWith('file:') ? fileURLToPath(file) : file);
-  const entry = loaded?.map.findEntry(Number(row) - 1, Number(column) - 1);
-  if (!loaded || entry === undefined || !('originalSource' in entry)) return line;
+  const entry = loaded?.map.findEntry(line - 1, column - 1);
+  if (!loaded || entry === undefined || !('originalSource' in entry)) return undefined;
   const { originalSource, originalLine, originalColumn } = entry;
   const source = relative(resolve(loaded.folder, '..'), join(loaded.folder, originalSource));
-  return `${before}${source}:${originalLine + 1}:${originalColumn + 1}${after}`;
+  return { file: source, line: originalLine + 1, column: originalColumn + 1 };
+}
+
+/** A position in a file of the program, which may be bundled, in its source file. */
+export function sourceLocation(file: string, line: number, column: number): Pick<SourcePosition, 'file' | 'line'> {
+  return findSource(file, line, column) ?? { file: file.replace(/^file:\/\//, ''), line };
 }
 
 /** A whole stack trace, as in `error.stack`. */
