@@ -14,6 +14,7 @@ import {
   type KubernetesObject,
   type ResourceType,
 } from '../kubernetes/index.ts';
+import { type StatusObject, statusKey } from '../object-status/index.ts';
 import type { GatewayObjects } from './gateway-objects.ts';
 import {
   APPLIED_ANNOTATION,
@@ -29,7 +30,6 @@ import {
   refersToOtherRole,
   wrongServiceType,
 } from './infrastructure.ts';
-import { type StatusObject, statusKey } from './kind-objects.ts';
 import { ManagedObjects } from './managed-objects.ts';
 import { type DesiredStatuses, recordsOf } from './types.ts';
 

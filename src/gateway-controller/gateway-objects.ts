@@ -4,10 +4,10 @@
  */
 import { createFailureLog, createSharedFailureLog } from '../core/log.ts';
 import { Informer, type KubernetesObject } from '../kubernetes/index.ts';
+import { KindObjects, type KindObjectsOptions, type StatusObject } from '../object-status/index.ts';
 import { writtenKind } from '../resources/index.ts';
 import { DEFINITIONS, Definitions, definedKinds, type ServedType } from '../sources/index.ts';
 import { type DefinitionVersions, VERSION_ANNOTATION } from './definition-versions.ts';
-import { KindObjects, type KindObjectsOptions, type StatusObject } from './kind-objects.ts';
 import { GATEWAY_GROUP, STATUS_KINDS } from './types.ts';
 
 /** Between reads of API discovery where definitions may not be watched, ms. */

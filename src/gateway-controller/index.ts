@@ -11,16 +11,15 @@
  * The same writer writes the addresses of Ingresses, in a task of its own.
  */
 import type { Log } from '../core/log.ts';
+import { StatusWriter, statusKey } from '../object-status/index.ts';
 import { withVersions } from './definition-versions.ts';
 import { Deployer } from './deployer.ts';
 import { GatewayObjects } from './gateway-objects.ts';
 import { GatewayPods } from './gateway-pods.ts';
 import type { InfrastructureSettings } from './infrastructure.ts';
-import { statusKey } from './kind-objects.ts';
 import { type Acknowledgements, withAcknowledged } from './programmed/index.ts';
 import { withDeployment } from './status/deployment-status.ts';
 import { gatewayRules } from './status/merge-status.ts';
-import { StatusWriter } from './status/status-writer.ts';
 import type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';
 
 export type { InfrastructureSettings } from './infrastructure.ts';

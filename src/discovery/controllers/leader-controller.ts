@@ -1,7 +1,7 @@
 /** Controllers that run where this replica leads: they write what the translation computes to the API server. */
 import { untilAborted } from '../../core/process/until-aborted.ts';
-import type { StatusControllerOptions } from '../../gateway-controller/index.ts';
 import { getScope } from '../../logging/index.ts';
+import type { StatusAccess } from '../../object-status/index.ts';
 import type { MeshConfig, ResourceKey } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import type { Cluster } from '../clusters/cluster.ts';
@@ -26,7 +26,7 @@ export interface LeaderController {
 }
 
 /** The options that all controllers that write statuses share. */
-export function statusOptions({ settings, cluster, mesh }: ControllerInputs): Omit<StatusControllerOptions, 'desired'> {
+export function statusOptions({ settings, cluster, mesh }: ControllerInputs): StatusAccess {
   return {
     client: cluster.client,
     namespaces: readNamespaces(settings, mesh),

@@ -6,11 +6,10 @@
  */
 import { createFailureLog } from '../../core/log.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import type { ConnectedProxy } from '../../xds/index.ts';
+import { ReplicaReports, type ReportKind, ReportLease, type ReportLeaseOptions } from '../../object-status/index.ts';
 import { ConnectedProxies, type ConnectedProxiesOptions } from './connected-proxies.ts';
-import { ReplicaReports } from './replica-reports.ts';
-import { encodeReport, type GatewayReport } from './report.ts';
-import { ReportLease, type ReportLeaseOptions } from './report-lease.ts';
+import type { ObservedProxy } from './noted-proxy.ts';
+import { decodeGateway, encodeReport, type GatewayReport } from './report.ts';
 
 /** The part that the Gateway controller uses. */
 export interface Acknowledgements {
@@ -20,18 +19,30 @@ export interface Acknowledgements {
   follow(onChanged: (gateways: readonly string[]) => void): () => Promise<void>;
 }
 
-export type AcknowledgedListenersOptions = Omit<ReportLeaseOptions, 'report'> &
-  Omit<ConnectedProxiesOptions, 'onChanged'>;
+export type AcknowledgedListenersOptions = Omit<ReportLeaseOptions, 'report' | 'kind'> &
+  Omit<ConnectedProxiesOptions, 'onChanged'> & {
+    /** Replicas of one revision read each other's reports. */
+    readonly revision: string;
+  };
+
+const reportsOf = (revision: string): ReportKind => ({
+  prefix: 'meshd-gateways-',
+  label: 'gateway.mesh.io/report',
+  group: revision,
+  annotation: 'gateway.mesh.io/acknowledged',
+  about: 'gateway proxies',
+});
 
 export class AcknowledgedListeners implements Acknowledgements {
-  readonly #options: AcknowledgedListenersOptions;
+  readonly #options: AcknowledgedListenersOptions & { readonly kind: ReportKind };
   readonly #proxies: ConnectedProxies;
   readonly #lease: ReportLease;
   /** Undefined when this replica does not lead. */
   #leading: { readonly others: ReplicaReports; onChanged(gateways: readonly string[]): void } | undefined;
 
   constructor(options: AcknowledgedListenersOptions) {
-    this.#options = options;
+    const kind = reportsOf(options.revision);
+    this.#options = { ...options, kind };
     this.#proxies = new ConnectedProxies({
       ...options,
       onChanged: (gateways) =>
@@ -41,6 +52,7 @@ export class AcknowledgedListeners implements Acknowledgements {
     const tooLarge = createFailureLog(options.log, `${what} is too large`, `${what} is complete again`);
     this.#lease = new ReportLease({
       ...options,
+      kind,
       report: () => {
         if (this.#leading !== undefined) return undefined;
         const report = this.#proxies.report();
@@ -53,7 +65,7 @@ export class AcknowledgedListeners implements Acknowledgements {
   }
 
   /** See `WorkloadConnected`. */
-  connected(node: ProxyNode, proxy: ConnectedProxy): ReturnType<ConnectedProxies['connected']> {
+  connected(node: ProxyNode, proxy: ObservedProxy): ReturnType<ConnectedProxies['connected']> {
     return this.#proxies.connected(node, proxy);
   }
 
@@ -64,7 +76,8 @@ export class AcknowledgedListeners implements Acknowledgements {
 
   of(gateway: string): readonly GatewayReport[] {
     const own = this.#proxies.of(gateway);
-    const others = this.#leading?.others.of(gateway) ?? [];
+    const reported = this.#leading?.others.of(gateway) ?? [];
+    const others = reported.flatMap((text) => (text === undefined ? [] : [decodeGateway(text)]));
     return own === undefined ? others : [own, ...others];
   }
 

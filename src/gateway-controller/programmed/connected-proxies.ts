@@ -7,14 +7,12 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
+import { type NextVisit, Rounds, statusKey } from '../../object-status/index.ts';
 import type { ServedListener } from '../../translators/index.ts';
-import type { ConnectedProxy } from '../../xds/index.ts';
 import { GATEWAY_NAME_LABEL, managedName } from '../infrastructure.ts';
-import { statusKey } from '../kind-objects.ts';
 import { CountedProxies, TURN_MS } from './counted-proxies.ts';
-import { NotedProxy, type WantedListener } from './noted-proxy.ts';
+import { NotedProxy, type ObservedProxy, type WantedListener } from './noted-proxy.ts';
 import type { GatewayReport, Report } from './report.ts';
-import { type NextVisit, Rounds } from './rounds.ts';
 
 export interface ConnectedProxiesOptions {
   readonly clock: Clock;
@@ -58,7 +56,7 @@ export class ConnectedProxies {
   }
 
   /** A stream was opened by an authorized node; undefined where it is not a proxy of a Gateway. */
-  connected(node: ProxyNode, proxy: ConnectedProxy): { rejected(): void; disconnected(): void } | undefined {
+  connected(node: ProxyNode, proxy: ObservedProxy): { rejected(): void; disconnected(): void } | undefined {
     const name = findGateway(node);
     if (name === undefined || this.#closed) return undefined;
     const { namespace } = node;

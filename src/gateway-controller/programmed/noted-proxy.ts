@@ -1,8 +1,8 @@
 /** The record of a connected proxy of a Gateway: which of its listeners the proxy has acknowledged and rejected. */
+import type { NextVisit } from '../../object-status/index.ts';
 import type { ServedListener } from '../../translators/index.ts';
 import type { ConnectedProxy } from '../../xds/index.ts';
 import { MAX_ERROR, type ProxyListeners } from './report.ts';
-import type { NextVisit } from './rounds.ts';
 
 export interface WantedListener extends ServedListener {
   /** The snapshot version from which on the listener is sent to proxies. */
@@ -14,6 +14,9 @@ export interface Looked {
   readonly next: NextVisit;
 }
 
+/** What is read of a proxy. */
+export type ObservedProxy = Pick<ConnectedProxy, 'completeVersion' | 'listeners'>;
+
 type States = NonNullable<ReturnType<ConnectedProxy['listeners']>>;
 type State = States extends ReadonlyMap<string, infer Each> ? Each : never;
 
@@ -24,11 +27,11 @@ export class NotedProxy implements ProxyListeners {
   readonly pod: string;
   readonly acknowledged = new Set<string>();
   readonly rejected = new Map<string, string>();
-  readonly #proxy: ConnectedProxy;
+  readonly #proxy: ObservedProxy;
   /** The version at which it had responded to everything, with rejections; undefined if it must be examined. */
   #rejectedAt: number | undefined;
 
-  constructor(gateway: string, namespace: string, pod: string, proxy: ConnectedProxy) {
+  constructor(gateway: string, namespace: string, pod: string, proxy: ObservedProxy) {
     this.gateway = gateway;
     this.namespace = namespace;
     this.pod = pod;

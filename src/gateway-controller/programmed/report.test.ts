@@ -1,7 +1,8 @@
 /** The reports of replicas: their size, and what is made of others' text. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodeGateway, encodeReport, type GatewayReport, MAX_BYTES, splitReport } from './report.ts';
+import { MAX_BYTES, splitReport } from '../../object-status/index.ts';
+import { decodeGateway, encodeReport, type GatewayReport } from './report.ts';
 
 const report = (digests: readonly string[], rejected: readonly [string, string][] = []): GatewayReport =>
   new Map([['web-1', { acknowledged: new Set(digests), rejected: new Map(rejected) }]]);

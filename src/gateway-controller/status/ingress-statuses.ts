@@ -4,10 +4,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { v1Type } from '../../kubernetes/index.ts';
-import { KindObjects } from '../kind-objects.ts';
+import { apiFields, KindObjects, type StatusRules, StatusWriter } from '../../object-status/index.ts';
 import type { StatusControllerOptions } from '../types.ts';
-import { apiFields } from './merge-status.ts';
-import { type StatusRules, StatusWriter } from './status-writer.ts';
 
 const INGRESSES = v1Type('networking.k8s.io', 'Ingress', 'ingresses');
 

@@ -5,8 +5,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../core/objects.ts';
+import { apiFields, mergedConditions, type StatusRules } from '../../object-status/index.ts';
 import { type DesiredStatus, recordsOf, type StatusFields } from '../types.ts';
-import type { StatusRules } from './status-writer.ts';
 
 /** Whether an entry of a list belongs to this controller, by the reference in it. */
 export type IsOwn = (entry: Readonly<Record<string, unknown>>, reference: unknown) => boolean;
@@ -21,26 +21,6 @@ export interface MergeOptions {
 const OWNED_LISTS: Readonly<Record<string, string>> = { parents: 'parentRef', ancestors: 'ancestorRef' };
 
 type Entry = Readonly<Record<string, unknown>>;
-
-/** The conditions with times: a condition whose status is as before keeps its time. */
-function mergedConditions(current: unknown, desired: unknown, time: string, keepOthers: boolean): Entry[] {
-  const before = new Map(recordsOf(current).map((condition) => [condition.type, condition]));
-  const written = new Map(
-    recordsOf(desired).map((condition) => {
-      const { status, lastTransitionTime } = before.get(condition.type) ?? {};
-      const kept = status === condition.status && typeof lastTransitionTime === 'string' ? lastTransitionTime : time;
-      return [condition.type, { ...condition, lastTransitionTime: kept }];
-    }),
-  );
-  // In their current order: an order of this controller's own would be rewritten each time that another controller
-  // writes.
-  const first = [...before].flatMap(([type, condition]) => {
-    const own = written.get(type);
-    if (own !== undefined) return [own];
-    return keepOthers ? [condition] : [];
-  });
-  return [...first, ...[...written].filter(([type]) => !before.has(type)).map(([, condition]) => condition)];
-}
 
 /** Listeners belong to the Gateway's controller: those that are not desired are removed. */
 function mergedListeners(current: unknown, desired: unknown, { time }: MergeOptions): Entry[] {
@@ -169,9 +149,4 @@ export function gatewayRules(
 function gatewayFields({ kind, status }: DesiredStatus): StatusFields {
   const fields = apiFields(status);
   return kind === 'KubernetesGateway' ? { addresses: [], listeners: [], ...fields } : fields;
-}
-
-/** The form of the API, in which undefined fields do not exist. */
-export function apiFields(status: object): StatusFields {
-  return JSON.parse(JSON.stringify(status)) as StatusFields;
 }

@@ -1,12 +1,12 @@
 /** Proxies of Gateways as streams show them, without a stream. */
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { ServedListener } from '../../translators/index.ts';
-import type { ConnectedProxy } from '../../xds/index.ts';
+import type { ObservedProxy } from '../programmed/noted-proxy.ts';
 
 export type State = 'acknowledged' | 'outstanding' | { readonly rejected: string };
 
 /** What a proxy has; tests change it. */
-export class GatewayProxy implements ConnectedProxy {
+export class GatewayProxy implements ObservedProxy {
   version = 0;
   /** Whether it has asked for listeners. */
   asks = true;

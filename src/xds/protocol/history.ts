@@ -37,6 +37,11 @@ export class History {
     return this.#lastNack?.message ?? '';
   }
 
+  /** See `TypeStatus.versionComplete`. */
+  get versionComplete(): number {
+    return this.#completeSnapshot;
+  }
+
   sent(nonce: string, snapshot: number): void {
     this.#sentNonce = nonce;
     this.#sentSnapshot = snapshot;

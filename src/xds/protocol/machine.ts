@@ -13,7 +13,7 @@ import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
 import { REMOVE_ALL, REMOVE_NONE } from './plans/removal-policy.ts';
 import type { AnyRequest } from './requests.ts';
-import { type ResourceState, resourceAnswer, resourceStates } from './resource-states.ts';
+import { type ResourceState, resourceAnswer, resourceStates, type UnacceptedAnswer } from './resource-states.ts';
 import type { ResponseMessage } from './responses.ts';
 import type { Selections } from './selection.ts';
 import { Subscription } from './subscription.ts';
@@ -293,6 +293,27 @@ export class AdsMachine<Request extends AnyRequest> {
   /** The resources of a type that the proxy should have, by name; undefined if the proxy has not requested the type. */
   states(type: XdsType, parts: Parts): ReadonlyMap<string, ResourceState> | undefined {
     return resourceStates(this.#subscriptions[type], parts[type]);
+  }
+
+  /**
+   * The snapshot version up to which the proxy has acknowledged everything that it requests; 0 if it requests nothing.
+   * @param complete the version of the parts
+   */
+  acknowledgedVersion(parts: Parts, complete: number): number {
+    const versions = XDS_TYPES.map((type) => this.#subscriptions[type].acknowledgedVersion(parts[type], complete));
+    const requested = versions.filter((version) => version !== undefined);
+    return requested.length === 0 ? 0 : Math.min(...requested);
+  }
+
+  /** The resources of a type that the proxy requests and has not accepted. */
+  *unaccepted(type: XdsType, parts: Parts): Generator<readonly [name: string, answer: UnacceptedAnswer]> {
+    const subscription = this.#subscriptions[type];
+    if (subscription.interest === undefined || subscription.upToDate(parts[type])) return;
+    for (const part of parts[type])
+      for (const { name } of part.resources()) {
+        const answer = resourceAnswer(subscription, parts[type], name);
+        if (answer !== 'accepted' && answer !== 'unrequested') yield [name, answer];
+      }
   }
 
   /** What the proxy did with the resource of this name. */

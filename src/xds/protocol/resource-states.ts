@@ -29,6 +29,9 @@ export function resourceStates(
   );
 }
 
+/** What a proxy did with a resource that it requests and has not accepted. */
+export type UnacceptedAnswer = Exclude<ResourceAnswer, 'accepted' | 'unrequested'>;
+
 /** What the proxy did with the resource of this name in its parts of the type. */
 export function resourceAnswer(subscription: Subscription, parts: readonly Bundle[], name: string): ResourceAnswer {
   const { interest, rejections, lastError: rejected } = subscription;

@@ -382,6 +382,15 @@ export class Subscription implements KnownProxy {
   }
 
   /**
+   * The snapshot version up to which the proxy has acknowledged everything; undefined if it has not requested the type.
+   * @param complete the version of the parts
+   */
+  acknowledgedVersion(parts: readonly Bundle[], complete: number): number | undefined {
+    if (this.interest === undefined) return undefined;
+    return this.upToDate(parts) ? complete : Math.min(this.#history.versionComplete, complete);
+  }
+
+  /**
    * @param parts the resources that the proxy should have
    */
   status(parts: readonly Bundle[]): TypeStatus {

@@ -1,7 +1,8 @@
 /** The interface for following the streams of proxies, with the reports of a proxy and the resources that it has. */
 import type { ProxyNode } from '../../core/proxy.ts';
+import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { ProxySession } from '../../push/index.ts';
-import type { AdsMachine, AnyRequest, ResourceState } from '../protocol/index.ts';
+import type { AdsMachine, AnyRequest, ResourceState, UnacceptedAnswer } from '../protocol/index.ts';
 
 /**
  * Type URL of a request by which an agent reports the health of its workload: the error is the reason why it is
@@ -20,8 +21,14 @@ export interface WorkloadStream {
 
 /** A proxy as long as its stream is open. */
 export interface ConnectedProxy {
+  /** See `ProxySession`. */
+  readonly connectionId: string;
   /** The snapshot version up to which its configuration is complete. */
   completeVersion(): number;
+  /** The snapshot version up to which it has acknowledged everything that it requests. */
+  acknowledgedVersion(): number;
+  /** The resources that it requests and has not accepted, with their types. */
+  unaccepted(): Iterable<readonly [type: XdsType, name: string, answer: UnacceptedAnswer]>;
   /** The listeners that it should have, by name; undefined if it has not requested listeners. */
   listeners(): ReadonlyMap<string, ResourceState> | undefined;
 }
@@ -34,7 +41,13 @@ export function connectedProxy<Request extends AnyRequest>(
   machine: AdsMachine<Request>,
 ): ConnectedProxy {
   return {
+    connectionId: session.connectionId,
     completeVersion: () => session.completeVersion(),
+    acknowledgedVersion: () => machine.acknowledgedVersion(session.content(), session.completeVersion()),
+    *unaccepted() {
+      const content = session.content();
+      for (const type of XDS_TYPES) for (const [name, answer] of machine.unaccepted(type, content)) yield [type, name, answer];
+    },
     listeners: () => machine.states('lds', session.content()),
   };
 }

@@ -4,13 +4,13 @@
  * written once.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { oneLineOf } from '../../core/errors.ts';
-import { TokenBucket } from '../../core/fairness/token-bucket.ts';
-import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import type { Outcome } from '../../core/work-queue.ts';
-import { ApiError, Controller, type KubernetesClient, type KubernetesObject } from '../../kubernetes/index.ts';
-import type { StatusObject } from '../kind-objects.ts';
-import type { DesiredStatus, DesiredStatuses, StatusFields } from '../types.ts';
+import { oneLineOf } from '../core/errors.ts';
+import { TokenBucket } from '../core/fairness/token-bucket.ts';
+import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
+import type { Outcome } from '../core/work-queue.ts';
+import { ApiError, Controller, type KubernetesClient, type KubernetesObject } from '../kubernetes/index.ts';
+import type { StatusObject } from './kind-objects.ts';
+import type { StatusFields, WantedStatus, WantedStatuses } from './types.ts';
 
 export interface StatusObjects {
   get(key: string): StatusObject | undefined;
@@ -23,7 +23,7 @@ export interface StatusObjects {
  */
 export interface StatusRules {
   /** The desired fields in the form of the API. */
-  fieldsOf(desired: DesiredStatus): StatusFields;
+  fieldsOf(desired: WantedStatus): StatusFields;
   /** @param time transition time of changed conditions, RFC 3339 with seconds */
   patch(object: StatusObject, desired: StatusFields, time: string): Record<string, unknown> | undefined;
   /**
@@ -37,7 +37,7 @@ export interface StatusWriterOptions {
   readonly client: KubernetesClient;
   readonly objects: StatusObjects;
   readonly rules: StatusRules;
-  readonly desired: () => DesiredStatuses;
+  readonly desired: () => WantedStatuses;
   /** Writes per second, and in a burst (CTL_STATUS_QPS, CTL_STATUS_BURST). */
   readonly qps: number;
   readonly burst: number;

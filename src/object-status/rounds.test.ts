@@ -1,7 +1,7 @@
 /** Items that are visited in rounds. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fakeClock } from '../../core/testing/fake-clock.ts';
+import { fakeClock } from '../core/testing/fake-clock.ts';
 import { type NextVisit, Rounds } from './rounds.ts';
 
 interface Item {

@@ -1,6 +1,6 @@
 /**
- * The report of this replica, in a Lease of the program's namespace that is renewed while the replica runs. A replica
- * that leads writes no report, because it knows what its own proxies have.
+ * The report of this replica about its proxies, in a Lease of the program's namespace that is renewed while the replica
+ * runs. A replica that leads writes no report, because it knows what its own proxies have.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
@@ -14,9 +14,6 @@ import {
   reportFailure,
 } from '../../kubernetes/index.ts';
 
-/** The label of Leases with reports; its value is the revision. */
-export const REPORT_LABEL = 'gateway.mesh.io/report';
-export const REPORT_ANNOTATION = 'gateway.mesh.io/acknowledged';
 /** A report that was not renewed for this time is that of a replica that has ended, seconds. */
 export const REPORT_SECONDS = 30;
 
@@ -29,11 +26,25 @@ const RETRY_MAX_MS = 60_000;
 /** Time limit for the deletion when the replica ends, ms. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
+/** A kind of reports. */
+export interface ReportKind {
+  /** The first part of the names of Leases. */
+  readonly prefix: string;
+  /** The label of Leases. */
+  readonly label: string;
+  /** Its value: replicas of the same value read each other's reports. */
+  readonly group: string;
+  /** The annotation that has the report. */
+  readonly annotation: string;
+  /** What the reports are about, for the log: `gateway proxies`. */
+  readonly about: string;
+}
+
 export interface ReportPlace {
+  readonly kind: ReportKind;
   readonly client: KubernetesClient;
   /** The namespace of the program. */
   readonly namespace: string;
-  readonly revision: string;
   /** The identity of this replica, which no other Lease has. */
   readonly identity: string;
   readonly clock: Clock;
@@ -68,11 +79,12 @@ export class ReportLease {
 
   constructor(options: ReportLeaseOptions) {
     this.#options = options;
-    this.#name = `meshd-gateways-${options.id}`;
+    const { prefix, about } = options.kind;
+    this.#name = `${prefix}${options.id}`;
     this.#failures = createFailureLog(
       options.log,
-      'cannot write the Lease that tells the leader which listeners gateway proxies have acknowledged',
-      'can write the Lease with the acknowledged listeners again',
+      `cannot write the Lease with the report about ${about}`,
+      `can write the Lease with the report about ${about} again`,
     );
   }
 
@@ -142,7 +154,7 @@ export class ReportLease {
 
   /** @param text undefined deletes the Lease */
   async #write(text: string | undefined): Promise<void> {
-    const { client, namespace, revision, identity, clock, now } = this.#options;
+    const { client, namespace, kind, identity, clock, now } = this.#options;
     const name = this.#name;
     this.#writtenAt = clock.now();
     if (text === undefined) {
@@ -154,8 +166,8 @@ export class ReportLease {
         metadata: {
           name,
           namespace,
-          labels: { [REPORT_LABEL]: revision },
-          annotations: { [REPORT_ANNOTATION]: text },
+          labels: { [kind.label]: kind.group },
+          annotations: { [kind.annotation]: text },
           ...(resourceVersion === undefined ? {} : { resourceVersion }),
         },
         spec: { holderIdentity: identity, leaseDurationSeconds: REPORT_SECONDS, renewTime: microTime(now()) },

@@ -12,6 +12,8 @@ export interface StatusObject {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
+  /** Counts the versions of the spec. */
+  readonly generation: number;
   readonly annotations: Readonly<Record<string, string>>;
   readonly status: StatusFields;
   /** The spec, for Gateways and GatewayClasses only. */
@@ -27,6 +29,7 @@ export interface KindObjectsOptions {
   onChanged(keys: readonly string[]): void;
 }
 
+/** The key of an object in the tables of this module. */
 export function statusKey(kind: string, namespace: string, name: string): string {
   return `${kind}/${namespace}/${name}`;
 }
@@ -91,7 +94,7 @@ export class KindObjects {
 }
 
 function statusObject(type: ResourceType, { metadata, status, spec }: KubernetesObject): StatusObject {
-  const { namespace = '', name, uid = '', resourceVersion = '', annotations = {} } = metadata;
+  const { namespace = '', name, uid = '', resourceVersion = '', generation = 0, annotations = {} } = metadata;
   const hasSpec = type.kind === 'Gateway' || type.kind === 'GatewayClass';
   return {
     type,
@@ -99,6 +102,7 @@ function statusObject(type: ResourceType, { metadata, status, spec }: Kubernetes
     name,
     uid,
     resourceVersion,
+    generation,
     annotations: hasSpec ? annotations : {},
     status: isObject(status) ? status : {},
     spec: hasSpec && isObject(spec) ? spec : {},

@@ -4,12 +4,12 @@ import type { Timer } from '../../core/clock.ts';
 import { createFailureLog, type FailureLog } from '../../core/log.ts';
 import { isObject } from '../../core/objects.ts';
 import { ApiError, Informer, LEASES, reportFailure } from '../../kubernetes/index.ts';
-import { decodeGateway, type GatewayReport, splitReport } from './report.ts';
-import { REPORT_ANNOTATION, REPORT_LABEL, REPORT_SECONDS, type ReportPlace } from './report-lease.ts';
+import { REPORT_SECONDS, type ReportPlace } from './report-lease.ts';
+import { splitReport } from './report-text.ts';
 
 export interface ReplicaReportsOptions extends ReportPlace {
-  /** The reports of these Gateways (`namespace/name`) have changed. */
-  onChanged(gateways: readonly string[]): void;
+  /** Called with the keys whose entries have changed, and when replicas have come or gone. */
+  onChanged(keys: readonly string[]): void;
 }
 
 /** A Lease as it was read. */
@@ -25,8 +25,9 @@ interface Replica {
   readonly lease: ReadLease;
   /** When this version of the Lease was first seen: clocks of machines differ. */
   readonly seenAt: number;
-  /** JSON by `namespace/name` of the Gateway; empty once it has expired. */
-  readonly gateways: ReadonlyMap<string, string>;
+  /** JSON by key; empty once it has expired. */
+  readonly entries: ReadonlyMap<string, string>;
+  readonly isExpired: boolean;
 }
 
 /** Interval at which expired reports are searched, ms. */
@@ -43,15 +44,15 @@ export class ReplicaReports {
 
   constructor(options: ReplicaReportsOptions) {
     this.#options = options;
-    const { client, namespace, revision, identity, log } = options;
-    const what = 'reports of other replicas about gateway proxies';
+    const { client, namespace, kind, identity, log } = options;
+    const what = `reports of other replicas about ${kind.about}`;
     const failures = createFailureLog(log, `${what} cannot be read`, `${what} can be read again`);
     this.#failures = createFailureLog(
       log,
       'the Lease of a replica that has ended cannot be deleted',
       'Leases of replicas that have ended can be deleted again',
     );
-    const labelSelector = `${REPORT_LABEL}=${revision}`;
+    const labelSelector = `${kind.label}=${kind.group}`;
     this.#leases = new Informer<ReadLease>({
       connection: client.connection,
       type: LEASES,
@@ -62,7 +63,7 @@ export class ReplicaReports {
         uid: metadata.uid ?? '',
         version: metadata.resourceVersion ?? '',
         isOwn: isObject(spec) && spec.holderIdentity === identity,
-        text: metadata.annotations?.[REPORT_ANNOTATION] ?? '',
+        text: metadata.annotations?.[kind.annotation] ?? '',
       }),
       onChange: (changes) => {
         for (const { name, after } of changes) {
@@ -84,38 +85,44 @@ export class ReplicaReports {
     await this.#leases.close();
   }
 
-  /** The reports about a Gateway `namespace/name`. */
-  of(gateway: string): readonly GatewayReport[] {
-    return [...this.#replicas.values()].flatMap(({ gateways }) => {
-      const text = gateways.get(gateway);
-      return text === undefined ? [] : [decodeGateway(text)];
-    });
+  /** Whether the reports have been read. */
+  get areKnown(): boolean {
+    return this.#leases.isSynced;
+  }
+
+  /** The entry of each other replica about a key, as JSON; undefined for a replica that reports nothing about it. */
+  of(key: string): readonly (string | undefined)[] {
+    const present = [...this.#replicas.values()].filter(({ isExpired }) => !isExpired);
+    return present.map(({ entries }) => entries.get(key));
   }
 
   #set(lease: ReadLease): void {
     const known = this.#replicas.get(lease.name);
     // The Lease was listed again without a change.
     if (lease.isOwn || known?.lease.version === lease.version) return;
-    const gateways = known?.lease.text === lease.text ? known.gateways : splitReport(lease.text);
-    this.#replace(lease.name, { lease, seenAt: this.#options.clock.now(), gateways });
+    const isKnown = known?.lease.text === lease.text && !known.isExpired;
+    const entries = isKnown ? known.entries : splitReport(lease.text);
+    this.#replace(lease.name, { lease, seenAt: this.#options.clock.now(), entries, isExpired: false });
   }
 
   #replace(name: string, replica: Replica | undefined): void {
-    const before = this.#replicas.get(name)?.gateways ?? NOTHING;
-    const after = replica?.gateways ?? NOTHING;
+    const known = this.#replicas.get(name);
+    const before = known?.entries ?? NOTHING;
+    const after = replica?.entries ?? NOTHING;
     if (replica === undefined) this.#replicas.delete(name);
     else this.#replicas.set(name, replica);
     const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
       (key) => before.get(key) !== after.get(key),
     );
-    if (changed.length > 0) this.#options.onChanged(changed);
+    const isPresent = replica?.isExpired === false;
+    if (changed.length > 0 || (known?.isExpired === false) !== isPresent) this.#options.onChanged(changed);
   }
 
   #check(): void {
     const { clock } = this.#options;
     for (const [name, { lease, seenAt }] of this.#replicas) {
       if (clock.now() - seenAt < REPORT_SECONDS * 1000) continue;
-      this.#replace(name, { lease: { ...lease, text: '' }, seenAt, gateways: NOTHING });
+      this.#replace(name, { lease, seenAt, entries: NOTHING, isExpired: true });
       void this.#delete(lease);
     }
     this.#timer = clock.setTimer(CHECK_MS, () => this.#check());

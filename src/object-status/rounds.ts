@@ -3,9 +3,9 @@
  * namespaces share the time of the slices: a namespace with many or expensive items delays the others by its share
  * only.
  */
-import type { Clock, Timer } from '../../core/clock.ts';
-import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
-import { TimeShares } from '../../core/fairness/time-shares.ts';
+import type { Clock, Timer } from '../core/clock.ts';
+import { TimeFairQueue } from '../core/fairness/time-fair-queue.ts';
+import { TimeShares } from '../core/fairness/time-shares.ts';
 
 /** When an item is visited again: when it is added, also when the version has changed, or in the next round. */
 export type NextVisit = 'none' | 'new-version' | 'next-round';

@@ -1,0 +1,137 @@
+/** The proxies that are connected to this replica, and which of them may lack a change. */
+import type { Clock } from '../../core/clock.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
+import type { ResourceKey } from '../../resources/index.ts';
+import type { ConnectedProxy } from '../../xds/index.ts';
+
+/** What is read of a proxy. */
+export type ObservedProxy = Omit<ConnectedProxy, 'listeners'>;
+
+/** The documents from which the resources were generated that a proxy has not accepted. */
+export interface Unaccepted {
+  /** The proxy's message by document. */
+  readonly rejected: ReadonlyMap<ResourceKey, string>;
+  readonly outstanding: ReadonlySet<ResourceKey>;
+  /** More resources are outstanding than were looked up: any document may be one of theirs. */
+  readonly isCut: boolean;
+}
+
+export interface FollowedProxiesOptions {
+  readonly clock: Clock;
+  /** The version of the snapshot that proxies are served from. */
+  readonly version: () => number;
+  /** The documents from which a resource of a connection was generated. */
+  readonly documentsOf: (connectionId: string, resource: string) => readonly ResourceKey[];
+}
+
+/** How long it is believed which proxies lack a change, and why a proxy does, ms. */
+const [LACKING_MS, UNACCEPTED_MS] = [100, 1_000];
+/** For how many resources of a proxy that it has not accepted the documents are looked up, in each state. */
+const MAX_EXPLAINED = 16;
+
+export class FollowedProxy {
+  /** `workload.namespace`. */
+  readonly name: string;
+  readonly namespace: string;
+  readonly #proxy: ObservedProxy;
+  readonly #options: FollowedProxiesOptions;
+  /** It only grows: what was acknowledged stays so. */
+  #acknowledged = 0;
+  #unaccepted: { readonly at: number; readonly found: Unaccepted } | undefined;
+
+  constructor({ workload, namespace }: ProxyNode, proxy: ObservedProxy, options: FollowedProxiesOptions) {
+    this.name = workload;
+    this.namespace = namespace;
+    this.#proxy = proxy;
+    this.#options = options;
+  }
+
+  get acknowledged(): number {
+    return this.#acknowledged;
+  }
+
+  refresh(served: number): void {
+    if (this.#acknowledged >= served) return;
+    this.#acknowledged = Math.max(this.#acknowledged, this.#proxy.acknowledgedVersion());
+  }
+
+  /** Whether it is sent everything up to this version. */
+  isSent(version: number): boolean {
+    return this.#proxy.completeVersion() >= version;
+  }
+
+  /** The last result of {@link unaccepted}, which may be outdated. */
+  get lastUnaccepted(): Unaccepted | undefined {
+    return this.#unaccepted?.found;
+  }
+
+  /** Whether the last result of {@link unaccepted} is believed, so that reading it costs nothing. */
+  get isExplained(): boolean {
+    return this.#unaccepted !== undefined && this.#options.clock.now() - this.#unaccepted.at < UNACCEPTED_MS;
+  }
+
+  /** Looked up at most once in a while, because that is expensive. */
+  unaccepted(): Unaccepted {
+    if (this.#unaccepted !== undefined && this.isExplained) return this.#unaccepted.found;
+    const { clock, documentsOf } = this.#options;
+    const rejected = new Map<ResourceKey, string>();
+    const outstanding = new Set<ResourceKey>();
+    let [rejections, waiting, isCut] = [0, 0, false];
+    for (const [, name, answer] of this.#proxy.unaccepted()) {
+      const isRejected = typeof answer === 'object' && answer.certain;
+      if ((isRejected ? rejections++ : waiting++) >= MAX_EXPLAINED) {
+        isCut ||= !isRejected;
+        continue;
+      }
+      for (const key of documentsOf(this.#proxy.connectionId, name)) {
+        if (!isRejected) outstanding.add(key);
+        else if (!rejected.has(key)) rejected.set(key, answer.rejected);
+      }
+    }
+    const found = { rejected, outstanding, isCut };
+    this.#unaccepted = { at: clock.now(), found };
+    return found;
+  }
+
+  /** It has rejected something. */
+  outdated(): void {
+    this.#unaccepted = undefined;
+  }
+}
+
+export class FollowedProxies {
+  readonly #options: FollowedProxiesOptions;
+  readonly #proxies = new Set<FollowedProxy>();
+  #refreshedAt = Number.NEGATIVE_INFINITY;
+  /** By what they have acknowledged, the least first. */
+  #behind: readonly FollowedProxy[] = [];
+
+  constructor(options: FollowedProxiesOptions) {
+    this.#options = options;
+  }
+
+  add(node: ProxyNode, proxy: ObservedProxy): FollowedProxy {
+    const added = new FollowedProxy(node, proxy, this.#options);
+    this.#proxies.add(added);
+    this.#refreshedAt = Number.NEGATIVE_INFINITY;
+    return added;
+  }
+
+  delete(proxy: FollowedProxy): void {
+    this.#proxies.delete(proxy);
+    this.#behind = this.#behind.filter((each) => each !== proxy);
+  }
+
+  /** The proxies that may lack a change of this version. */
+  behind(version: number): readonly FollowedProxy[] {
+    const { clock, version: served } = this.#options;
+    const now = clock.now();
+    if (now - this.#refreshedAt >= LACKING_MS) {
+      this.#refreshedAt = now;
+      for (const proxy of this.#proxies) proxy.refresh(served());
+      this.#behind = [...this.#proxies].sort((one, other) => one.acknowledged - other.acknowledged);
+    }
+    const first = this.#behind.findIndex(({ acknowledged }) => acknowledged >= version);
+    return first < 0 ? this.#behind : this.#behind.slice(0, first);
+  }
+}

@@ -1,0 +1,251 @@
+/**
+ * The documents of which the proxies of this replica are examined: those whose status does not say yet that all proxies
+ * have acknowledged them, and those from which a resource was generated that a proxy rejects.
+ *
+ * All proxies that have acknowledged a snapshot with a version of a document have acknowledged that version. For the
+ * others, soon after a change, it is only counted that they lack something. If that lasts, the resources that they have
+ * not accepted tell which documents they lack.
+ */
+import type { Clock } from '../../core/clock.ts';
+import { type NextVisit, Rounds } from '../../object-status/index.ts';
+import type { ResourceKey } from '../../resources/index.ts';
+import { type DocumentState, type DocumentVersion, isSameState, MAX_MESSAGE } from './document-state.ts';
+import type { FollowedProxies, FollowedProxy } from './followed-proxies.ts';
+
+/** A document in force. */
+export interface DocumentInForce extends DocumentVersion {
+  /** The version of the first snapshot with this content; Infinity while it is not published. */
+  readonly since: number;
+}
+
+/** A rejection, with the proxy's message. */
+export interface Rejection {
+  readonly proxy: string;
+  /** Of the proxy. */
+  readonly namespace: string;
+  readonly message: string;
+}
+
+export interface OpenDocumentsOptions {
+  readonly clock: Clock;
+  readonly version: () => number;
+  readonly rootNamespace: () => string;
+  readonly proxies: FollowedProxies;
+  /** The document in force, if it is one of the cluster. */
+  readonly inForce: (key: ResourceKey) => DocumentInForce | undefined;
+  /** Rejections because of which a resource is withheld from other proxies, by document. */
+  readonly withheld: () => ReadonlyMap<ResourceKey, Rejection>;
+  /** The states of these documents have changed. */
+  onChanged(keys: readonly ResourceKey[]): void;
+}
+
+interface OpenDocument {
+  readonly key: ResourceKey;
+  readonly namespace: string;
+  /** The generation of the object whose status does not say that everybody has acknowledged it; 0: it is settled. */
+  unsettled: number;
+  /** A proxy has rejected something of it. */
+  isRejected: boolean;
+  readonly openedAt: number;
+  /** When this version was first examined. */
+  firstAt: number;
+  since: number;
+  /** Proxies that lack other changes, and have accepted this one. */
+  accepted: WeakSet<FollowedProxy>;
+  state: DocumentState | undefined;
+}
+
+/** A proxy that has rejected something. */
+interface Rejecting {
+  readonly namespace: string;
+  readonly proxy: FollowedProxy;
+}
+
+/** Interval at which proxies are examined, ms. */
+const LOOK_MS = 250;
+/** Time that proxies have for a change before it is found out which documents they lack, ms. */
+const PATIENCE_MS = 1_000;
+/** Time for which a document is waited for that the API server has and the store has not, ms: it may be refused. */
+const WAIT_MS = 10_000;
+/** The number of proxies that are explained in one visit. */
+const MAX_EXPLAINED = 8;
+
+export class OpenDocuments {
+  readonly #options: OpenDocumentsOptions;
+  readonly #documents = new Map<ResourceKey, OpenDocument>();
+  /** Those with `isRejected`. */
+  readonly #refused = new Set<OpenDocument>();
+  readonly #rejecting = new Map<FollowedProxy, Rejecting>();
+  readonly #rounds: Rounds<OpenDocument | Rejecting>;
+  readonly #changed = new Set<ResourceKey>();
+  #withheld: ReadonlyMap<ResourceKey, Rejection> | undefined;
+
+  constructor(options: OpenDocumentsOptions) {
+    this.#options = options;
+    const { clock, version } = options;
+    const visit = (item: OpenDocument | Rejecting): NextVisit =>
+      'proxy' in item ? this.#visitProxy(item) : this.#visit(item);
+    this.#rounds = new Rounds({ clock, version, intervalMs: LOOK_MS, visit, onSlice: () => this.#tellChanged() });
+  }
+
+  /**
+   * The document, or its status, has changed.
+   * @param unsettled the generation of the object, unless its status says that everybody has acknowledged that; else 0
+   */
+  changed(key: ResourceKey, unsettled: number): void {
+    const document = this.#documents.get(key) ?? (unsettled > 0 ? this.#open(key) : undefined);
+    if (document === undefined) return;
+    document.unsettled = unsettled;
+    if (unsettled > 0 || document.isRejected) this.#rounds.add(document);
+    else this.#close(document);
+  }
+
+  /** The proxy has rejected something. */
+  rejected(proxy: FollowedProxy): void {
+    proxy.outdated();
+    const { namespace } = proxy;
+    const item = this.#rejecting.get(proxy) ?? { namespace, proxy };
+    this.#rejecting.set(proxy, item);
+    this.#rounds.add(item);
+  }
+
+  disconnected(proxy: FollowedProxy): void {
+    const item = this.#rejecting.get(proxy);
+    if (item !== undefined) this.#rounds.remove(item);
+    this.#rejecting.delete(proxy);
+    for (const document of this.#refused) this.#rounds.add(document);
+  }
+
+  /** The state of a document; undefined if it is settled or has not been examined. */
+  of(key: ResourceKey): DocumentState | undefined {
+    return this.#documents.get(key)?.state;
+  }
+
+  states(): ReadonlyMap<ResourceKey, DocumentState> {
+    const found = [...this.#documents.values()].flatMap(({ key, state }) =>
+      state === undefined ? [] : [[key, state] as const],
+    );
+    return new Map(found);
+  }
+
+  close(): void {
+    this.#rounds.close();
+  }
+
+  #open(key: ResourceKey): OpenDocument {
+    const [, namespace = ''] = key.split('/');
+    const document = {
+      key,
+      namespace,
+      unsettled: 0,
+      isRejected: false,
+      openedAt: this.#options.clock.now(),
+      firstAt: this.#options.clock.now(),
+      since: Number.NaN,
+      accepted: new WeakSet<FollowedProxy>(),
+      state: undefined,
+    };
+    this.#documents.set(key, document);
+    return document;
+  }
+
+  #close(document: OpenDocument): void {
+    this.#documents.delete(document.key);
+    this.#refused.delete(document);
+    this.#rounds.remove(document);
+    if (document.state !== undefined) this.#changed.add(document.key);
+  }
+
+  /** Opens the documents of which the proxy rejects something. */
+  #visitProxy({ proxy }: Rejecting): NextVisit {
+    const { rejected, outstanding } = proxy.unaccepted();
+    for (const key of rejected.keys()) {
+      const since = this.#options.inForce(key)?.since;
+      if (since === undefined || since <= proxy.acknowledged) continue;
+      const document = this.#documents.get(key) ?? this.#open(key);
+      this.#setRejected(document, true);
+      this.#rounds.add(document);
+    }
+    // Which of several resources it rejects may still be being found out.
+    if (outstanding.size > 0) return 'next-round';
+    if (rejected.size > 0) return 'new-version';
+    this.#rejecting.delete(proxy);
+    return 'none';
+  }
+
+  #setRejected(document: OpenDocument, isRejected: boolean): void {
+    document.isRejected = isRejected;
+    if (isRejected) this.#refused.add(document);
+    else this.#refused.delete(document);
+  }
+
+  #visit(document: OpenDocument): NextVisit {
+    const { clock, inForce } = this.#options;
+    const found = inForce(document.key);
+    if (found === undefined) {
+      this.#close(document);
+      return 'none';
+    }
+    if (found.since !== document.since) {
+      document.since = found.since;
+      document.firstAt = clock.now();
+      document.accepted = new WeakSet();
+    }
+    const isAwaited = found.generation < document.unsettled || !Number.isFinite(found.since);
+    if (isAwaited) return clock.now() - document.openedAt < WAIT_MS ? 'next-round' : 'new-version';
+    const { uid, generation } = found;
+    const isPatient = clock.now() - document.firstAt < PATIENCE_MS;
+    const counts = isPatient ? this.#lacking(document) : this.#explained(document);
+    const state = { uid, generation, ...counts };
+    this.#setRejected(document, state.rejected > 0);
+    if (!isSameState(state, document.state)) this.#changed.add(document.key);
+    document.state = state;
+    if (state.pending > 0) return 'next-round';
+    if (state.rejected > 0) return 'new-version';
+    if (document.unsettled === 0) this.#close(document);
+    return 'none';
+  }
+
+  #lacking({ since }: OpenDocument): Pick<DocumentState, 'pending' | 'rejected' | 'message'> {
+    return { pending: this.#options.proxies.behind(since).length, rejected: 0, message: '' };
+  }
+
+  #explained({ key, namespace, since, accepted }: OpenDocument): Pick<
+    DocumentState,
+    'pending' | 'rejected' | 'message'
+  > {
+    let [pending, rejected, message, explained] = [0, 0, '', 0];
+    const refused = (rejection: Rejection): void => {
+      rejected++;
+      if (message === '') message = this.#shown(rejection, namespace);
+    };
+    for (const proxy of this.#options.proxies.behind(since)) {
+      if (accepted.has(proxy)) continue;
+      const isKnown = proxy.isExplained || explained++ < MAX_EXPLAINED;
+      const found = isKnown ? proxy.unaccepted() : proxy.lastUnaccepted;
+      const said = found?.rejected.get(key);
+      if (said !== undefined) refused({ proxy: proxy.name, namespace: proxy.namespace, message: said });
+      else if (!isKnown || found === undefined || !proxy.isSent(since)) pending++;
+      else if (found.outstanding.has(key) || found.isCut) pending++;
+      else accepted.add(proxy);
+    }
+    this.#withheld ??= this.#options.withheld();
+    const withheld = rejected > 0 ? undefined : this.#withheld.get(key);
+    if (withheld !== undefined) refused(withheld);
+    return { pending, rejected, message };
+  }
+
+  /** Who may read a document of one namespace does not learn what proxies of others are, or say. */
+  #shown({ proxy, namespace, message }: Rejection, ofDocument: string): string {
+    const isVisible = namespace === ofDocument || ofDocument === this.#options.rootNamespace();
+    if (!isVisible) return 'a proxy of another namespace rejects it';
+    return `${proxy} rejects it: ${message.replace(/\s+/g, ' ')}`.slice(0, MAX_MESSAGE).toWellFormed();
+  }
+
+  #tellChanged(): void {
+    this.#withheld = undefined;
+    const changed = [...this.#changed];
+    this.#changed.clear();
+    if (changed.length > 0) this.#options.onChanged(changed);
+  }
+}
