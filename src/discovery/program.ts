@@ -30,6 +30,7 @@ import { modelSettings } from './config/model-settings.ts';
 import { type Controllers, runControllers } from './controllers/controllers.ts';
 import { type MeshIdentity, openIdentity } from './identity/identity.ts';
 import { followKeySets } from './identity/key-sets.ts';
+import { analysisInput } from './pipeline/analysis-input.ts';
 import { DistributionHistory } from './pipeline/distribution.ts';
 import { warningLog } from './pipeline/document-log.ts';
 import { startDebouncer, startEngine } from './pipeline/engine.ts';
@@ -199,9 +200,11 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const debouncer = startDebouncer(settings, metrics, intake, publisher);
   closers.add(() => debouncer.stop());
   // Ended after the drain, so that this replica leads until another serves its proxies.
-  const { translation, refusedDocuments: documents } = intake;
+  const { translation, refusedDocuments: documents, store } = intake;
   const version = () => engine.snapshot.version;
-  const controllers = closers.use(runControllers({ settings, cluster, translation, mesh, version, documents }));
+  const analyzed = { store, engine, warningsOf: warningsIn(read), readsSecrets: readsSecrets(settings) };
+  const ofMesh = { store, engine, publisher, documents, analysisInput: () => analysisInput(analyzed, []) };
+  const controllers = closers.use(runControllers({ settings, cluster, translation, mesh, version, ...ofMesh }));
   // They answer until the streams have ended.
   const [rankOf, stopping] = [callerRanks(engine), closers.closing];
   const { rootNamespace } = publisher.snapshot.settings;
@@ -209,7 +212,7 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const described = { settings, mesh, proxyConfigs, rootNamespace, identity, cluster, metrics, rankOf, stopping };
   const webhooks = closers.use(await startWebhooks({ ...described, effectOf: effect }));
   status.reads(webhooks);
-  const followers = [(node: ProxyNode) => registration.connected(node), controllers.connected];
+  const followers = [(node: ProxyNode) => registration.connected(node), ...controllers.followers];
   const debugPages = xdsDebugPages({ status, maker, replica: replicaName(env), build: buildInfo() });
   const observer = recent.besideXds(xdsObserver(metrics));
   const server = await startXdsServer(settings, engine, identity, observer, followers, debugPages);
@@ -218,14 +221,21 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   return { engine, previews, debouncer, controllers, webhooks, server, recent };
 }
 
+/** The warnings about a document in force that depend on other documents. */
+function warningsIn({ intake: { translation }, proxyConfigs }: Mesh) {
+  return (key: ResourceKey) => [...translation.warningsOf(key), ...proxyConfigs.warningsOf(key)];
+}
+
+/** Whether the Secrets that Gateways name are read; gateways may read them themselves instead. */
+function readsSecrets({ gatewaySecretsRole }: DiscoverySettings): boolean {
+  return gatewaySecretsRole === '';
+}
+
 /** The HTTP addresses show what is served. */
-function show(
-  { settings, env, metrics, status }: Program,
-  { intake, inForce, publisher, proxyConfigs, identity }: Mesh,
-  serving: Serving,
-): void {
+function show({ settings, env, metrics, status }: Program, read: Mesh, serving: Serving): void {
+  const { intake, inForce, publisher, identity } = read;
   const { engine, previews, server, controllers, webhooks, recent: activity } = serving;
-  const { store, refusedPolicies, translation } = intake;
+  const { store, refusedPolicies } = intake;
   const history = settings.enableConfigDistributionTracking
     ? new DistributionHistory(settings.distributionHistoryRetentionMs)
     : undefined;
@@ -235,11 +245,10 @@ function show(
   const { leadership } = controllers;
   const sources = () => [...intake.status(), ...webhooks.status()];
   const showConfigInAdsz = settings.debugAdszConfig;
-  const warningsOf = (key: ResourceKey) => [...translation.warningsOf(key), ...proxyConfigs.warningsOf(key)];
+  const warningsOf = warningsIn(read);
   const replica = replicaName(env);
   const recent = shownActivity(activity, serving, identity);
-  const readsSecrets = settings.gatewaySecretsRole === '';
-  const shownAlways = { replica, showConfigInAdsz, readsSecrets };
+  const shownAlways = { replica, showConfigInAdsz, readsSecrets: readsSecrets(settings) };
   const settled = { ...shownAlways, mesh: () => inForce.mesh, injection: webhooks.injection };
   const state = { store, engine, server, refusedPolicies, warningsOf, previews };
   const parts = { ...state, ...settled, recent, sources, leadership, history };

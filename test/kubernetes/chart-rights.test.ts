@@ -13,7 +13,8 @@ const SYSTEM = 'mesh-system';
 
 test('with all options the chart gives the permissions of deploy/rbac.yaml', { skip: withoutHelm }, async (t) => {
   const enabled = { enabled: true };
-  const values = { gatewayApi: enabled, remoteClusters: enabled, workloadRegistration: enabled };
+  const statuses = { reconciled: true, analysis: true };
+  const values = { gatewayApi: enabled, remoteClusters: enabled, workloadRegistration: enabled, statuses };
   const chart = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
   const plain = objectsOf(readFileSync(join(DEPLOY, 'rbac.yaml'), 'utf8'));
   const rules = (objects: readonly ApiObject[], kind: string) =>

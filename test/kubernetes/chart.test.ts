@@ -300,7 +300,8 @@ test('replicas of the chart become ready with its account and nothing is forbidd
   // With the fewest and with the most permissions.
   const some = { autoscaling: { enabled: false } };
   const enabled = { enabled: true };
-  const options = { gatewayApi: enabled, remoteClusters: enabled, workloadRegistration: enabled };
+  const statuses = { reconciled: true, analysis: true };
+  const options = { gatewayApi: enabled, remoteClusters: enabled, workloadRegistration: enabled, statuses };
   const all = { ...some, revision: 'all', ...options };
   for (const values of [some, all]) {
     const release = { chart: 'ctl-discovery', namespace: SYSTEM, values, definitions: values === some } as const;

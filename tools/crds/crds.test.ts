@@ -63,6 +63,7 @@ test('deploy/rbac.yaml lets ctl-discovery list and watch every kind of the mesh,
     allowed.filter((entry) => /\.(mesh|istio)\.io$/.test(entry)).sort(),
     [
       ...defined.map((name) => `list+watch ${name}`),
+      ...defined.map((name) => `patch ${name.replace('.', '/status.')}`),
       // Workloads of a WorkloadGroup are registered by ctl-discovery.
       'get+create+update+delete workloadentries.networking.mesh.io',
       'patch workloadentries/status.networking.mesh.io',

@@ -83,9 +83,10 @@ export function rbacText(): string {
       'cluster.yaml',
       'cluster-gateway-api.yaml',
       'cluster-gateway-secrets.yaml',
+      'cluster-statuses.yaml',
       'cluster-workloads.yaml',
     ]),
     gatewayRole(),
-    roleAndBinding('Role', ['namespace.yaml', 'namespace-gateways.yaml', 'namespace-clusters.yaml']),
+    roleAndBinding('Role', ['namespace.yaml', 'namespace-reports.yaml', 'namespace-clusters.yaml']),
   ].join('');
 }

@@ -3,20 +3,19 @@ import type { LeaderStatus } from '../../debug/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import type { WorkloadConnected } from '../../xds/index.ts';
 import type { Cluster } from '../clusters/cluster.ts';
-import type { RefusedDocuments } from '../pipeline/refused-documents.ts';
 import { runDocumentEvents } from './document-events.ts';
 import { type GatewayInputs, runGatewayController } from './gateway-controller.ts';
 import { runIngressStatuses } from './ingress-statuses.ts';
+import { type MeshStatusInputs, runMeshStatuses } from './mesh-statuses.ts';
 
-export interface ControllersInputs extends Omit<GatewayInputs, 'cluster'> {
+export interface ControllersInputs extends Omit<GatewayInputs & MeshStatusInputs, 'cluster'> {
   /** Undefined when no cluster is read: nothing is written then. */
   readonly cluster: Cluster | undefined;
-  readonly documents: RefusedDocuments;
 }
 
 export interface Controllers {
-  /** See `GatewayTask`. */
-  readonly connected: WorkloadConnected;
+  /** Follow what proxies acknowledge. */
+  readonly followers: readonly WorkloadConnected[];
   configure(mesh: MeshConfig): void;
   /** All tasks of leaders in the cluster. */
   leadership(): readonly LeaderStatus[];
@@ -25,26 +24,27 @@ export interface Controllers {
 }
 
 const NO_CONTROLLERS: Controllers = {
-  connected: () => undefined,
+  followers: [],
   configure() {},
   leadership: () => [],
   close: async () => {},
 };
 
 /** Starts to take part in the elections. */
-export function runControllers({ cluster, documents, ...rest }: ControllersInputs): Controllers {
+export function runControllers({ cluster, ...rest }: ControllersInputs): Controllers {
   if (cluster === undefined) return NO_CONTROLLERS;
   const inputs = { ...rest, cluster };
-  runDocumentEvents(inputs, documents);
-  const gateways = runGatewayController(inputs) ?? NO_CONTROLLERS;
+  runDocumentEvents(inputs, inputs.documents);
+  const gateways = runGatewayController(inputs);
+  const statuses = runMeshStatuses(inputs);
   runIngressStatuses(inputs);
   return {
-    connected: gateways.connected,
-    configure: (mesh) => gateways.configure(mesh),
+    followers: [gateways, statuses].flatMap((task) => (task === undefined ? [] : [task.connected])),
+    configure: (mesh) => gateways?.configure(mesh),
     leadership: () => cluster.leadership.status(),
     async close() {
       // All tasks at the same time: each may wait for an API server that does not answer.
-      await Promise.all([cluster.leadership.close(), gateways.close()]);
+      await Promise.all([cluster.leadership.close(), gateways?.close(), statuses?.close()]);
     },
   };
 }

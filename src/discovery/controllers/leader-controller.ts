@@ -5,7 +5,7 @@ import type { StatusAccess } from '../../object-status/index.ts';
 import type { MeshConfig, ResourceKey } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import type { Cluster } from '../clusters/cluster.ts';
-import type { Leadership, LeaderTask } from '../clusters/leadership.ts';
+import type { Leadership, LeaderTask, LeaderTaskOptions } from '../clusters/leadership.ts';
 import { readNamespaces } from '../pipeline/intake.ts';
 import type { Translation } from '../pipeline/translation.ts';
 
@@ -49,6 +49,7 @@ export function runWhileLeading<C extends LeaderController>(
   leadership: Leadership,
   task: string,
   create: () => C,
+  options: LeaderTaskOptions = {},
 ): ControllerTask<C> {
   let running: C | undefined;
   const lead = async (signal: AbortSignal): Promise<void> => {
@@ -59,7 +60,7 @@ export function runWhileLeading<C extends LeaderController>(
     running = undefined;
     await controller.close();
   };
-  const elected = leadership.run(task, lead);
+  const elected = leadership.run(task, lead, options);
   return {
     get isLeading() {
       return elected.isLeading;

@@ -17,30 +17,47 @@ export interface RefusedDocument {
  */
 export class RefusedDocuments {
   readonly #byId = new Map<string, RefusedDocument>();
-  #listener: ((id: string) => void) | undefined;
+  readonly #byKey = new Map<ResourceKey, Set<string>>();
+  readonly #listeners: ((id: string) => void)[] = [];
 
   refused(problem: ResourceProblem, inForce: string): void {
     const { id, key } = problem;
     if (key === undefined || !REPORTED.has(kindOf(key))) return;
     this.#byId.set(id, { key, problem, inForce });
-    this.#listener?.(id);
+    this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(id));
+    this.#tell(id);
   }
 
   resolved({ id }: ResourceProblem): void {
-    if (this.#byId.delete(id)) this.#listener?.(id);
+    const refused = this.#byId.get(id);
+    if (refused === undefined) return;
+    this.#byId.delete(id);
+    const ids = this.#byKey.get(refused.key);
+    ids?.delete(id);
+    if (ids?.size === 0) this.#byKey.delete(refused.key);
+    this.#tell(id);
   }
 
   get(id: string): RefusedDocument | undefined {
     return this.#byId.get(id);
   }
 
+  /** The refused documents of a key. */
+  of(key: ResourceKey): readonly RefusedDocument[] {
+    return [...(this.#byKey.get(key) ?? [])].flatMap((id) => this.#byId.get(id) ?? []);
+  }
+
   ids(): string[] {
     return [...this.#byId.keys()];
   }
 
-  /** There is one listener: the controller, which runs while this replica leads. */
+  /** Calls the listener with the identifiers of problems that are new or have ended, from now on. */
   onChanged(listener: (id: string) => void): void {
-    this.#listener = listener;
+    this.#listeners.push(listener);
+  }
+
+  #tell(id: string): void {
+    for (const listener of this.#listeners) listener(id);
   }
 }
 

@@ -5,6 +5,7 @@ import type { ConnectionStatus, Engine, Session } from '../../push/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import type { RefusedPolicies, Store } from '../../store/index.ts';
 import type { XdsServer } from '../../xds/index.ts';
+import { analysisInput } from '../pipeline/analysis-input.ts';
 import type { DistributionHistory } from '../pipeline/distribution.ts';
 import { findingsOf } from '../pipeline/finding-log.ts';
 import type { GaugeSource } from '../pipeline/gauges.ts';
@@ -60,20 +61,16 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     },
     readersOf: (document) =>
       new Map([...engine.readersOf(document)].map(([session, units]) => [session.connectionId, units])),
-    analysisInput: () => ({
-      snapshot: engine.snapshot,
-      problems: store.problems(),
-      warningsOf,
-      // One by one: analysis may be interrupted between them.
-      proxies: server.statuses().map(({ node: { namespace, workload, labels } }) => ({
-        namespace,
-        name: workload.replace(/\.[^.]*$/, ''),
-        labels,
-      })),
-      manifests: [],
-      readsSecrets: parts.readsSecrets,
-      now: Date.now(),
-    }),
+    analysisInput: () =>
+      analysisInput(
+        parts,
+        // One by one: analysis may be interrupted between them.
+        server.statuses().map(({ node: { namespace, workload, labels } }) => ({
+          namespace,
+          name: workload.replace(/\.[^.]*$/, ''),
+          labels,
+        })),
+      ),
     engine: () => engine.stats(),
     queued: () => engine.stats().queued,
     failing: () => engine.failing(),

@@ -73,8 +73,6 @@ const MAX_EXPLAINED = 8;
 export class OpenDocuments {
   readonly #options: OpenDocumentsOptions;
   readonly #documents = new Map<ResourceKey, OpenDocument>();
-  /** Those with `isRejected`. */
-  readonly #refused = new Set<OpenDocument>();
   readonly #rejecting = new Map<FollowedProxy, Rejecting>();
   readonly #rounds: Rounds<OpenDocument | Rejecting>;
   readonly #changed = new Set<ResourceKey>();
@@ -113,7 +111,6 @@ export class OpenDocuments {
     const item = this.#rejecting.get(proxy);
     if (item !== undefined) this.#rounds.remove(item);
     this.#rejecting.delete(proxy);
-    for (const document of this.#refused) this.#rounds.add(document);
   }
 
   /** The state of a document; undefined if it is settled or has not been examined. */
@@ -151,7 +148,6 @@ export class OpenDocuments {
 
   #close(document: OpenDocument): void {
     this.#documents.delete(document.key);
-    this.#refused.delete(document);
     this.#rounds.remove(document);
     if (document.state !== undefined) this.#changed.add(document.key);
   }
@@ -163,7 +159,7 @@ export class OpenDocuments {
       const since = this.#options.inForce(key)?.since;
       if (since === undefined || since <= proxy.acknowledged) continue;
       const document = this.#documents.get(key) ?? this.#open(key);
-      this.#setRejected(document, true);
+      document.isRejected = true;
       this.#rounds.add(document);
     }
     // Which of several resources it rejects may still be being found out.
@@ -173,35 +169,24 @@ export class OpenDocuments {
     return 'none';
   }
 
-  #setRejected(document: OpenDocument, isRejected: boolean): void {
-    document.isRejected = isRejected;
-    if (isRejected) this.#refused.add(document);
-    else this.#refused.delete(document);
-  }
-
   #visit(document: OpenDocument): NextVisit {
     const { clock, inForce } = this.#options;
     const found = inForce(document.key);
-    if (found === undefined) {
-      this.#close(document);
-      return 'none';
-    }
+    if (found === undefined || !isPublished(found, document.unsettled))
+      return clock.now() - document.openedAt < WAIT_MS ? 'next-round' : 'new-version';
     if (found.since !== document.since) {
       document.since = found.since;
       document.firstAt = clock.now();
       document.accepted = new WeakSet();
     }
-    const isAwaited = found.generation < document.unsettled || !Number.isFinite(found.since);
-    if (isAwaited) return clock.now() - document.openedAt < WAIT_MS ? 'next-round' : 'new-version';
     const { uid, generation } = found;
     const isPatient = clock.now() - document.firstAt < PATIENCE_MS;
     const counts = isPatient ? this.#lacking(document) : this.#explained(document);
     const state = { uid, generation, ...counts };
-    this.#setRejected(document, state.rejected > 0);
+    document.isRejected = state.rejected > 0;
     if (!isSameState(state, document.state)) this.#changed.add(document.key);
     document.state = state;
-    if (state.pending > 0) return 'next-round';
-    if (state.rejected > 0) return 'new-version';
+    if (state.pending + state.rejected > 0) return 'next-round';
     if (document.unsettled === 0) this.#close(document);
     return 'none';
   }
@@ -210,10 +195,12 @@ export class OpenDocuments {
     return { pending: this.#options.proxies.behind(since).length, rejected: 0, message: '' };
   }
 
-  #explained({ key, namespace, since, accepted }: OpenDocument): Pick<
-    DocumentState,
-    'pending' | 'rejected' | 'message'
-  > {
+  #explained({
+    key,
+    namespace,
+    since,
+    accepted,
+  }: OpenDocument): Pick<DocumentState, 'pending' | 'rejected' | 'message'> {
     let [pending, rejected, message, explained] = [0, 0, '', 0];
     const refused = (rejection: Rejection): void => {
       rejected++;
@@ -248,4 +235,9 @@ export class OpenDocuments {
     this.#changed.clear();
     if (changed.length > 0) this.#options.onChanged(changed);
   }
+}
+
+/** Whether proxies can have this generation. */
+function isPublished({ generation, since }: DocumentInForce, wanted: number): boolean {
+  return generation >= wanted && Number.isFinite(since);
 }

@@ -25,7 +25,10 @@ const [SLICE_MS, SLICE_SHARE] = [5, 1 / 10];
 const MAX_MESSAGES = 30;
 
 /** By UID of the object. */
-type Messages = ReadonlyMap<string, { readonly document: ResourceKey; readonly messages: readonly ValidationMessage[] }>;
+type Messages = ReadonlyMap<
+  string,
+  { readonly document: ResourceKey; readonly messages: readonly ValidationMessage[] }
+>;
 
 interface Run {
   readonly findings: Generator<Finding | undefined, void>;

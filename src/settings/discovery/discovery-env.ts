@@ -6,6 +6,7 @@ import type { EnvTable } from '../env-table.ts';
 import { discoveryCaEnv } from './discovery-ca-env.ts';
 import { discoveryGatewayEnv } from './discovery-gateway-env.ts';
 import { discoveryIdentityEnv } from './discovery-identity-env.ts';
+import { discoveryStatusEnv } from './discovery-status-env.ts';
 
 export const discoveryEnv = {
   // This instance. CLUSTER_ID and POD_NAMESPACE are used when --clusterID and --namespace are not given.
@@ -343,6 +344,7 @@ export const discoveryEnv = {
     default: '',
     meaning: 'Protocol and DNS server to use for names outside the mesh; only `tcp-tls:` is supported.',
   },
+  ...discoveryStatusEnv,
   ...discoveryGatewayEnv,
   INJECTION_WEBHOOK_CONFIG_NAME: {
     setting: 'injectionWebhookConfigName',

@@ -2,21 +2,6 @@
 import type { EnvTable } from '../env-table.ts';
 
 export const discoveryGatewayEnv = {
-  CTL_STATUS_QPS: {
-    setting: 'statusQps',
-    type: 'float',
-    default: 100,
-    min: 0,
-    meaning: 'Queries per second of status updates when status is enabled.',
-  },
-  CTL_STATUS_BURST: {
-    setting: 'statusBurst',
-    type: 'integer',
-    default: 500,
-    min: 0,
-    unit: 'updates',
-    meaning: 'Burst rate of status updates when status is enabled.',
-  },
   CTL_GATEWAY_API_CONTROLLER_NAME: {
     setting: 'gatewayControllerName',
     type: 'string',

@@ -46,7 +46,8 @@ export function connectedProxy<Request extends AnyRequest>(
     acknowledgedVersion: () => machine.acknowledgedVersion(session.content(), session.completeVersion()),
     *unaccepted() {
       const content = session.content();
-      for (const type of XDS_TYPES) for (const [name, answer] of machine.unaccepted(type, content)) yield [type, name, answer];
+      for (const type of XDS_TYPES)
+        for (const [name, answer] of machine.unaccepted(type, content)) yield [type, name, answer];
     },
     listeners: () => machine.states('lds', session.content()),
   };

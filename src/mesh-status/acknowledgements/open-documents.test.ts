@@ -1,0 +1,153 @@
+/** How far documents are with the proxies of a replica, with simulated proxies. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { SimulatedMesh, type SimulatedProxy } from '../testing/simulated-mesh.ts';
+
+const [A, B, ROOT] = ['VirtualService/shop/a', 'VirtualService/shop/b', 'EnvoyFilter/root/all'] as const;
+
+/** Pending, rejected, message. */
+const found = (mesh: SimulatedMesh, key: string) => {
+  const state = mesh.open.of(key);
+  return state && [state.pending, state.rejected, state.message];
+};
+
+test('a document is pending until its proxies have acknowledged it, and no longer than that', () => {
+  const mesh = new SimulatedMesh();
+  const [one, other] = [mesh.connect([A]), mesh.connect([A, B])];
+  mesh.set(A);
+  mesh.clock.advance(500);
+  assert.deepEqual(found(mesh, A), [2, 0, '']);
+  mesh.answer(one);
+  mesh.clock.advance(500);
+  assert.deepEqual(found(mesh, A), [1, 0, '']);
+  mesh.answer(other);
+  mesh.clock.advance(500);
+  assert.deepEqual(found(mesh, A), [0, 0, '']);
+  mesh.settle(A);
+  assert.equal(mesh.open.of(A), undefined);
+});
+
+test('a proxy that lacks another document does not hold a document up for long', () => {
+  const mesh = new SimulatedMesh();
+  const [one] = [mesh.connect([A]), mesh.connect([B])];
+  mesh.set(A);
+  mesh.set(B);
+  mesh.answer(one);
+  mesh.clock.advance(3000);
+  assert.deepEqual(found(mesh, A), [0, 0, '']);
+  assert.deepEqual(found(mesh, B), [1, 0, '']);
+});
+
+test('a rejection is about the documents of the resource, and ends with it', () => {
+  const mesh = new SimulatedMesh();
+  const proxy = mesh.connect([A, B]);
+  mesh.set(A, true);
+  mesh.set(B);
+  mesh.answer(proxy);
+  mesh.clock.advance(3000);
+  assert.deepEqual(found(mesh, A), [0, 1, `c1.shop rejects it: no ${A}`]);
+  assert.deepEqual(found(mesh, B), [0, 0, '']);
+  mesh.set(A);
+  mesh.answer(proxy);
+  mesh.clock.advance(3000);
+  assert.deepEqual(found(mesh, A), [0, 0, '']);
+});
+
+test('a proxy that connects does not open a settled document, and one that rejects it does', () => {
+  const mesh = new SimulatedMesh();
+  mesh.set(A, true);
+  mesh.clock.advance(500);
+  mesh.settle(A);
+  const proxy = mesh.connect([A]);
+  mesh.clock.advance(3000);
+  assert.equal(mesh.open.of(A), undefined);
+  mesh.answer(proxy);
+  mesh.clock.advance(3000);
+  assert.deepEqual(found(mesh, A)?.slice(0, 2), [0, 1]);
+  mesh.disconnect(proxy);
+  mesh.clock.advance(3000);
+  assert.equal(mesh.open.of(A), undefined);
+});
+
+test('what a proxy of another namespace says is shown in documents of the root namespace only', () => {
+  const mesh = new SimulatedMesh();
+  const proxy = mesh.connect([A, ROOT], 'elsewhere');
+  mesh.set(A, true);
+  mesh.set(ROOT, true);
+  mesh.answer(proxy);
+  mesh.clock.advance(3000);
+  assert.deepEqual(found(mesh, A), [0, 1, 'a proxy of another namespace rejects it']);
+  assert.deepEqual(found(mesh, ROOT), [0, 1, `c1.elsewhere rejects it: no ${ROOT}`]);
+});
+
+test('a resource that is withheld because of a rejection is one', () => {
+  const mesh = new SimulatedMesh();
+  mesh.connect([A]);
+  mesh.set(A);
+  mesh.withheld.set(A, { proxy: 'c9.shop', namespace: 'shop', message: 'bad' });
+  mesh.clock.advance(3000);
+  assert.deepEqual(found(mesh, A), [1, 1, 'c9.shop rejects it: bad']);
+});
+
+test('a generation that the store does not have yet is not examined', () => {
+  const mesh = new SimulatedMesh();
+  mesh.set(A);
+  mesh.open.changed(A, 2);
+  mesh.clock.advance(20_000);
+  assert.equal(mesh.open.of(A), undefined);
+  mesh.set(A);
+  mesh.clock.advance(500);
+  assert.equal(mesh.open.of(A)?.generation, 2);
+});
+
+test('when all is quiet, the numbers are those of the proxies, whatever happened before', () => {
+  const keys = [A, B, 'Gateway/shop/c', ROOT];
+  const key = fc.constantFrom(...keys);
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('set' as const), key, isBad: fc.boolean() }),
+    fc.record({ do: fc.constant('connect' as const), uses: fc.subarray(keys) }),
+    fc.record({ do: fc.constantFrom('answer' as const, 'leave' as const), index: fc.nat(9) }),
+    fc.record({ do: fc.constant('settle' as const), key }),
+    fc.record({ do: fc.constant('pass' as const), ms: fc.nat(1500) }),
+  );
+  const property = fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+    const mesh = new SimulatedMesh();
+    const settled = new Set<string>();
+    const nth = (index: number): SimulatedProxy | undefined => [...mesh.proxies.keys()][index % mesh.proxies.size];
+    for (const each of steps) {
+      const proxy = 'index' in each ? nth(each.index) : undefined;
+      if (each.do === 'set') {
+        mesh.set(each.key, each.isBad);
+        settled.delete(each.key);
+      } else if (each.do === 'connect') mesh.connect(each.uses);
+      else if (each.do === 'answer' && proxy !== undefined) mesh.answer(proxy);
+      else if (each.do === 'leave' && proxy !== undefined) mesh.disconnect(proxy);
+      else if (each.do === 'pass') mesh.clock.advance(each.ms);
+      else if (each.do === 'settle') {
+        // As the leader does: only what nobody lacks.
+        const state = mesh.open.of(each.key);
+        if (state === undefined || state.pending + state.rejected > 0) continue;
+        mesh.settle(each.key);
+        settled.add(each.key);
+      }
+    }
+    mesh.clock.advance(60_000);
+    for (const [document, { since }] of mesh.documents) {
+      const users = [...mesh.proxies.keys()].filter(({ uses }) => uses.has(document));
+      const rejected = users.filter((proxy) => proxy.rejected.get(document) === since).length;
+      const has = ({ accepted, rejected: refused }: SimulatedProxy) =>
+        accepted.get(document) === since || refused.get(document) === since;
+      const lacking = users.filter((proxy) => !has(proxy));
+      const state = mesh.open.of(document);
+      if (settled.has(document) && rejected === 0) assert.equal(state, undefined, document);
+      else {
+        assert.equal(state?.rejected, rejected, document);
+        // Proxies that connect later may count or not: all that were there have it.
+        const before = lacking.filter((proxy) => proxy.since < since);
+        assert.ok(state.pending >= before.length && state.pending <= lacking.length, `${document}: ${state.pending}`);
+      }
+    }
+  });
+  fc.assert(property, { numRuns: 300 });
+});
