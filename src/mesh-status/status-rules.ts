@@ -3,9 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { apiFields, mergedConditions, recordsOf, type StatusRules } from '../object-status/index.ts';
 
 /**
- * Conditions of other types, and other fields, belong to others and stay as they are. `validationMessages` is written as
- * a whole: an empty list removes it. What was written about an object stays when it is no longer known what is to be
- * written.
+ * Conditions of other types, and other fields, belong to others and stay as they are. `validationMessages` is written
+ * as a whole: an empty list removes it. What was written about an object stays when it is no longer known what is to
+ * be written.
  */
 export const MESH_RULES: StatusRules = {
   fieldsOf: ({ status }) => apiFields(status),

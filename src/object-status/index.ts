@@ -1,6 +1,6 @@
 /**
- * Statuses of objects of an API server: what each object should have is compared with what it has, and the difference is
- * written by the replica that leads. What the proxies of other replicas have, it reads in their reports.
+ * Statuses of objects of an API server: what each object should have is compared with what it has, and the difference
+ * is written by the replica that leads. What the proxies of other replicas have, it reads in their reports.
  */
 export { KindObjects, type KindObjectsOptions, type StatusObject, statusKey } from './kind-objects.ts';
 export { apiFields, mergedConditions } from './merged-conditions.ts';
