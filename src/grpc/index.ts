@@ -1,7 +1,16 @@
-/** gRPC over HTTP/2, the server's side. */
+/** gRPC over HTTP/2: a server, and a client of single streams. */
 
+export { MessageReader } from './client/message-reader.ts';
+export {
+  type ClientStream,
+  openClientStream,
+  type StreamClientOptions,
+  type StreamHandler as ClientStreamHandler,
+  type StreamTarget,
+  type StreamTls,
+} from './client/stream-client.ts';
 export { networkOf, PerAddressLimiter } from './limits/per-address-limiter.ts';
-export { MESSAGE_PREFIX_BYTES, prefixError, prefixed } from './messages.ts';
+export { MESSAGE_PREFIX_BYTES, prefixError, prefixed, withPrefix } from './messages.ts';
 export { createGrpcServer } from './server.ts';
 export { copiedBytes } from './streams/frame-writer.ts';
 export type {

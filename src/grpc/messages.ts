@@ -16,6 +16,16 @@ export function prefixed(message: Uint8Array): Buffer {
   return bytes;
 }
 
+/** A message that is given as chunks, with its prefix as another one before them. */
+export function withPrefix(chunks: readonly Uint8Array[]): readonly Uint8Array[] {
+  const prefix = Buffer.alloc(MESSAGE_PREFIX_BYTES);
+  prefix.writeUInt32BE(
+    chunks.reduce((sum, { length }) => sum + length, 0),
+    1,
+  );
+  return [prefix, ...chunks];
+}
+
 /** Why a message with this prefix is refused; undefined when it is accepted. */
 export function prefixError(flag: number, length: number, maxBytes: number): CtlError | undefined {
   // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag without an encoding is an internal error.

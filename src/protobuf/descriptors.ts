@@ -59,6 +59,11 @@ export function protoNameOf(field: protobuf.Field): string {
   return field.protoName ?? field.name;
 }
 
+/** A field's name in proto3 JSON; in `consecutive_5xx_errors`, the generated name keeps the first underscore. */
+export function jsonNameOf(field: protobuf.Field): string {
+  return protoNameOf(field).replace(/_(.)/g, (_, next: string) => next.toUpperCase());
+}
+
 const fieldsByAnyName = new WeakMap<protobuf.Type, ReadonlyMap<string, protobuf.Field>>();
 
 /** A field by its proto name, its generated name, or its canonical JSON name. */
@@ -67,7 +72,7 @@ export function findField(type: protobuf.Type, name: string): protobuf.Field | u
   if (fields === undefined) {
     fields = new Map(
       type.fieldsArray.flatMap((field) =>
-        [field.name, protoNameOf(field), field.jsonName ?? field.name].map((alias) => [alias, field] as const),
+        [field.name, protoNameOf(field), jsonNameOf(field)].map((alias) => [alias, field] as const),
       ),
     );
     fieldsByAnyName.set(type, fields);

@@ -23,6 +23,11 @@ export function fromProtoJson(messageName: string, json: unknown): Uint8Array {
   return encode(type, readMessage(type, json, '', 0));
 }
 
+/** The same for a message of other descriptors. */
+export function fromJsonOf(type: protobuf.Type, json: unknown): Uint8Array {
+  return encode(type, readMessage(type, json, '', 0));
+}
+
 function encode(type: protobuf.Type, message: Message): Uint8Array {
   return type.encode(message).finish();
 }

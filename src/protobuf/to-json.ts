@@ -6,7 +6,7 @@
 import protobuf from 'protobufjs';
 import { CtlError } from '../core/errors.ts';
 import { isSecretName, REDACTED } from '../core/redact.ts';
-import { findMessage, MAX_DEPTH, protoNameOf, specialForm } from './descriptors.ts';
+import { findMessage, jsonNameOf, MAX_DEPTH, protoNameOf, specialForm } from './descriptors.ts';
 import { printDuration, printTimestamp, type SecondsAndNanos } from './json-time.ts';
 import { fieldRedaction, isLocation, isOpaque, namedRedaction, type Redaction } from './sensitive.ts';
 import { messageNameOf } from './type-urls.ts';
@@ -27,6 +27,8 @@ interface Style {
   readonly depth: number;
   /** For display: secrets are replaced, and long lists of messages are generated while they are read. */
   readonly shown: boolean;
+  /** Fields have the names of proto3 JSON (camel case), and 64-bit integers are numbers where these are exact. */
+  readonly camelCase?: boolean;
   /** How strings are shown inside a field that holds secrets. */
   readonly redaction?: Redaction | undefined;
 }
@@ -47,6 +49,11 @@ export function toProtoJson(messageName: string, bytes: Uint8Array): JsonValue {
  */
 export function toShownJson(messageName: string, bytes: Uint8Array): unknown {
   return print(messageName, bytes, { depth: 0, shown: true });
+}
+
+/** The same as {@link toProtoJson} for a message of other descriptors, with fields in camel case, as YAML has them. */
+export function toCamelCaseJson(type: protobuf.Type, bytes: Uint8Array): JsonValue {
+  return printMessage(type, decode(type, bytes), { depth: 0, shown: false, camelCase: true }) as JsonValue;
 }
 
 function print(messageName: string, bytes: Uint8Array, style: Style): Printed {
@@ -96,7 +103,10 @@ function printFields(type: protobuf.Type, message: Decoded, style: Style): { rea
     const value = message[field.name];
     if (!Object.hasOwn(message, field.name) || value === null || isOmitted(field, value)) continue;
     const redaction = style.shown ? redactionIn(type, field, style, named) : undefined;
-    out[protoNameOf(field)] = printField(field, value, { ...style, redaction });
+    out[style.camelCase === true ? jsonNameOf(field) : protoNameOf(field)] = printField(field, value, {
+      ...style,
+      redaction,
+    });
   }
   return out;
 }
@@ -150,9 +160,14 @@ function printScalar(field: protobuf.Field, value: unknown, style: Style): Print
   }
   if (field.type === 'bytes') return printBytes(value as Uint8Array, style);
   if (style.redaction !== undefined && typeof value !== 'boolean') return style.redaction(String(value));
-  if (field.long) return String(value);
+  if (field.long) return printLong(value, style);
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
   return value as boolean | number | string;
+}
+
+function printLong(value: unknown, { camelCase = false }: Style): string | number {
+  const number = Number(value);
+  return camelCase && Number.isSafeInteger(number) ? number : String(value);
 }
 
 function printBytes(value: Uint8Array, { redaction }: Style): string {

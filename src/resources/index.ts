@@ -8,6 +8,7 @@ export {
   apiVersionsOf,
   INGRESS_CLASS_ANNOTATION,
   isClusterScoped,
+  istioKey,
   kindOf,
   meshKey,
   meshVariable,
@@ -136,6 +137,8 @@ export {
 export { type DocumentLimits, type DocumentSettings, documentLimits } from './limits.ts';
 export { KEY_SET_SOURCE, makeKeySet } from './make-key-set.ts';
 export {
+  type ConfigSourceAddress,
+  type ConfigSourceSettings,
   defaultMeshConfig,
   defaultMeshNetworks,
   type ExtensionProvider,
@@ -144,6 +147,7 @@ export {
   type MeshNetworks,
   type ParsedConfig,
   type ProxyConfig,
+  parseConfigSource,
   parseMeshConfig,
   parseMeshNetworks,
   parseProxyConfig,

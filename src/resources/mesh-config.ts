@@ -19,12 +19,14 @@ import {
   type ProxyConfig,
   proxyConfig,
 } from './schema/mesh-config.ts';
+import { checkConfigSources } from './validate/config-sources.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './validate/destination-rule.ts';
 import { checkImage } from './validate/proxy-config.ts';
 import { checkProxyPorts } from './validate/proxy-ports.ts';
 import { each, errorList, type ValidationErrors } from './validate/validation-errors.ts';
 import { checkDuration, checkNotNegative, checkWholeLabels, checkWildcardHost } from './validate/values.ts';
 
+export { type ConfigSourceAddress, type ConfigSourceSettings, parseConfigSource } from './config-source.ts';
 export type { ExtensionProvider } from './schema/extension-providers.ts';
 export type { MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
 
@@ -88,6 +90,7 @@ function meshConfigErrors(mesh: MeshConfig): readonly ValidationError[] {
     if (name === '*' || isDnsLabel(name)) continue;
     errors.add(['trustedConfigNamespaces', index], `expected the name of a namespace, or *, got "${name}"`);
   }
+  checkConfigSources(errors.at('configSources'), mesh.configSources);
   for (const [index, { hosts = [] }] of mesh.serviceSettings.entries())
     each(errors.at('serviceSettings', index, 'hosts'), hosts, checkHostPattern);
   return found;

@@ -4,6 +4,7 @@
  * current certificate stays in use meanwhile.
  */
 import type { CtlError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
 import { type Loaded, Refresh, retryUpTo } from '../core/refresh.ts';
 import type { WallClock } from '../core/wall-clock.ts';
 import { BACKDATE_MS } from './authority/signer.ts';
@@ -12,6 +13,8 @@ import type { Authority, ServerCertificate } from './types.ts';
 export interface ServingCertificateOptions {
   readonly authority: Pick<Authority, 'serverCertificate' | 'onChange'>;
   readonly dnsNames: readonly string[];
+  /** That of the control plane; absent: the certificate has DNS names alone. */
+  readonly identity?: Identity | undefined;
   readonly lifetimeSeconds: number;
   readonly clock: WallClock;
   /** 0 ≤ x < 1. */
@@ -35,9 +38,9 @@ export interface ServingCertificate {
 
 /** Makes the first certificate, and follows it. Rejects when the first cannot be made. */
 export async function followServingCertificate(options: ServingCertificateOptions): Promise<ServingCertificate> {
-  const { authority, dnsNames, lifetimeSeconds, clock, random, onCertificate, onProblem } = options;
+  const { authority, dnsNames, identity, lifetimeSeconds, clock, random, onCertificate, onProblem } = options;
   const load = async (): Promise<Loaded<ServerCertificate>> => {
-    const value = await authority.serverCertificate(dnsNames, lifetimeSeconds);
+    const value = await authority.serverCertificate(dnsNames, lifetimeSeconds, identity);
     const part = RENEW_AT + SPREAD * (2 * random() - 1);
     return { value, refreshMs: Math.max(MIN_USE_MS, (value.expiresAt - clock.now()) * part) };
   };

@@ -86,8 +86,13 @@ export interface Authority {
   trustBundle(): readonly string[];
   /**
    * A serving certificate for these DNS names, signed by the mesh CA, for secure gRPC addresses of the control plane.
+   * With an identity, it also identifies this control plane as a client of others.
    */
-  serverCertificate(dnsNames: readonly string[], lifetimeSeconds: number): Promise<ServerCertificate>;
+  serverCertificate(
+    dnsNames: readonly string[],
+    lifetimeSeconds: number,
+    identity?: Identity,
+  ): Promise<ServerCertificate>;
   /**
    * Registers a listener for changes of the trust bundle or of the signing key. Returns the function that removes it.
    */

@@ -19,7 +19,6 @@ export type UnservedVariables = Readonly<Record<string, Default>>;
 
 export const DISCOVERY_UNSERVED: UnservedVariables = {
   BYPASS_OOP_MTLS_SAN_VERIFICATION: false,
-  CTL_ENABLE_INCREMENTAL_MCP: false,
   MESH_LANG: '',
   MESH_METRICS_ANNOTATIONS: '',
   SECRET_WATCHER_RESYNC_PERIOD: '',

@@ -12,7 +12,10 @@ export {
 export { Definitions } from './kubernetes/definitions.ts';
 export { createKubernetesSource, type KubernetesSourceOptions, OWN_CLUSTER_SOURCE } from './kubernetes/kubernetes.ts';
 export { DEFINITIONS, definedKinds, type ServedType } from './kubernetes/types.ts';
+export { createPeerSource } from './mcp/mcp.ts';
+export type { MeshCertificate } from './mcp/peer-tls.ts';
 export { createMockSource } from './mock.ts';
+export { namedSource } from './named-source.ts';
 export { type PaceOptions, pacedSource } from './paced-source.ts';
 export { ReadingShares } from './pacing/reading-shares.ts';
 export { type Source, type SourceHealth, type SourceIdentity, type SourceSink, staleMs } from './source.ts';

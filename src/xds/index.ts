@@ -4,6 +4,7 @@
  */
 
 export {
+  type ConfigServing,
   type ConnectedProxy,
   createXdsServer,
   type DebugAnswer,

@@ -20,6 +20,7 @@ export const MODULES = [
   'kubernetes',
   'observe',
   'resources',
+  'mcp',
   'sources',
   'store',
   'translators',
@@ -57,6 +58,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'hpack',
     'headers',
     'messages',
+    'client',
     'streams',
     'connection',
     'unary',
@@ -176,6 +178,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
  * - `cli` has one for each program, so that none holds another's code.
  * - `protobuf/wire` needs no generated code, and is used where that is not loaded.
  * - `protobuf/agent` has the agent's messages alone, for its memory.
+ * - `protobuf/documents` has the mesh's documents, which few programs need.
  * - `agent/iptables` runs without the rest of the agent.
  * - `webhooks/manifests` is injection without a server; `discovery/config/webhook-settings` has the same settings for
  *   both, `discovery/config/model-settings` those of the model for `analyze`.
@@ -185,7 +188,7 @@ export const MORE_ENTRY_POINTS: readonly RegExp[] = [
   /^src\/core\/(fairness\/|network\/|process\/|tls\/)?[^/]+\.ts$/,
   /^src\/cli\/(agent|discovery|jwt)\.ts$/,
   /^src\/protobuf\/wire\/index\.ts$/,
-  /^src\/protobuf\/agent\/index\.ts$/,
+  /^src\/protobuf\/(agent|documents)\/index\.ts$/,
   /^src\/agent\/iptables\/index\.ts$/,
   /^src\/webhooks\/manifests\/index\.ts$/,
   /^src\/discovery\/config\/(model|webhook)-settings\.ts$/,

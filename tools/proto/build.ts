@@ -2,8 +2,8 @@
  * Compiles the Envoy messages of `proto/messages.ts` into `proto/gen/`, which git ignores:
  * `envoy.js` (static encoders and decoders), `envoy.d.ts` (strict types) and `root.json`/`root.js` (descriptors, for
  * reading and printing by reflection). `extensions.js` are the descriptors of all other messages of Envoy's
- * configuration, most of them of extensions. `agent.js` and `agent.d.ts` are the same code for the agent's messages
- * alone.
+ * configuration, most of them of extensions, and `documents.js` those of the mesh's documents. `agent.js` and
+ * `agent.d.ts` are the same code for the agent's messages alone.
  *
  * Run it with `node tools/setup.mjs proto`, which does so only when an input has changed.
  */
@@ -11,7 +11,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf from 'protobufjs';
 import pbjs from 'protobufjs-cli/pbjs.js';
-import { AGENT_MESSAGES, COMPILED_MESSAGES } from '../../proto/messages.ts';
+import { AGENT_MESSAGES, COMPILED_MESSAGES, DOCUMENT_MESSAGES } from '../../proto/messages.ts';
 import { declarations } from './declarations.ts';
 import { messagesIn } from './descriptors.ts';
 import { lazyModule } from './lazy.ts';
@@ -64,6 +64,7 @@ writeDescriptor('root', 'readDescriptor', json);
 const configuration = messagesIn(tree).flatMap(({ fullName }) => (CONFIGURATION.test(fullName) ? [fullName] : []));
 const others = reachableTypes(tree, configuration).difference(types);
 writeDescriptor('extensions', 'readExtensions', JSON.stringify(pruneTree(others)));
+writeDescriptor('documents', 'readDocuments', JSON.stringify(pruneTree(reachableTypes(tree, DOCUMENT_MESSAGES))));
 write('envoy.d.ts', declarations(pruned));
 write('envoy.js', lazyModule(await staticModule(join(GENERATED, 'root.json'), 'meshd')));
 

@@ -60,11 +60,16 @@ export function restartWatch(
   const inForce = modelSettings(settings, first);
   let last = inForce;
   let ingress = ingressRestart(settings, first, first);
+  const sourcesInForce = JSON.stringify(first.configSources);
+  let sources = sourcesInForce;
   return (next) => {
     const wanted = modelSettings(settings, next);
     const message = ingressRestart(settings, first, next);
     if (message !== undefined && message !== ingress) warn(message);
     ingress = message;
+    const wantedSources = JSON.stringify(next.configSources);
+    if (wantedSources !== sources) warn(sourcesRestart(next, wantedSources === sourcesInForce));
+    sources = wantedSources;
     for (const field of FIXED) {
       if (wanted[field] === last[field]) continue;
       const [now, then] = [JSON.stringify(inForce[field]), JSON.stringify(wanted[field])];
@@ -77,6 +82,15 @@ export function restartWatch(
     }
     last = wanted;
   };
+}
+
+/** Sources are opened at startup: their documents are in force together, and in the order of the sources. */
+function sourcesRestart({ configSources }: MeshConfig, areInForce: boolean): string {
+  const listed = configSources.map(({ address }) => address).join(', ') || 'empty';
+  return areInForce
+    ? `configSources of the mesh configuration are those in force again: ${listed}`
+    : `configSources of the mesh configuration changed (now ${listed}), which needs a restart; until then those of ` +
+        'the start are read';
 }
 
 /** Describes a change of the served Ingresses that needs a restart; undefined for none. */

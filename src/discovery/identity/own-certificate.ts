@@ -3,6 +3,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
+import type { Identity } from '../../core/identity.ts';
 import type { Closers } from '../../core/process/closers.ts';
 import { pemBlocks } from '../../core/tls/pem.ts';
 import { wallClock } from '../../core/wall-clock.ts';
@@ -102,6 +103,14 @@ export function dnsNamesOf({ namespace, revision, domain, meshdCustomHost }: Dis
   return [...new Set([...services, ...custom].filter((name) => name !== ''))];
 }
 
+/** The service account of the control plane's own deployment. */
+const SERVICE_ACCOUNT = 'ctl-discovery';
+
+/** Who this control plane is for others, which it reads documents from. */
+function ownIdentity({ trustDomain, settings }: CertificateInputs): Identity {
+  return { trustDomain, namespace: settings.namespace, serviceAccount: SERVICE_ACCOUNT };
+}
+
 /** The inputs for opening the certificate. */
 export interface CertificateInputs {
   readonly settings: DiscoverySettings;
@@ -167,6 +176,7 @@ async function openIssued(inputs: CertificateInputs): Promise<OpenedCertificate 
   const serving = await followServingCertificate({
     authority: issuer.authority,
     dnsNames: issuer.dnsNames,
+    identity: ownIdentity(inputs),
     lifetimeSeconds: settings.defaultWorkloadCertLifetimeSeconds,
     clock: wallClock,
     random: Math.random,

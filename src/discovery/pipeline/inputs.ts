@@ -105,7 +105,7 @@ function prefixed(log: Log, prefix: string): Log {
 }
 
 /** A source without the kinds of the Orchestrator registry, for a directory that is not that registry. */
-function withoutRegistry(source: Source): Source {
+export function withoutRegistry(source: Source): Source {
   const isRead = (event: ResourceEvent): boolean => {
     const key = event.type === 'set' ? `${event.resource.kind}/` : event.type === 'delete' ? event.key : '';
     return !CLUSTER_KINDS.some((kind) => key.startsWith(`${kind}/`));

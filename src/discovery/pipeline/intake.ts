@@ -18,7 +18,7 @@ import {
   resourceKey,
 } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
-import { OWN_CLUSTER_SOURCE, type SourceIdentity, type SourceSink } from '../../sources/index.ts';
+import { type MeshCertificate, OWN_CLUSTER_SOURCE, type SourceIdentity, type SourceSink } from '../../sources/index.ts';
 import {
   type AppliedSummary,
   createStore,
@@ -32,6 +32,7 @@ import type { Remotes } from '../clusters/remote-clusters.ts';
 import { rootNamespaceOf } from '../config/model-settings.ts';
 import { createSources, type Sources } from '../config/sources.ts';
 import { REGISTRATION_SOURCE } from '../registration/entries.ts';
+import { openConfigSources } from './config-sources.ts';
 import { inForce, problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
 import { configuredRemotes, configuredSources } from './inputs.ts';
 import { SourceMeter } from './observers.ts';
@@ -45,6 +46,8 @@ export interface IntakeOptions {
   /** The mesh configuration at startup: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;
   readonly metrics: Metrics;
+  /** The certificate of this control plane, for sources that ask for one; undefined if it has none. */
+  readonly certificate: Promise<MeshCertificate | undefined>;
 }
 
 /** Learns that changes can be taken. */
@@ -94,9 +97,13 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   translation.configure(mesh);
   const serves = servedBy(translation, mesh, changed);
   const meter = new SourceMeter(metrics);
-  const sources = createSources(
-    configuredSources(settings, connection, { namespaces, rootNamespace }, { ...serves, onIgnored: meter.ignored }),
+  const registries = configuredSources(
+    settings,
+    connection,
+    { namespaces, rootNamespace },
+    { ...serves, onIgnored: meter.ignored },
   );
+  const sources = createSources([...registries, ...openConfigSources(options)]);
   const remotes = configuredRemotes(settings, connection, namespaces, {
     sources,
     onDelayed: (changes) => metrics.ctl_remote_cluster_delayed_changes_total.inc(changes),

@@ -17,6 +17,7 @@ import {
 import type { MeshIdentity } from '../identity/identity.ts';
 import { isExposed, plainAddresses, shownListeners } from '../process/addresses.ts';
 import { maxConnections } from '../process/open-files.ts';
+import type { DocumentServing } from './documents.ts';
 import type { Listening } from './http-servers.ts';
 
 /**
@@ -29,7 +30,7 @@ export async function startXdsServer(
   { secured }: MeshIdentity,
   observer: XdsObserver,
   followers: readonly WorkloadConnected[],
-  debugPages: DebugPages,
+  { debugPages, documents }: { readonly debugPages: DebugPages; readonly documents: DocumentServing },
 ): Promise<XdsServer> {
   const listeners: GrpcListener[] = plainAddresses(settings.grpcAddr);
   if (secured !== undefined) {
@@ -45,7 +46,8 @@ export async function startXdsServer(
     ownCluster: settings.clusterID,
     workloadConnected: followedBy(followers),
     debugPages,
-    services: secured?.services ?? [],
+    config: documents.config,
+    services: [...(secured?.services ?? []), documents.service],
     maxReceiveBytes: settings.grpcMaxRecvMsgSize,
     maxStreams: settings.grpcMaxStreams,
     maxConnections: maxConnections(settings.grpcMaxStreams),

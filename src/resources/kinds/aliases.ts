@@ -124,6 +124,16 @@ export function meshKey(key: string): string {
   return `${domain.slice(0, -'istio.io'.length)}mesh.io${key.slice(slash)}`;
 }
 
+/** The key that means the same in other meshes: the reverse of {@link meshKey}. */
+export function istioKey(key: string): string {
+  const [bare] = [...BARE_TWINS].find(([, twin]) => twin === key) ?? [];
+  if (bare !== undefined) return bare;
+  const slash = key.indexOf('/');
+  const domain = key.slice(0, Math.max(0, slash));
+  if (domain !== 'mesh.io' && !domain.endsWith('.mesh.io')) return key;
+  return `${domain.slice(0, -'mesh.io'.length)}istio.io${key.slice(slash)}`;
+}
+
 /** The value of a twin: unchanged, except for `tlsMode`. */
 function meshValue(twin: string, value: string): string {
   return twin === TLS_MODE && value === 'istio' ? 'mesh' : value;

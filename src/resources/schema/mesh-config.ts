@@ -118,6 +118,10 @@ export const meshConfig = z.strictObject({
   defaultProviders: z
     .strictObject({ tracing: strings.optional(), metrics: strings.optional(), accessLogging: strings.optional() })
     .default({}),
+  /** Where documents come from, besides the registries: see `config-source.ts`. */
+  configSources: z
+    .array(z.strictObject({ address: z.string(), tlsSettings: clientTlsSettings.optional() }))
+    .default([]),
   /** DNS certificates of Istio 1.7, which its control plane requested from the API server. */
   certificates: z
     .array(z.strictObject({ secretName: z.string().optional(), dnsNames: strings.optional() }))

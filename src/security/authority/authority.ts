@@ -283,12 +283,13 @@ function createRequests(
       return [certificate, ...path];
     },
 
-    async serverCertificate(hosts, lifetimeSeconds): Promise<ServerCertificate> {
+    async serverCertificate(hosts, lifetimeSeconds, identity): Promise<ServerCertificate> {
       const wrong = hosts.find((host) => !HOST.test(host));
       if (hosts.length === 0 || wrong !== undefined)
         throw new CtlError('invalid_argument', `${JSON.stringify(wrong ?? '')} is not a DNS name for a certificate`);
       const lifetime = lifetimeSeconds > 0 ? lifetimeSeconds : defaultWorkloadCertLifetimeSeconds;
-      const job = { kind: 'server', hosts, lifetimeSeconds: lifetime, now: clock.now() } as const;
+      const uris = identity === undefined ? [] : [spiffeUri(identity)];
+      const job = { kind: 'server', hosts, uris, lifetimeSeconds: lifetime, now: clock.now() } as const;
       const { certificate, key = '', path, notAfter } = await observed(() => pool.sign(job));
       return { chain: [certificate, ...path.slice(0, -1)].join(''), key, expiresAt: notAfter };
     },

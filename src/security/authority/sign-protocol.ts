@@ -21,6 +21,7 @@ export type SignJob =
   | {
       readonly kind: 'server';
       readonly hosts: readonly string[];
+      readonly uris: readonly string[];
       readonly lifetimeSeconds: number;
       readonly now: number;
     };

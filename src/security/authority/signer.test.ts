@@ -137,6 +137,7 @@ test('a server certificate has a new key, and names and addresses in the SAN', (
   const hosts = ['ctl-discovery.mesh-system.svc', '10.1.2.3', '2001:db8::7:1', '::1', '::ffff:10.1.2.3'];
   const { certificate, key } = signed(CAS['P-256 CA'], {
     kind: 'server',
+    uris: [],
     hosts,
     lifetimeSeconds: DAY_MS / 1000,
     now: NOW,

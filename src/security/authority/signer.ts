@@ -95,10 +95,8 @@ export function createSigner(randomBytes: (size: number) => Buffer): Signer {
         publicKeyEncoding: { format: 'der', type: 'spki' },
         privateKeyEncoding: { format: 'pem', type: 'pkcs8' },
       });
-      return {
-        ...issue(by, { algorithm: 'ec', publicKey, keyBits: readKeyBits(publicKey) }, job.hosts.map(hostName), job),
-        key,
-      };
+      const subject = { algorithm: 'ec', publicKey, keyBits: readKeyBits(publicKey) } as const;
+      return { ...issue(by, subject, [...job.hosts.map(hostName), ...job.uris.map(uriName)], job), key };
     }
     let request: SubjectKey;
     try {

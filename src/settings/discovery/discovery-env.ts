@@ -68,6 +68,12 @@ export const discoveryEnv = {
     default: false,
     meaning: 'Enables support of the Gateway API (formerly service APIs).',
   },
+  CTL_ENABLE_INCREMENTAL_MCP: {
+    setting: 'incrementalMcp',
+    type: 'boolean',
+    default: false,
+    meaning: 'Whether MCP sources are asked for changes only, after their first response.',
+  },
 
   // Push.
   CTL_DEBOUNCE_AFTER: {

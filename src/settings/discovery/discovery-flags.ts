@@ -120,6 +120,14 @@ export const discoveryInjectFlags = {
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
+const WINDOW = 'bytes; less than 65535 has no effect';
+/** RFC 9113 section 6.9.1. */
+const MAX_WINDOW = 2 ** 31 - 1;
+
+function checkWindow(bytes: number): void {
+  if (bytes > MAX_WINDOW) throw usageError(`expected at most ${MAX_WINDOW} bytes`);
+}
+
 /** Flags of `ctl-discovery discovery`. */
 export const discoveryFlags = {
   appNamespace: {
@@ -170,6 +178,29 @@ export const discoveryFlags = {
     meaning:
       'Kubernetes client configuration file used instead of in-cluster configuration. With --configDir, the mesh ' +
       'resources come from the files, and services and workloads from the cluster.',
+  },
+  mcpInitialConnWindowSize: {
+    type: 'int',
+    default: 1048576,
+    min: 0,
+    unit: 'bytes',
+    meaning: `Initial connection window size of the MCP gRPC connection, ${WINDOW}.`,
+    check: checkWindow,
+  },
+  mcpInitialWindowSize: {
+    type: 'int',
+    default: 1048576,
+    min: 0,
+    unit: 'bytes',
+    meaning: `Initial window size of the MCP gRPC connection, ${WINDOW}.`,
+    check: checkWindow,
+  },
+  mcpMaxMsgSize: {
+    type: 'int',
+    default: 4194304,
+    min: 1,
+    unit: 'bytes',
+    meaning: 'Maximum message size received by the MCP gRPC client, bytes; also of configuration over xDS.',
   },
   meshConfig: {
     type: 'string',

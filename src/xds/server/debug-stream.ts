@@ -140,24 +140,6 @@ export class DebugStream {
   }
 }
 
-/** Passes the requests of a stream on: its first one says whether it is for debug pages, or is one of a proxy. */
-export function byFirstRequest<Request extends AnyRequest>(
-  proxy: { receive(request: Request): void },
-  open: () => DebugStream,
-): { receive(request: Request): void; close(): void } {
-  let debug: DebugStream | 'none' | undefined;
-  return {
-    receive(request) {
-      debug ??= isDebugType(request.typeUrl) ? open() : 'none';
-      if (debug === 'none') proxy.receive(request);
-      else debug.receive(request);
-    },
-    close() {
-      if (debug instanceof DebugStream) debug.close();
-    },
-  };
-}
-
 /** Field `resources` (2): an Any, or a Resource with it. */
 function resourceField(mode: 'sotw' | 'delta', { name, typeUrl, value }: DebugResource): Uint8Array {
   const any = encodeFields([

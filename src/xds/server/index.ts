@@ -1,6 +1,7 @@
 /** The xDS server: ADS and health over gRPC, the authorization of streams, and their input and output. */
 
 export { isIdentityKey } from './caller-key.ts';
+export type { ConfigServing } from './config-requests.ts';
 export type { DebugAnswer, DebugPages, DebugQuestion, DebugResource } from './debug-stream.ts';
 export type { KnownPod, PodFinder } from './node-authorization.ts';
 export type { PushedResponse, RejectedResponse, XdsObserver } from './observer.ts';

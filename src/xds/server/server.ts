@@ -22,8 +22,10 @@ import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../reque
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { callerKey } from './caller-key.ts';
 import { CallerLimits } from './caller-limits.ts';
-import { byFirstRequest, type DebugPages, DebugStream } from './debug-stream.ts';
+import type { ConfigServing } from './config-requests.ts';
+import type { DebugPages } from './debug-stream.ts';
 import { awaitFirstRequest } from './first-request.ts';
+import { byFirstRequest } from './first-type.ts';
 import { Health } from './health.ts';
 import type { PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
@@ -82,6 +84,8 @@ export interface XdsServerOptions {
   readonly workloadConnected?: WorkloadConnected;
   /** Answers requests for debug pages; left out: none are served. */
   readonly debugPages?: DebugPages;
+  /** Serves documents to other control planes; left out: none are served. */
+  readonly config?: ConfigServing;
   /** More services on the same listeners; they authenticate their callers themselves. */
   readonly services?: readonly GrpcService[];
   /** Hold results that streams share; left out: the server has its own. */
@@ -320,9 +324,11 @@ export class XdsServer {
       this.#refuse(call, new CtlError('deadline_exceeded', 'no request was received on this stream'));
       stream.close();
     });
-    const [address, { mode }, pages] = [call.connection.address, method.protocol, this.#options.debugPages];
+    const { debugPages: pages, config: serving } = this.#options;
     const fail = (error: unknown): void => stream.fail(error);
-    const requests = byFirstRequest(stream, () => new DebugStream({ transport, mode, address, caller, pages, fail }));
+    const { address } = call.connection;
+    const others = { transport, mode: method.protocol.mode, address, caller, pages, serving, fail };
+    const requests = byFirstRequest(stream, others);
     transport.read(method.format, {
       message: (request) => {
         cancelFirst();

@@ -1,0 +1,134 @@
+/**
+ * Documents as resources of configuration protocols: `istio.mcp.v1alpha1.Resource` with the name `NAMESPACE/NAME`, and
+ * the document's message in its body.
+ */
+import { messageOf } from '../core/errors.ts';
+import { decodeDocument, encodeDocument } from '../protobuf/documents/index.ts';
+import { google, istio, messageNameOf } from '../protobuf/index.ts';
+import {
+  type AnyResource,
+  apiVersionsOf,
+  type DocumentLimits,
+  istioKey,
+  parseResource,
+  type ResourceProblem,
+} from '../resources/index.ts';
+import type { ExchangedKind } from './kinds.ts';
+
+const { Resource } = istio.mcp.v1alpha1;
+const TYPE_URL_PREFIX = 'type.googleapis.com/';
+
+/** The type URL of a resource inside a response of configuration over xDS. */
+export const RESOURCE_TYPE_URL = `${TYPE_URL_PREFIX}istio.mcp.v1alpha1.Resource`;
+
+/** A resource that was read: a document, or why it is refused. */
+export type ReadResource = { readonly resource: AnyResource } | { readonly problem: ResourceProblem };
+
+export interface ReadOptions {
+  readonly kind: ExchangedKind;
+  /** Id of the source, for the origin of documents. */
+  readonly source: string;
+  readonly limits: DocumentLimits;
+}
+
+/** The names of a resource's metadata, and its version. */
+export interface ResourceHead {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** `NAMESPACE/NAME`, with nothing else. */
+const NAME = /^([^/]+)\/([^/]+)$/;
+
+/** Reads the document of a resource. It never throws: what cannot be read is a problem. */
+export function readResource(bytes: Uint8Array, head: ResourceHead, options: ReadOptions): ReadResource {
+  const { kind, source, limits } = options;
+  const [, namespace = '', name = head.name] = NAME.exec(head.name) ?? [];
+  const content = contentOf(bytes, kind);
+  const metadata = { name, namespace, ...content.metadata };
+  const raw = { apiVersion: apiVersionsOf(kind.kind)[0], kind: kind.kind, metadata, spec: content.spec };
+  const origin = { source, ...(head.version === '' ? {} : { resourceVersion: head.version.slice(0, MAX_VERSION) }) };
+  const parsed = parseResource(raw, origin, () => undefined, { limits });
+  if ('resource' in parsed) return parsed;
+  const problem = 'problem' in parsed ? parsed.problem : undefined;
+  const id = problem?.key ?? `${kind.kind}#${head.name.slice(0, MAX_SHOWN_NAME)}`;
+  const described = { field: problem?.field ?? '', message: problem?.message ?? 'expected a document of the mesh' };
+  const base = { ...problem, ...described, id, origin };
+  if (NAME.test(head.name)) return { problem: content.problem === undefined ? base : { ...base, ...content.problem } };
+  const message = `expected the name NAMESPACE/NAME, got ${JSON.stringify(head.name.slice(0, MAX_SHOWN_NAME))}`;
+  return { problem: { ...base, field: 'metadata.name', message } };
+}
+
+const MAX_SHOWN_NAME = 80;
+const MAX_VERSION = 128;
+
+interface Content {
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly spec: unknown;
+  /** Why the body cannot be read. */
+  readonly problem?: Pick<ResourceProblem, 'field' | 'message'>;
+}
+
+function contentOf(bytes: Uint8Array, { message }: ExchangedKind): Content {
+  const unreadable = (reason: string, metadata = {}): Content => {
+    // Not an object: a policy is replaced by the strictest that it can have meant.
+    return { metadata, spec: 'unreadable', problem: { field: 'body', message: reason } };
+  };
+  try {
+    const { metadata: meta, body } = Resource.decode(bytes);
+    const created = meta?.createTime;
+    const metadata = {
+      ...(created == null ? {} : { creationTimestamp: timeOf(Number(created.seconds)) }),
+      labels: meta?.labels ?? {},
+      annotations: meta?.annotations ?? {},
+    };
+    const found = messageNameOf(body?.typeUrl ?? '');
+    if (found !== message)
+      return unreadable(`expected ${message}, got ${JSON.stringify(found.slice(0, 256))}`, metadata);
+    try {
+      const { json, unknown } = decodeDocument(message, body?.value ?? new Uint8Array());
+      // As a field of YAML that is not known: a policy with one is refused, other documents have a warning.
+      return { metadata, spec: { ...json, ...Object.fromEntries(unknown.map((field) => [field, true])) } };
+    } catch (error) {
+      return unreadable(messageOf(error), metadata);
+    }
+  } catch {
+    return unreadable('the bytes are not a valid istio.mcp.v1alpha1.Resource');
+  }
+}
+
+/** Seconds since the epoch as in YAML; nothing for a time that a document cannot have. */
+function timeOf(seconds: number): string | undefined {
+  const [first, last] = [-62_135_596_800, 253_402_300_799];
+  return seconds >= first && seconds <= last ? new Date(seconds * 1000).toISOString() : undefined;
+}
+
+/** A document in force as it is sent, with its version. */
+export interface EncodedResource extends ResourceHead {
+  /** Bytes of the message `Resource`. */
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * Encodes a document. Throws CtlError `invalid_argument` if the message cannot carry it: what it says must not be lost
+ * on the way.
+ */
+export function encodeResource(
+  { message }: ExchangedKind,
+  { meta, content, fingerprint }: AnyResource,
+): EncodedResource {
+  const name = `${meta.namespace}/${meta.name}`;
+  const value = encodeDocument(message, content, istioKey);
+  const { labels, annotations, created } = meta;
+  const createTime = created === undefined ? {} : { createTime: { seconds: Math.floor(created / 1000) } };
+  const bytes = Resource.encode({
+    metadata: { name, version: fingerprint, labels, annotations, ...createTime },
+    body: { typeUrl: `${TYPE_URL_PREFIX}${message}`, value },
+  }).finish();
+  return { name, version: fingerprint, bytes };
+}
+
+/** The Any with a resource, as a response of configuration over xDS has it. */
+export function anyOf({ bytes }: EncodedResource): Uint8Array {
+  return google.protobuf.Any.encode({ typeUrl: RESOURCE_TYPE_URL, value: bytes }).finish();
+}

@@ -1,0 +1,188 @@
+/**
+ * A source of documents that another control plane serves, over MCP or over xDS: one stream, opened anew with backoff.
+ * While the stream is down, everything stays in force.
+ */
+import { backoff } from '../../core/backoff.ts';
+import type { Clock, Timer } from '../../core/clock.ts';
+import { type CtlError, toCtlError } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import { type ClientStream, openClientStream, type StreamClientOptions, type StreamTls } from '../../grpc/index.ts';
+import { HealthLog } from '../health.ts';
+import type { Source, SourceHealth, SourceSink } from '../source.ts';
+import type { ConfigProtocol, Received } from './protocol.ts';
+
+export interface ConfigSourceOptions {
+  readonly id: string;
+  readonly cluster: string;
+  readonly host: string;
+  readonly port: number;
+  readonly protocol: ConfigProtocol;
+  readonly stream: StreamClientOptions;
+  /** TLS of the connections; undefined: plain text. */
+  readonly tls: FollowedTls | undefined;
+  /** Called when a stream is opened that is not the first. */
+  readonly onReconnect: () => void;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly log: Log;
+  /** Opens streams; for tests. */
+  readonly openStream?: typeof openClientStream;
+}
+
+/** TLS settings that change: certificates are renewed. */
+export interface FollowedTls {
+  /** The settings now. Rejects with CtlError when they cannot be read; that is tried again. */
+  current(): Promise<StreamTls>;
+  /** Calls `listener` after each change. Returns a function that stops this. */
+  onChange(listener: () => void): () => void;
+}
+
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 15_000;
+/** The part of a delay that is random: all control planes lose a server at the same time. */
+const JITTER = 0.5;
+
+/** After this time without an answer for a collection or type, the log names it, ms. */
+const PATIENCE_MS = 10_000;
+const MAX_NAMED = 5;
+
+const CONSEQUENCE = 'its documents stay in force as they are';
+
+export function createConfigSource(options: ConfigSourceOptions): Source {
+  return new ConfigSource(options);
+}
+
+class ConfigSource implements Source {
+  readonly id: string;
+  readonly cluster: string;
+  readonly #options: ConfigSourceOptions;
+  readonly #first = Promise.withResolvers<void>();
+  readonly #health: HealthLog;
+  /** Groups that have never been answered: the source is synced when there are none. */
+  readonly #waiting: Set<string>;
+  #sink: SourceSink | undefined;
+  #stream: ClientStream | undefined;
+  #unfollow: (() => void) | undefined;
+  #timer: Timer | undefined;
+  #patience: Timer | undefined;
+  /** Attempts since a stream has had an answer. */
+  #failures = 0;
+  #streams = 0;
+  #closed = false;
+
+  constructor(options: ConfigSourceOptions) {
+    this.id = options.id;
+    this.cluster = options.cluster;
+    this.#options = options;
+    this.#waiting = new Set(options.protocol.groups);
+    this.#health = new HealthLog(options.log, options.clock.now);
+  }
+
+  get synced(): Promise<void> {
+    return this.#first.promise;
+  }
+
+  start(sink: SourceSink): void {
+    this.#sink = sink;
+    this.#unfollow = this.#options.tls?.onChange(() => this.#renewed());
+    this.#connect();
+  }
+
+  health(): SourceHealth {
+    const health = this.#health.current;
+    if (this.#waiting.size === 0) return health;
+    // Without `since`: nothing of the source can be out of date yet.
+    const reason = health.ok ? `${this.id} has not answered for ${this.#named()}` : health.reason;
+    return { ok: false, reason };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#unfollow?.();
+    for (const timer of [this.#timer, this.#patience]) timer?.cancel();
+    this.#stream?.close();
+  }
+
+  #connect(): void {
+    const { tls } = this.#options;
+    const opened = tls === undefined ? Promise.resolve(undefined) : tls.current();
+    opened.then(
+      (current) => this.#open(current),
+      (error: unknown) => this.#lost(toCtlError(error)),
+    );
+  }
+
+  #open(tls: StreamTls | undefined): void {
+    if (this.#closed) return;
+    const { host, port, protocol, stream, onReconnect, openStream = openClientStream } = this.#options;
+    let open = true;
+    this.#stream = openStream({ host, port, tls, path: protocol.path }, stream, {
+      opened: () => {
+        if (this.#streams > 0) onReconnect();
+        this.#streams += 1;
+        for (const request of protocol.open()) this.#stream?.send(request);
+        this.#awaitAnswers();
+      },
+      message: (bytes) => {
+        if (open && !this.#closed) this.#take(protocol.receive(bytes));
+      },
+      ended: (error) => {
+        if (!open) return;
+        open = false;
+        this.#lost(error);
+      },
+    });
+  }
+
+  #take({ group, events, replies, problem }: Received): void {
+    if (events.length > 0) this.#sink?.apply(events);
+    for (const reply of replies) this.#stream?.send(reply);
+    if (problem !== undefined) {
+      this.#health.bad(`${this.id}: a response is refused: ${problem}`, CONSEQUENCE);
+      return;
+    }
+    if (group === undefined) return;
+    this.#failures = 0;
+    this.#health.good(`${this.id} is read again`);
+    this.#waiting.delete(group);
+    if (this.#waiting.size > 0) return;
+    this.#patience?.cancel();
+    this.#first.resolve();
+  }
+
+  /** A source that does not answer for everything is not synced: it may have policies. */
+  #awaitAnswers(): void {
+    this.#patience?.cancel();
+    if (this.#waiting.size === 0) return;
+    this.#patience = this.#options.clock.setTimer(PATIENCE_MS, () => {
+      this.#options.log.warn(`${this.id} has not answered for ${this.#named()}; ctl-discovery is not ready until then`);
+    });
+  }
+
+  #named(): string {
+    const names = [...this.#waiting];
+    const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
+    return names.slice(0, MAX_NAMED).join(', ') + more;
+  }
+
+  #lost({ message }: CtlError): void {
+    if (this.#closed) return;
+    this.#stream = undefined;
+    this.#patience?.cancel();
+    this.#failures += 1;
+    this.#health.bad(message.startsWith(this.id) ? message : `${this.id}: ${message}`, CONSEQUENCE);
+    const { clock, random } = this.#options;
+    const delay = backoff(this.#failures, FIRST_RETRY_MS, MAX_RETRY_MS, random, JITTER);
+    this.#timer = clock.setTimer(delay, () => this.#connect());
+  }
+
+  /** A connection with the certificate of before might be refused at its next stream. */
+  #renewed(): void {
+    const stream = this.#stream;
+    if (stream === undefined || this.#closed) return;
+    this.#stream = undefined;
+    stream.close();
+    this.#connect();
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The sink of one MCP stream: what it requests, and how it answers. No I/O.
+ *
+ * - It requests each collection once. Each response is answered: with its nonce, and the problems of its documents if
+ *   there are any (a NACK). Documents without problems are in force at once.
+ * - On a new stream it states the versions that it has, if it asks for changes only. Sources of Istio 1.7 ignore these:
+ *   such a source begins a stream with a response that is not incremental, and sends all documents as the first response
+ *   of each collection, even if that says that it is incremental. Without this rule, what was deleted while the stream
+ *   was down would stay.
+ */
+import { CtlError } from '../../core/errors.ts';
+import { BY_COLLECTION } from '../../mcp/index.ts';
+import { encode, istio } from '../../protobuf/index.ts';
+import { WireReader } from '../../protobuf/wire/index.ts';
+import type { ConfigProtocol, Received } from './protocol.ts';
+import type { Applied, ReceivedDocuments, ReceivedResource } from './received.ts';
+import { nackMessage, resourceAt } from './resources.ts';
+
+const { RequestResources } = istio.mcp.v1alpha1;
+
+export const MCP_PATH = '/istio.mcp.v1alpha1.ResourceSource/EstablishResourceStream';
+
+/** gRPC status codes, as `error_detail` has them. */
+const INVALID_ARGUMENT = 3;
+const RESOURCE_EXHAUSTED = 8;
+const UNIMPLEMENTED = 12;
+
+export interface McpSinkOptions {
+  readonly documents: ReceivedDocuments;
+  /** Name of this control plane, for the source's logs. */
+  readonly node: string;
+  /** Whether only changes are requested (CTL_ENABLE_INCREMENTAL_MCP). */
+  readonly incremental: boolean;
+}
+
+interface Response {
+  collection: string;
+  nonce: string;
+  incremental: boolean;
+  readonly resources: ReceivedResource[];
+  readonly removed: string[];
+}
+
+export class McpSink implements ConfigProtocol {
+  readonly path = MCP_PATH;
+  readonly #options: McpSinkOptions;
+  /** Collections that were answered on this stream. */
+  #answered = new Set<string>();
+  /** Whether the source begins with all documents, whatever versions it was told. */
+  #beginsWithAll: boolean | undefined;
+
+  constructor(options: McpSinkOptions) {
+    this.#options = options;
+  }
+
+  get groups(): readonly string[] {
+    return [...BY_COLLECTION.keys()];
+  }
+
+  open(): Uint8Array[] {
+    this.#answered = new Set();
+    this.#beginsWithAll = undefined;
+    const { documents, incremental } = this.#options;
+    return this.groups.map((collection) => {
+      const initialResourceVersions = incremental ? documents.versions(collection) : {};
+      return this.#request({ collection, initialResourceVersions });
+    });
+  }
+
+  receive(bytes: Buffer): Received {
+    const response = decodeResponse(bytes);
+    const { collection, nonce } = response;
+    if (!BY_COLLECTION.has(collection)) {
+      const message = `collection ${collection.slice(0, 256)} was not requested`;
+      return {
+        group: undefined,
+        events: [],
+        problem: message,
+        replies: [this.#nack(response, UNIMPLEMENTED, message)],
+      };
+    }
+    this.#beginsWithAll ??= !response.incremental;
+    const isFirst = !this.#answered.has(collection);
+    let applied: Applied;
+    try {
+      applied = this.#apply(response, !response.incremental || (isFirst && this.#beginsWithAll));
+    } catch (error) {
+      if (!(error instanceof CtlError)) throw error;
+      const { message } = error;
+      return {
+        group: undefined,
+        events: [],
+        problem: message,
+        replies: [this.#nack(response, RESOURCE_EXHAUSTED, message)],
+      };
+    }
+    this.#answered.add(collection);
+    const { events, refused } = applied;
+    const reply =
+      refused.length === 0
+        ? this.#request({ collection, responseNonce: nonce })
+        : this.#nack(response, INVALID_ARGUMENT, nackMessage(refused));
+    return { group: collection, events, replies: [reply] };
+  }
+
+  #apply({ collection, resources, removed }: Response, isAll: boolean): Applied {
+    const { documents } = this.#options;
+    return isAll ? documents.replace(collection, resources) : documents.change(collection, resources, removed);
+  }
+
+  #nack({ collection, nonce }: Response, code: number, message: string): Uint8Array {
+    return this.#request({ collection, responseNonce: nonce, errorDetail: { code, message } });
+  }
+
+  #request(fields: istio.mcp.v1alpha1.RequestResources.Input): Uint8Array {
+    const { node, incremental } = this.#options;
+    return encode(RequestResources, { sinkNode: { id: node }, incremental, ...fields });
+  }
+}
+
+/** Reads `istio.mcp.v1alpha1.Resources`. Throws CtlError `invalid_argument` for other bytes. */
+function decodeResponse(bytes: Buffer): Response {
+  const reader = new WireReader(bytes);
+  const response: Response = { collection: '', nonce: '', incremental: false, resources: [], removed: [] };
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === 2) response.collection = reader.text(field);
+    else if (field.number === 3) response.resources.push(resourceAt(reader.content(field)));
+    else if (field.number === 4) response.removed.push(reader.text(field));
+    else if (field.number === 5) response.nonce = reader.text(field);
+    else if (field.number === 6) response.incremental = field.value !== 0;
+  }
+  return response;
+}

@@ -1,0 +1,165 @@
+/**
+ * The documents of one configuration source as it sent them, in groups: collections of MCP, or types of configuration
+ * over xDS. Several types can have the same kind, for its versions: a document of the first one is in force.
+ */
+import { CtlError } from '../../core/errors.ts';
+import { type ExchangedKind, readResource } from '../../mcp/index.ts';
+import { type DocumentLimits, keyOf, type ResourceEvent } from '../../resources/index.ts';
+
+/** A resource of a response. */
+export interface ReceivedResource {
+  readonly name: string;
+  readonly version: string;
+  /** The message `istio.mcp.v1alpha1.Resource`; may be part of a larger buffer. */
+  readonly bytes: Buffer;
+}
+
+/** What a response changed. */
+export interface Applied {
+  readonly events: readonly ResourceEvent[];
+  /** Why documents of the response are refused, with their names. Others of the response are in force. */
+  readonly refused: readonly string[];
+}
+
+interface Entry {
+  readonly version: string;
+  readonly bytes: Buffer;
+  readonly read: ReturnType<typeof readResource>;
+}
+
+/** Memory of a document besides its bytes, about. */
+const ENTRY_BYTES = 1024;
+
+export interface ReceivedOptions {
+  /** Id of the source. */
+  readonly source: string;
+  readonly limits: DocumentLimits;
+  /** Maximum memory of all documents, bytes. */
+  readonly maxBytes: number;
+  /** The groups in order of precedence, with their kinds. */
+  readonly groups: ReadonlyMap<string, ExchangedKind>;
+  /** Monotonic ms. */
+  readonly now: () => number;
+}
+
+export class ReceivedDocuments {
+  readonly #options: ReceivedOptions;
+  readonly #groups: ReadonlyMap<string, Map<string, Entry>>;
+  #bytes = 0;
+
+  constructor(options: ReceivedOptions) {
+    this.#options = options;
+    this.#groups = new Map([...options.groups.keys()].map((group) => [group, new Map()]));
+  }
+
+  /** The number of documents. */
+  get size(): number {
+    return [...this.#groups.values()].reduce((sum, entries) => sum + entries.size, 0);
+  }
+
+  /** The versions of the group's documents that are not refused, by name. */
+  versions(group: string): Record<string, string> {
+    const entries = [...this.#entriesOf(group)].filter(([, { read }]) => 'resource' in read);
+    return Object.fromEntries(entries.map(([name, { version }]) => [name, version]));
+  }
+
+  /**
+   * The documents of a group are these and no others. Throws CtlError `resource_exhausted` without a change if they need
+   * too much memory.
+   */
+  replace(group: string, resources: readonly ReceivedResource[]): Applied {
+    const present = new Set(resources.map(({ name }) => name));
+    const removed = [...this.#entriesOf(group).keys()].filter((name) => !present.has(name));
+    return this.change(group, resources, removed);
+  }
+
+  /** Sets some documents of a group and removes others. Throws as {@link replace}. */
+  change(group: string, resources: readonly ReceivedResource[], removed: readonly string[]): Applied {
+    const entries = this.#entriesOf(group);
+    const { source, limits, groups } = this.#options;
+    const kind = groups.get(group) as ExchangedKind;
+    const changed = new Map<string, ReceivedResource | undefined>(removed.map((name) => [name, undefined]));
+    const refused: string[] = [];
+    for (const resource of resources) {
+      const known = entries.get(resource.name);
+      // An equal version is not enough: a source may have lost its numbers.
+      if (known?.bytes.equals(resource.bytes) !== true) changed.set(resource.name, resource);
+      else {
+        changed.delete(resource.name);
+        refused.push(...problemIn(resource.name, known.read));
+      }
+    }
+    this.#reserve(entries, changed);
+    const events: ResourceEvent[] = [];
+    for (const [name, resource] of changed) {
+      const before = this.#inForce(kind, name);
+      if (resource === undefined) entries.delete(name);
+      else {
+        // A copy, so that the rest of the response is not kept.
+        const bytes = Buffer.from(resource.bytes);
+        const read = readResource(bytes, resource, { kind, source, limits });
+        entries.set(name, { version: resource.version, bytes, read });
+        refused.push(...problemIn(name, read));
+      }
+      events.push(...this.#eventsOf(before, this.#inForce(kind, name)));
+    }
+    return { events, refused };
+  }
+
+  #entriesOf(group: string): Map<string, Entry> {
+    const entries = this.#groups.get(group);
+    if (entries === undefined) throw new CtlError('unimplemented', `${group.slice(0, 256)} was not asked for`);
+    return entries;
+  }
+
+  #reserve(entries: ReadonlyMap<string, Entry>, changed: ReadonlyMap<string, ReceivedResource | undefined>): void {
+    let bytes = this.#bytes;
+    for (const [name, resource] of changed) bytes += sizeOf(name, resource) - sizeOf(name, entries.get(name));
+    const { maxBytes } = this.#options;
+    if (bytes > maxBytes) {
+      const message = `its documents need ${bytes} bytes, of which a source may have at most ${maxBytes}`;
+      throw new CtlError('resource_exhausted', message);
+    }
+    this.#bytes = bytes;
+  }
+
+  /** The document of a name: that of the first group of its kind. */
+  #inForce(kind: ExchangedKind, name: string): Entry['read'] | undefined {
+    for (const [group, each] of this.#options.groups) {
+      const entry = each.kind === kind.kind ? this.#groups.get(group)?.get(name) : undefined;
+      if (entry !== undefined) return entry.read;
+    }
+    return undefined;
+  }
+
+  #eventsOf(before: Entry['read'] | undefined, after: Entry['read'] | undefined): ResourceEvent[] {
+    if (before === after) return [];
+    const eventTime = this.#options.now();
+    const events: ResourceEvent[] = [];
+    if (before !== undefined && idOf(before) !== (after && idOf(after))) {
+      const key = keyIn(before);
+      if (key === undefined) events.push({ type: 'resolved', id: idOf(before), eventTime });
+      else events.push({ type: 'delete', key, eventTime });
+    }
+    if (after === undefined) return events;
+    if ('resource' in after) events.push({ type: 'set', resource: after.resource, eventTime });
+    else events.push({ type: 'invalid', problem: after.problem, eventTime });
+    return events;
+  }
+}
+
+function problemIn(name: string, read: Entry['read']): string[] {
+  return 'problem' in read ? [`${name}: ${read.problem.field}: ${read.problem.message}`] : [];
+}
+
+function sizeOf(name: string, entry: { readonly bytes: Buffer } | undefined): number {
+  return entry === undefined ? 0 : ENTRY_BYTES + 2 * name.length + entry.bytes.length;
+}
+
+function keyIn(read: Entry['read']): string | undefined {
+  return 'resource' in read ? keyOf(read.resource) : read.problem.key;
+}
+
+function idOf(read: Entry['read']): string {
+  return 'resource' in read ? keyOf(read.resource) : read.problem.id;
+}

@@ -1,0 +1,110 @@
+/**
+ * A client of configuration over xDS on one stream: State of the World over ADS, with the types `GROUP/VERSION/KIND`
+ * and resources of MCP. No I/O.
+ *
+ * Each type is requested once, for all of its documents, and each response is answered with its nonce. A response with
+ * documents that are refused is answered with their problems and the version before (a NACK); the others are in force.
+ * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol
+ */
+import { CtlError } from '../../core/errors.ts';
+import { BY_XDS_TYPE, RESOURCE_TYPE_URL } from '../../mcp/index.ts';
+import { encode, envoy } from '../../protobuf/index.ts';
+import { WireReader } from '../../protobuf/wire/index.ts';
+import type { ConfigProtocol, Received } from './protocol.ts';
+import type { ReceivedDocuments, ReceivedResource } from './received.ts';
+import { nackMessage, resourceAt } from './resources.ts';
+
+const { DiscoveryRequest } = envoy.service.discovery.v3;
+
+export const ADS_PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+
+/** gRPC status codes, as `error_detail` has them. */
+const INVALID_ARGUMENT = 3;
+
+export interface XdsClientOptions {
+  readonly documents: ReceivedDocuments;
+  /** The id of this control plane: it has the form of a proxy's, which servers parse. */
+  readonly node: string;
+}
+
+interface Response {
+  version: string;
+  typeUrl: string;
+  nonce: string;
+  readonly resources: ReceivedResource[];
+  /** Resources of another type. */
+  foreign: number;
+}
+
+export class XdsClient implements ConfigProtocol {
+  readonly path = ADS_PATH;
+  readonly #options: XdsClientOptions;
+  /** Version of the last response that was accepted on this stream, by type. */
+  #accepted = new Map<string, string>();
+
+  constructor(options: XdsClientOptions) {
+    this.#options = options;
+  }
+
+  get groups(): readonly string[] {
+    return [...BY_XDS_TYPE.keys()];
+  }
+
+  open(): Uint8Array[] {
+    this.#accepted = new Map();
+    const { node: id } = this.#options;
+    const metadata = { fields: { GENERATOR: { stringValue: 'api' } } };
+    // With the node in each, because servers differ in which one they read.
+    return this.groups.map((typeUrl) => encode(DiscoveryRequest, { node: { id, metadata }, typeUrl }));
+  }
+
+  receive(bytes: Buffer): Received {
+    const response = decodeResponse(bytes);
+    const { typeUrl, version, resources, foreign } = response;
+    const { documents } = this.#options;
+    if (!BY_XDS_TYPE.has(typeUrl)) return { group: undefined, events: [], replies: [] };
+    try {
+      const { events, refused } = documents.replace(typeUrl, resources);
+      const problems = foreign === 0 ? refused : [...refused, `${foreign} resources that are not ${RESOURCE_TYPE_URL}`];
+      if (problems.length > 0)
+        return { group: typeUrl, events, replies: [this.#answer(response, nackMessage(problems))] };
+      this.#accepted.set(typeUrl, version);
+      return { group: typeUrl, events, replies: [this.#answer(response)] };
+    } catch (error) {
+      if (!(error instanceof CtlError)) throw error;
+      const { message } = error;
+      return { group: undefined, events: [], problem: message, replies: [this.#answer(response, message)] };
+    }
+  }
+
+  #answer({ typeUrl, nonce: responseNonce }: Response, problem?: string): Uint8Array {
+    const versionInfo = this.#accepted.get(typeUrl) ?? '';
+    const nack = problem === undefined ? {} : { errorDetail: { code: INVALID_ARGUMENT, message: problem } };
+    return encode(DiscoveryRequest, { typeUrl, versionInfo, responseNonce, ...nack });
+  }
+}
+
+/** Reads `DiscoveryResponse`. Throws CtlError `invalid_argument` for other bytes. */
+function decodeResponse(bytes: Buffer): Response {
+  const reader = new WireReader(bytes);
+  const response: Response = { version: '', typeUrl: '', nonce: '', resources: [], foreign: 0 };
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === 1) response.version = reader.text(field);
+    else if (field.number === 2) takeAny(reader.content(field), response);
+    else if (field.number === 4) response.typeUrl = reader.text(field);
+    else if (field.number === 5) response.nonce = reader.text(field);
+  }
+  return response;
+}
+
+function takeAny(bytes: Buffer, response: Response): void {
+  const any = new WireReader(bytes);
+  let typeUrl = '';
+  let value = Buffer.alloc(0);
+  for (let field = any.next(); field !== undefined; field = any.next()) {
+    if (field.number === 1) typeUrl = any.text(field);
+    else if (field.number === 2) value = Buffer.from(any.content(field));
+  }
+  if (typeUrl === RESOURCE_TYPE_URL) response.resources.push(resourceAt(value));
+  else response.foreign += 1;
+}
