@@ -221,8 +221,8 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const debugPages = xdsDebugPages({ status, maker, replica: replicaName(env), build: buildInfo() });
   const observer = recent.besideXds(xdsObserver(metrics));
   const { trustDomain } = publisher.snapshot.settings;
-  const documents = closers.use(serveDocuments({ settings, intake, identity, metrics, rootNamespace, trustDomain }));
-  const answers = { debugPages, documents };
+  const served = { settings, intake, identity, metrics, rootNamespace, trustDomain };
+  const answers = { debugPages, documents: closers.use(serveDocuments(served)) };
   const server = await startXdsServer(settings, engine, identity, observer, followers, answers);
   closers.add(() => server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 }));
   closers.use(await startDns({ settings, env, engine, identity }));

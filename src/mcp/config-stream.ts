@@ -1,8 +1,8 @@
 /**
  * One stream of configuration over xDS, as its server: types `GROUP/VERSION/KIND`, State of the World or Delta. No I/O.
  *
- * Every type that is asked for is answered, with nothing if this control plane does not have it: clients wait for all of
- * them. The first request of a type is answered whatever its nonce, because clients of Istio send one of their own.
+ * Every type that is asked for is answered, with nothing if this control plane does not have it: clients wait for all
+ * of them. The first request of a type is answered whatever its nonce, because clients of Istio send one of their own.
  * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol
  */
 import { CtlError } from '../core/errors.ts';

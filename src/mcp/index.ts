@@ -2,5 +2,6 @@
 export { ConfigStream } from './config-stream.ts';
 export { BY_COLLECTION, BY_XDS_TYPE, EXCHANGED_KINDS, type ExchangedKind, isConfigType } from './kinds.ts';
 export { createMcpService, type McpObserver } from './mcp-service.ts';
+export { McpStream } from './mcp-stream.ts';
 export { RESOURCE_TYPE_URL, readResource } from './resource.ts';
 export { ServedDocuments } from './served-documents.ts';

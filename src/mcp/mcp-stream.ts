@@ -2,9 +2,10 @@
  * One stream of MCP, as the source of documents (`ResourceSource`). No I/O.
  *
  * - Each collection has at most one response without an answer. What changes meanwhile is in the next one.
- * - An answer with the nonce of that response accepts it, or refuses it with `error_detail`; others are stale and ignored.
- *   A refused response is not sent again before something changes.
- * - Requests that ask for changes only get them against what was accepted, or against the versions that they state.
+ * - An answer with the nonce of that response accepts it, or refuses it with `error_detail`; others are stale and
+ *   ignored. A refused response is not sent again before something changes.
+ * - Requests that ask for changes only get them against what was accepted, or against the versions that they state,
+ *   from the first response on.
  * - Collections that this control plane does not have are empty: sinks of Istio ask for those of Mixer, too.
  */
 import { CtlError } from '../core/errors.ts';
@@ -27,8 +28,6 @@ interface Watched {
   incremental: boolean;
   /** Accepted versions by name. */
   accepted: ReadonlyMap<string, string>;
-  /** Whether a response may be incremental: the sink has accepted one, or has stated its versions. */
-  isKnown: boolean;
   /** The version of the last response. */
   sent: string | undefined;
   pending: { readonly nonce: string; readonly accepted: ReadonlyMap<string, string> } | undefined;
@@ -70,17 +69,13 @@ export class McpStream {
       if (known === undefined && this.#watched.size >= MAX_COLLECTIONS)
         throw new CtlError('resource_exhausted', `more than ${MAX_COLLECTIONS} collections`);
       const accepted = new Map(incremental ? Object.entries(initialResourceVersions) : []);
-      const isKnown = accepted.size > 0;
-      const watched: Watched = { incremental, accepted, isKnown, sent: undefined, pending: undefined };
+      const watched: Watched = { incremental, accepted, sent: undefined, pending: undefined };
       this.#watched.set(collection, watched);
       this.#respond(collection, watched);
       return 'first';
     }
     if (known.pending?.nonce === responseNonce) {
-      if (errorDetail === null) {
-        known.accepted = known.pending.accepted;
-        known.isKnown = true;
-      }
+      if (errorDetail === null) known.accepted = known.pending.accepted;
       known.pending = undefined;
       known.incremental = incremental;
       this.#respond(collection, known);
@@ -100,7 +95,7 @@ export class McpStream {
   #respond(collection: string, watched: Watched): void {
     const current = this.#served.of(BY_COLLECTION.get(collection));
     if (watched.pending !== undefined || watched.sent === current.version) return;
-    const isDelta = watched.incremental && watched.isKnown;
+    const isDelta = watched.incremental;
     const has = isDelta ? watched.accepted : new Map<string, string>();
     const sent = differences(current, has);
     this.#nonce += 1;

@@ -31,13 +31,10 @@ const PUSH_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 3, 5, 1
 /** Work inside the process: from tens of microseconds to the seconds for a whole mesh. */
 const WORK_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 const SPAN_MILLISECONDS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000, 60_000, 600_000];
-<<<<<<< HEAD
 /** From a small change to the responses of a large mesh. */
 const RESPONSE_BYTES = [1000, 10_000, 100_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
-=======
 /** From an acknowledgement to a first request with the versions of all documents. */
 const MESSAGE_BYTES = [64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
->>>>>>> c72e612c (Read documents over MCP and xDS, and serve them)
 const EVENT_COUNTS = [1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000, 25_000];
 
 export const METRICS = {

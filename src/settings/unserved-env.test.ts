@@ -6,20 +6,20 @@ import { AGENT_UNSERVED, DISCOVERY_UNSERVED, describeUnserved, unservedVariables
 
 test('variables set to something else than their default are reported', () => {
   const env = {
-    CTL_ENABLE_INCREMENTAL_MCP: 'true',
-    BYPASS_OOP_MTLS_SAN_VERIFICATION: 'false',
+    BYPASS_OOP_MTLS_SAN_VERIFICATION: 'true',
+    MESH_METRICS_ANNOTATIONS: '',
     MESH_LANG: 'en',
     DNS_ADDR: '',
     PATH: '/bin',
   };
-  assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, env), ['CTL_ENABLE_INCREMENTAL_MCP', 'MESH_LANG']);
+  assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, env), ['BYPASS_OOP_MTLS_SAN_VERIFICATION', 'MESH_LANG']);
   assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, {}), []);
 });
 
 test('an invalid value is refused', () => {
   assert.throws(
-    () => unservedVariables(DISCOVERY_UNSERVED, { CTL_ENABLE_INCREMENTAL_MCP: 'banana' }),
-    /"banana" of variable CTL_ENABLE_INCREMENTAL_MCP: not true or false/,
+    () => unservedVariables(DISCOVERY_UNSERVED, { BYPASS_OOP_MTLS_SAN_VERIFICATION: 'banana' }),
+    /"banana" of variable BYPASS_OOP_MTLS_SAN_VERIFICATION: not true or false/,
   );
 });
 

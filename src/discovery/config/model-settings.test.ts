@@ -47,3 +47,17 @@ test('a field that a flag overrides, or that keeps its value, needs no restart',
   const change = watch({ namespace: 'mesh-system', trustDomain: 'flag.example' }, {});
   assert.deepEqual(change({ trustDomain: 'two.example', rootNamespace: 'mesh-system' }), []);
 });
+
+test('changed sources of configuration need a restart, which is warned about once', () => {
+  const change = watch({}, { configSources: [{ address: 'a:1' }] });
+  assert.deepEqual(change({ configSources: [{ address: 'a:1' }] }), []);
+  const other = { configSources: [{ address: 'a:1' }, { address: 'xds://b:2' }] };
+  const warning =
+    'configSources of the mesh configuration changed (now a:1, xds://b:2), which needs a restart; until then those ' +
+    'of the start are read';
+  assert.deepEqual(change(other), [warning]);
+  assert.deepEqual(change({ ...other, connectTimeout: 1 }), []);
+  assert.deepEqual(change({ configSources: [{ address: 'a:1' }] }), [
+    'configSources of the mesh configuration are those in force again: a:1',
+  ]);
+});

@@ -4,9 +4,9 @@
  * - It requests each collection once. Each response is answered: with its nonce, and the problems of its documents if
  *   there are any (a NACK). Documents without problems are in force at once.
  * - On a new stream it states the versions that it has, if it asks for changes only. Sources of Istio 1.7 ignore these:
- *   such a source begins a stream with a response that is not incremental, and sends all documents as the first response
- *   of each collection, even if that says that it is incremental. Without this rule, what was deleted while the stream
- *   was down would stay.
+ *   such a source begins a stream with a response that is not incremental, and sends all documents as the first
+ *   response of each collection, even if that says that it is incremental. Without this rule, what was deleted while
+ *   the stream was down would stay.
  */
 import { CtlError } from '../../core/errors.ts';
 import { BY_COLLECTION } from '../../mcp/index.ts';

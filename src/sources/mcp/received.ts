@@ -64,8 +64,8 @@ export class ReceivedDocuments {
   }
 
   /**
-   * The documents of a group are these and no others. Throws CtlError `resource_exhausted` without a change if they need
-   * too much memory.
+   * The documents of a group are these and no others. Throws CtlError `resource_exhausted` without a change if they
+   * need too much memory.
    */
   replace(group: string, resources: readonly ReceivedResource[]): Applied {
     const present = new Set(resources.map(({ name }) => name));
