@@ -244,6 +244,7 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
     'envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter',
   ],
   'envoy/extensions/access_loggers/stats/v3/stats.proto': ['envoy.extensions.access_loggers.stats.v3.Config'],
+  'envoy/extensions/request_id/uuid/v3/uuid.proto': ['envoy.extensions.request_id.uuid.v3.UuidRequestIdConfig'],
   'envoy/config/trace/v3/zipkin.proto': ['envoy.config.trace.v3.ZipkinConfig'],
   'envoy/config/trace/v3/datadog.proto': ['envoy.config.trace.v3.DatadogConfig'],
   'envoy/config/trace/v3/skywalking.proto': ['envoy.config.trace.v3.SkyWalkingConfig'],

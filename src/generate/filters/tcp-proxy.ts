@@ -94,8 +94,9 @@ export function forwardingFilters(
   view: ProxyCapabilities,
   cluster: string,
   port: ForwardedPort,
+  settings?: ConnectionSettings,
 ): NetworkFilter[] {
-  const proxy = tcpProxy(telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] });
+  const proxy = tcpProxy(telemetry, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }], settings });
   return [...counting(telemetry), ...forwarded(view, port, { statPrefix: cluster, cluster, original: false }, proxy)];
 }
 

@@ -3,7 +3,7 @@
  * Sidecar's ingress listeners, which replace them.
  */
 import { type Protocol, parseProtocol, type Scope } from '../../model/index.ts';
-import type { ServerTlsSettings, SidecarIngress } from '../../resources/index.ts';
+import type { ConnectionPool, ServerTlsSettings, SidecarIngress } from '../../resources/index.ts';
 import { inboundClusterName, inboundRouteName, listenerName, loopbackBinds } from '../common/index.ts';
 import { type ProtocolKind, protocolKind, sniffs } from '../filters/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
@@ -27,6 +27,8 @@ export interface InboundPortPlan {
   readonly binds: readonly string[];
   /** TLS that the proxy terminates for callers outside the mesh, instead of accepting plain text. */
   readonly tls: ServerTlsSettings | undefined;
+  /** The Sidecar's settings for connections to the application. */
+  readonly connections: ConnectionPool['tcp'];
 }
 
 export interface InboundPlan {
@@ -37,8 +39,8 @@ export interface InboundPlan {
 
 export function inboundPlan(snapshot: MeshReader, view: InboundView, scope: ScopeReader): InboundPlan {
   return scope.ingress === undefined
-    ? fromServices(snapshot, view)
-    : fromIngress(snapshot, view, scope.ingress, scope.namespace);
+    ? fromServices(snapshot, view, scope)
+    : fromIngress(snapshot, view, scope, scope.ingress);
 }
 
 /**
@@ -53,7 +55,7 @@ function ownBinds(view: InboundView): readonly string[] {
 }
 
 /** Several services may share a port of the application; the first decides the protocol. */
-function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
+function fromServices(snapshot: MeshReader, view: InboundView, scope: ScopeReader): InboundPlan {
   const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
   const ports = new Map<number, InboundPortPlan>();
   const conflicts = new Map<number, string[]>();
@@ -75,6 +77,7 @@ function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
         hostname,
         binds,
         tls: undefined,
+        connections: scope.inboundConnectionPool?.tcp,
       });
     } else if (known.kind !== kind) {
       const other = `${known.kind} of ${known.hostname}`;
@@ -92,13 +95,13 @@ function isGrpc(protocol: Protocol): boolean {
 function fromIngress(
   snapshot: MeshReader,
   view: InboundView,
+  { namespace, inboundConnectionPool }: ScopeReader,
   ingress: NonNullable<Scope['ingress']>,
-  namespace: string,
 ): InboundPlan {
   const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
   const ports = new Map<number, InboundPortPlan>();
   for (const listener of ingress) {
-    const { port, bind, captureMode, tls } = listener;
+    const { port, bind, captureMode, tls, connectionPool = inboundConnectionPool } = listener;
     if (port.number === undefined || ports.has(port.number)) continue;
     const protocol = ingressProtocol(listener);
     const bound = bindsIngress(captureMode, view);
@@ -115,6 +118,7 @@ function fromIngress(
       hostname: `sidecar.${namespace}`,
       binds: bound ? own : [],
       tls,
+      connections: connectionPool?.tcp,
     });
   }
   return { ports: [...ports.values()].sort((a, b) => a.port - b.port), conflicts: new Map() };

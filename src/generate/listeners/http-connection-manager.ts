@@ -90,6 +90,7 @@ function buildManager(
     httpFilters: [...(options.guards ?? []), ...httpFilters(sources, telemetry, options.grpcWeb ?? false, alpn)],
     accessLog: telemetry.requestLogs,
     ...(telemetry.tracing !== undefined && { tracing: telemetry.tracing }),
+    ...(telemetry.requestId !== undefined && { requestIdExtension: telemetry.requestId }),
     useRemoteAddress: { value: options.useRemoteAddress },
     ...(options.serverName !== undefined && { serverName: options.serverName }),
     ...((settings.http10 || capabilities.http10) && { httpProtocolOptions: { acceptHttp_10: true } }),

@@ -3,7 +3,6 @@
  * without redirection, each port has a listener on the workload's own addresses.
  */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
-import type { Protocol } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import {
   addressOf,
@@ -215,7 +214,7 @@ function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFa
     http: (encryption) => [
       guardedRequests(snapshot, view, { statPrefix: cluster, routes, grpcWeb: false, encryption, extra: ALL_VERSIONS }),
     ],
-    tcp: (encryption) => guardedBytes(snapshot, view, cluster, encryption),
+    tcp: (encryption) => guardedBytes(snapshot, view, { cluster }, encryption),
     blackhole: () => tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER).filters,
   });
 }
@@ -261,7 +260,7 @@ function portChains(
         ...(plan.kind === 'auto' && { extra: ALL_VERSIONS }),
       }),
     ],
-    tcp: (encryption) => guardedBytes(snapshot, view, plan.cluster, encryption, plan.protocol),
+    tcp: (encryption) => guardedBytes(snapshot, view, plan, encryption),
     blackhole: () => tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER).filters,
   });
 }
@@ -300,12 +299,13 @@ function guardedRequests(
 function guardedBytes(
   snapshot: MeshReader,
   view: InboundView,
-  cluster: string,
+  { cluster, protocol, connections }: Pick<InboundPortPlan, 'cluster'> & Partial<InboundPortPlan>,
   encryption: Encryption,
-  protocol?: Protocol,
 ): FilterChain['filters'] {
   const { settings } = snapshot;
-  const onward = forwardingFilters(telemetryOf(snapshot, view), view, cluster, { protocol, settings });
+  const { idleTimeout, maxConnectionDuration: maxDuration } = connections ?? {};
+  const times = { idleTimeout, maxDuration, tunnel: undefined };
+  const onward = forwardingFilters(telemetryOf(snapshot, view), view, cluster, { protocol, settings }, times);
   const guarded = guardedConnections(snapshot, view, certificatesOf(encryption))(onward);
   return encryption === 'mesh' ? [...serverPeerExchange(settings, view), ...guarded] : guarded;
 }

@@ -178,8 +178,8 @@ test('a setting that is checked and not acted on causes a warning, too', () => {
     assert.ok('resource' in result, JSON.stringify(result));
     return result.resource.warnings?.map(({ field, message }) => `${field}: ${message}`);
   };
-  assert.deepEqual(warningsOf('Sidecar', '{inboundConnectionPool: {tcp: {idleTimeout: 3s}}}'), [
-    'spec.inboundConnectionPool.tcp.idleTimeout: not supported in this version',
+  assert.deepEqual(warningsOf('Sidecar', '{inboundConnectionPool: {http: {h2UpgradePolicy: UPGRADE}}}'), [
+    'spec.inboundConnectionPool.http.h2UpgradePolicy: no effect: the application gets the protocol of its port',
   ]);
   assert.equal(warningsOf('DestinationRule', '{host: a}'), undefined);
 });

@@ -134,8 +134,8 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
   [
     'an idle timeout of connections to the application',
     'Sidecar',
-    '{inboundConnectionPool: {tcp: {idleTimeout: 5s, maxConnections: 5}}}',
-    /^spec\.inboundConnectionPool\.tcp\.idleTimeout: not supported in this version/,
+    '{inboundConnectionPool: {http: {h2UpgradePolicy: UPGRADE, maxRetries: 5}}}',
+    /^spec\.inboundConnectionPool\.http\.h2UpgradePolicy: no effect/,
   ],
   [
     'another protocol for the application',

@@ -94,23 +94,15 @@ const FINDERS: Finders = {
   },
 };
 
-function unservedTelemetry({ tracing = [], metrics = [] }: ContentOf<'Telemetry'>): ValidationError[] {
-  const message = 'not supported in this version: it has no effect';
-  return [
-    ...tracing.flatMap(({ useRequestIdForTraceSampling }, index) =>
-      useRequestIdForTraceSampling === undefined
+function unservedTelemetry({ metrics = [] }: ContentOf<'Telemetry'>): ValidationError[] {
+  const message = 'not supported in this version: the override has no effect';
+  return metrics.flatMap(({ overrides = [] }, index) =>
+    overrides.flatMap(({ match }, override) =>
+      match?.customMetric === undefined
         ? []
-        : [{ path: ['tracing', index, 'useRequestIdForTraceSampling'], message }],
+        : [{ path: ['metrics', index, 'overrides', override, 'match', 'customMetric'], message }],
     ),
-    ...metrics.flatMap(({ reportingInterval, overrides = [] }, index) => [
-      ...(reportingInterval === undefined ? [] : [{ path: ['metrics', index, 'reportingInterval'], message }]),
-      ...overrides.flatMap(({ match }, override) =>
-        match?.customMetric === undefined
-          ? []
-          : [{ path: ['metrics', index, 'overrides', override, 'match', 'customMetric'], message }],
-      ),
-    ]),
-  ];
+  );
 }
 
 /**
@@ -128,8 +120,6 @@ function targetPort(
 /** The settings of a pool that have no effect for connections to the application. */
 function inboundPool(path: ValidationError['path'], pool: ConnectionPool | undefined): readonly ValidationError[] {
   const found: ValidationError[] = [];
-  if (pool?.tcp?.idleTimeout !== undefined)
-    found.push({ path: [...path, 'tcp', 'idleTimeout'], message: 'not supported in this version' });
   if (pool?.http?.h2UpgradePolicy !== undefined && pool.http.h2UpgradePolicy !== 'DEFAULT')
     found.push({
       path: [...path, 'http', 'h2UpgradePolicy'],

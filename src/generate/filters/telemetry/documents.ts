@@ -33,6 +33,7 @@ export interface AskedSpans {
   readonly customTags?: OwnTracing['customTags'];
   readonly enableIstioTags?: boolean | undefined;
   readonly propagates?: false | undefined;
+  readonly requestIdDecides?: boolean | undefined;
 }
 
 /** Envoy has one tracer for a listener: only the first provider is used. */
@@ -49,6 +50,7 @@ export function spansOf(mesh: MeshConfig, documents: readonly TelemetrySpec[], d
         sampling: randomSamplingPercentage ?? asked.sampling,
         customTags: entry.customTags ?? asked.customTags,
         enableIstioTags: entry.enableIstioTags ?? asked.enableIstioTags,
+        requestIdDecides: entry.useRequestIdForTraceSampling ?? asked.requestIdDecides,
         propagates:
           disableContextPropagation === undefined ? asked.propagates : disableContextPropagation ? false : undefined,
       };

@@ -4,7 +4,7 @@
  */
 import type { Memos } from '../../../core/memo.ts';
 import type { OwnTracing } from '../../../core/tracing.ts';
-import type { envoy } from '../../../protobuf/index.ts';
+import { envoy, packAny } from '../../../protobuf/index.ts';
 import type { TelemetrySpec } from '../../../resources/index.ts';
 import { scopeOfView } from '../../common/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../../reads/index.ts';
@@ -25,11 +25,16 @@ type AccessLogs = readonly envoy.config.accesslog.v3.AccessLog.Input[];
 export interface Telemetry {
   /** Absent: no spans. */
   readonly tracing?: envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing.Input;
+  /** Of the connection manager. Absent: Envoy's default, by which the request ID decides about sampling. */
+  readonly requestId?: RequestIdExtension;
   readonly requestLogs: AccessLogs;
   readonly connectionLogs: AccessLogs;
   /** The filter that counts, for requests and for connections; absent: none. */
   readonly statsFilter?: TypedConfig;
 }
+
+type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
+type RequestIdExtension = NonNullable<Manager['requestIdExtension']>;
 
 /** Plain data that completely determines the messages. */
 interface TelemetryPlan {
@@ -57,6 +62,11 @@ function shared(memos: Memos, plan: TelemetryPlan, view: EnvoyView): Telemetry {
   return telemetry;
 }
 
+function randomSampling(): RequestIdExtension {
+  const { UuidRequestIdConfig } = envoy.extensions.request_id.uuid.v3;
+  return { typedConfig: packAny(UuidRequestIdConfig, { useRequestIdForTraceSampling: { value: false } }) };
+}
+
 function built({ logs, tracing, metrics }: TelemetryPlan, capabilities: Capabilities): Telemetry {
   const loggers = (of: 'requests' | 'connections') => [
     ...logs.flatMap((log) => accessLog(log, of, { capabilities }) ?? []),
@@ -64,6 +74,7 @@ function built({ logs, tracing, metrics }: TelemetryPlan, capabilities: Capabili
   ];
   return {
     ...(tracing !== undefined && { tracing: tracingMessage(tracing) }),
+    ...(tracing?.requestIdDecides === false && { requestId: randomSampling() }),
     requestLogs: loggers('requests'),
     connectionLogs: loggers('connections'),
     ...(metrics?.source === 'filter' && { statsFilter: statsFilter(metrics) }),
@@ -160,6 +171,7 @@ function tracingPlan(snapshot: MeshReader, view: EnvoyView, problems: string[]):
     ...(maxPathTagLength !== undefined && { maxPathTagLength }),
     ...(customTags !== undefined && { customTags }),
     ...(asked.propagates === false && usablePropagation(view, problems)),
+    ...(asked.requestIdDecides === false && { requestIdDecides: false }),
     ...(view.part === 'gateway' && { isGateway: true }),
   };
   if (asked.provider === undefined) return shape;

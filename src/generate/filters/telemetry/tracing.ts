@@ -49,6 +49,8 @@ export interface TracingPlan {
   readonly customTags?: OwnTracing['customTags'];
   /** Set if requests must not propagate the trace context. */
   readonly propagates?: false;
+  /** Set if requests are sampled at random, whatever their `x-request-id`. */
+  readonly requestIdDecides?: false;
   /** Set for gateways: their span has a child span for the request that they send. */
   readonly isGateway?: true;
 }

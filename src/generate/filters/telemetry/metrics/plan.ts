@@ -20,6 +20,8 @@ export interface MetricsPlan {
   readonly source: MetricsSource;
   readonly direction: Direction;
   readonly changes: Readonly<Partial<Record<TrafficMetric, MetricChanges>>>;
+  /** How often open connections are counted, in milliseconds; absent: the default of the filter. */
+  readonly reportingInterval?: number;
 }
 
 /** The provider that meshes of Istio refer to without a definition. */
@@ -43,7 +45,15 @@ export function metricsPlan(snapshot: MeshReader, view: EnvoyView, problems: str
   }
   const known = source === 'logger' ? LOGGED.map(([metric]) => metric) : TRAFFIC_METRICS;
   if (known.every((metric) => changes.get(metric)?.disabled === true)) return undefined;
-  return { source, direction, changes: Object.fromEntries(changes) };
+  const { reportingInterval } = entries.findLast((entry) => entry.reportingInterval !== undefined) ?? {};
+  if (reportingInterval !== undefined && source === 'logger')
+    problems.push(`reportingInterval has no effect: ${STATS_ACCESS_LOG} counts a connection when it ends`);
+  return {
+    source,
+    direction,
+    changes: Object.fromEntries(changes),
+    ...(reportingInterval !== undefined && source === 'filter' && { reportingInterval }),
+  };
 }
 
 /**

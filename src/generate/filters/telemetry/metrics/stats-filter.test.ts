@@ -47,6 +47,13 @@ test('overrides reach the filter under its names of metrics', () => {
   });
 });
 
+test('the filter counts open connections at the interval of a document', () => {
+  assert.deepEqual(fieldsOf({ ...PLAN, reportingInterval: 7500 }), {
+    disable_host_header_fallback: true,
+    tcp_reporting_duration: '7.5s',
+  });
+});
+
 test('the filter finds the service of a cluster where Istio writes it', () => {
   const { metadata } = serviceMetadata('filter', {
     host: 'web.shop.svc.cluster.local',

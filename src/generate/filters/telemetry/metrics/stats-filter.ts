@@ -24,7 +24,7 @@ const NAMES: Readonly<Record<TrafficMetric, string>> = {
 };
 
 /** A label never has a value from the `Host` header, which callers choose. */
-export function statsFilter({ changes }: MetricsPlan): TypedConfig {
+export function statsFilter({ changes, reportingInterval }: MetricsPlan): TypedConfig {
   const metrics = Object.entries(changes).map(([metric, { disabled, tags }]) => {
     const set = tags.flatMap(([name, expression]) =>
       expression === null ? [] : [[name, string(expression)] as const],
@@ -39,6 +39,7 @@ export function statsFilter({ changes }: MetricsPlan): TypedConfig {
   });
   const fields = {
     disable_host_header_fallback: { boolValue: true },
+    ...(reportingInterval !== undefined && { tcp_reporting_duration: string(`${reportingInterval / 1000}s`) }),
     ...(metrics.length > 0 && { metrics: { listValue: { values: metrics } } }),
   };
   const typeUrl = 'type.googleapis.com/stats.PluginConfig';
