@@ -18,6 +18,7 @@ import {
   unservedVariables,
 } from '../settings/index.ts';
 import { analyzeCommand } from './commands/analyze.ts';
+import { bugReportCommand } from './commands/bug-report.ts';
 import { completionCommand } from './commands/completion.ts';
 import { dashboardCommand } from './commands/dashboard.ts';
 import { diffCommand } from './commands/diff.ts';
@@ -51,6 +52,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
     flags: discoveryCommonFlags,
     commands: [
       analyzeCommand(),
+      bugReportCommand(),
       completionCommand(() => program),
       dashboardCommand(),
       diffCommand(),

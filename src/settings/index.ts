@@ -9,6 +9,7 @@ export { meshCleanIptablesFlags, meshIptablesEnv, meshIptablesFlags } from './ag
 export { type LoggingSettings, versionFlags } from './common-flags.ts';
 export {
   discoveryAnalyzeFlags,
+  discoveryBugReportFlags,
   discoveryDiffFlags,
   discoveryGetFlags,
   discoveryProxyConfigFlags,

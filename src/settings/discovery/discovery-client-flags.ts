@@ -1,7 +1,7 @@
 /** The flags of commands of ctl-discovery that ask a running discovery service for what it knows. */
 import type { FlagTable } from '../flag-table.ts';
 import { parseListenAddress } from '../listen-address.ts';
-import { discoveryCommonFlags } from './discovery-flags.ts';
+import { discoveryCommonFlags, discoveryRequestFlags } from './discovery-flags.ts';
 
 /** `https://host[:port]`, for services behind a proxy that terminates TLS. */
 const HTTPS = /^https:\/\/[^\s/?#@]+\/?$/;
@@ -131,6 +131,23 @@ export const discoveryProxyConfigFlags = {
   },
   output,
   port: { type: 'uint16', default: 0, meaning: 'Only what belongs to this port; 0 means any.' },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery bug-report`. */
+export const discoveryBugReportFlags = {
+  archive: {
+    type: 'string',
+    default: '',
+    meaning: 'File to write, which must not exist; meshd-bug-report-<time>.tar.gz when unset.',
+  },
+  httpAddr,
+  monitoringAddr: discoveryRequestFlags.monitoringAddr,
+  profileSeconds: {
+    type: 'uint16',
+    default: 5,
+    meaning: 'Length of the CPU profile and of the memory profile, of a service with --profile; 0 means none.',
+  },
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
