@@ -34,6 +34,7 @@ export type { FlagSpec, FlagTable, FlagValue } from './flag-table.ts';
 export { jwtFlags } from './jwt-flags.ts';
 export { dialAddress, type ListenAddress, parseListenAddress } from './listen-address.ts';
 export { findSubcommand, type ParsedFlags, parseFlags } from './parse-flags.ts';
+export { registryServers } from './registry-servers.ts';
 export {
   type AgentSettings,
   type DiscoverySettings,

@@ -1,6 +1,8 @@
 /** Entry point of the sources: where resources come from. */
 
 export { type ConfigRefusal, type ParsedText, parseConfigText } from './config-text.ts';
+export { createConsulSource } from './consul/consul.ts';
+export { CONSISTENCY_MODES, type Consistency, type ConsulSettings, type ConsulSourceOptions } from './consul/types.ts';
 export { createDirectorySource, type DirectorySourceOptions } from './directory/directory.ts';
 export { longestDocument, readDocuments } from './directory/documents.ts';
 export { originOf, type ReadDocument, readPaths, readText } from './directory/read-once.ts';

@@ -1,11 +1,12 @@
 /**
- * One HTTP request on its own connection: pooled connections of probes may leak, and other requests are rare. Redirects
- * are not followed, because a credential must not be sent to a server that is not configured.
+ * One HTTP request, on its own connection unless the caller has a pool: pooled connections of probes may leak, and most
+ * other requests are rare. Redirects are not followed, because a credential must not be sent to a server that is not
+ * configured.
  */
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import type { Agent, IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import type { RequestOptions } from 'node:https';
 import { urlToHttpOptions } from 'node:url';
-import { CtlError, oneLineOf } from '../errors.ts';
+import { CtlError, type CtlErrorCode, errnoOf, oneLineOf } from '../errors.ts';
 import { readUpTo } from './body.ts';
 
 export interface HttpCall {
@@ -18,6 +19,10 @@ export interface HttpCall {
   readonly timeoutMs: number;
   /** Aborts the call. */
   readonly signal?: AbortSignal;
+  /**
+   * The connections to use, for callers with many requests to one server. For https they verify the server.
+   */
+  readonly agent?: Agent;
 }
 
 /** A server, and a path that is sent without being parsed or normalized. */
@@ -34,6 +39,10 @@ export interface HttpAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
+}
+
+export interface HttpBytes extends Omit<HttpAnswer, 'text'> {
+  readonly body: Buffer;
 }
 
 /**
@@ -56,10 +65,20 @@ export async function httpCall<T = IncomingMessage>(
 /** The response with its body as a string; a longer body is an error. */
 export function httpText(call: HttpCall, maxBytes: number): Promise<HttpAnswer> {
   return httpCall(call, async (response) => {
-    const body = await readUpTo(maxBytes, response);
-    if (body === undefined) throw new CtlError('unavailable', `the response is longer than ${maxBytes} bytes`);
-    return { status: response.statusCode ?? 0, headers: response.headers, text: body.toString('utf8') };
+    const { status, headers, body } = await wholeOf(response, maxBytes, 'unavailable');
+    return { status, headers, text: body.toString('utf8') };
   });
+}
+
+/** The response with its body; a longer body is an error with the code `resource_exhausted`. */
+export function httpBytes(call: HttpCall, maxBytes: number): Promise<HttpBytes> {
+  return httpCall(call, (response) => wholeOf(response, maxBytes, 'resource_exhausted'));
+}
+
+async function wholeOf(response: IncomingMessage, maxBytes: number, beyond: CtlErrorCode): Promise<HttpBytes> {
+  const body = await readUpTo(maxBytes, response);
+  if (body === undefined) throw new CtlError(beyond, `the response is longer than ${maxBytes} bytes`);
+  return { status: response.statusCode ?? 0, headers: response.headers, body };
 }
 
 /** A URL as messages show it: its query and password may be secrets. */
@@ -67,7 +86,8 @@ export function shownUrl(url: URL): string {
   return `${url.origin}${url.pathname}`.slice(0, 500);
 }
 
-function send({ to, method = 'GET', headers = {}, body }: Omit<HttpCall, 'timeoutMs'>, signal: AbortSignal) {
+function send(call: Omit<HttpCall, 'timeoutMs'>, signal: AbortSignal): Promise<IncomingMessage> {
+  const { to, method = 'GET', headers = {}, body, agent = false } = call;
   const isUrl = to instanceof URL;
   const isTls = isUrl ? to.protocol === 'https:' : to.unverifiedTls === true;
   // Loaded when needed: Envoy starts sooner without an HTTP client, and the TLS module increases the memory of an
@@ -77,16 +97,24 @@ function send({ to, method = 'GET', headers = {}, body }: Omit<HttpCall, 'timeou
     ...(isUrl ? urlToHttpOptions(to) : { host: to.host ?? '127.0.0.1', port: to.port, path: to.path }),
     method,
     headers,
-    agent: false,
+    agent,
     signal,
     // Explicit, because NODE_TLS_REJECT_UNAUTHORIZED=0 would send credentials to a server that is not verified.
     rejectUnauthorized: isUrl,
   };
   return new Promise<IncomingMessage>((resolve, reject) => {
+    let isRepeated = false;
     const outgoing = request(options, resolve);
-    outgoing.on('error', reject);
+    outgoing.on('error', (error) => {
+      // The server may close an idle connection while a request is being sent on it (RFC 9112, section 9.5).
+      isRepeated = outgoing.reusedSocket && method === 'GET' && errnoOf(error) === 'ECONNRESET' && !signal.aborted;
+      if (isRepeated) send(call, signal).then(resolve, reject);
+      else reject(error);
+    });
     // Neither an error nor a response: after status 101 (Switching Protocols), Node.js closes the connection.
-    outgoing.once('close', () => reject(new CtlError('unavailable', 'the connection was closed without a response')));
+    outgoing.once('close', () => {
+      if (!isRepeated) reject(new CtlError('unavailable', 'the connection was closed without a response'));
+    });
     outgoing.end(body);
   });
 }

@@ -7,6 +7,7 @@ import { getScope } from '../../logging/index.ts';
 import { CLUSTER_KINDS, documentLimits, type ResourceEvent } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import {
+  createConsulSource,
   createDirectorySource,
   createKubernetesSource,
   createMockSource,
@@ -17,6 +18,7 @@ import {
 } from '../../sources/index.ts';
 import { createConnection } from '../clusters/cluster.ts';
 import { NO_REMOTES, RemoteClusters, type RemoteClustersOptions, type Remotes } from '../clusters/remote-clusters.ts';
+import { extRegistrySettings } from '../config/ext-registry.ts';
 import type { Sources } from '../config/sources.ts';
 
 /**
@@ -37,7 +39,7 @@ export function configuredSources(
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
   const limits = documentLimits(settings.documentLimitFactor, settings.virtualServiceDelegates, rootNamespace);
   const log = getScope('source');
-  if (configDir === '' && connection === undefined) log.warn('no --configDir: only built-in registries are read');
+  if (configDir === '' && connection === undefined) log.warn(`no --configDir: only ${registries.join(', ')} is read`);
   const clock = systemClock;
   const shares = new ReadingShares(clock.now);
   const { onIgnored, ...served } = serves;
@@ -54,9 +56,11 @@ export function configuredSources(
     const options = { cluster, connection, log, clock, resyncMs, namespaces, limits, shares, ...kinds };
     return [...directory(), createKubernetesSource({ ...options, ...served })];
   };
+  const externalRegistry = (): Source =>
+    createConsulSource({ ...extRegistrySettings(settings), cluster, log, clock, random: Math.random, limits });
   const sources = registries.flatMap((registry) => {
     if (registry === 'Orchestrator') return orchestrator();
-    return registry === 'Mock' ? [createMockSource({ cluster, clock })] : [];
+    return [registry === 'Mock' ? createMockSource({ cluster, clock }) : externalRegistry()];
   });
   return registries.includes('Orchestrator') ? sources : [...directory(), ...sources];
 }

@@ -270,8 +270,9 @@ function entryEndpoints(
     return;
   }
   const written = content.endpoints ?? [];
-  for (const spec of written) {
-    const workload = entryWorkload(spec, {}, undefined, indexes);
+  const unhealthy = new Set(meta.unhealthyEndpoints);
+  for (const [index, spec] of written.entries()) {
+    const workload = entryWorkload(spec, {}, undefined, indexes, unhealthy.has(index) ? 'unhealthy' : 'healthy');
     if (workload !== undefined) addEntry(workload, spec.ports ?? {});
   }
   if (written.length === 0 && service.resolution === 'dns' && !service.hostname.startsWith('*')) {

@@ -42,6 +42,11 @@ export interface ResourceMeta {
    * `workload-health.ts`).
    */
   readonly unhealthy?: true;
+  /**
+   * Set on a ServiceEntry by a source that knows the health of workloads: indexes of the endpoints that are not to be
+   * used. They stay endpoints, so that what selects these workloads continues to apply to them.
+   */
+  readonly unhealthyEndpoints?: readonly number[];
   /** The cluster of a resource of {@link CLUSTER_KINDS}; absent: the program's own (`--clusterID`). */
   readonly cluster?: string;
   /**

@@ -7,6 +7,7 @@ import { discoveryCaEnv } from './discovery-ca-env.ts';
 import { discoveryGatewayEnv } from './discovery-gateway-env.ts';
 import { discoveryIdentityEnv } from './discovery-identity-env.ts';
 import { discoveryStatusEnv } from './discovery-status-env.ts';
+import { discoveryRegistryEnv } from './discovery-registry-env.ts';
 
 export const discoveryEnv = {
   // This instance. CLUSTER_ID and POD_NAMESPACE are used when --clusterID and --namespace are not given.
@@ -330,6 +331,7 @@ export const discoveryEnv = {
 
   // The certificate authority.
   ...discoveryIdentityEnv,
+  ...discoveryRegistryEnv,
   ...discoveryCaEnv,
   DNS_AGENT: {
     setting: 'dnsAgent',

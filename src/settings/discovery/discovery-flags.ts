@@ -3,6 +3,7 @@ import { introspectionFlags, keepaliveFlags, loggingFlags, versionFlags } from '
 import { usageError } from '../errors.ts';
 import type { FlagTable } from '../flag-table.ts';
 import { parseListenAddress } from '../listen-address.ts';
+import { registryServers } from '../registry-servers.ts';
 
 const checkAddress = (text: string) => void parseListenAddress(text);
 
@@ -152,6 +153,14 @@ export const discoveryFlags = {
       'Directory watched for config yaml files; when set the files replace the resource client as config source.',
   },
   domain: { type: 'string', default: 'cluster.local', meaning: 'DNS domain suffix.' },
+  extregistryServerURL: {
+    type: 'string',
+    default: '',
+    meaning:
+      'URL of the external registry server, for the registry ExtRegistry: http or https, of a server or agent of ' +
+      'Consul. Several of one cluster are separated by commas.',
+    check: (text) => void registryServers(text),
+  },
   grpcAddr: {
     type: 'string',
     default: ':15010',
@@ -269,7 +278,6 @@ export const discoveryFlags = {
 } as const satisfies FlagTable;
 
 function checkRegistries(names: readonly string[]): void {
-  if (names.includes('ExtRegistry')) throw usageError('this version cannot read the ExtRegistry registry');
-  if (names.length === 0) throw usageError('name one or more of Orchestrator, Mock');
+  if (names.length === 0) throw usageError('name one or more of Orchestrator, ExtRegistry, Mock');
   if (new Set(names).size < names.length) throw usageError('a registry may be named only once');
 }

@@ -1,0 +1,289 @@
+/**
+ * Reads one datacenter of the registry. However many services there are, it has three requests that wait for changes,
+ * one more for the list of all checks, and `maxRequests` about single services:
+ *
+ * 1. The list of services waits for changes of registrations. New services, and those with other tags, are read at
+ *    once (`/v1/health/service/NAME`).
+ * 2. The lists of critical and of warning checks wait for changes of health. They are short, name the instances, and
+ *    need no other request.
+ * 3. The list of services does not say which service changed when an instance was added or removed. After each change
+ *    the list of all checks is read once, which says it for instances with checks; these services are read at once.
+ * 4. What checks do not show (metadata, addresses, weights, instances without checks) is found by a sweep: each service
+ *    is read again, some in each second.
+ */
+import { backoff } from '../../core/backoff.ts';
+import type { Timer } from '../../core/clock.ts';
+import { CtlError, toCtlError } from '../../core/errors.ts';
+import { type Check, checkOf, type Registration, registrationOf, tagsSignature } from './answers.ts';
+import { BlockingQuery, type BlockingQueryOptions } from './blocking-query.ts';
+import { Catalogue, type Consequences, type Instance } from './catalogue.ts';
+import type { Answer, Ask, ConsulClient } from './client.ts';
+import { isServiceName } from './documents.ts';
+import { readElements, readEntries, type Turns } from './json-members.ts';
+import { ReadQueue } from './read-queue.ts';
+import { Survey } from './survey.ts';
+import type { ConsulSourceOptions } from './types.ts';
+
+/** Largest answers. A service with 10,000 instances, or 20,000 services with tags, take less. */
+const MAX_LIST_BYTES = 64 * 1024 * 1024;
+const MAX_SERVICE_BYTES = 16 * 1024 * 1024;
+/** Changes of registrations within this time are read together, ms. */
+const NAMES_GAP_MS = 100;
+/** The same for changes of health, which take instances out of use. */
+const STATES_GAP_MS = 20;
+/** A registry whose index goes backwards again and again is read anew this often at most, ms. */
+const RESET_MS = 30_000;
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 30_000;
+
+export interface DatacenterHandlers {
+  /** These services changed, or problems did. */
+  changed(names: readonly string[]): void;
+  /** What fails, in one line; undefined when nothing does. Called for each change. */
+  health(reason: string | undefined): void;
+  /** Everything that existed at start was read. Called once. */
+  synced(): void;
+}
+
+export interface DatacenterOptions extends ConsulSourceOptions {
+  readonly client: Pick<ConsulClient, 'get'>;
+  /** Its name; `''`: that of the server. */
+  readonly name: string;
+  readonly turns: Turns;
+}
+
+export class Datacenter {
+  readonly name: string;
+  readonly #options: DatacenterOptions;
+  readonly #handlers: DatacenterHandlers;
+  readonly #catalogue: Catalogue;
+  readonly #queries: readonly BlockingQuery[];
+  readonly #queue: ReadQueue;
+  readonly #survey: Survey;
+  readonly #ending = new AbortController();
+  /** What fails, by what is read. */
+  readonly #failing = new Map<string, string>();
+  /** Problems of single services, by name. */
+  readonly #problems = new Map<string, string>();
+  readonly #answered = new Set<string>();
+  /** Names in the last list that cannot be names of hosts, and those that differ in case only. */
+  #badNames: readonly string[] = [];
+  /** Raised when reading starts anew: answers from before are not used. */
+  #generation = 0;
+  #resetAt = Number.NEGATIVE_INFINITY;
+  #isSynced = false;
+  #settling: Timer | undefined;
+
+  constructor(options: DatacenterOptions, handlers: DatacenterHandlers) {
+    const { name, clock, maxRequests, sweepQps, random } = options;
+    this.name = name;
+    this.#options = options;
+    this.#handlers = handlers;
+    this.#catalogue = new Catalogue({ ...options, now: clock.now });
+    const retryMs = (failures: number): number => backoff(failures, FIRST_RETRY_MS, MAX_RETRY_MS, random);
+    const read = (service: string) => this.#readService(service);
+    this.#queue = new ReadQueue({ clock, maxRequests, sweepQps, retryMs, read });
+    this.#survey = new Survey({
+      clock,
+      retryMs,
+      read: () => this.#get('/v1/health/state/any', MAX_LIST_BYTES),
+      parse: (answer, use) => this.#readChecks(answer, use),
+      onChanged: (names) => this.#queue.add(names.filter((each) => this.#catalogue.has(each))),
+      onOutcome: (failure) => this.#note('the list of checks', failure),
+    });
+    this.#queries = [
+      this.#follow('/v1/catalog/services', NAMES_GAP_MS, (answer) => this.#takeNames(answer)),
+      this.#follow('/v1/health/state/critical', STATES_GAP_MS, (answer) => this.#takeStates('critical', answer)),
+      this.#follow('/v1/health/state/warning', STATES_GAP_MS, (answer) => this.#takeStates('warning', answer)),
+    ];
+  }
+
+  start(): void {
+    for (const query of this.#queries) query.start();
+  }
+
+  instancesOf(name: string): readonly Instance[] {
+    return this.#catalogue.instancesOf(name);
+  }
+
+  /** Problems of single services, by name, and of the list of services (`''`). */
+  problems(): ReadonlyMap<string, string> {
+    const problems = new Map(this.#problems);
+    const [example, { length }] = [this.#badNames[0], this.#badNames];
+    const beyond = this.#catalogue.beyondServices;
+    const about = [
+      ...(example === undefined
+        ? []
+        : [`expected names of services that are DNS labels, got ${length} others such as ${example}`]),
+      ...(beyond === 0
+        ? []
+        : [
+            `expected at most ${this.#options.maxServices} services, got ${beyond} more (CTL_EXTREGISTRY_MAX_SERVICES)`,
+          ]),
+    ];
+    if (about.length > 0) problems.set('', about.join('; '));
+    return problems;
+  }
+
+  /** Services that stay although the registry no longer has all of them. */
+  held(): { readonly services: number; readonly until: number } | undefined {
+    const until = this.#catalogue.heldUntil;
+    return until === undefined ? undefined : { services: this.#catalogue.held, until };
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort();
+    this.#settling?.cancel();
+    this.#survey.close();
+    await Promise.all([this.#queue.close(), ...this.#queries.map((query) => query.close())]);
+  }
+
+  #follow(path: string, gapMs: number, take: BlockingQueryOptions['take']): BlockingQuery {
+    const { client, consistency, waitMs, timeoutMs, clock, random } = this.#options;
+    const settings = { client, consistency, waitMs, timeoutMs, clock, random, query: this.#query() };
+    return new BlockingQuery({
+      ...settings,
+      path,
+      gapMs,
+      maxBytes: MAX_LIST_BYTES,
+      take: async (answer) => {
+        await take(answer);
+        this.#answered.add(path);
+        this.#checkSynced();
+      },
+      onReset: () => this.#reset(),
+      onOutcome: (failure) => this.#note(path, failure),
+    });
+  }
+
+  #query(): Record<string, string> {
+    return { dc: this.name };
+  }
+
+  #get(path: string, maxBytes: number): Promise<Answer> {
+    const { client, consistency, timeoutMs } = this.#options;
+    const ask: Ask = { path, query: this.#query(), timeoutMs, maxBytes, consistency, signal: this.#ending.signal };
+    return client.get(ask);
+  }
+
+  async #takeNames(answer: Answer): Promise<void> {
+    const generation = this.#generation;
+    const listed = new Map<string, { name: string; tags: string }>();
+    const bad: string[] = [];
+    await readEntries(answer.body, this.#options.turns, (name, tags) => {
+      const host = name.toLowerCase();
+      if (!isServiceName(name) || listed.has(host)) bad.push(JSON.stringify(name.slice(0, 80)));
+      else listed.set(host, { name, tags: tagsSignature(tags) });
+    });
+    if (generation !== this.#generation) return;
+    this.#badNames = bad;
+    const byName = new Map([...listed.values()].map(({ name, tags }) => [name, tags]));
+    const consequences = this.#catalogue.takeNames(byName);
+    this.#queue.moved(answer.index, [...byName.keys()]);
+    this.#survey.moved(answer.index);
+    for (const name of this.#problems.keys()) if (!this.#catalogue.has(name)) this.#problems.delete(name);
+    this.#act(consequences);
+    this.#handlers.changed([]);
+  }
+
+  async #takeStates(state: 'critical' | 'warning', answer: Answer): Promise<void> {
+    const generation = this.#generation;
+    const checks: Check[] = [];
+    await this.#readChecks(answer, (check) => void (check.status === state && checks.push(check)));
+    if (generation === this.#generation) this.#act(this.#catalogue.takeStates(state, checks, answer.index));
+  }
+
+  async #readChecks({ body }: Answer, use: (check: Check) => void): Promise<void> {
+    await readElements(body, this.#options.turns, (value) => {
+      const check = checkOf(value);
+      if (check !== undefined) use(check);
+    });
+  }
+
+  /** Returns from when on the answer is current. Rejects when the service has to be read again. */
+  async #readService(name: string): Promise<number> {
+    const generation = this.#generation;
+    try {
+      const answer = await this.#get(`/v1/health/service/${encodeURIComponent(name)}`, MAX_SERVICE_BYTES);
+      const registrations: Registration[] = [];
+      await readElements(answer.body, this.#options.turns, (value) => {
+        const registration = registrationOf(value);
+        if (registration !== undefined) registrations.push(registration);
+      });
+      if (generation !== this.#generation) throw new CtlError('unavailable', 'it was read before the index went back');
+      const consequences = this.#catalogue.takeService(name, registrations, answer.index);
+      const { maxInstances } = this.#options;
+      const tooMany = `expected at most ${maxInstances} instances of all services (CTL_EXTREGISTRY_MAX_INSTANCES)`;
+      this.#noteService(name, consequences === undefined ? tooMany : undefined);
+      if (consequences !== undefined) this.#act(consequences);
+      this.#note('services', undefined);
+      this.#checkSynced();
+      return answer.asOf;
+    } catch (error) {
+      const failure = toCtlError(error);
+      if (this.#ending.signal.aborted) throw failure;
+      if (failure.code === 'resource_exhausted') {
+        // A problem of this service only, which is read again when something changes.
+        this.#noteService(name, failure.message);
+        this.#catalogue.skip(name);
+        this.#checkSynced();
+        return this.#options.clock.now();
+      }
+      this.#note('services', failure);
+      throw failure;
+    }
+  }
+
+  #noteService(name: string, problem: string | undefined): void {
+    if (this.#problems.get(name) === problem) return;
+    if (problem === undefined) this.#problems.delete(name);
+    else this.#problems.set(name, problem);
+    this.#handlers.changed([name]);
+  }
+
+  #act({ toRead, changed }: Consequences): void {
+    this.#queue.add(toRead);
+    const { changed: gone } = this.#catalogue.settle();
+    this.#scheduleSettling();
+    const all = [...changed, ...gone];
+    if (all.length > 0) this.#handlers.changed(all);
+  }
+
+  /** Looks again when the time is over in which nothing is removed. */
+  #scheduleSettling(): void {
+    const { clock } = this.#options;
+    const until = this.#catalogue.heldUntil;
+    if (until === undefined || this.#settling !== undefined) return;
+    this.#settling = clock.setTimer(Math.max(0, until - clock.now()), () => {
+      this.#settling = undefined;
+      this.#act({ toRead: [], changed: [] });
+    });
+  }
+
+  #reset(): boolean {
+    const { clock } = this.#options;
+    if (clock.now() - this.#resetAt < RESET_MS) return false;
+    this.#resetAt = clock.now();
+    this.#generation++;
+    for (const query of this.#queries) query.reset();
+    this.#survey.reset();
+    this.#act(this.#catalogue.reset());
+    return true;
+  }
+
+  #note(what: string, failure: CtlError | undefined): void {
+    const reason = failure?.oneLine();
+    if (reason === this.#failing.get(what)) return;
+    if (reason === undefined) this.#failing.delete(what);
+    else this.#failing.set(what, reason);
+    const [first] = this.#failing;
+    this.#handlers.health(first === undefined ? undefined : `${first[0]}: ${first[1]}`);
+  }
+
+  #checkSynced(): void {
+    if (this.#isSynced || this.#answered.size < this.#queries.length) return;
+    if (!this.#catalogue.unread().next().done) return;
+    this.#isSynced = true;
+    this.#handlers.synced();
+  }
+}
