@@ -36,6 +36,8 @@ const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 30_000;
 /** The next request waits this many times as long as taking the answer took, so that long lists leave time for others. */
 const REST = 5;
+/** A server that answers without a change before the wait is over is asked less and less often, up to this, ms. */
+const MAX_IDLE_GAP_MS = 5000;
 /** Waits differ by up to this part, so that those of several programs do not end together. */
 const WAIT_JITTER = 0.1;
 
@@ -49,6 +51,8 @@ export class BlockingQuery {
   /** The last index, which an answer must not be below. */
   #seen = 0;
   #failures = 0;
+  /** Answers in a row that came early and had the index that was waited on. */
+  #idle = 0;
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: BlockingQueryOptions) {
@@ -84,7 +88,10 @@ export class BlockingQuery {
         if (asking.aborted) continue;
         this.#failures = 0;
         onOutcome(undefined);
-        restMs = Math.max(gapMs, REST * tookMs);
+        restMs = Math.max(
+          backoff(1 + this.#idle, gapMs, MAX_IDLE_GAP_MS, () => 0),
+          REST * tookMs,
+        );
       } catch (error) {
         if (asking.aborted) continue;
         this.#failures++;
@@ -109,6 +116,7 @@ export class BlockingQuery {
     const consistency =
       this.#failures > 0 && this.#options.consistency === 'stale' ? 'default' : this.#options.consistency;
     const ask = { path, query: { ...query, ...waiting }, timeoutMs: limitMs, maxBytes, consistency, signal };
+    const askedAt = clock.now();
     const answer = await client.get(ask);
     if (signal.aborted) return 0;
     if (answer.index < this.#seen) {
@@ -116,6 +124,7 @@ export class BlockingQuery {
       return 0;
     }
     const startedAt = clock.now();
+    this.#idle = isWaiting && answer.index === this.#index && startedAt - askedAt < wait / 2 ? this.#idle + 1 : 0;
     await take(answer);
     if (signal.aborted) return 0;
     this.#seen = answer.index;

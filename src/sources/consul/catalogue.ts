@@ -46,6 +46,8 @@ interface Service {
   /** Whether the list of services has it; if not, it stays for a time. */
   isListed: boolean;
   isRead: boolean;
+  /** The epoch in which it was read last. */
+  epoch: number;
   readonly instances: Map<string, Known>;
 }
 
@@ -82,6 +84,8 @@ export class Catalogue {
   #epoch = 0;
   /** Until then nothing is removed, monotonic ms. */
   #heldUntil: number | undefined;
+  /** The epoch of the last list of services. */
+  #namesEpoch = 0;
   #beyondServices = 0;
   #instances = 0;
 
@@ -125,6 +129,7 @@ export class Catalogue {
 
   /** Takes the list of all services. @param listed name → signature of its tags */
   takeNames(listed: ReadonlyMap<string, string>): Consequences {
+    this.#namesEpoch = this.#epoch;
     const lost = [...this.#services.keys()].filter((name) => !listed.has(name) && this.#services.get(name)?.isListed);
     if (this.#isImplausible(lost.length)) this.#hold();
     const changed: string[] = [];
@@ -139,7 +144,7 @@ export class Catalogue {
       const known = this.#services.get(name);
       if (known === undefined && this.#services.size >= this.#options.maxServices) this.#beyondServices++;
       else if (known === undefined) {
-        this.#services.set(name, { tags, isListed: true, isRead: false, instances: new Map() });
+        this.#services.set(name, { tags, isListed: true, isRead: false, epoch: -1, instances: new Map() });
         toRead.push(name);
       } else {
         if (known.tags !== tags || !known.isListed) toRead.push(name);
@@ -183,7 +188,8 @@ export class Catalogue {
     if (service === undefined) return { toRead: [], changed: [] };
     const isFirst = !service.isRead;
     service.isRead = true;
-    if (registrations.length === 0 && !isFirst) return { toRead: [], changed: [] };
+    if (registrations.length === 0 && service.instances.size > 0) return { toRead: [], changed: [] };
+    service.epoch = this.#epoch;
     if (this.#instances - service.instances.size + registrations.length > this.#options.maxInstances) return undefined;
     const before = new Map(service.instances);
     const isHeld = this.#heldUntil !== undefined;
@@ -206,7 +212,7 @@ export class Catalogue {
   /** The service cannot be read; what was read before stays. */
   skip(name: string): void {
     const service = this.#services.get(name);
-    if (service !== undefined) service.isRead = true;
+    if (service !== undefined) Object.assign(service, { isRead: true, epoch: this.#epoch });
   }
 
   /** The registry's index started again: all services have to be read again, and until then nothing is removed. */
@@ -219,7 +225,7 @@ export class Catalogue {
   /** Ends the time in which nothing is removed: because it is over, or because nothing is missing. */
   settle(): Consequences {
     const isOver = this.#heldUntil !== undefined && this.#options.now() >= this.#heldUntil;
-    if (this.#heldUntil === undefined || (!isOver && this.held > 0)) return { toRead: [], changed: [] };
+    if (this.#heldUntil === undefined || (!isOver && !this.#isComplete())) return { toRead: [], changed: [] };
     this.#heldUntil = undefined;
     const changed: string[] = [];
     for (const [name, service] of [...this.#services]) {
@@ -232,6 +238,15 @@ export class Catalogue {
       }
     }
     return { toRead: [], changed };
+  }
+
+  /** Whether the registry has everything, and it is known of everything whether it has it. */
+  #isComplete(): boolean {
+    if (this.#namesEpoch !== this.#epoch) return false;
+    for (const service of this.#services.values()) {
+      if (service.epoch !== this.#epoch || isIncomplete(service)) return false;
+    }
+    return true;
   }
 
   #isImplausible(lost: number): boolean {

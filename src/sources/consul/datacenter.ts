@@ -168,6 +168,7 @@ export class Datacenter {
 
   async #takeNames(answer: Answer): Promise<void> {
     const generation = this.#generation;
+    const answeredAt = this.#options.clock.now();
     const listed = new Map<string, { name: string; tags: string }>();
     const bad: string[] = [];
     await readEntries(answer.body, this.#options.turns, (name, tags) => {
@@ -179,8 +180,8 @@ export class Datacenter {
     this.#badNames = bad;
     const byName = new Map([...listed.values()].map(({ name, tags }) => [name, tags]));
     const consequences = this.#catalogue.takeNames(byName);
-    this.#queue.moved(answer.index, [...byName.keys()]);
-    this.#survey.moved(answer.index);
+    this.#queue.moved(answer.index, [...byName.keys()], answeredAt);
+    this.#survey.moved(answer.index, answeredAt);
     for (const name of this.#problems.keys()) if (!this.#catalogue.has(name)) this.#problems.delete(name);
     this.#act(consequences);
     this.#handlers.changed([]);

@@ -39,15 +39,17 @@ export class ReadQueue {
     this.#pump();
   }
 
-  /** The list of services is this, and if its index is another one, some of them changed. */
-  moved(index: number, names: readonly string[]): void {
-    if (index !== this.#index) this.#movedAt = this.#options.clock.now();
+  /**
+   * The list of services is this, and if its index is another one, some of them changed until `at`, monotonic ms. New
+   * ones are to be added as well.
+   */
+  moved(index: number, names: readonly string[], at: number): void {
+    if (index !== this.#index) this.#movedAt = at;
     this.#index = index;
     const listed = new Set(names);
     for (const name of this.#read.keys()) if (!listed.has(name)) this.#read.delete(name);
     for (const name of this.#urgent.keys()) if (!listed.has(name)) this.#urgent.delete(name);
     for (const name of names) if (!this.#read.has(name)) this.#read.set(name, Number.NEGATIVE_INFINITY);
-    this.#pump();
   }
 
   async close(): Promise<void> {
@@ -129,7 +131,7 @@ export class ReadQueue {
   #wake(at: number): void {
     const { clock } = this.#options;
     if (this.#timer !== undefined) return;
-    this.#timer = clock.setTimer(Math.max(0, at - clock.now()), () => {
+    this.#timer = clock.setTimer(Math.ceil(Math.max(0, at - clock.now())), () => {
       this.#timer = undefined;
       this.#pump();
     });

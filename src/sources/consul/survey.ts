@@ -41,9 +41,9 @@ export class Survey {
     this.#options = options;
   }
 
-  /** The list of services has this index; another one than before means that something changed. */
-  moved(index: number): void {
-    if (index !== this.#index) this.#movedAt = this.#options.clock.now();
+  /** The list of services has this index; another one than before means that something changed until `at`. */
+  moved(index: number, at: number): void {
+    if (index !== this.#index) this.#movedAt = at;
     this.#index = index;
     this.#next();
   }
