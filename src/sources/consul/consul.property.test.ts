@@ -9,12 +9,9 @@ import { registrationOf } from './answers.ts';
 import { serviceDocuments } from './documents.ts';
 import { followRegistry, instance, SETTINGS } from './testing/followed-registry.ts';
 import type { Fault } from './testing/in-memory-call.ts';
-import { StandInRegistry } from './testing/stand-in-registry.ts';
+import { type StandInInstance, StandInRegistry } from './testing/stand-in-registry.ts';
 
-const SERVICES = ['a', 'b', 'c'] as const;
-const STATES = ['passing', 'warning', 'critical'] as const;
-const FAULTS: readonly (Fault | undefined)[] = [
-  undefined,
+const FAULTS: readonly Fault[] = [
   'error 500',
   'error 429',
   'closed',
@@ -25,86 +22,76 @@ const FAULTS: readonly (Fault | undefined)[] = [
   'silent',
 ];
 
-type Step = (registry: StandInRegistry, world: { fault: Fault | undefined; delayMs: number }) => number;
-
-const number = fc.integer({ min: 1, max: 6 });
-const place = fc.tuple(fc.constantFrom(...SERVICES), number);
-
-function steps(): fc.Arbitrary<Step> {
-  const id = (service: string, n: number): string => `${service}-${n}`;
-  return fc.oneof(
-    fc.tuple(place, fc.constantFrom(...STATES, undefined), number).map(
-      ([[service, n], status, version]): Step =>
-        (registry) => {
-          const { status: _none, ...known } = instance(service, id(service, n), { tags: [`version|v${version}`] });
-          registry.register(status === undefined ? known : { ...known, status });
-          return 0;
-        },
-    ),
-    place.map(
-      ([service, n]): Step =>
-        (registry) => {
-          registry.deregister(`node-${n % 3}`, id(service, n));
-          return 0;
-        },
-    ),
-    fc.tuple(place, fc.constantFrom(...STATES)).map(
-      ([[service, n], status]): Step =>
-        (registry) => {
-          registry.setStatus(`node-${n % 3}`, id(service, n), status);
-          return 0;
-        },
-    ),
-    fc.tuple(number, fc.constantFrom(...STATES)).map(
-      ([n, status]): Step =>
-        (registry) => {
-          registry.setNodeStatus(`node-${n % 3}`, status);
-          return 0;
-        },
-    ),
-    fc.constantFrom<Step>(
-      (registry) => {
-        registry.rewind();
-        return 0;
-      },
-      (registry) => {
-        registry.restartEmpty();
-        return 0;
-      },
-    ),
-    fc.constantFrom(...FAULTS).map(
-      (fault): Step =>
-        (_registry, world) => {
-          world.fault = fault;
-          return 0;
-        },
-    ),
-    fc.integer({ min: 0, max: 300 }).map(
-      (delayMs): Step =>
-        (_registry, world) => {
-          world.delayMs = delayMs;
-          return 0;
-        },
-    ),
-    fc.integer({ min: 1, max: 2000 }).map(
-      (ms): Step =>
-        () =>
-          ms,
-    ),
-  );
+interface World {
+  readonly registry: StandInRegistry;
+  fault: Fault | undefined;
+  delayMs: number;
 }
 
+/** Changes the world; returns how long it stays so, ms. */
+type Step = (world: World) => number;
+
+const number = fc.integer({ min: 1, max: 5 });
+const service = fc.constantFrom('a', 'b', 'c');
+const state = fc.constantFrom('passing', 'warning', 'critical');
+
+function always(change: (world: World) => void): Step {
+  return (world) => {
+    change(world);
+    return 0;
+  };
+}
+
+function made(name: string, n: number, version: number, status?: string): StandInInstance {
+  const { status: _status, ...known } = instance(name, `${name}-${n}`, { tags: [`version|v${version}`] });
+  return status === undefined ? known : { ...known, status };
+}
+
+const nodeOf = (n: number): string => `node-${n % 3}`;
+const register = fc
+  .tuple(service, number, number, fc.option(state, { nil: undefined }))
+  .map(([name, n, version, status]) => always(({ registry }) => registry.register(made(name, n, version, status))));
+const deregister = fc
+  .tuple(service, number)
+  .map(([name, n]) => always(({ registry }) => registry.deregister(nodeOf(n), `${name}-${n}`)));
+const check = fc
+  .tuple(service, number, state)
+  .map(([name, n, status]) => always(({ registry }) => registry.setStatus(nodeOf(n), `${name}-${n}`, status)));
+const checkNode = fc
+  .tuple(number, state)
+  .map(([n, status]) => always(({ registry }) => registry.setNodeStatus(nodeOf(n), status)));
+const lose = fc.constantFrom(
+  always(({ registry }) => registry.rewind()),
+  always(({ registry }) => registry.restartEmpty()),
+);
+const fault = fc
+  .constantFrom(undefined, ...FAULTS)
+  .map((kind) => always((world) => Object.assign(world, { fault: kind })));
+const delay = fc.integer({ min: 0, max: 300 }).map((delayMs) => always((world) => Object.assign(world, { delayMs })));
+const wait = fc.integer({ min: 1, max: 2000 }).map((ms) => (): number => ms);
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: register },
+  { weight: 3, arbitrary: deregister },
+  { weight: 8, arbitrary: check },
+  { weight: 3, arbitrary: checkNode },
+  { weight: 1, arbitrary: lose },
+  { weight: 2, arbitrary: fault },
+  { weight: 2, arbitrary: delay },
+  { weight: 12, arbitrary: wait },
+);
+
 /** The documents of the stand-in's state, made without reading it by requests. */
-function expectedOf(registry: StandInRegistry): Record<string, string> {
-  const expected: Record<string, string> = {};
-  for (const service of SERVICES) {
-    const { body = '[]' } = registry.answer(`/v1/health/service/${service}`) ?? {};
+function expectedOf(registry: StandInRegistry): ReadonlyMap<string, string> {
+  const expected = new Map<string, string>();
+  for (const name of ['a', 'b', 'c']) {
+    const { body = '[]' } = registry.answer(`/v1/health/service/${name}`) ?? {};
     const instances = (JSON.parse(body) as unknown[])
       .flatMap((each) => registrationOf(each) ?? [])
       .map((each) => ({ ...each, status: each.critical ? 'critical' : each.warning ? 'warning' : 'passing' }) as const)
       .sort((x, y) => (`${x.node}\0${x.id}` < `${y.node}\0${y.id}` ? -1 : 1));
-    for (const [key, event] of serviceDocuments(service, instances, SETTINGS, 0)) {
-      if (event.type === 'set') expected[key] = event.resource.fingerprint;
+    for (const [key, event] of serviceDocuments(name, instances, SETTINGS, 0)) {
+      if (event.type === 'set') expected.set(key, event.resource.fingerprint);
     }
   }
   return expected;
@@ -112,27 +99,22 @@ function expectedOf(registry: StandInRegistry): Record<string, string> {
 
 test('any order of changes and failures ends in the state of the stand-in for Consul', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(steps(), { maxLength: 40 }), async (all) => {
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       const registry = new StandInRegistry();
-      const world: { fault: Fault | undefined; delayMs: number } = { fault: undefined, delayMs: 0 };
-      const followed = followRegistry(registry, {
-        fault: () => world.fault,
-        delayMs: () => world.delayMs,
-        holdMs: 30_000,
-      });
-      for (const step of all) {
-        const ms = step(registry, world);
-        if (ms > 0) await followed.clock.advance(ms);
+      for (const name of ['a', 'b', 'c']) registry.register(...[1, 2, 3].map((n) => made(name, n, 1, 'passing')));
+      const world: World = { registry, fault: undefined, delayMs: 0 };
+      const answers = { fault: () => world.fault, delayMs: () => world.delayMs };
+      const { source, clock, resources, isSynced } = followRegistry(registry, { ...answers, holdMs: 30_000 });
+      for (const each of steps) {
+        const ms = each(world);
+        if (ms > 0) await clock.advance(ms);
       }
       Object.assign(world, { fault: undefined, delayMs: 0 });
-      await followed.clock.advance(180_000);
-      const found = [...followed.resources].map(([key, { fingerprint }]) => [key, fingerprint]);
-      assert.deepEqual(
-        Object.fromEntries(found.toSorted()),
-        Object.fromEntries(Object.entries(expectedOf(registry)).toSorted()),
-      );
-      assert.deepEqual([followed.isSynced(), followed.source.health()], [true, { ok: true }]);
-      await followed.source.close();
+      await clock.advance(180_000);
+      const found = [...resources].map(([key, { fingerprint }]): [string, string] => [key, fingerprint]);
+      assert.deepEqual(new Map(found), expectedOf(registry));
+      assert.deepEqual([isSynced(), source.health()], [true, { ok: true }]);
+      await source.close();
     }),
     { numRuns: Number(process.env.CONSUL_RUNS ?? 60) },
   );
