@@ -52,10 +52,16 @@ describe('ctl-discovery discovery', () => {
   const REFUSED: readonly (readonly [string, string[], Environment, RegExp])[] = [
     ['an unknown registry', ['--registries', 'Orchestrator,Eureka'], {}, /"Eureka" is not one of/],
     [
-      'a registry it cannot read',
-      ['--registries', 'ExtRegistry'],
+      'an external registry that is no URL',
+      ['--extregistryServerURL', 'http://consul:8500,consul:8500'],
       {},
-      /--registries: this version cannot read the ExtRegistry/,
+      /--extregistryServerURL: expected http or https URLs separated by commas, got "consul:8500"/,
+    ],
+    [
+      'credentials of an external registry',
+      ['--extregistryServerURL', 'http://me:secret@consul:8500'],
+      {},
+      /expected a URL without credentials; the token is in the file of CTL_EXTREGISTRY_TOKEN_FILE/,
     ],
     ['a registry named twice', ['--registries', 'Mock,Mock'], {}, /--registries: a registry may be named only once/],
     ['an invalid address', ['--grpcAddr', 'here'], {}, /"here" for flag --grpcAddr: not an address/],

@@ -59,6 +59,23 @@ test('sources have the order of the registries; a directory that is not a regist
   assert.deepEqual(idsOf({ registries: ['Mock'], configDir }), ['directory Orchestrator', 'mock Orchestrator']);
 });
 
+test('the external registry has its place among the others, and needs settings that can be used', () => {
+  const extregistryServerURL = 'http://127.0.0.1:8500, https://consul.example:8501';
+  const base = { configDir: '/nowhere', extregistryServerURL } as const;
+  const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
+    configuredSources(defaultDiscoverySettings({ ...base, ...changes }), undefined, NAMESPACES, {}).map(({ id }) => id);
+  assert.deepEqual(idsOf({ registries: ['ExtRegistry', 'Mock', 'Orchestrator'] }), ['consul', 'mock', 'directory']);
+  assert.deepEqual(idsOf({ registries: ['ExtRegistry'] }), ['directory', 'consul']);
+  const registries = ['ExtRegistry'] as const;
+  const refused = [
+    [{ extregistryServerURL: '' }, /needs --extregistryServerURL/],
+    [{ extregistryConsistency: 'eventual' }, /expected one of default, stale, consistent/],
+    [{ extregistryNamespace: 'No.Namespace' }, /expected lower-case letters/],
+    [{ extregistryDatacenters: 'dc1,dc1' }, /named only once/],
+  ] as const;
+  for (const [changes, message] of refused) assert.throws(() => idsOf({ registries, ...changes }), message);
+});
+
 test('without the registry Orchestrator only configuration is read from a directory', async (context) => {
   const configDir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
   const documents = ['ServiceAccount', 'Endpoints', 'Namespace'].map(

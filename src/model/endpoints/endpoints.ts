@@ -9,9 +9,11 @@ import type { AllocatedAddresses } from '../addresses/allocated-addresses.ts';
 import type { ClusterAddressIndexes } from '../addresses/cluster-addresses.ts';
 import { type Groups, membersOf } from '../common/groups.ts';
 import { isEmptySelector, type Labels, labelsMatch } from '../common/labels.ts';
+import { addressId } from '../common/networks.ts';
 import { type DefinitionContext, entryPorts, type MergedService } from '../services/definitions.ts';
 import type { Health, RegistryKind, Service } from '../types/types.ts';
 import {
+  ADDRESS_READ,
   bareWorkload,
   endpointAddress,
   entryLabels,
@@ -25,6 +27,7 @@ import {
   podHealth,
   podNamed,
   podWorkload,
+  type Reads,
   type Workload,
   type WorkloadIndexes,
 } from '../workloads/workloads.ts';
@@ -273,11 +276,21 @@ function entryEndpoints(
   const unhealthy = new Set(meta.unhealthyEndpoints);
   for (const [index, spec] of written.entries()) {
     const workload = entryWorkload(spec, {}, undefined, indexes, unhealthy.has(index) ? 'unhealthy' : 'healthy');
-    if (workload !== undefined) addEntry(workload, spec.ports ?? {});
+    if (workload === undefined) continue;
+    if (meta.ofMachines === true && isAddressOfPod(workload.address, indexes, collector.reads)) continue;
+    addEntry(workload, spec.ports ?? {});
   }
   if (written.length === 0 && service.resolution === 'dns' && !service.hostname.startsWith('*')) {
     addEntry(bareWorkload(endpointAddress(service.hostname), 'healthy', undefined, '', undefined, indexes), {});
   }
+}
+
+/** Whether a Pod of any cluster has the address. */
+function isAddressOfPod(address: string, indexes: EndpointIndexes, reads: Reads): boolean {
+  const id = addressId(address);
+  if (id === undefined) return false;
+  reads.add(`${ADDRESS_READ}${id}`);
+  return membersOf(indexes.podsByIp, id).length > 0;
 }
 
 /** A port's number in a user-written map: a name such as `constructor` must not find an inherited property. */

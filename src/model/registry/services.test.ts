@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { workloadLabels } from '../../resources/kinds/aliases.ts';
 import type { AnyResource } from '../../resources/kinds/types.ts';
 import { emptyMesh, endpoints, fqdn, meshOf, pod, resource, service, step } from '../testing/build.ts';
+import type { Snapshot } from '../types/types.ts';
 
 const KEY = `a/${fqdn('web.a')}`;
 
@@ -244,6 +245,25 @@ test('a workload entry that is not reported healthy is an unhealthy endpoint', (
       ?.map(({ health }) => health);
   };
   assert.deepEqual([healthOf({}), healthOf({ unhealthy: true })], [['healthy'], ['unhealthy']]);
+});
+
+test('a service entry of a registry of machines: unhealthy endpoints stay, and those at the address of a Pod are not used', () => {
+  const spec = {
+    hosts: ['web.service.consul'],
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    resolution: 'STATIC',
+    endpoints: [{ address: '10.0.0.1', labels: { app: 'web' } }, { address: '10.0.0.2' }, { address: '10.0.0.3' }],
+  };
+  const entry = resource('ServiceEntry', 'a/web', spec, { ofMachines: true, unhealthyEndpoints: [0, 2] });
+  const found = (snapshot: Snapshot) =>
+    snapshot.endpoints.get('a/web.service.consul')?.map(({ address, health }) => `${address} ${health}`);
+  const before = meshOf([entry]);
+  assert.deepEqual(found(before), ['10.0.0.1 unhealthy', '10.0.0.2 healthy', '10.0.0.3 unhealthy']);
+  assert.deepEqual(before.workloadAt('', '10.0.0.1', 'a')?.labels, { app: 'web' }, 'selectors continue to apply');
+  const taken = step(before, [pod('b/p', '10.0.0.2')]).snapshot;
+  assert.deepEqual(found(taken), ['10.0.0.1 unhealthy', '10.0.0.3 unhealthy']);
+  assert.deepEqual(found(meshOf([pod('b/p', '10.0.0.2'), entry])), found(taken));
+  assert.deepEqual(found(step(taken, [], ['Pod/b/p']).snapshot), found(before));
 });
 
 test('an orchestrator service selects workload entries, named target ports first', () => {

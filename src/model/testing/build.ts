@@ -26,6 +26,8 @@ export interface MetaFields {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly cluster?: string;
   readonly unhealthy?: true;
+  readonly unhealthyEndpoints?: readonly number[];
+  readonly ofMachines?: true;
 }
 
 /** A resource of `name` as `namespace/name`; content as in YAML (the `spec` of mesh kinds). */
@@ -39,6 +41,8 @@ export function resource(kind: Kind, path: string, content: unknown = {}, fields
     ...(fields.created === undefined ? {} : { created: fields.created }),
     ...(fields.cluster === undefined ? {} : { cluster: fields.cluster }),
     ...(fields.unhealthy === undefined ? {} : { unhealthy: fields.unhealthy }),
+    ...(fields.unhealthyEndpoints === undefined ? {} : { unhealthyEndpoints: fields.unhealthyEndpoints }),
+    ...(fields.ofMachines === undefined ? {} : { ofMachines: fields.ofMachines }),
   };
   const parsed = SCHEMAS[kind].parse(content);
   const fingerprint = JSON.stringify([kind, meta, parsed]);

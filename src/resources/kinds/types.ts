@@ -47,6 +47,11 @@ export interface ResourceMeta {
    * used. They stay endpoints, so that what selects these workloads continues to apply to them.
    */
   readonly unhealthyEndpoints?: readonly number[];
+  /**
+   * Set on a ServiceEntry of a registry of machines, which others may write than those who write the documents of its
+   * namespace: an endpoint at the address of a Pod is not used.
+   */
+  readonly ofMachines?: true;
   /** The cluster of a resource of {@link CLUSTER_KINDS}; absent: the program's own (`--clusterID`). */
   readonly cluster?: string;
   /**

@@ -108,8 +108,8 @@ export const discoveryRegistryEnv = {
     min: 1,
     unit: 'instances',
     meaning:
-      'Maximum number of instances of all services of the external registry, in each datacenter. A service that would ' +
-      'exceed it keeps the instances that it had.',
+      'Maximum number of instances of all services of the external registry, in each datacenter. A service that ' +
+      'would exceed it keeps the instances that it had.',
   },
   CTL_EXTREGISTRY_PASSING_ONLY: {
     setting: 'extregistryPassingOnly',

@@ -1,6 +1,6 @@
 /**
- * Whatever happens to a stand-in for Consul, and however it answers meanwhile: when it is quiet, the documents are those
- * of its state.
+ * Whatever happens to a stand-in for Consul, and however it answers meanwhile: when it is quiet, the documents are
+ * those of its state.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -199,5 +199,6 @@ class ConsulSource implements Source {
 }
 
 function contentOf({ resource }: Extract<ListedEvent, { type: 'set' }>): string {
-  return `${resource.fingerprint} ${(resource.warnings ?? []).map(({ field, message }) => `${field} ${message}`).join()}`;
+  const warnings = (resource.warnings ?? []).map(({ field, message }) => `${field} ${message}`);
+  return `${resource.fingerprint} ${warnings.join()}`;
 }

@@ -92,7 +92,7 @@ export function serviceDocuments(
     const parsed = parseResource(raw, { source: SOURCE }, () => undefined, limits === undefined ? {} : { limits });
     const key = documentKey(name, port, namespace);
     if ('resource' in parsed) {
-      const resource = withHealth(parsed.resource, unique);
+      const resource = ofRegistry(parsed.resource, unique);
       const all = [...(resource.warnings ?? []), ...warnings].slice(0, MAX_WARNINGS);
       const warned = all.length === 0 ? resource : { ...resource, warnings: all };
       documents.set(key, { type: 'set', resource: warned, eventTime });
@@ -210,12 +210,16 @@ function mostCommon(values: readonly string[]): string {
   return sorted[0]?.[0] ?? 'TCP';
 }
 
-/** The resource with the health of its endpoints, which have the order of `places`. */
-function withHealth(resource: AnyResource, places: readonly Place[]): AnyResource {
-  const unhealthyEndpoints = places.flatMap(({ isUnhealthy }, index) => (isUnhealthy ? [index] : []));
-  if (resource.kind !== 'ServiceEntry' || unhealthyEndpoints.length === 0) return resource;
+/** The resource with what a document cannot say: the health of its endpoints, which have the order of `places`. */
+function ofRegistry(resource: AnyResource, places: readonly Place[]): AnyResource {
+  if (resource.kind !== 'ServiceEntry') return resource;
   const entry = resource as Resource<'ServiceEntry'>;
-  const meta = { ...entry.meta, unhealthyEndpoints };
+  const unhealthyEndpoints = places.flatMap(({ isUnhealthy }, index) => (isUnhealthy ? [index] : []));
+  const meta = {
+    ...entry.meta,
+    ofMachines: true as const,
+    ...(unhealthyEndpoints.length > 0 && { unhealthyEndpoints }),
+  };
   return { ...entry, meta, fingerprint: fingerprintOf(entry.kind, meta, entry.content) };
 }
 
