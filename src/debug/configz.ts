@@ -167,7 +167,7 @@ function sourceOf({ source, resource, replacesRefused }: SourceDocument): {
 
 function shownResource(resource: AnyResource): Record<string, unknown> {
   const { kind, meta, content, origin, warnings } = resource;
-  const { created, unhealthy, ...metadata } = meta;
+  const { created, unhealthy, ofMachines: _ofMachines, unhealthyEndpoints, ...metadata } = meta;
   const creationTimestamp = created === undefined ? {} : { creationTimestamp: new Date(created).toISOString() };
   return {
     apiVersion: apiVersion(resource),
@@ -175,6 +175,8 @@ function shownResource(resource: AnyResource): Record<string, unknown> {
     metadata: { ...metadata, annotations: redactByName(metadata.annotations), ...creationTimestamp },
     spec: redactContent(kind, content),
     ...(kind === 'WorkloadEntry' && isProbed(meta.annotations) ? { status: healthStatus(unhealthy !== true) } : {}),
+    // Indexes of endpoints, where a source knows their health.
+    ...(unhealthyEndpoints === undefined ? {} : { status: { unhealthyEndpoints } }),
     origin,
     ...(warnings === undefined ? {} : { warnings }),
   };
