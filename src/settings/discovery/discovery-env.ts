@@ -6,8 +6,8 @@ import type { EnvTable } from '../env-table.ts';
 import { discoveryCaEnv } from './discovery-ca-env.ts';
 import { discoveryGatewayEnv } from './discovery-gateway-env.ts';
 import { discoveryIdentityEnv } from './discovery-identity-env.ts';
-import { discoveryStatusEnv } from './discovery-status-env.ts';
 import { discoveryRegistryEnv } from './discovery-registry-env.ts';
+import { discoveryStatusEnv } from './discovery-status-env.ts';
 
 export const discoveryEnv = {
   // This instance. CLUSTER_ID and POD_NAMESPACE are used when --clusterID and --namespace are not given.
