@@ -156,7 +156,6 @@ export interface RemoteParams {
   readonly adapter: string;
   readonly typeUrl: string;
   readonly value: Uint8Array;
-  readonly sessionBased: boolean;
 }
 
 interface HandlerBase {

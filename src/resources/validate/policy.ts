@@ -53,7 +53,9 @@ export function validatePolicyTemplate({ descriptor }: PolicyTemplateSpec, error
   checkDescriptor(errors.at('descriptor'), descriptor);
 }
 
-export function validatePolicyAdapter({ templates = [], config }: PolicyAdapterSpec, errors: ValidationErrors): void {
+export function validatePolicyAdapter(spec: PolicyAdapterSpec, errors: ValidationErrors): void {
+  const { templates = [], config, sessionBased = false } = spec;
+  if (sessionBased) errors.add(['sessionBased'], 'adapters with sessions are not supported: expected false');
   if (templates.length === 0) errors.add(['templates'], 'expected at least one template');
   if (templates.length > MAX_INSTANCES) errors.add(['templates'], `expected at most ${MAX_INSTANCES} templates`);
   if (config !== undefined) checkDescriptor(errors.at('config'), config);

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parse } from 'yaml';
+import { type AnyResource, parseResource } from '../index.ts';
+
+function read(kind: string, spec: unknown): ReturnType<typeof parseResource> {
+  const raw = { apiVersion: 'config.istio.io/v1alpha2', kind, metadata: { name: 'a', namespace: 'b' }, spec };
+  return parseResource(raw, { source: 'test' }, () => undefined);
+}
+
+function problemOf(kind: string, spec: string): string {
+  const parsed = read(kind, parse(spec));
+  assert.ok('problem' in parsed, JSON.stringify(parsed));
+  return `${parsed.problem.field}: ${parsed.problem.message}`;
+}
+
+function resourceOf(kind: string, spec: string): AnyResource {
+  const parsed = read(kind, parse(spec));
+  assert.ok('resource' in parsed, JSON.stringify(parsed));
+  return parsed.resource;
+}
+
+describe('documents that are accepted', () => {
+  test('have the kind that they write, in lower case, and one API version for both groups', () => {
+    assert.equal(resourceOf('handler', '{ compiledAdapter: denier }').kind, 'handler');
+    assert.ok(
+      'ignored' in
+        parseResource({ apiVersion: 'config.istio.io/v1', kind: 'handler' }, { source: 'a' }, () => undefined),
+    );
+  });
+
+  test('have expressions of any language', () => {
+    for (const match of ['a.b | "c" == "d"', 'has(a.b) ? a.c : true']) {
+      resourceOf('rule', JSON.stringify({ match, actions: [{ handler: 'h', instances: ['i'] }] }));
+    }
+  });
+});
+
+describe('documents that are refused, with the field', () => {
+  const rows: readonly (readonly [kind: string, spec: string, expected: RegExp])[] = [
+    [
+      'attributemanifest',
+      '{ attributes: { a..b: { valueType: STRING } } }',
+      /^spec\.attributes\["a\.\.b"\]: expected a name/,
+    ],
+    ['attributemanifest', '{ attributes: { a.b: { valueType: TEXT } } }', /valueType: expected one of STRING, INT64/],
+    ['template', '{ descriptor: "?" }', /^spec\.descriptor: expected a FileDescriptorSet in base64/],
+    ['template', JSON.stringify({ descriptor: 'A'.repeat(349_529) }), /^spec\.descriptor: expected at most 349528/],
+    ['adapter', '{ templates: [] }', /^spec\.templates: expected at least one template/],
+    ['adapter', '{ templates: [a], sessionBased: true }', /^spec\.sessionBased: adapters with sessions/],
+    ['instance', '{}', /^spec: expected either compiledTemplate or template/],
+    ['instance', '{ compiledTemplate: tracespan }', /^spec\.compiledTemplate: expected one of checknothing/],
+    ['instance', '{ compiledTemplate: listentry }', /^spec\.params\.value: required/],
+    [
+      'instance',
+      '{ compiledTemplate: metric, params: { value: "1", dimensoins: {} } }',
+      /^spec\.params\.dimensoins: unknown/,
+    ],
+    ['handler', '{}', /^spec: expected either compiledAdapter or adapter/],
+    ['handler', '{ adapter: a }', /^spec\.connection: required for an adapter outside/],
+    ['handler', '{ compiledAdapter: denier, connection: { address: "a:1" } }', /^spec\.connection: no effect/],
+    ['handler', '{ adapter: a, connection: { address: a } }', /^spec\.connection\.address: expected HOST:PORT/],
+    [
+      'handler',
+      '{ adapter: a, connection: { address: "a:1", authentication: { tls: {}, mutual: {} } } }',
+      /^spec\.connection\.authentication: expected exactly one of tls and mutual/,
+    ],
+    [
+      'handler',
+      '{ adapter: a, connection: { address: "a:1", authentication: { tls: { authHeader: BEARER } } } }',
+      /tls\.tokenPath: required for a header/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: denier, params: { status: { code: 0 } } }',
+      /^spec\.params\.status\.code: expected a code/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: stdio, params: { logStream: FILE } }',
+      /^spec\.params\.logStream: expected one of STDOUT/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: listchecker, params: { entryType: IP_ADDRESSES, overrides: [10.0.0.0/40] } }',
+      /^spec\.params\.overrides\[0\]: expected an IP address/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: listchecker, params: { entryType: REGEX, overrides: ["("] } }',
+      /^spec\.params\.overrides\[0\]: expected a regular expression/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: listchecker, params: { providerUrl: "ftp://a" } }',
+      /^spec\.params\.providerUrl: expected a URL/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: listchecker, params: { providerUrl: "http://a/", ttl: 1s } }',
+      /^spec\.params\.ttl: expected a duration of at least refreshInterval/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: memquota, params: { quotas: [{ name: a, maxAmount: 1 }, { name: a, maxAmount: 2 }] } }',
+      /^spec\.params\.quotas\[1\]\.name: expected one quota for each instance/,
+    ],
+    ['handler', '{ compiledAdapter: redisquota }', /^spec\.params\.quotas: required/],
+    [
+      'handler',
+      '{ compiledAdapter: redisquota, params: { quotas: [{ name: a, maxAmount: 1, validDuration: 1s, rateLimitAlgorithm: ROLLING_WINDOW }] } }',
+      /^spec\.params\.quotas\[0\]\.bucketDuration: expected a duration shorter/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: prometheus, params: { metrics: [{ instanceName: a, kind: DISTRIBUTION }] } }',
+      /^spec\.params\.metrics\[0\]\.buckets: expected one of linearBuckets/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: prometheus, params: { metrics: [{ instance_name: a, kind: COUNTER, label_names: ["a-b"] }] } }',
+      /^spec\.params\.metrics\[0\]\.labelNames\[0\]: expected the name of a label/,
+    ],
+    ['rule', '{}', /^spec\.actions: expected at least one action or header operation/],
+    [
+      'rule',
+      '{ match: "a ==", actions: [{ handler: h, instances: [i] }] }',
+      /^spec\.match: column 5: expected a value/,
+    ],
+    ['rule', '{ actions: [{ handler: h }] }', /^spec\.actions\[0\]\.instances: expected at least one instance/],
+    [
+      'rule',
+      '{ actions: [{ handler: h, instances: [i], name: a }, { handler: h, instances: [i], name: a }] }',
+      /^spec\.actions\[1\]\.name: expected a name/,
+    ],
+    [
+      'rule',
+      '{ requestHeaderOperations: [{ name: "a b", values: [x] }] }',
+      /\[0\]\.name: expected the name of a header/,
+    ],
+    [
+      'rule',
+      '{ requestHeaderOperations: [{ name: Host, values: [x] }] }',
+      /\[0\]\.name: this header cannot be changed/,
+    ],
+    [
+      'rule',
+      '{ responseHeaderOperations: [{ name: a }] }',
+      /^spec\.responseHeaderOperations\[0\]\.values: expected at least/,
+    ],
+  ];
+  for (const [kind, spec, expected] of rows) {
+    test(`${kind} ${spec.slice(0, 90)}`, () => assert.match(problemOf(kind, spec), expected));
+  }
+});
