@@ -140,7 +140,7 @@ function unknownGateways({ networks }: MeshNetworks): string | undefined {
   const more = fields.length > MAX_LISTED ? ` and ${fields.length - MAX_LISTED} more` : '';
   const listed = fields.slice(0, MAX_LISTED).join(', ') + more;
   const expected = 'expected the address of a gateway or its registryServiceName';
-  return `${expected}: ${listed}; other networks do not reach endpoints of a network without another gateway`;
+  return `${expected}: ${listed}; endpoints of a network without another gateway cannot be reached from other networks`;
 }
 
 /** As in Istio, the locality of a gateway is that of the endpoints behind it. */

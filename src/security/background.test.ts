@@ -104,7 +104,7 @@ describe('the keys of an OIDC issuer', () => {
     [
       'its keys are on our machine',
       { [DISCOVERY]: { issuer: ISSUER, jwks_uri: 'http://127.0.0.1/' } },
-      /is not https:$/,
+      /must use https$/,
     ],
     ['it has no keys', { [DISCOVERY]: { issuer: ISSUER, jwks_uri: JWKS }, [JWKS]: { keys: [] } }, /is not a key set$/],
   ];

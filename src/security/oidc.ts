@@ -68,7 +68,7 @@ async function loadKeys({ issuer, fetch }: OidcOptions, signal: AbortSignal): Pr
   const keysUrl = trustedUrl(address);
   // An issuer on the network cannot have its keys on this machine.
   if (keysUrl.protocol !== url.protocol)
-    throw new CtlError('unavailable', `${url.href}: its jwks_uri is not ${url.protocol}`);
+    throw new CtlError('unavailable', `${url.href}: its jwks_uri must use ${url.protocol.slice(0, -1)}`);
   const keys = keySetSchema.safeParse(await fetchJson(keysUrl, fetch, signal));
   if (!keys.success || keys.data.keys.length === 0)
     throw new CtlError('unavailable', `${keysUrl.href}: is not a key set`);

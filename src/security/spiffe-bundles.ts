@@ -34,7 +34,7 @@ export function parseBundleEndpoints(text: string): BundleEndpoint[] {
   return text.split('||').map((tuple) => {
     const at = tuple.indexOf('|');
     const trustDomain = at < 0 ? '' : tuple.slice(0, at).trim();
-    if (!isTrustDomain(trustDomain)) throw badTuple(tuple, 'there is no trust domain');
+    if (!isTrustDomain(trustDomain)) throw badTuple(tuple, 'the trust domain is missing or not valid');
     try {
       return { trustDomain, url: trustedUrl(tuple.slice(at + 1).trim()) };
     } catch (error) {

@@ -21,7 +21,8 @@ type Type = keyof typeof LOOPBACK;
 /** Resolves with what was proved, one line each. Rejects with CtlError when queries do not arrive. */
 export async function validateDns({ dns, proxyUids }: Redirection, timeoutMs: number): Promise<readonly string[]> {
   if (dns === undefined) return [];
-  if (proxyUids.includes(process.getuid?.() ?? -1)) return ["DNS: the proxy's queries are not captured, not checked"];
+  if (proxyUids.includes(process.getuid?.() ?? -1))
+    return ["DNS: not checked, because the proxy's queries are not captured"];
   const report: string[] = [];
   for (const type of ['udp4', 'udp6'] as const) {
     const server = dns.servers.find((each) => isIPv6(each) === (type === 'udp6'));

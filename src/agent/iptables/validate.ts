@@ -132,10 +132,10 @@ async function mustBeFree(family: Family, probePort: number): Promise<void> {
 function inboundProbe(family: Family, { inboundPort, proxyUids, proxyGids }: Redirection): Probe | string {
   const what = `inbound ${family}`;
   const address = ownAddress(family);
-  if (address === undefined) return `${what}: there is no address besides the loopback one, not checked`;
+  if (address === undefined) return `${what}: not checked, because there is no address other than loopback`;
   const [uid = 0] = proxyUids;
   if (proxyUids.includes(process.getuid?.() ?? -1)) return { what, address, arrivesAt: inboundPort, as: undefined };
-  if (process.getuid?.() !== 0) return `${what}: only root and the proxy's user can check this, not checked`;
+  if (process.getuid?.() !== 0) return `${what}: not checked, because only root and the proxy's user can check it`;
   return { what, address, arrivesAt: inboundPort, as: { uid, gid: proxyGids[0] ?? uid } };
 }
 
@@ -143,7 +143,7 @@ function outboundProbe(family: Family, { redirection, probePort }: ValidationOpt
   const what = `outbound ${family}`;
   const { cidrs, cidrsExcluded, outboundPortsExcluded, outboundPorts, proxyUids, proxyGids, proxyPort } = redirection;
   const isProxy = proxyUids.includes(process.getuid?.() ?? -1) || proxyGids.includes(process.getgid?.() ?? -1);
-  if (isProxy) return `${what}: the proxy's user is not redirected, not checked`;
+  if (isProxy) return `${what}: not checked, because the proxy's user is not redirected`;
   const here = (cidr: string) => isIPv6(cidr.split('/')[0] ?? '') === (family === 'ipv6');
   const first =
     cidrs === '*' || outboundPorts.includes(probePort)
@@ -182,7 +182,7 @@ async function prove(
   if (arrived && 'sign' in by && output === by.sign) return proved(`connections go from ${path}`);
   // Without a route a connection is refused before the rules apply.
   if (/ENETUNREACH|EHOSTUNREACH/.test(output))
-    return { isProved: false, line: `${probe.what}: there is no route to ${probe.address}, not checked` };
+    return { isProved: false, line: `${probe.what}: not checked, because there is no route to ${probe.address}` };
   const deaf = 'listens' in by && !by.listens;
   const instead = deaf
     ? `the proxy is running and does not listen there over ${family}`

@@ -100,7 +100,7 @@ function one(parameters: Parameters, name: string): string {
 /** A target may be given several times (RFC 8693 section 2.1), but a token here is for one target. */
 function target(parameters: Parameters, name: string): string {
   const [value = '', ...more] = parameters.get(name) ?? [];
-  if (more.length > 0) throw new OAuthError('invalid_target', `this server issues tokens for one ${name}`);
+  if (more.length > 0) throw new OAuthError('invalid_target', `only one ${name} is supported`);
   return value;
 }
 

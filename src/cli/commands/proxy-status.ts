@@ -52,7 +52,8 @@ export function proxyStatusCommand(): Command {
       const { found, failed } = await askAll(httpAddr, io.env, proxy ?? '');
       const lines = found.flatMap(({ statuses }) => statuses).filter(inNamespace(namespace));
       for (const error of failed) io.stderr.write(`${messageOf(error)}\n`);
-      if (lines.length === 0 && failed.length > 0) throw unavailable('no discovery service could be asked');
+      if (lines.length === 0 && failed.length > 0)
+        throw unavailable('no discovery service returned the status of its proxies');
       if (proxy === undefined) {
         io.stdout.write(await formatted(lines, output, () => overview(lines)));
         return failed.length === 0 ? 0 : 1;

@@ -21,7 +21,7 @@ const MAX_BYTES = 16 * 1024 * 1024;
 export function validateCommand(): Command {
   return command({
     name: 'validate',
-    summary: 'Judge documents of files as the validating webhook does.',
+    summary: 'Validate documents in files as the validating webhook does.',
     flags: discoveryValidateFlags,
     arguments: ['<file>...'],
     async run({ flags, io }) {

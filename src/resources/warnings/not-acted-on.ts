@@ -56,7 +56,7 @@ const FINDERS: Finders = {
       ...targetPort(['servers', index], port),
       ...(tls?.tlsCertificates ?? []).flatMap(({ caCertificates }, pair) => {
         if (caCertificates === undefined) return [];
-        const message = 'no effect: caCertificates of the server verifies clients';
+        const message = 'no effect: clients are verified with caCertificates of the server';
         return [{ path: ['servers', index, 'tls', 'tlsCertificates', pair, 'caCertificates'], message }];
       }),
     ]),

@@ -343,6 +343,6 @@ describe('an issuer without jwksUri', () => {
     });
     self = `https://issuer.test:${await listen(t, server)}`;
     const lookup = async () => [{ address: '127.0.0.1', family: 4 }];
-    assert.match(await refused(load(`oidc:${self}`, { lookup, ca })), /its jwks_uri is not https:$/);
+    assert.match(await refused(load(`oidc:${self}`, { lookup, ca })), /its jwks_uri must use https$/);
   });
 });

@@ -32,7 +32,7 @@ async function discovered(issuer: string, fetch: Fetch, signal: AbortSignal, lim
   const url = keyServerUrl(discoveryAddress(issuer));
   const keys = keyServerUrl(keySetAddress(url, issuer, await fetchJson(url, fetch, signal, limits)));
   if (keys.protocol === 'https:' || url.protocol === 'http:') return keys;
-  throw new CtlError('unavailable', `${shownUrl(url)}: its jwks_uri is not ${url.protocol}`);
+  throw new CtlError('unavailable', `${shownUrl(url)}: its jwks_uri must use ${url.protocol.slice(0, -1)}`);
 }
 
 /** The JSON text of the usable keys. Rejects with CtlError that names the URL, without its password and query. */

@@ -36,7 +36,7 @@ export function answerInjection(
   { injector, proxyConfigs, diff }: Injecting,
 ): AdmissionAnswer {
   if (kind.group !== '' || kind.kind !== 'Pod') return skipped('only Pods are injected');
-  if (operation !== 'CREATE' || subResource !== '') return skipped('only Pods that are created are injected');
+  if (operation !== 'CREATE' || subResource !== '') return skipped('sidecars are injected only when a Pod is created');
   if (!isObject(object))
     return refused(new CtlError('invalid_argument', 'expected an object', { field: 'request.object' }));
   try {
