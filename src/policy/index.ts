@@ -1,6 +1,7 @@
 /** The policy component: decisions and records that Envoys ask for, configured by documents. */
 export {
   compilePolicy,
+  compilePolicySteps,
   policyDocument,
   type Reach,
   reachOf,

@@ -11,6 +11,7 @@ import { conflictingServers, gatewayWorkloads, sharedCertificates } from './gate
 import { missingProxies, namespaceInjection } from './injection.ts';
 import { applicationUsers, automaticImages, serviceAssociations, webhooks } from './manifests.ts';
 import { gatewaySelectors, namedNamespaces, policyWorkloads } from './policies.ts';
+import { policyDocuments } from './policy-documents.ts';
 import { sidecarSelectors, telemetrySelectors } from './selectors.ts';
 import { conflictingProtocols, entryAddresses, networkRegistries, portProtocols } from './services.ts';
 import { namedGateways } from './virtual-service-gateways.ts';
@@ -20,6 +21,7 @@ import { unreachableRules } from './virtual-service-rules.ts';
 export const ANALYZERS: readonly ((mesh: AnalyzedMesh) => Findings)[] = [
   refusedDocuments,
   documentWarnings,
+  policyDocuments,
   destinations,
   bypassedSubsets,
   namedGateways,

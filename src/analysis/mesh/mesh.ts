@@ -1,4 +1,5 @@
 /** The mesh as analyzers read it: documents, services and workloads, with the lookups that several of them need. */
+import type { Language } from '../../expressions/index.ts';
 import {
   canonicalHost,
   fullHostname,
@@ -39,6 +40,8 @@ export interface AnalysisInput {
   readonly annotationRules?: ReadonlyMap<string, AnnotationRule> | undefined;
   /** Whether the Secrets that Gateways name are read; gateways may read them themselves instead. */
   readonly readsSecrets: boolean;
+  /** The language of expressions of policies (`MESH_LANG`); absent: annotations select it. */
+  readonly policyLanguage?: Language | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -81,6 +84,10 @@ export class AnalyzedMesh {
 
   get readsSecrets(): boolean {
     return this.#input.readsSecrets;
+  }
+
+  get policyLanguage(): Language | undefined {
+    return this.#input.policyLanguage;
   }
 
   get now(): number {

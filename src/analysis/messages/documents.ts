@@ -26,7 +26,9 @@ spec:
   IST0133: {
     level: 'Warning',
     name: 'SchemaWarning',
-    meaning: 'A field of the document is unknown, or has no effect in this version. The rest is in force.',
+    meaning:
+      'A field of the document is unknown, wrong together with other documents, or has no effect in this version.' +
+      ' The rest is in force.',
     example: `
 apiVersion: networking.mesh.io/v1alpha3
 kind: Sidecar

@@ -335,6 +335,22 @@ spec: { actions: [{ handler: ${handler}, instances: [any.mesh-system] }] }`;
     assert.match(messages(compiled(tenant('own.b')))[0] ?? '', /handler "own.b" does not exist/);
   });
 
+  test('attributes of a namespace are for its own documents', () => {
+    const entry = (namespace: string) => `
+---
+kind: instance
+metadata: { name: entry, namespace: ${namespace} }
+spec: { compiledTemplate: listentry, params: { value: request.tenant } }`;
+    const manifest = `
+kind: attributemanifest
+metadata: { name: own, namespace: a }
+spec: { attributes: { request.tenant: { valueType: STRING } } }`;
+    const config = compiled(`${manifest}${entry('a')}${entry('b')}`);
+    assert.deepEqual(messages(config), [
+      'instance/b/entry: spec.params.value: column 1: unknown attribute "request.tenant"',
+    ]);
+  });
+
   test('documents of a kind in a namespace are limited, those of others stay', () => {
     const many = Array.from(
       { length: 1001 },

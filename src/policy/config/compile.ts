@@ -1,7 +1,6 @@
 /** Compiles all documents of the policy component: what is wrong is left out and reported, the rest is in force. */
-import type { Vocabulary } from '../../expressions/index.ts';
-import type { Handler, PolicyConfig, PolicyDocument, PolicyOptions } from '../types.ts';
-import { vocabularyOf } from './attributes.ts';
+import type { Handler, PolicyConfig, PolicyDocument, PolicyOptions, Rule } from '../types.ts';
+import { Vocabularies } from './attributes.ts';
 import { Compilation } from './compilation.ts';
 import {
   adaptersOf,
@@ -17,15 +16,31 @@ import { idOf } from './references.ts';
 import { compileRule } from './rules.ts';
 
 export function compilePolicy(documents: Iterable<PolicyDocument>, options: PolicyOptions): PolicyConfig {
+  const steps = compilePolicySteps(documents, options);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
+
+/** The same, with interruptions between documents. */
+export function* compilePolicySteps(
+  documents: Iterable<PolicyDocument>,
+  options: PolicyOptions,
+): Generator<undefined, PolicyConfig> {
   const compilation = new Compilation(documents, options);
   const { problems } = compilation;
-  const vocabulary = vocabularyOf(compilation);
-  const templates = templatesOf(compilation);
-  const adapters = adaptersOf(compilation, templates);
-  const handlers = handlersOf(compilation, adapters);
-  const instances = instancesOf(compilation, { vocabulary, templates });
-  const parts = { vocabulary, handlers, instances };
-  const rules = compilation.documents('rule').flatMap((document) => compileRule(compilation, document, parts) ?? []);
+  const vocabularies = new Vocabularies(compilation);
+  const templates = yield* templatesOf(compilation);
+  const adapters = yield* adaptersOf(compilation, templates);
+  const handlers = yield* handlersOf(compilation, adapters);
+  const instances = yield* instancesOf(compilation, { vocabularies, templates });
+  const rules: Rule[] = [];
+  for (const document of compilation.documents('rule')) {
+    yield undefined;
+    const vocabulary = vocabularies.of(document.namespace);
+    const rule = compileRule(compilation, document, { vocabulary, handlers, instances });
+    if (rule !== undefined) rules.push(rule);
+  }
   return {
     rules,
     handlers: new Map<string, Handler>([...handlers].map(([id, { handler }]) => [id, handler])),
@@ -41,12 +56,13 @@ export function compilePolicy(documents: Iterable<PolicyDocument>, options: Poli
   };
 }
 
-function handlersOf(
+function* handlersOf(
   compilation: Compilation,
   adapters: ReadonlyMap<string, CompiledAdapter>,
-): ReadonlyMap<string, CompiledHandler> {
+): Generator<undefined, ReadonlyMap<string, CompiledHandler>> {
   const found = new Map<string, CompiledHandler>();
   for (const document of compilation.documents('handler')) {
+    yield undefined;
     const compiled =
       document.spec.compiledAdapter === undefined
         ? compileRemoteHandler(compilation, document, adapters)
@@ -56,16 +72,18 @@ function handlersOf(
   return found;
 }
 
-function instancesOf(
+function* instancesOf(
   compilation: Compilation,
-  parts: { readonly vocabulary: Vocabulary; readonly templates: ReadonlyMap<string, CompiledTemplate> },
-): ReadonlyMap<string, CompiledInstance> {
+  parts: { readonly vocabularies: Vocabularies; readonly templates: ReadonlyMap<string, CompiledTemplate> },
+): Generator<undefined, ReadonlyMap<string, CompiledInstance>> {
   const found = new Map<string, CompiledInstance>();
   for (const document of compilation.documents('instance')) {
+    yield undefined;
+    const vocabulary = parts.vocabularies.of(document.namespace);
     const compiled =
       document.spec.compiledTemplate === undefined
-        ? compileRemoteInstance(compilation, document, parts)
-        : compileInstance(compilation, document, parts.vocabulary);
+        ? compileRemoteInstance(compilation, document, { vocabulary, templates: parts.templates })
+        : compileInstance(compilation, document, vocabulary);
     if (compiled !== undefined) found.set(idOf(document), compiled);
   }
   return found;

@@ -53,9 +53,10 @@ function attempt<T>(
   }
 }
 
-export function templatesOf(compilation: Compilation): Documents<'template'> {
+export function* templatesOf(compilation: Compilation): Generator<undefined, Documents<'template'>> {
   const found = new Map<string, CompiledTemplate>();
   for (const document of compilation.documents('template')) {
+    yield undefined;
     const compiled = attempt(compilation, document, 'spec.descriptor', () =>
       compileTemplate(idOf(document), document.spec.descriptor),
     );
@@ -64,9 +65,13 @@ export function templatesOf(compilation: Compilation): Documents<'template'> {
   return found;
 }
 
-export function adaptersOf(compilation: Compilation, templates: Documents<'template'>): Documents<'adapter'> {
+export function* adaptersOf(
+  compilation: Compilation,
+  templates: Documents<'template'>,
+): Generator<undefined, Documents<'adapter'>> {
   const found = new Map<string, CompiledAdapter>();
   for (const document of compilation.documents('adapter')) {
+    yield undefined;
     const compiled = compileAdapter(compilation, document, templates);
     if (compiled !== undefined) found.set(compiled.id, compiled);
   }

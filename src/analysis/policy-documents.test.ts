@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { findingsIn } from './testing/analyzed.ts';
+
+test('documents of the policy component are checked together', () => {
+  const found = findingsIn(`
+apiVersion: config.mesh.io/v1alpha2
+kind: instance
+metadata: { name: entry, namespace: shop }
+spec: { compiledTemplate: listentry, params: { value: request.size } }
+---
+apiVersion: config.istio.io/v1alpha2
+kind: rule
+metadata: { name: listed, namespace: shop }
+spec:
+  match: source.nam == "a"
+  actions: [{ handler: list, instances: [entry] }]
+`);
+  assert.deepEqual(
+    found
+      .filter(({ code, message }) => code === 'IST0133' && message.startsWith('spec.'))
+      .map(({ resource, origin, message }) => [`${resource.kind}/${resource.name}`, origin.line, message]),
+    [
+      ['instance/entry', 1, 'spec.params.value: expected an expression of type STRING or IP_ADDRESS, got INT64'],
+      ['rule/listed', 2, 'spec.match: column 1: unknown attribute "source.nam", did you mean source.name?'],
+    ],
+  );
+});
