@@ -250,18 +250,32 @@ export function nextWatch(): number {
   return ++watches;
 }
 
-/** Makes one change and follows it to the proxies. `proxies`: only these should receive it. */
+/** What a server does beside a change that is measured. */
+export interface Load {
+  /** Ends it. Rejects when it failed. */
+  readonly end: () => Promise<void>;
+}
+
+export interface ChangeOptions {
+  /** Only these proxies should receive the change. */
+  readonly proxies?: readonly number[];
+  /** Begins when the server is idle, and ends when the change has arrived. */
+  readonly load?: () => Load;
+}
+
+/** Makes one change and follows it to the proxies. */
 export async function measureChange(
   context: BenchContext,
   mesh: Mesh,
   change: Change,
-  proxies?: readonly number[],
+  { proxies, load }: ChangeOptions = {},
 ): Promise<Round> {
   const { client, world, server } = mesh;
   const samples = await server.samples();
   const before = await quiet(mesh);
   const watch = nextWatch();
   await client.do({ op: 'watch', watch, predicates: change.expect, ...(proxies === undefined ? {} : { proxies }) });
+  const underWay = load?.();
   const at = await world.apply(change);
   let arrivals: readonly number[] = [];
   if (change.expect.length === 0) await delay(UNSEEN_MS);
@@ -269,6 +283,7 @@ export async function measureChange(
     const { timeoutMs } = context.options;
     arrivals = complete(await client.do({ op: 'arrived', watch, timeoutMs }), `the change of ${change.path}`).at;
   }
+  await underWay?.end();
   const after = await quiet(mesh);
   return {
     latencies: arrivals.map((arrival) => arrival - at),

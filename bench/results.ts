@@ -61,7 +61,7 @@ export function median(values: readonly number[]): number {
 }
 
 /** Nearest rank of sorted values. */
-function quantile(sorted: readonly number[], q: number): number {
+export function quantile(sorted: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(q * sorted.length) - 1))] ?? Number.NaN;
 }
 

@@ -3,6 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createScope } from '../test/harness/owner.ts';
 import { agent } from './benches/agent.ts';
+import { canaries } from './benches/canaries.ts';
 import { churn } from './benches/churn.ts';
 import { cold } from './benches/cold.ts';
 import { convergence } from './benches/convergence.ts';
@@ -17,6 +18,7 @@ import { kubernetes } from './benches/kubernetes.ts';
 import { memoryPerProxy } from './benches/memory.ts';
 import { model } from './benches/model.ts';
 import { neighbours } from './benches/neighbours.ts';
+import { pages } from './benches/pages.ts';
 import { pushLatency } from './benches/push-latency.ts';
 import { reconnect } from './benches/reconnect.ts';
 import { scope } from './benches/scope.ts';
@@ -47,6 +49,8 @@ export const BENCHES: readonly Bench[] = [
   telemetry,
   delegate,
   diff,
+  canaries,
+  pages,
   memoryPerProxy,
   growth,
   agent,

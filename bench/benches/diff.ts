@@ -6,6 +6,7 @@ import { request } from '../../test/harness/http.ts';
 import {
   type Bench,
   joinProxies,
+  type Load,
   type Mesh,
   measureChange,
   type Round,
@@ -34,18 +35,18 @@ export const diff: Bench = {
       for (let round = 1 - warmUp; round <= rounds; round++) {
         context.progress(`round ${round} of ${rounds}`);
         const version = 2 * (round + warmUp);
-        const change = (odd: number) => (attempt: number) =>
-          measureChange(context, mesh, mesh.world.change('route', version + odd, attempt));
-        const disturbed = async (attempt: number): Promise<Round> => {
-          const questions = askOnAndOn(mesh);
-          return change(1)(attempt).finally(questions.end);
-        };
+        const change = (attempt: number) =>
+          measureChange(context, mesh, mesh.world.change('route', version, attempt));
+        const disturbed = (attempt: number) =>
+          measureChange(context, mesh, mesh.world.change('route', version + 1, attempt), {
+            load: () => askOnAndOn(mesh),
+          });
         if (round < 1) {
-          await change(0)(0);
+          await change(0);
           await disturbed(0);
           await ask(mesh, 'route', version);
         } else {
-          await addRound(roundsOf(context), alone, change(0));
+          await addRound(roundsOf(context), alone, change);
           await addRound(roundsOf(context), asked, disturbed);
           for (let count = 0; count < PER_ROUND; count++)
             for (const kind of ['route', 'policy'] as const) times[kind].push(await ask(mesh, kind, version + count));
@@ -88,7 +89,7 @@ async function ask(mesh: Mesh, kind: 'route' | 'policy', round: number): Promise
   return { milliseconds, touched: proxies.touched, resources: resources.list.length };
 }
 
-function askOnAndOn(mesh: Mesh): { readonly end: () => Promise<void> } {
+function askOnAndOn(mesh: Mesh): Load {
   let ended = false;
   const asking = (async () => {
     for (let round = 0; !ended; round++) await ask(mesh, 'route', round);

@@ -29,7 +29,7 @@ async function scopeRows(context: BenchContext, services: number, sidecars: numb
     const changed = await runRounds(roundsOf(context), context.options, (round, attempt) => {
       context.progress(`Sidecar of ${services} services, round ${round} of ${rounds}`);
       const index = round % sidecars;
-      return measureChange(context, mesh, mesh.world.scope(index, round + attempt), [index]);
+      return measureChange(context, mesh, mesh.world.scope(index, round + attempt), { proxies: [index] });
     });
     const verdict = await verify(context, mesh);
     const what = `1 of ${sidecars} Sidecars changed`;

@@ -25,7 +25,7 @@ async function routes(
 ): Promise<Series<Round>> {
   const { rounds } = context.options;
   return runRounds(roundsOf(context), { rounds }, (round, attempt) =>
-    measureChange(context, mesh, mesh.world.change('route', first + round, attempt), fast),
+    measureChange(context, mesh, mesh.world.change('route', first + round, attempt), { proxies: fast }),
   );
 }
 
@@ -41,7 +41,7 @@ export const slow: Bench = {
       await joinProxies(context, mesh, { slow: slowCount });
       context.progress('all fast');
       for (let round = 0; round < rounds; round++)
-        await measureChange(context, mesh, mesh.world.change('route', round), fast);
+        await measureChange(context, mesh, mesh.world.change('route', round), { proxies: fast });
       const before = await routes(context, mesh, fast, rounds);
       context.progress(`${slowCount} slow`);
       await mesh.client.do({ op: 'crawl', bytesPerSecond: SLOW_BYTES_PER_SECOND });

@@ -4,7 +4,7 @@ import type { ConnectionStatus, ProxySession } from '../push/index.ts';
 import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../push/testing/mesh.ts';
 import { documentsIn, proxyz } from './proxyz.ts';
 import type { ProxyDetail, ProxyDifference, ProxyResource, ProxyResources } from './shapes.ts';
-import type { DebugSource } from './types.ts';
+import type { DebugSource, Recent } from './types.ts';
 import { Viewed } from './viewed.ts';
 
 const mesh = new Mesh(inline, [
@@ -29,6 +29,12 @@ const statusOf = ({ node, connectionId }: ProxySession): ConnectionStatus => ({
 
 before(() => Promise.all(sessions.map(({ ready }) => ready)));
 
+/** At the moment 5, proxies had no clusters; the rest was as now. */
+const contents: Recent['contents'] = {
+  moments: () => [5],
+  parts: (_, at, type) => (at !== 5 ? undefined : type === 'cds' ? [] : sessions[0]?.parts(type)),
+};
+
 const source: Partial<DebugSource> = {
   snapshot: () => mesh.snapshot,
   parts: (id, type) => sessions.find(({ connectionId }) => connectionId === id)?.parts(type) ?? [],
@@ -37,6 +43,7 @@ const source: Partial<DebugSource> = {
     return session === undefined ? [] : mesh.engine.reasonsFor(session, name);
   },
   documents: () => [{ source: 'test', resource: service('shop', 'web'), replacesRefused: false }],
+  recent: { contents } as unknown as Recent,
 };
 
 function answer(query: string, other = false): unknown {
@@ -81,6 +88,19 @@ test('of documents in other namespaces the viewer sees the names only', () => {
 test('another proxy, of a namespace that the viewer does not see, has nothing to compare', () => {
   const { counts, onlyThere } = answer('type=cds', true) as ProxyDifference;
   assert.deepEqual([counts.onlyThere, onlyThere], [0, []]);
+});
+
+test('what a proxy should have is compared with what it should have had, and shown as it was then', () => {
+  assert.deepEqual((answer('') as ProxyDetail).moments, [5]);
+  const { counts, onlyHere, onlyThere } = answer('type=cds&at=5') as ProxyDifference;
+  assert.ok(counts.onlyHere > 0 && onlyHere.includes(CLUSTER));
+  assert.deepEqual(onlyThere, []);
+  const routes = answer('type=rds&at=5') as ProxyDifference;
+  assert.deepEqual([routes.same, routes.counts], [1, { changed: 0, onlyHere: 0, onlyThere: 0 }]);
+  const { content, madeBy } = answer('type=rds&at=5&name=80') as ProxyResource;
+  assert.deepEqual([(content as { name: string }).name, madeBy], ['80', []]);
+  assert.equal(answer(`type=cds&at=5&name=${encodeURIComponent(CLUSTER)}`), undefined);
+  assert.throws(() => answer('type=cds&at=6'), { code: 'invalid_argument', message: /nothing is kept/ });
 });
 
 test('an unknown type is refused', () => {

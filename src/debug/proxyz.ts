@@ -1,10 +1,11 @@
 /**
  * `/debug/proxyz`: what one proxy should have, a screen at a time: the number of its resources by type, a list of one
- * type, one resource with what it was generated from, and what differs from another proxy.
+ * type, one resource with what it was generated from, and what differs from another proxy, or from what it should have
+ * had some minutes ago.
  */
 import { CtlError } from '../core/errors.ts';
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
-import type { ConnectionStatus, EncodedResource } from '../push/index.ts';
+import type { Bundle, ConnectionStatus, EncodedResource } from '../push/index.ts';
 import type { ResourceKey } from '../resources/index.ts';
 import { numberOf } from './numbers.ts';
 import { decoded, resourcesOf } from './proxies.ts';
@@ -17,7 +18,10 @@ const MAX_ROWS = 1000;
 /** The number of documents and of references that one answer names. */
 const MAX_NAMED = 100;
 
-/** `?proxyID=`, with `&type=lds` a list (`&search=`, `&start=`, `&limit=`, `&versus=`), with `&name=` one resource. */
+/**
+ * `?proxyID=`, with `&type=lds` a list (`&search=`, `&start=`, `&limit=`), with `&name=` one resource, with `&versus=` or
+ * `&at=` a difference.
+ */
 export function proxyz(
   mesh: Viewed,
   connection: ConnectionStatus,
@@ -27,8 +31,15 @@ export function proxyz(
   const type = typeIn(query);
   if (type === undefined) return detail(mesh, connection);
   const name = query.get('name');
+  const now = mesh.parts(connection, type);
+  const at = query.get('at');
+  if (at !== null) {
+    const then = mesh.earlierParts(connection, Number(at), type);
+    if (then === undefined) throw new CtlError('invalid_argument', `at=${at.slice(0, 50)}: nothing is kept of this moment`);
+    return name === null ? difference(now, then) : earlierResource(then, type, name);
+  }
   if (name !== null) return oneResource(mesh, connection, type, name);
-  if (other !== undefined) return difference(mesh, connection, other, type);
+  if (other !== undefined) return difference(now, mesh.parts(other, type));
   return listed(mesh, connection, type, query);
 }
 
@@ -51,6 +62,7 @@ function detail(mesh: Viewed, connection: ConnectionStatus): ProxyDetail {
     proxy: rowOf(connection),
     node: { addresses, labels, network, serviceAccount, peer: connection.peer },
     types: counts.filter(({ resources }) => resources > 0),
+    moments: mesh.earlierMoments(connection),
   };
 }
 
@@ -72,8 +84,7 @@ function oneResource(
   type: XdsType,
   name: string,
 ): ProxyResource | undefined {
-  const found = mesh.parts(connection, type).map((bundle) => bundle.get(name));
-  const resource = found.find((each) => each !== undefined);
+  const resource = resourceIn(mesh.parts(connection, type), name);
   if (resource === undefined) return undefined;
   const reasons = mesh.reasonsFor(connection, name).filter((reason) => reason.type === type);
   const content = decoded(type, resource);
@@ -89,6 +100,18 @@ function oneResource(
     }),
     content,
   };
+}
+
+/** Documents may have changed since: what it was generated from is not told. */
+function earlierResource(parts: readonly Bundle[], type: XdsType, name: string): ProxyResource | undefined {
+  const resource = resourceIn(parts, name);
+  if (resource === undefined) return undefined;
+  const { version, refs } = resource;
+  return { name, version, refs: refs.slice(0, MAX_NAMED), madeBy: [], content: decoded(type, resource) };
+}
+
+function resourceIn(parts: readonly Bundle[], name: string): EncodedResource | undefined {
+  return parts.map((bundle) => bundle.get(name)).find((each) => each !== undefined);
 }
 
 /** The name of a document in metadata of clusters and routes (`filter_metadata.istio.config`). */
@@ -107,9 +130,9 @@ export function documentsIn(content: unknown, found = new Set<ResourceKey>()): S
 }
 
 /** Equal versions are equal bytes. */
-function difference(mesh: Viewed, one: ConnectionStatus, other: ConnectionStatus, type: XdsType): ProxyDifference {
-  const versions = (of: ConnectionStatus) =>
-    new Map(resourcesOf(mesh, of, type).map(({ name, version }: EncodedResource) => [name, version]));
+function difference(one: readonly Bundle[], other: readonly Bundle[]): ProxyDifference {
+  const versions = (parts: readonly Bundle[]) =>
+    new Map(parts.flatMap((bundle) => bundle.resources().map(({ name, version }) => [name, version] as const)));
   const [here, there] = [versions(one), versions(other)];
   const onlyHere = [...here.keys()].filter((name) => !there.has(name));
   const onlyThere = [...there.keys()].filter((name) => !here.has(name));

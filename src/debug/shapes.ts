@@ -91,6 +91,8 @@ export interface ProxyDetail {
   };
   /** The types of which it should have resources, in the order in which they are sent. */
   readonly types: readonly { readonly type: string; readonly noun: string; readonly resources: number }[];
+  /** Unix ms of the moments that `&at=` takes, the newest first. */
+  readonly moments: readonly number[];
 }
 
 /** `/debug/proxyz?proxyID=&type=` */
@@ -101,7 +103,7 @@ export interface ProxyResources {
   readonly resources: readonly { readonly name: string; readonly version: string }[];
 }
 
-/** `/debug/proxyz?proxyID=&type=&name=` */
+/** `/debug/proxyz?proxyID=&type=&name=`, with `&at=` as it was then. */
 export interface ProxyResource {
   readonly name: string;
   readonly version: string;
@@ -119,7 +121,7 @@ export interface Origin {
   readonly line?: number;
 }
 
-/** `/debug/proxyz?proxyID=&type=&versus=`: names, at most 100 of each. */
+/** `/debug/proxyz?proxyID=&type=&versus=`, or with `&at=` the difference from what it had then: names, at most 100 of each. */
 export interface ProxyDifference {
   /** The number of resources that both have in the same version. */
   readonly same: number;

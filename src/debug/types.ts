@@ -5,7 +5,15 @@ import type { GenerationFinding } from '../generate/index.ts';
 import type { Snapshot } from '../model/index.ts';
 import type { RecentEvent, RecentPush, RecentSeries } from '../observe/index.ts';
 import type { Previews } from '../preview/index.ts';
-import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason, WithheldOfView } from '../push/index.ts';
+import type {
+  Bundle,
+  ConnectionStatus,
+  EarlierContents,
+  FailingView,
+  ReadUnits,
+  Reason,
+  WithheldOfView,
+} from '../push/index.ts';
 import type { MeshConfig, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceHealth, SourceIdentity } from '../sources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
@@ -55,6 +63,8 @@ export interface Recent {
   /** Log lines after this number, the newest first. */
   events(since: number): readonly RecentEvent[];
   certificates(): readonly CertificateStatus[];
+  /** What proxies should have had some minutes ago. */
+  readonly contents: Pick<EarlierContents, 'moments' | 'parts'>;
 }
 
 export interface DebugSource {

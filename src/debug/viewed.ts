@@ -74,6 +74,16 @@ export class Viewed {
     return this.sees(node.namespace) ? this.#source.parts(connectionId, type) : [];
   }
 
+  /** Unix ms of the moments at which it is known what the proxy should have had, the newest first. */
+  earlierMoments({ node }: ConnectionStatus): readonly number[] {
+    return this.sees(node.namespace) ? (this.#source.recent?.contents.moments(node) ?? []) : [];
+  }
+
+  /** What the proxy should have had at such a moment. */
+  earlierParts({ node }: ConnectionStatus, at: number, type: XdsType): readonly Bundle[] | undefined {
+    return this.sees(node.namespace) ? this.#source.recent?.contents.parts(node, at, type) : undefined;
+  }
+
   /** Undefined for a viewer of one namespace, because errors of sources name files and addresses. */
   sources(): readonly SourceStatus[] | undefined {
     return this.seesAll ? this.#source.sources() : undefined;

@@ -273,12 +273,16 @@ function show({ settings, env, metrics, status }: Program, read: Mesh, serving: 
 /** What pages show of the last minutes. */
 function shownActivity(activity: RecentActivity, { engine, server }: Serving, identity: MeshIdentity): Recent {
   const { now, setTimer: later } = systemClock;
-  activity.sample(() => ({ queued: engine.stats().queued }));
+  activity.sample(
+    () => ({ queued: engine.stats().queued }),
+    () => engine.sessions(),
+  );
   return {
     proxies: new ProxyTable({ statuses: () => server.statuses(), now, later }),
     pushes: () => activity.pushes.recent(),
     series: () => activity.series.recent(),
     events: (since) => activity.events.recent(since),
+    contents: activity.contents,
     certificates: () => identity.certificates(),
   };
 }

@@ -2,7 +2,7 @@
 import { systemClock } from '../../core/clock.ts';
 import { followLog, recordText } from '../../logging/index.ts';
 import { EventRing, type Levels, PushHistory, SeriesRing } from '../../observe/index.ts';
-import type { EngineObserver } from '../../push/index.ts';
+import { type ContentHolder, EarlierContents, type EngineObserver } from '../../push/index.ts';
 import type { XdsObserver } from '../../xds/index.ts';
 import type { PublicationListener } from './publisher.ts';
 
@@ -10,6 +10,7 @@ export class RecentActivity {
   readonly series = new SeriesRing({ wall: Date.now, later: systemClock.setTimer });
   readonly pushes = new PushHistory({ now: systemClock.now, wall: Date.now });
   readonly events = new EventRing();
+  readonly contents = new EarlierContents({ wall: Date.now, now: systemClock.now, later: systemClock.setTimer });
   readonly #unfollow = followLog((record) => {
     const { time, level, scope } = record;
     this.events.note({ at: Math.round(time), level, scope, message: recordText(record) });
@@ -74,8 +75,9 @@ export class RecentActivity {
     };
   }
 
-  /** Reads the levels of charts from now on. */
-  sample(levels: () => Pick<Levels, 'queued'>): void {
+  /** Reads the levels of charts, and what proxies should have, from now on. */
+  sample(levels: () => Pick<Levels, 'queued'>, proxies: () => Iterable<ContentHolder>): void {
+    this.contents.follow(proxies);
     this.series.sample(() => {
       const { rss, heapUsed } = process.memoryUsage();
       return { ...levels(), proxies: this.#proxies, rss, heap: heapUsed };
@@ -85,6 +87,6 @@ export class RecentActivity {
   close(): Promise<void> {
     this.series.close();
     this.#unfollow();
-    return Promise.resolve();
+    return this.contents.close();
   }
 }

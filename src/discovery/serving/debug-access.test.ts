@@ -102,6 +102,7 @@ const source: DebugSource = {
     series: () => ({}) as RecentSeries,
     events: () => [{ number: 1, at: NOW, level: 'info', scope: 'ads', message: 'connected pod.shop' }],
     certificates: () => [{ name: 'root of shop', expires: NOW, renewMs: 0 }],
+    contents: { moments: () => [], parts: () => undefined },
   },
   analysisInput: () => inputOfSnapshot(mesh.snapshot, source.problems()),
   showConfigInAdsz: true,

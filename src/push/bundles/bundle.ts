@@ -103,3 +103,9 @@ function contentOf(bundle: Bundle): PMap<EncodedResource> {
 export function isUntouched({ sequence }: Bundle): boolean {
   return sequence === 0;
 }
+
+/** The same resources without what was computed from them, which may be as large as they are: to be kept for long. */
+export function keptBundle(bundle: Bundle): Bundle {
+  const { type, viewKey, sequence } = bundle;
+  return new SharedBundle(type, viewKey, sequence, contentOf(bundle));
+}
