@@ -70,23 +70,25 @@ async function measure(context: BenchContext, sides: readonly Side[]): Promise<v
     }
 }
 
-/** The lower quartile is of the rounds that other processes disturbed least: what canaries cost by themselves. */
+/** The lower quartile is of the rounds that other processes disturbed least. Pairs are the two rounds of one moment. */
 function tableOf(sides: readonly Side[]): Table {
   const rows = KINDS.map((kind) => {
     const [without = [], with_ = []] = sides.map(({ series }) =>
-      (series.get(kind)?.counted ?? []).map(({ latencies }) => Math.max(...latencies)).sort((a, b) => a - b),
+      (series.get(kind)?.counted ?? []).map(({ latencies }) => Math.max(...latencies)),
     );
-    const [low, lowWith, middle, middleWith] = [0.25, 0.5].flatMap((q) => [quantile(without, q), quantile(with_, q)]);
-    return [kind, low, lowWith, minus(lowWith, low), middle, middleWith, minus(middleWith, middle)];
+    const pairs = without.map((ms, index) => (with_[index] ?? Number.NaN) - ms);
+    return [kind, ...[without, with_, pairs].flatMap((values) => [at(values, 0.25), at(values, 0.5)])];
   });
-  const of = (what: string) => [`${what}, all at once`, `${what}, canaries first`, `${what}, difference`];
-  return {
-    title: 'The last proxy of a round (ms)',
-    columns: ['change', ...of('p25'), ...of('p50')],
-    rows,
-  };
+  const columns = ['all at once', 'canaries first', 'difference of pairs'].flatMap((of) => [
+    `p25, ${of}`,
+    `p50, ${of}`,
+  ]);
+  return { title: 'The last proxy of a round (ms)', columns: ['change', ...columns], rows };
 }
 
-function minus(one = Number.NaN, other = Number.NaN): number {
-  return one - other;
+function at(values: readonly number[], q: number): number {
+  return quantile(
+    [...values].sort((a, b) => a - b),
+    q,
+  );
 }

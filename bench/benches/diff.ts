@@ -35,8 +35,7 @@ export const diff: Bench = {
       for (let round = 1 - warmUp; round <= rounds; round++) {
         context.progress(`round ${round} of ${rounds}`);
         const version = 2 * (round + warmUp);
-        const change = (attempt: number) =>
-          measureChange(context, mesh, mesh.world.change('route', version, attempt));
+        const change = (attempt: number) => measureChange(context, mesh, mesh.world.change('route', version, attempt));
         const disturbed = (attempt: number) =>
           measureChange(context, mesh, mesh.world.change('route', version + 1, attempt), {
             load: () => askOnAndOn(mesh),

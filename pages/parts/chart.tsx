@@ -50,10 +50,21 @@ function optionsOf({ lines, shown }: ChartProps, width: number): uPlot.Options {
         width: 1.5,
         spanGaps: false,
         // A value without neighbours is a dot: a line has no length there.
-        points: { size: 4, fill: color(stroke) },
+        points: {
+          show: true,
+          size: 4,
+          fill: color(stroke),
+          filter: (_: uPlot, series: number) => isolated(lines[series - 1]),
+        },
       })),
     ],
   };
+}
+
+function isolated(line: Line | undefined): number[] {
+  const values = line?.values ?? [];
+  const isGap = (index: number): boolean => (values[index] ?? null) === null;
+  return [...values.keys()].filter((index) => !isGap(index) && isGap(index - 1) && isGap(index + 1));
 }
 
 function dataOf({ times, lines }: ChartProps): uPlot.AlignedData {

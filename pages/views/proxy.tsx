@@ -1,17 +1,14 @@
-/** One proxy: what it should have, what that was made of, and what differs from another proxy. */
-import type { ProxyDetail, ProxyDifference, ProxyResource, ProxyResources } from '../../src/debug/shapes.ts';
+/** One proxy: what it should have, what that was made of, and what differs elsewhere. */
+import type { ProxyDetail, ProxyResource, ProxyResources } from '../../src/debug/shapes.ts';
 import { LIVE_MS, useJson } from '../api.ts';
-import { clock, count, plural } from '../format.ts';
+import { clock, count } from '../format.ts';
 import { address, type Place, setFilters } from '../location.ts';
 import { Copy, Empty, Section, Source, State, Table, Tabs, Waiting } from '../parts/basics.tsx';
 import { DocumentLink, originText, Pager } from '../parts/lists.tsx';
-import { differences } from '../text/differences.ts';
 import { yaml } from '../text/yaml.ts';
+import { Compare, ComparedResource, ComparedType, type Other, otherOf, type To } from './proxy-comparison.tsx';
 
 const ROWS = 100;
-
-/** An address of this view: of the same proxy, with the same comparison. */
-type To = (parameters: Readonly<Record<string, string>>) => string;
 
 /** The types of what a resource leads to. */
 const LEADS_TO: Readonly<Record<string, string>> = { lds: 'rds', rds: 'cds', vhds: 'cds', cds: 'eds' };
@@ -141,31 +138,8 @@ function MadeBy({ madeBy }: Pick<ProxyResource, 'madeBy'>) {
   );
 }
 
-function Compared({ path, versus, content }: { path: string; versus: string; content: unknown }) {
-  const loaded = useJson<ProxyResource>(path);
-  if (loaded.data === undefined) return <Waiting of={loaded} />;
-  const found = differences(content, loaded.data.content);
-  return (
-    <Section title={`Compared with ${versus}`}>
-      {found.length === 0 ? (
-        <Empty>Both have the same.</Empty>
-      ) : (
-        <Table label="Differences" columns={['Field', 'Here', 'There']}>
-          {found.map(({ path: field, here, there }) => (
-            <tr key={field}>
-              <th scope="row">{field}</th>
-              <td class="mono value">{here === undefined ? '–' : JSON.stringify(here)}</td>
-              <td class="mono value">{there === undefined ? '–' : JSON.stringify(there)}</td>
-            </tr>
-          ))}
-        </Table>
-      )}
-    </Section>
-  );
-}
-
-function Resource(props: { base: string; type: string; name: string; versus: string; to: To }) {
-  const { base, type, name, versus, to } = props;
+function Resource(props: { base: string; type: string; name: string; other: Other | undefined; to: To }) {
+  const { base, type, name, other, to } = props;
   const of = new URLSearchParams({ type, name });
   const path = `${base}&${of}`;
   const loaded = useJson<ProxyResource>(path);
@@ -183,12 +157,8 @@ function Resource(props: { base: string; type: string; name: string; versus: str
             <MadeBy madeBy={data.madeBy} />
             <Links type={type} resource={data} to={to} />
           </div>
-          {versus !== '' && (
-            <Compared
-              path={`${address('/debug/proxyz', { proxyID: versus })}&${of}`}
-              versus={versus}
-              content={data.content}
-            />
+          {other !== undefined && (
+            <ComparedResource path={`${other.path}&${of}`} other={other} content={data.content} />
           )}
           <Section title="Content" note={data.version}>
             <p>
@@ -204,59 +174,15 @@ function Resource(props: { base: string; type: string; name: string; versus: str
   );
 }
 
-function Difference({ base, type, versus, to }: { base: string; type: string; versus: string; to: To }) {
-  const path = `${base}&${new URLSearchParams({ type, versus })}`;
-  const loaded = useJson<ProxyDifference>(path);
-  const { data } = loaded;
-  const groups = [
-    ['Different', 'changed'],
-    ['Only here', 'onlyHere'],
-    [`Only ${versus}`, 'onlyThere'],
-  ] as const;
-  return (
-    <>
-      <Waiting of={loaded} />
-      {data !== undefined && <p>{plural(data.same, 'resource is', 'resources are')} the same.</p>}
-      {data !== undefined &&
-        groups.map(([title, group]) => (
-          <Section key={group} title={`${title}: ${count(data.counts[group])}`}>
-            <ul class="plain">
-              {data[group].map((name) => (
-                <li key={name}>{group === 'onlyThere' ? name : <a href={to({ type, name })}>{name}</a>}</li>
-              ))}
-            </ul>
-          </Section>
-        ))}
-      <Source paths={[path]} />
-    </>
-  );
-}
-
-function Compare({ versus }: { versus: string }) {
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    const form = event.currentTarget as HTMLFormElement;
-    setFilters({ versus: String(new FormData(form).get('versus') ?? '').trim(), name: '' });
-  };
-  return (
-    <form class="filter" onSubmit={submit}>
-      <label>
-        Compare with
-        <input type="search" name="versus" placeholder="pod.namespace" defaultValue={versus} />
-      </label>
-      <button type="submit">Compare</button>
-    </form>
-  );
-}
-
 export function ProxyView({ query }: Place) {
-  const [id = '', type = '', name = '', versus = ''] = ['id', 'type', 'name', 'versus'].map(
+  const [id = '', type = '', name = '', versus = '', at = ''] = ['id', 'type', 'name', 'versus', 'at'].map(
     (key) => query.get(key) ?? '',
   );
   const base = address('/debug/proxyz', { proxyID: id });
   const loaded = useJson<ProxyDetail>(base, LIVE_MS);
   const { data } = loaded;
-  const to: To = (parameters) => address('/proxy', { id, ...parameters, versus });
+  const other = otherOf(id, versus, at);
+  const to: To = (parameters) => address('/proxy', { id, ...parameters, versus, at });
   const tabs = (data?.types ?? []).map(
     ({ type: each, noun, resources }) => [to({ type: each }), `${noun}s ${count(resources)}`] as const,
   );
@@ -269,14 +195,16 @@ export function ProxyView({ query }: Place) {
       {data !== undefined && (
         <>
           <Header detail={data} />
-          <Compare versus={versus} />
+          <Compare id={id} versus={versus} at={at} moments={data.moments} to={to} />
           <Tabs label="Types" tabs={tabs} at={to({ type: shown })} />
         </>
       )}
       {shown === '' && data !== undefined && <Empty>It should have nothing yet.</Empty>}
-      {shown !== '' && name !== '' && <Resource base={base} type={shown} name={name} versus={versus} to={to} />}
-      {shown !== '' && name === '' && versus !== '' && <Difference base={base} type={shown} versus={versus} to={to} />}
-      {shown !== '' && name === '' && versus === '' && <List base={base} type={shown} query={query} to={to} />}
+      {shown !== '' && name !== '' && <Resource base={base} type={shown} name={name} other={other} to={to} />}
+      {shown !== '' && name === '' && other !== undefined && (
+        <ComparedType base={base} type={shown} other={other} to={to} />
+      )}
+      {shown !== '' && name === '' && other === undefined && <List base={base} type={shown} query={query} to={to} />}
     </>
   );
 }

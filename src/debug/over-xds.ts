@@ -66,7 +66,7 @@ async function syncz(client: DebugQuestion, { source, viewer, maker }: DebugCall
   const names: string[] = [];
   const pieces = function* () {
     for (const connection of new Viewed(source, viewer).connections()) {
-      names.push(connection.node.id);
+      names.push(connection.node.workload);
       yield clientConfig(connection);
     }
   };
@@ -92,7 +92,7 @@ function clientConfig({ node, types }: ConnectionStatus): Uint8Array {
     NAMESPACE: text(node.namespace),
     ISTIO_VERSION: text(node.meshVersion === '' ? node.version : node.meshVersion),
   };
-  const encoded = encode(envoy.config.core.v3.Node, { id: node.id, metadata: { fields } });
+  const encoded = encode(envoy.config.core.v3.Node, { id: node.workload, metadata: { fields } });
   const configs = [...types].flatMap(([type, status]): FieldToWrite[] => {
     return status.subscribed === 'none' ? [] : [[3, genericConfig(type, status)]];
   });

@@ -35,7 +35,8 @@ export function proxyz(
   const at = query.get('at');
   if (at !== null) {
     const then = mesh.earlierParts(connection, Number(at), type);
-    if (then === undefined) throw new CtlError('invalid_argument', `at=${at.slice(0, 50)}: nothing is kept of this moment`);
+    if (then === undefined)
+      throw new CtlError('invalid_argument', `at=${at.slice(0, 50)}: nothing is kept of this moment`);
     return name === null ? difference(now, then) : earlierResource(then, type, name);
   }
   if (name !== null) return oneResource(mesh, connection, type, name);

@@ -36,15 +36,16 @@ export async function answerScopes(
   if (scope === undefined) return sendText(response, 404, `unknown log scope ${JSON.stringify(name)}`);
   if (request.method === 'PUT') {
     await mayChange();
-    // A form of another site cannot send this type.
-    if (!/^application\/json\b/.test(request.headers['content-type'] ?? '')) {
+    // `istioctl admin log` names no type.
+    if (!/^application\/json\b/.test(request.headers['content-type'] ?? 'application/json')) {
       return sendText(response, 415, 'send the change as application/json');
     }
     const problem = changeScope(scope, await jsonBody(request));
     if (problem !== '') return sendText(response, 400, problem);
-  } else if (!reads) {
-    return sendText(response, 405, 'only GET and PUT are supported');
+    // The only status that `istioctl admin log` takes for success.
+    return sendJson(response, 202, shownScope(scope));
   }
+  if (!reads) return sendText(response, 405, 'only GET and PUT are supported');
   return sendJson(response, 200, shownScope(scope));
 }
 

@@ -156,9 +156,8 @@ test('debug pages over xDS are for callers with a credential, of the root namesp
   const ids = async (token: string | undefined) => {
     const { resources, controlPlane } = await debugPage(plain, SYNCZ, '', token);
     assert.match(controlPlane?.identifier ?? '', /^\{"Component":"ctl-discovery","ID":"[^"]+","Info":\{"version":/);
-    return resources.map(
-      ({ value }) => / *sidecar~[\d.]+~(\w+\.\w+)~/.exec(Buffer.from(value).toString('latin1'))?.[1],
-    );
+    // The first field of a ClientConfig is its node, whose first field is the id: what istioctl prints as the name.
+    return resources.map(({ value }) => /\n.(\w+\.\w+)/.exec(Buffer.from(value).toString('latin1'))?.[1]);
   };
   assert.deepEqual((await ids(root)).sort(), ['web.bank', 'web.shop']);
   assert.deepEqual(await ids(shop), ['web.shop']);

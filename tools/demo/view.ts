@@ -101,7 +101,7 @@ export interface Hints {
  * Things to try: the fixed part of the view. With the table above it must fit into a terminal of 24 rows.
  */
 export function hintLines({ places, folder, redirected, user }: Hints, paint: Paint): string[] {
-  const { gateway, helloSidecar, shopOutbound, http, monitoring } = places;
+  const { gateway, helloSidecar, shopOutbound, http, introspection } = places;
   const front = `http://${gateway.address}:${gateway.port}`;
   const shop = `http://${shopOutbound.address}:${shopOutbound.port}`;
   const rows: [label: string, text: string, about: string][] = [
@@ -116,8 +116,8 @@ export function hintLines({ places, folder, redirected, user }: Hints, paint: Pa
       : ['', `(no redirection: ${redirected.unavailable})`, 'as root there would be two workloads more'],
     ['edit', `${folder}/gateway-routes.yaml`, 'weights, timeouts, … and every other file there'],
     ['', `${folder}/peer-authentication.yaml`, 'STRICT: the plain text call fails (curl 56), the others go on'],
-    ['look', `http://${http.address}:${http.port}/debug`, 'what ctl-discovery knows'],
-    ['', `http://${monitoring.address}:${monitoring.port}/metrics`, 'its metrics'],
+    ['look', `http://localhost:${introspection.port}`, 'its pages, in a browser'],
+    ['', `http://${http.address}:${http.port}/debug`, 'what ctl-discovery knows, as JSON'],
     ['', 'Ctrl-C', 'ends everything'],
   ];
   const width = Math.max(...rows.map(([, text]) => text.length));

@@ -1,5 +1,7 @@
-/** What differs between the configuration that a proxy should have and what its Envoy has. */
-import { isDeepStrictEqual } from 'node:util';
+/**
+ * What differs between the configuration that a proxy should have and what its Envoy has. Pages do this in browsers, so it
+ * imports nothing of Node.js.
+ */
 import { addressOf } from './describe.ts';
 import {
   asObject,
@@ -72,7 +74,7 @@ function sorted(message: JsonObject): JsonObject {
 }
 
 function* changedFields(one: Json | undefined, two: Json | undefined, path = ''): Generator<string> {
-  if (isDeepStrictEqual(one, two)) return;
+  if (one === two) return;
   const [first, second] = [entriesOf(one), entriesOf(two)];
   if (first === undefined || second === undefined) return yield path === '' ? '.' : path;
   for (const key of new Set([...first.keys(), ...second.keys()])) {

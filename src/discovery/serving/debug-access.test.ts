@@ -272,7 +272,7 @@ describe('the introspection address, for every visitor', async () => {
       }
       // Who may change a scope is told what the change lacks.
       const sent = { method: 'PUT' };
-      assert.equal((await visit(port, '/scopej/ads', visitor, sent)).status, program === 200 ? 415 : program);
+      assert.equal((await visit(port, '/scopej/ads', visitor, sent)).status, program === 200 ? 400 : program);
       if (program !== 200) assert.equal((await visit(port, '/homej/exit', visitor, sent)).status, program);
     });
   }

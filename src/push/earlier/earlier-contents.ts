@@ -158,9 +158,16 @@ class Lost {
   /** The bytes of bundles that no proxy has a successor of are counted as a whole. */
   bytesOf(contents: Iterable<Parts>): number {
     const bundles = new Set<Bundle>();
-    for (const parts of new Set(contents)) for (const each of Object.values(parts)) for (const bundle of each) bundles.add(bundle);
+    for (const parts of new Set(contents))
+      for (const each of Object.values(parts)) for (const bundle of each) bundles.add(bundle);
     let sum = 0;
-    for (const bundle of bundles) sum += this.#bytes.get(bundle) ?? sizeOf(bundle.resources().map(({ name }) => name), bundle);
+    for (const bundle of bundles)
+      sum +=
+        this.#bytes.get(bundle) ??
+        sizeOf(
+          bundle.resources().map(({ name }) => name),
+          bundle,
+        );
     return sum;
   }
 }
