@@ -4,7 +4,13 @@
  */
 import { useState } from 'preact/hooks';
 import { differences as dumpDifferences } from '../../src/cli/config-dump/difference.ts';
-import { type ConfigDump, type Section as DumpSection, readDump } from '../../src/cli/config-dump/dump.ts';
+import {
+  type ConfigDump,
+  type Section as DumpSection,
+  readDump,
+  textOf,
+  at as valueAt,
+} from '../../src/cli/config-dump/dump.ts';
 import type { ProxyDifference, ProxyResource } from '../../src/debug/shapes.ts';
 import { Refused, readJson, useJson } from '../api.ts';
 import { clock, count, plural, span } from '../format.ts';
@@ -37,8 +43,15 @@ export function otherOf(id: string, versus: string, at: string): Other | undefin
 const ANOTHER = 'another';
 const ENVOY = 'envoy';
 
-export function Compare(props: { id: string; versus: string; at: string; moments: readonly number[]; to: To }) {
-  const { id, versus, at, moments, to } = props;
+export function Compare(props: {
+  id: string;
+  nodeId: string;
+  versus: string;
+  at: string;
+  moments: readonly number[];
+  to: To;
+}) {
+  const { id, nodeId, versus, at, moments, to } = props;
   const [wantsEnvoy, setWantsEnvoy] = useState(false);
   const chosen = wantsEnvoy ? ENVOY : at === '' ? ANOTHER : at;
   const choose = (value: string): void => {
@@ -80,7 +93,7 @@ export function Compare(props: { id: string; versus: string; at: string; moments
           </button>
         )}
       </form>
-      {wantsEnvoy && <ComparedEnvoy id={id} to={to} />}
+      {wantsEnvoy && <ComparedEnvoy id={id} nodeId={nodeId} to={to} />}
     </>
   );
 }
@@ -150,7 +163,7 @@ const TYPES: Partial<Readonly<Record<DumpSection, string>>> = {
 };
 
 /** The dump is read in the browser, and sent nowhere. */
-function ComparedEnvoy({ id, to }: { id: string; to: To }) {
+function ComparedEnvoy({ id, nodeId, to }: { id: string; nodeId: string; to: To }) {
   const [state, set] = useState<{ envoy?: ConfigDump; wanted?: ConfigDump; problem?: string }>({});
   const command = `curl -s 'localhost:15000/config_dump?include_eds' > dump.json`;
   const read = async (file: File | undefined): Promise<void> => {
@@ -163,6 +176,8 @@ function ComparedEnvoy({ id, to }: { id: string; to: To }) {
     }
   };
   const { envoy, wanted, problem } = state;
+  const node = textOf(valueAt(envoy?.bootstrap, 'node', 'id'));
+  const isOther = node !== '' && node !== nodeId;
   const found = envoy === undefined || wanted === undefined ? undefined : dumpDifferences(wanted, envoy);
   return (
     <Section title="What its Envoy has">
@@ -186,6 +201,7 @@ function ComparedEnvoy({ id, to }: { id: string; to: To }) {
           {problem}
         </p>
       )}
+      {isOther && <p class="warn">The dump is of another node: {node}</p>}
       {found?.length === 0 && <Empty>Envoy has what it should have.</Empty>}
       {found !== undefined && found.length > 0 && (
         <Table label="Differences from Envoy" columns={['Resource', 'Difference', 'Fields']}>

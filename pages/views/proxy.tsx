@@ -195,7 +195,7 @@ export function ProxyView({ query }: Place) {
       {data !== undefined && (
         <>
           <Header detail={data} />
-          <Compare id={id} versus={versus} at={at} moments={data.moments} to={to} />
+          <Compare id={id} nodeId={data.proxy.id} versus={versus} at={at} moments={data.moments} to={to} />
           <Tabs label="Types" tabs={tabs} at={to({ type: shown })} />
         </>
       )}

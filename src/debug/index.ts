@@ -132,8 +132,8 @@ const PAGES: Readonly<Record<string, Page>> = {
   proxyz: {
     title:
       'What one proxy should have (?proxyID=): counts, a list (&type=lds, &search=, &start=, &limit=), one resource ' +
-      'and what it was generated from (&type=, &name=), or what differs from another proxy (&type=, &versus=) or from ' +
-      'what it should have had some minutes ago (&type=, &at=)',
+      'and what it was generated from (&type=, &name=), or what differs from another proxy (&type=, &versus=) or ' +
+      'from what it should have had some minutes ago (&type=, &at=)',
     answer: (mesh, query) => {
       const [connection] = query.get('proxyID') ? connectionsFor(mesh, query) : [];
       const versus = query.get('versus');

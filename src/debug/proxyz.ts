@@ -19,8 +19,8 @@ const MAX_ROWS = 1000;
 const MAX_NAMED = 100;
 
 /**
- * `?proxyID=`, with `&type=lds` a list (`&search=`, `&start=`, `&limit=`), with `&name=` one resource, with `&versus=` or
- * `&at=` a difference.
+ * `?proxyID=`, with `&type=lds` a list (`&search=`, `&start=`, `&limit=`), with `&name=` one resource, with `&versus=`
+ * or `&at=` a difference.
  */
 export function proxyz(
   mesh: Viewed,

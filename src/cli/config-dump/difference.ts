@@ -1,6 +1,6 @@
 /**
- * What differs between the configuration that a proxy should have and what its Envoy has. Pages do this in browsers, so it
- * imports nothing of Node.js.
+ * What differs between the configuration that a proxy should have and what its Envoy has. Pages do this in browsers:
+ * it imports nothing of Node.js.
  */
 import { addressOf } from './describe.ts';
 import {
