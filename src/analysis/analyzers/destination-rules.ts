@@ -42,6 +42,8 @@ type Labels = Readonly<Record<string, string>>;
 function hasWorkload(mesh: AnalyzedMesh, service: Service, labels: Labels): boolean {
   const endpoints = (mesh.snapshot.endpoints.get(service.key) ?? []).slice(0, MAX_ENDPOINTS);
   if (endpoints.some((endpoint) => hasLabels(endpoint.labels, labels))) return true;
+  // No place has an empty name.
+  if (Object.entries(labels).some(([key, value]) => isOfPlace(key) && value === '')) return false;
   const own = Object.fromEntries(Object.entries(labels).filter(([key]) => !isOfPlace(key)));
   return mesh.workloads.first(service.namespace, own) !== undefined;
 }

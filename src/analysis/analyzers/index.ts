@@ -14,9 +14,11 @@ import { gatewaySelectors, namedNamespaces, policyWorkloads } from './policies.t
 import { policyDocuments } from './policy-documents.ts';
 import { sidecarSelectors, telemetrySelectors } from './selectors.ts';
 import { conflictingProtocols, entryAddresses, networkRegistries, portProtocols } from './services.ts';
+import { accessLogProviders } from './telemetry.ts';
 import { namedGateways } from './virtual-service-gateways.ts';
 import { conflictingHosts } from './virtual-service-hosts.ts';
 import { unreachableRules } from './virtual-service-rules.ts';
+import { deprecated, negativeConditions } from './written.ts';
 
 export const ANALYZERS: readonly ((mesh: AnalyzedMesh) => Findings)[] = [
   refusedDocuments,
@@ -36,6 +38,7 @@ export const ANALYZERS: readonly ((mesh: AnalyzedMesh) => Findings)[] = [
   sharedCertificates,
   sidecarSelectors,
   telemetrySelectors,
+  accessLogProviders,
   policyWorkloads,
   namedNamespaces,
   gatewaySelectors,
@@ -51,4 +54,6 @@ export const ANALYZERS: readonly ((mesh: AnalyzedMesh) => Findings)[] = [
   automaticImages,
   webhooks,
   annotations,
+  deprecated,
+  negativeConditions,
 ];

@@ -112,6 +112,11 @@ export class AnalyzedMesh {
     for (const manifest of this.#input.manifests) if (kinds.includes(manifest.kind)) yield manifest;
   }
 
+  /** Of all kinds. */
+  allManifests(): readonly Manifest[] {
+    return this.#input.manifests;
+  }
+
   /** What several documents need of the whole mesh, computed once. */
   *once<T>(name: string, make: () => Generator<undefined, T>): Generator<undefined, T> {
     if (!this.#caches.has(name)) this.#caches.set(name, yield* make());

@@ -2,6 +2,30 @@
 import type { Message } from '../types.ts';
 
 export const DOCUMENT_MESSAGES = {
+  IST0002: {
+    level: 'Warning',
+    name: 'Deprecated',
+    meaning: 'A field is deprecated, or the document is of an API that no longer exists and has no effect.',
+    manifests: true,
+    example: `
+apiVersion: networking.mesh.io/v1alpha3
+kind: VirtualService
+metadata: { name: cart, namespace: shop }
+spec:
+  hosts: [cart.example.com]
+  http:
+  - fault: { delay: { percent: 5, fixedDelay: 1s } }
+    directResponse: { status: 503 }`,
+    mended: `
+apiVersion: networking.mesh.io/v1alpha3
+kind: VirtualService
+metadata: { name: cart, namespace: shop }
+spec:
+  hosts: [cart.example.com]
+  http:
+  - fault: { delay: { percentage: { value: 5 }, fixedDelay: 1s } }
+    directResponse: { status: 503 }`,
+  },
   IST0106: {
     level: 'Error',
     name: 'SchemaValidationError',
@@ -44,6 +68,26 @@ metadata: { name: default, namespace: shop }
 spec:
   egress:
   - hosts: [./*]`,
+  },
+  IST0171: {
+    level: 'Warning',
+    name: 'NegativeConditionStatus',
+    meaning:
+      'The status of the document says that it is not in effect: proxies have not acknowledged it, or reject it, or ' +
+      'a Gateway does not take it.',
+    manifests: true,
+    example: `
+apiVersion: networking.mesh.io/v1alpha3
+kind: Sidecar
+metadata: { name: default, namespace: shop }
+spec: { egress: [{ hosts: [./*] }] }
+status: { conditions: [{ type: Reconciled, status: "False", reason: Pending, message: not yet }] }`,
+    mended: `
+apiVersion: networking.mesh.io/v1alpha3
+kind: Sidecar
+metadata: { name: default, namespace: shop }
+spec: { egress: [{ hosts: [./*] }] }
+status: { conditions: [{ type: Reconciled, status: "True", reason: Acknowledged, message: "" }] }`,
   },
   IST0107: {
     level: 'Warning',

@@ -60,6 +60,21 @@ metadata: { name: cart, namespace: shop }
 spec: { selector: { matchLabels: { app: cart } }, action: DENY, rules: [{}] }
 ---${pod('app: cart')}`,
   },
+  IST0157: {
+    level: 'Warning',
+    name: 'InvalidTelemetryProvider',
+    meaning: 'An entry of accessLogging names no provider, and no wider scope has a logger that it could apply to.',
+    example: `
+apiVersion: telemetry.mesh.io/v1
+kind: Telemetry
+metadata: { name: default, namespace: shop }
+spec: { accessLogging: [{ filter: { expression: response.code >= 500 } }] }`,
+    mended: `
+apiVersion: telemetry.mesh.io/v1
+kind: Telemetry
+metadata: { name: default, namespace: shop }
+spec: { accessLogging: [{ providers: [{ name: envoy }], filter: { expression: response.code >= 500 } }] }`,
+  },
   IST0159: {
     level: 'Error',
     name: 'ConflictingTelemetryWorkloadSelectors',
