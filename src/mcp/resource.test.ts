@@ -25,16 +25,16 @@ function parsed(raw: unknown): AnyResource | undefined {
   return 'resource' in result ? result.resource : undefined;
 }
 
-/** What no message can carry: a closed listener, a field that only YAML has, and two values of one oneof. */
+/** What no message can carry: a closed listener, two values of one oneof, and a field that only YAML has. */
 const NOT_CARRIED = [
-  'listeners-ingress-tls: Sidecar/web: ingress[4].tls.closed',
-  'listeners-tls: VirtualService/shop: tls[0].match[0].sourceSubnet',
-  'routes-filters: VirtualService/reviews: http[1].fault.delay.exponentialDelay',
+  'Sidecar: ingress[].tls.closed',
+  'VirtualService: http[].fault.delay.exponentialDelay',
+  'VirtualService: tls[].match[].sourceSubnet',
 ];
 
 test('documents of all golden tests are the same after they were sent', () => {
   const counts = new Map<string, number>();
-  const refused: string[] = [];
+  const refused = new Set<string>();
   for (const name of readdirSync(GOLDEN)) {
     for (const document of parseAllDocuments(readFileSync(join(GOLDEN, name, 'in.yaml'), 'utf8'))) {
       const resource = parsed(document.toJS());
@@ -45,7 +45,7 @@ test('documents of all golden tests are the same after they were sent', () => {
         sent = encodeResource(kind, resource);
       } catch (error) {
         assert.ok(error instanceof CtlError);
-        refused.push(`${name}: ${resource.kind}/${resource.meta.name}: ${error.location.field}`);
+        refused.add(`${resource.kind}: ${error.location.field?.replaceAll(/\d+/g, '')}`);
         continue;
       }
       const read = readResource(sent.bytes, sent, { kind, source: 'test', limits: LIMITS });
@@ -58,7 +58,7 @@ test('documents of all golden tests are the same after they were sent', () => {
       counts.set(kind.kind, (counts.get(kind.kind) ?? 0) + 1);
     }
   }
-  assert.deepEqual(refused, NOT_CARRIED);
+  assert.deepEqual([...refused].sort(), NOT_CARRIED);
   const untested = EXCHANGED_KINDS.filter(({ kind }) => !counts.has(kind)).map(({ kind }) => kind);
   assert.deepEqual(untested, ['WorkloadGroup', 'ProxyConfig']);
 });

@@ -78,7 +78,7 @@ function contentOf(bytes: Uint8Array, { message }: ExchangedKind): Content {
     const { metadata: meta, body } = Resource.decode(bytes);
     const created = meta?.createTime;
     const metadata = {
-      ...(created == null ? {} : { creationTimestamp: timeOf(Number(created.seconds)) }),
+      ...timeOf(Number(created?.seconds ?? 0)),
       labels: meta?.labels ?? {},
       annotations: meta?.annotations ?? {},
     };
@@ -97,10 +97,13 @@ function contentOf(bytes: Uint8Array, { message }: ExchangedKind): Content {
   }
 }
 
-/** Seconds since the epoch as in YAML; nothing for a time that a document cannot have. */
-function timeOf(seconds: number): string | undefined {
-  const [first, last] = [-62_135_596_800, 253_402_300_799];
-  return seconds >= first && seconds <= last ? new Date(seconds * 1000).toISOString() : undefined;
+/**
+ * The metadata of a time in seconds since the epoch; nothing for 0, by which ends say that they have none, and for a
+ * time that a document cannot have.
+ */
+function timeOf(seconds: number): { readonly creationTimestamp?: string } {
+  const last = 253_402_300_799;
+  return seconds > 0 && seconds <= last ? { creationTimestamp: new Date(seconds * 1000).toISOString() } : {};
 }
 
 /** A document in force as it is sent, with its version. */
@@ -120,9 +123,10 @@ export function encodeResource(
   const name = `${meta.namespace}/${meta.name}`;
   const value = encodeDocument(message, content, istioKey);
   const { labels, annotations, created } = meta;
-  const createTime = created === undefined ? {} : { createTime: { seconds: Math.floor(created / 1000) } };
+  // Always: the client of Istio for configuration over xDS refuses a resource without it.
+  const createTime = { seconds: Math.floor((created ?? 0) / 1000) };
   const bytes = Resource.encode({
-    metadata: { name, version: fingerprint, labels, annotations, ...createTime },
+    metadata: { name, version: fingerprint, labels, annotations, createTime },
     body: { typeUrl: `${TYPE_URL_PREFIX}${message}`, value },
   }).finish();
   return { name, version: fingerprint, bytes };

@@ -1,13 +1,12 @@
 // Both ends of the Mesh Configuration Protocol, and a client of configuration over xDS, as Istio 1.7 has them. Tests
 // start this program against ctl-discovery.
 //
-//	mcp-ends source [-incremental]                      serves what it reads: one JSON object per line of the input
+//	mcp-ends source -listen ADDR -documents FILE [-incremental]  serves the documents of a file
 //	mcp-ends sink   -connect ADDR -certs DIR [-incremental]  prints what it receives: one JSON object per line
 //	mcp-ends xds    -connect ADDR -certs DIR            the same over xDS
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -60,14 +59,18 @@ func check(err error) {
 // reporter prints acknowledgements.
 type reporter struct{}
 
-func (reporter) Close() error                                    { return nil }
-func (reporter) RecordSendError(error, codes.Code)               {}
-func (reporter) RecordRecvError(error, codes.Code)               {}
-func (reporter) RecordRequestSize(string, int64, int)            {}
-func (reporter) SetStreamCount(clients int64)                    { print(map[string]int64{"clients": clients}) }
-func (reporter) RecordStreamCreateSuccess()                      { print(map[string]bool{"connected": true}) }
-func (reporter) RecordRequestAck(collection string, _ int64)     { print(map[string]string{"ack": collection}) }
-func (reporter) RecordRequestNack(c string, _ int64, _ codes.Code) { print(map[string]string{"nack": c}) }
+func (reporter) Close() error                         { return nil }
+func (reporter) RecordSendError(error, codes.Code)    {}
+func (reporter) RecordRecvError(error, codes.Code)    {}
+func (reporter) RecordRequestSize(string, int64, int) {}
+func (reporter) SetStreamCount(clients int64)         { print(map[string]int64{"clients": clients}) }
+func (reporter) RecordStreamCreateSuccess()           { print(map[string]bool{"connected": true}) }
+func (reporter) RecordRequestAck(collection string, _ int64) {
+	print(map[string]string{"ack": collection})
+}
+func (reporter) RecordRequestNack(c string, _ int64, _ codes.Code) {
+	print(map[string]string{"nack": c})
+}
 
 type document struct {
 	Collection string            `json:"collection"`
@@ -91,7 +94,7 @@ func names() []string {
 	return all
 }
 
-func serve(incremental bool) {
+func serve(address, file string, incremental bool) {
 	cache := snapshot.New(func(string, *mcp.SinkNode) string { return "all" })
 	options := source.CollectionOptionsFromSlice(names())
 	for i := range options {
@@ -103,20 +106,21 @@ func serve(incremental bool) {
 		Reporter:           reporter{},
 		ConnRateLimiter:    rate.NewRateLimiter(time.Millisecond, 1000),
 	}, &source.ServerOptions{AuthChecker: server.NewAllowAllChecker()})
-	listener, err := net.Listen("tcp", flag.Lookup("listen").Value.String())
+	listener, err := net.Listen("tcp", address)
 	check(err)
-	grpcServer := grpc.NewServer(grpc.MaxRecvMsgSize(1 << 26), grpc.MaxSendMsgSize(1 << 26))
+	grpcServer := grpc.NewServer(grpc.MaxRecvMsgSize(1<<26), grpc.MaxSendMsgSize(1<<26))
 	mcp.RegisterResourceSourceServer(grpcServer, served)
 	go func() { check(grpcServer.Serve(listener)) }()
 	print(map[string]int{"listening": listener.Addr().(*net.TCPAddr).Port})
-	lines := bufio.NewReader(os.Stdin)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return
+	var before []byte
+	for ; ; time.Sleep(5 * time.Millisecond) {
+		content, err := os.ReadFile(file)
+		if err != nil || bytes.Equal(content, before) {
+			continue
 		}
+		before = content
 		var all documents
-		check(json.Unmarshal(line, &all))
+		check(json.Unmarshal(content, &all))
 		builder := snapshot.NewInMemoryBuilder()
 		for _, collection := range names() {
 			builder.Set(collection, all.Version, nil)
@@ -192,14 +196,15 @@ func supported() []string {
 
 func main() {
 	flags := flag.CommandLine
-	flags.String("listen", "127.0.0.1:0", "address of the source")
+	listen := flags.String("listen", "127.0.0.1:0", "address of the source")
+	file := flags.String("documents", "", "file with what the source serves, as JSON; it is followed")
 	address := flags.String("connect", "", "address of the server")
 	certs := flags.String("certs", "", "directory with certificates")
 	incremental := flags.Bool("incremental", false, "whether changes alone are sent")
 	check(flags.Parse(os.Args[2:]))
 	switch os.Args[1] {
 	case "source":
-		serve(*incremental)
+		serve(*listen, *file, *incremental)
 	case "sink":
 		receive(*address, *certs, *incremental)
 	case "xds":

@@ -1,0 +1,388 @@
+/**
+ * Documents from other control planes: a real Envoy is configured by what a source of Istio 1.7 serves over MCP and by
+ * what another ctl-discovery serves over xDS, and stays so while these are killed. The sink of Istio 1.7 and its client
+ * of configuration over xDS read from ctl-discovery.
+ */
+import assert from 'node:assert/strict';
+import { copyFile, mkdir, rename, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http2';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { stringify } from 'yaml';
+import {
+  type Discovery,
+  discoveryPorts,
+  eventually,
+  freePort,
+  startDiscovery,
+  startEcho,
+  tempDir,
+} from '../harness/index.ts';
+import { endsUnavailable, type IstioEnd, type Line, startIstioEnd } from '../mcp/build.ts';
+import { type ConfigDir, configDir, type Document, resource } from './support/config.ts';
+import { meshRoot, signedBy } from './support/foreign-certificate.ts';
+import { planMesh, startMesh, type TestMesh } from './support/mesh.ts';
+import { startTraffic } from './support/steady-traffic.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+import { call } from './support/traffic.ts';
+
+const skip = (await endsUnavailable()) ?? false;
+
+const NETWORKING = 'istio/networking/v1alpha3';
+const PORT = 7080;
+const BACKEND_PORT = 7480;
+
+const owner = suiteOwner();
+const address = planMesh();
+
+interface Shared {
+  /** Reads from the source of Istio and from the hub, and configures the Envoy. */
+  readonly reader: TestMesh;
+  /** Serves the documents of its directory to the reader and to Istio. */
+  readonly hub: { discovery: Discovery; readonly config: ConfigDir; restart(): Promise<void> };
+  readonly source: {
+    end: IstioEnd;
+    readonly id: string;
+    serve(...documents: readonly Document[]): Promise<void>;
+    restart(): Promise<void>;
+  };
+  /** Directory with a certificate, its key and the root, for an identity. */
+  certificatesOf(namespace: string): Promise<string>;
+}
+
+const shared = lazy<Shared>();
+const gateway = { address: address(10), port: PORT, host: 'shop.example.com' };
+
+const COLLECTIONS: Readonly<Record<string, string>> = {
+  AuthorizationPolicy: 'istio/security/v1beta1/authorizationpolicies',
+  Gateway: `${NETWORKING}/gateways`,
+  ServiceEntry: `${NETWORKING}/serviceentries`,
+  VirtualService: `${NETWORKING}/virtualservices`,
+};
+
+/** A document as the source of Istio serves it. */
+function served({ kind, metadata, spec }: Document): Document {
+  const { name, namespace } = metadata as { readonly name: string; readonly namespace: string };
+  const api = kind === 'AuthorizationPolicy' ? 'security.v1beta1' : 'networking.v1alpha3';
+  const version = JSON.stringify(spec);
+  const message = `istio.${api}.${String(kind)}`;
+  return { collection: COLLECTIONS[String(kind)], name: `${namespace}/${name}`, version, message, spec };
+}
+
+const GATEWAY = resource('Gateway', 'front', {
+  selector: { app: 'front' },
+  servers: [{ port: { number: PORT, name: 'http', protocol: 'HTTP' }, bind: gateway.address, hosts: ['*'] }],
+});
+
+const external = (name: string, last: number): Document =>
+  resource('ServiceEntry', name, {
+    hosts: [`${name}.example.com`],
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    endpoints: [{ address: address(last), ports: { http: BACKEND_PORT } }],
+  });
+
+const route = (name: string, to: string, host = 'shop.example.com'): Document =>
+  resource('VirtualService', name, {
+    hosts: [host],
+    gateways: ['front'],
+    http: [{ route: [{ destination: { host: `${to}.example.com` } }] }],
+  });
+
+const deny = (path: string): Document =>
+  resource('AuthorizationPolicy', 'closed', {
+    selector: { matchLabels: { app: 'front' } },
+    action: 'DENY',
+    rules: [{ to: [{ operation: { paths: [path] } }] }],
+  });
+
+const backend = async (path = '/', host = gateway.host): Promise<string> => {
+  const { status, by } = await call({ ...gateway, host, path });
+  return by ?? String(status);
+};
+
+const come = (check: () => Promise<void> | void) => eventually(check, { timeoutMs: 10_000 });
+
+before(async () => {
+  if (skip !== false) return;
+  for (const [index, name] of ['blue', 'green'].entries())
+    await startEcho(owner, { name, address: address(21 + index), port: BACKEND_PORT });
+  const config = configDir(await tempDir(owner));
+  await config.apply('rules', external('green', 22), route('green', 'green', 'green.shop.com'), deny('/closed'));
+  const folder = await tempDir(owner);
+  const hubPorts = await discoveryPorts();
+  const env = { SELF_SIGNED_CA_DIR: join(folder, 'ca'), CTL_STATE_DIR: join(folder, 'state') };
+  const startHub = () => startDiscovery(owner, { configDir: config.path, ports: hubPorts, env });
+  const hub = {
+    discovery: await startHub(),
+    config,
+    async restart() {
+      hub.discovery = await startHub();
+    },
+  };
+  const root = await meshRoot(owner, { caDir: join(folder, 'ca') });
+  const certificatesOf = async (namespace: string): Promise<string> => {
+    const files = await signedBy(owner, root, `URI:spiffe://cluster.local/ns/${namespace}/sa/istiod`);
+    const directory = await tempDir(owner);
+    await copyFile(files.certificate, join(directory, 'cert-chain.pem'));
+    await copyFile(files.key, join(directory, 'key.pem'));
+    await copyFile(root.certificate, join(directory, 'root-cert.pem'));
+    return directory;
+  };
+  const sourcePort = await freePort();
+  const file = join(folder, 'documents.json');
+  let version = 0;
+  const serve = async (...documents: readonly Document[]) => {
+    version += 1;
+    await writeFile(`${file}.new`, JSON.stringify({ version: String(version), documents: documents.map(served) }));
+    // The program must not read a part of it.
+    await rename(`${file}.new`, file);
+  };
+  await serve(GATEWAY, external('blue', 21), route('shop', 'blue'));
+  const listen = ['source', '-incremental', '-listen', `127.0.0.1:${sourcePort}`, '-documents', file];
+  const source = {
+    end: await startIstioEnd(owner, ...listen),
+    id: `mcp://127.0.0.1:${sourcePort}`,
+    serve,
+    async restart() {
+      source.end = await startIstioEnd(owner, ...listen);
+    },
+  };
+  const meshConfig = join(folder, 'mesh.yaml');
+  await writeFile(
+    meshConfig,
+    stringify({
+      configSources: [
+        { address: `127.0.0.1:${sourcePort}` },
+        { address: `xds://127.0.0.1:${hubPorts.secure}`, tlsSettings: { mode: 'ISTIO_MUTUAL' } },
+      ],
+    }),
+  );
+  // The reader's authority has the root of the hub, so that each trusts the other.
+  const plugged = join(folder, 'cacerts');
+  await mkdir(plugged);
+  for (const name of ['ca-cert.pem', 'root-cert.pem', 'cert-chain.pem'])
+    await copyFile(root.certificate, join(plugged, name));
+  await copyFile(root.key, join(plugged, 'ca-key.pem'));
+  const reader = await startMesh(owner, address, {
+    flags: ['--meshConfig', meshConfig],
+    env: { ROOT_CA_DIR: plugged, CTL_ENABLE_INCREMENTAL_MCP: 'true' },
+  });
+  await reader.startProxy({ name: 'front', type: 'router', mode: 'delta', address: gateway.address });
+  shared.set({ reader, hub, source, certificatesOf });
+});
+
+async function configz(): Promise<{
+  sources: { id: string; synced: boolean; health: { ok: boolean } }[];
+  items: { source: string; kind: string; metadata: { name: string }; others?: { source: string }[] }[];
+}> {
+  return (await shared.get().reader.discovery().http('/debug/configz')).json() as Awaited<ReturnType<typeof configz>>;
+}
+
+test('documents over MCP and over xDS configure a real Envoy together', { skip }, async () => {
+  await come(async () => assert.equal(await backend(), 'blue'));
+  await come(async () => assert.equal(await backend('/', 'green.shop.com'), 'green'));
+  await come(async () => assert.equal(await backend('/closed'), '403'));
+  const { sources } = await configz();
+  assert.deepEqual(
+    sources.filter(({ id }) => /^(mcp|xds):/.test(id)).map(({ synced, health }) => [synced, health.ok]),
+    [
+      [true, true],
+      [true, true],
+    ],
+  );
+});
+
+test('of a document that two sources have, that of the first source is in force and the other is listed', {
+  skip,
+}, async () => {
+  const { hub, source } = shared.get();
+  await hub.config.apply('same', route('shop', 'green'));
+  const found = async () =>
+    (await configz()).items.find(({ kind, metadata }) => kind === 'VirtualService' && metadata.name === 'shop');
+  await come(async () => {
+    const item = await found();
+    assert.equal(item?.source, source.id);
+    assert.match(item?.others?.[0]?.source ?? '', /^xds:/);
+  });
+  assert.equal(await backend(), 'blue');
+  await source.serve(GATEWAY, external('blue', 21));
+  await come(async () => assert.equal(await backend(), 'green'));
+  await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue'));
+  await come(async () => assert.equal(await backend(), 'blue'));
+  await hub.config.remove('same');
+  await come(async () => assert.deepEqual((await found())?.others ?? [], []));
+});
+
+/** A server that accepts streams and sends the beginning of a message that never ends. Not a real source. */
+async function halfSource(port: number): Promise<{ streams(): number; close(): Promise<void> }> {
+  let streams = 0;
+  const server = createServer();
+  const sessions = new Set<{ destroy(): void }>();
+  server.on('session', (session) => sessions.add(session));
+  server.on('stream', (stream) => {
+    streams += 1;
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+    // 200 bytes are announced, and five follow.
+    stream.write(Buffer.from([0, 0, 0, 0, 200, 0x12, 0x05, 0x69, 0x73, 0x74]));
+    stream.on('error', () => {});
+    setTimeout(() => stream.destroy(), 50);
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return {
+    streams: () => streams,
+    close: () =>
+      new Promise((resolve) => {
+        for (const session of sessions) session.destroy();
+        server.close(() => resolve());
+      }),
+  };
+}
+
+test('while servers are killed, send half messages and come back, no request fails and the policy stays', {
+  skip,
+  timeout: 120_000,
+}, async () => {
+  const { reader, hub, source } = shared.get();
+  await come(async () => assert.equal(await backend(), 'blue'));
+  const traffic = startTraffic([gateway, { ...gateway, host: 'green.shop.com' }]);
+  let watching = true;
+  const opened: string[] = [];
+  const policy = (async () => {
+    while (watching) {
+      const outcome = await backend('/closed');
+      if (outcome !== '403') opened.push(outcome);
+    }
+  })();
+  const down = (prefix: string) =>
+    come(async () => {
+      const { sources } = await configz();
+      assert.equal(sources.find(({ id }) => id.startsWith(prefix))?.health.ok, false);
+    });
+  await source.end.child.kill();
+  await hub.discovery.kill();
+  await down('mcp:');
+  await down('xds:');
+  await traffic.more(50);
+  assert.equal((await reader.discovery().http('/ready')).status, 200);
+  const half = await halfSource(Number(source.id.split(':').at(-1)));
+  await come(() => assert.ok(half.streams() >= 2));
+  await half.close();
+  // What changed while they were away: one document is gone, and one is new.
+  await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue'), route('more', 'blue', 'more.shop.com'));
+  await hub.restart();
+  await source.restart();
+  await come(async () => assert.equal(await backend('/', 'more.shop.com'), 'blue'));
+  await come(async () => assert.ok((await configz()).sources.every(({ health }) => health.ok)));
+  await traffic.more(50);
+  watching = false;
+  await policy;
+  assert.deepEqual(opened, []);
+  assert.deepEqual(await traffic.stop(), []);
+  assert.ok(((await reader.discovery().metric('mesh_mcp_reconnections')) ?? 0) >= 2);
+  await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue'));
+  await come(async () => assert.equal(await backend('/', 'more.shop.com'), '404'));
+});
+
+/** The documents that a reader of Istio has now, by name. */
+function documentsOf(lines: readonly Line[], collection: string): Readonly<Record<string, unknown>> {
+  const has: Record<string, unknown> = {};
+  for (const line of lines) {
+    if (line.collection !== collection) continue;
+    if (line.incremental !== true) for (const name of Object.keys(has)) delete has[name];
+    for (const name of (line.removed ?? []) as string[]) delete has[name];
+    for (const { name, spec } of line.documents as { name: string; spec: unknown }[]) has[name] = spec;
+  }
+  return has;
+}
+
+test('a sink of Istio reads the documents in force, and their changes', { skip }, async (t) => {
+  const { hub, certificatesOf } = shared.get();
+  const certs = await certificatesOf('mesh-system');
+  const connect = ['-connect', `127.0.0.1:${hub.discovery.ports.secure}`, '-certs', certs];
+  const sinks = [
+    await startIstioEnd(t, 'sink', ...connect),
+    await startIstioEnd(t, 'sink', '-incremental', ...connect),
+  ];
+  const routes = `${NETWORKING}/virtualservices`;
+  const all = async (expected: readonly string[]) => {
+    await come(() => {
+      for (const { lines } of sinks) assert.deepEqual(Object.keys(documentsOf(lines, routes)).sort(), expected);
+    });
+  };
+  await all(['default/green']);
+  for (const { lines } of sinks) {
+    await come(() =>
+      assert.deepEqual(
+        documentsOf(lines, COLLECTIONS.AuthorizationPolicy ?? '')['default/closed'],
+        deny('/closed').spec,
+      ),
+    );
+    assert.deepEqual(documentsOf(lines, `${NETWORKING}/serviceentries`)['default/green'], external('green', 22).spec);
+  }
+  await hub.config.apply('new', route('new', 'green', 'new.shop.com'));
+  await all(['default/green', 'default/new']);
+  await hub.config.remove('new');
+  await all(['default/green']);
+  // Changes only: the document that stayed was sent once.
+  const sent = sinks[1]?.lines.flatMap(({ collection, documents }) =>
+    collection === routes ? (documents as { name: string }[]).map(({ name }) => name) : [],
+  );
+  assert.deepEqual(sent, ['default/green', 'default/new']);
+  const metric = (name: string) => hub.discovery.metric(name);
+  // The reader is one over xDS, which is not counted.
+  assert.equal(await metric('mesh_mcp_clients_total'), 2);
+  assert.ok(((await metric('mesh_mcp_request_acks_total')) ?? 0) >= 20);
+  assert.ok(((await metric('mesh_mcp_message_sizes_bytes_count')) ?? 0) >= 40);
+});
+
+test('the client of Istio for configuration over xDS is synced, and follows changes', { skip }, async (t) => {
+  const { hub, certificatesOf } = shared.get();
+  const certs = await certificatesOf('mesh-system');
+  const { lines } = await startIstioEnd(
+    t,
+    'xds',
+    '-connect',
+    `127.0.0.1:${hub.discovery.ports.secure}`,
+    '-certs',
+    certs,
+  );
+  const specOf = (name: string) => lines.findLast(({ xds }) => xds === name)?.spec;
+  await come(() => assert.ok(lines.some(({ synced }) => synced === true)));
+  await come(() => assert.deepEqual(specOf('AuthorizationPolicy/default/closed'), deny('/closed').spec));
+  await hub.config.apply('new', route('new', 'green', 'new.shop.com'));
+  await come(() => assert.deepEqual(specOf('VirtualService/default/new'), route('new', 'green', 'new.shop.com').spec));
+  await hub.config.remove('new');
+});
+
+test('an identity that is no control plane reads nothing', { skip }, async (t) => {
+  const { hub, certificatesOf } = shared.get();
+  const certs = await certificatesOf('default');
+  const connect = ['-connect', `127.0.0.1:${hub.discovery.ports.secure}`, '-certs', certs];
+  const { lines } = await startIstioEnd(t, 'sink', ...connect);
+  const xds = await startIstioEnd(t, 'xds', ...connect);
+  const refused = /documents are served only to identities of trust domain cluster.local in namespace mesh-system/g;
+  await come(() => assert.ok((hub.discovery.output().match(refused) ?? []).length >= 2));
+  assert.ok(!lines.some(({ documents }) => documents !== undefined));
+  assert.ok(!xds.lines.some(({ spec }) => spec !== undefined));
+});
+
+test('ctl-discovery is not ready before each source has answered, and names it', {
+  skip,
+  timeout: 120_000,
+}, async () => {
+  const { reader, source } = shared.get();
+  await source.end.child.kill();
+  await reader.discovery().stop();
+  const restarting = reader.restart();
+  await come(async () => {
+    const { status, body } = await reader.discovery().http('/ready');
+    assert.equal(status, 503);
+    assert.match(body, new RegExp(`waiting for.*${source.id}`));
+  });
+  await source.restart();
+  await restarting;
+  await come(async () => assert.equal(await backend(), 'blue'));
+  assert.equal(await backend('/closed'), '403');
+});
