@@ -176,6 +176,12 @@ const WRONG: readonly (readonly [what: string, kind: string, spec: object, named
   ],
   ['an empty spec', 'Sidecar', {}, /spec: .*expected at least one of ingress, egress, outboundTrafficPolicy/],
   ['nowhere to go', 'WorkloadEntry', {}, /spec: .*address: required/],
+  [
+    'a template that does not exist',
+    'instance',
+    { compiledTemplate: 'tracespan' },
+    /spec\.compiledTemplate: Unsupported/,
+  ],
   ['an address for all', 'WorkloadGroup', { template: { address: '192.0.2.1' } }, /template: .*address: expected none/],
   [
     'two balancers',

@@ -351,6 +351,14 @@ spec: { attributes: { request.tenant: { valueType: STRING } } }`;
     ]);
   });
 
+  test('problems of one namespace do not displace those of others, and all are counted', () => {
+    const wrong = (namespace: string, name: string) =>
+      `kind: rule\nmetadata: { name: ${name}, namespace: ${namespace} }\nspec: { match: size, actions: [{ handler: h, instances: [i] }] }\n`;
+    const many = Array.from({ length: 150 }, (_, index) => wrong('a', `r${index}`));
+    const { problems, counts } = compiled([...many, wrong('b', 'r')].join('---\n'));
+    assert.deepEqual([problems.length, problems.at(-1)?.namespace, counts.ruleErrors], [101, 'b', 151]);
+  });
+
   test('documents of a kind in a namespace are limited, those of others stay', () => {
     const many = Array.from(
       { length: 1001 },

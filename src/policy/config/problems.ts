@@ -3,11 +3,12 @@ import type { PolicyCounts, PolicyDocument, PolicyProblem } from '../types.ts';
 
 type Counter = { -readonly [K in keyof PolicyCounts]: PolicyCounts[K] };
 
-/** Problems that are kept: with more, the documents are wrong as a whole. All are counted. */
-const MAX_PROBLEMS = 1000;
+/** Problems of a namespace that are kept, so that those of one do not displace others. All are counted. */
+const MAX_PROBLEMS = 100;
 
 export class Problems {
   readonly list: PolicyProblem[] = [];
+  readonly #kept = new Map<string, number>();
   readonly counts: Counter = {
     attributes: 0,
     adapters: 0,
@@ -28,8 +29,10 @@ export class Problems {
   add(document: PolicyDocument, field: string, message: string): void {
     const counter = ERRORS[document.kind];
     if (counter !== undefined) this.counts[counter] += 1;
-    if (this.list.length >= MAX_PROBLEMS) return;
     const { kind, namespace, name, origin } = document;
+    const kept = this.#kept.get(namespace) ?? 0;
+    if (kept >= MAX_PROBLEMS) return;
+    this.#kept.set(namespace, kept + 1);
     this.list.push({ kind, namespace, name, origin, field, message });
   }
 }
