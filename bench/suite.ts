@@ -18,6 +18,7 @@ import { kubernetes } from './benches/kubernetes.ts';
 import { memoryPerProxy } from './benches/memory.ts';
 import { model } from './benches/model.ts';
 import { neighbours } from './benches/neighbours.ts';
+import { onDemand } from './benches/on-demand.ts';
 import { pages } from './benches/pages.ts';
 import { pushLatency } from './benches/push-latency.ts';
 import { reconnect } from './benches/reconnect.ts';
@@ -47,6 +48,7 @@ export const BENCHES: readonly Bench[] = [
   scope,
   envoyFilter,
   telemetry,
+  onDemand,
   delegate,
   diff,
   canaries,

@@ -143,6 +143,7 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   ],
 
   // HTTP filters.
+  'envoy/extensions/filters/http/on_demand/v3/on_demand.proto': ['envoy.extensions.filters.http.on_demand.v3.OnDemand'],
   'envoy/extensions/filters/http/router/v3/router.proto': ['envoy.extensions.filters.http.router.v3.Router'],
   'envoy/extensions/filters/http/rbac/v3/rbac.proto': [
     'envoy.extensions.filters.http.rbac.v3.RBAC',

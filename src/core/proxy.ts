@@ -91,7 +91,13 @@ export interface GatewayTopology {
 }
 
 /** Options that the owner of a proxy sets in its node metadata: see `xds/request/node-options.ts`. */
+/** What sidecars get of the mesh: everything that they see, or what they ask for. */
+export const SIDECAR_CONFIGURATIONS = ['all', 'on-demand'] as const;
+export type SidecarConfiguration = (typeof SIDECAR_CONFIGURATIONS)[number];
+
 export interface ProxyOptions {
+  /** Overrides CTL_SIDECAR_CONFIGURATION. */
+  readonly configuration?: SidecarConfiguration;
   /** Requests of HTTP/1.0 are accepted. */
   readonly http10?: true;
   /** How long a connection without requests stays open, milliseconds. */

@@ -15,7 +15,7 @@ export {
   networkClass,
   resolveEndpoints,
 } from './endpoints/index.ts';
-export { ASKED_EXTENSIONS } from './filters/index.ts';
+export { ASKED_EXTENSIONS, ON_DEMAND_FILTER } from './filters/index.ts';
 export { generate, generateInSlices } from './generate.ts';
 export { PATCH_CONTEXTS } from './patches/index.ts';
 export { type Fact, type Facts, fact, MeshReader, note, recorded, unrecorded } from './reads/index.ts';

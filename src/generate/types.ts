@@ -54,6 +54,8 @@ export interface Capabilities {
   readonly replacements?: true;
   /** Set if Envoy has fields that the oldest supported version lacks: see `FIELDS_OF_1_40` there. */
   readonly fieldsOf140?: true;
+  /** Set if the proxies ask for the virtual hosts that they use. Of outbound parts only. */
+  readonly onDemand?: true;
   /** Options that the owners of the proxies have set: see `ProxyOptions` of core/proxy.ts. */
   readonly http10?: true;
   readonly idleTimeoutMs?: number;

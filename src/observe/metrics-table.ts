@@ -86,6 +86,10 @@ export const METRICS = {
     labels: ['type'],
     buckets: RESPONSE_BYTES,
   },
+  ctl_xds_on_demand_names_total: {
+    type: 'Count',
+    meaning: 'Virtual hosts that proxies asked for: each name counts once for each connection of a proxy.',
+  },
   ctl_xds_push_errors_total: {
     type: 'Count',
     meaning:

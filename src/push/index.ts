@@ -1,5 +1,6 @@
 /** Push: views, bundles, generation in workers, the push queue. */
-export { contentVersion, resourceMessage } from './bundles/index.ts';
+
+export { contentVersion, emptyBundle, nextBundle, resourceMessage } from './bundles/index.ts';
 export { type ContentHolder, EarlierContents } from './earlier/index.ts';
 export type { EngineObserver, ReadUnits, Reason, TouchedPart, TouchedPlacement } from './engine/index.ts';
 export { Engine } from './engine/index.ts';

@@ -136,6 +136,8 @@ export interface ProxySession {
   content(): Parts;
   /** The current parts of a type. */
   parts(type: XdsType): readonly Bundle[];
+  /** The proxy asks for the virtual hosts that it uses, and for their clusters. */
+  readonly onDemand: boolean;
   /** Snapshot version of the parts. */
   version(): number;
   /** The version up to which the parts are complete: without units that could not be generated. */

@@ -20,7 +20,7 @@
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { metadataText, type ProxyNode, type ProxyOptions } from '../../src/core/proxy.ts';
+import { metadataText, type ProxyNode, type ProxyOptions, SIDECAR_CONFIGURATIONS } from '../../src/core/proxy.ts';
 import { DEFAULT_SETTINGS } from '../../src/model/testing/settings.ts';
 import { applyChanges, createModel, replay } from '../../src/model/testing/steps.ts';
 import type { Snapshot } from '../../src/model/types/types.ts';
@@ -83,6 +83,7 @@ const proxy = z.strictObject({
   /** What its owner asks for in the metadata of its node. */
   options: z
     .strictObject({
+      configuration: z.enum(SIDECAR_CONFIGURATIONS).optional(),
       http10: z.literal(true).optional(),
       idleTimeoutMs: z.number().optional(),
       clientFiles: z.strictObject({ certChain: z.string(), key: z.string(), roots: z.string() }).partial().optional(),

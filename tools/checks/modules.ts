@@ -169,7 +169,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'index',
   ],
   // The protocol knows neither how requests are read nor who serves it.
-  'src/xds/': ['protocol', 'request', 'server', 'index'],
+  'src/xds/': ['protocol', 'on-demand', 'request', 'server', 'index'],
 };
 
 /**

@@ -1,5 +1,7 @@
 /** The settings of the model, from the flags, variables and mesh configuration. */
 
+import { CtlError } from '../../core/errors.ts';
+import { SIDECAR_CONFIGURATIONS, type SidecarConfiguration } from '../../core/proxy.ts';
 import type { ModelSettings } from '../../model/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
@@ -29,6 +31,7 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
     inboundDetectionTimeoutMs: settings.inboundDetectionTimeoutMs,
     initialFetchTimeoutMs: settings.initialFetchTimeoutMs,
     traceSampling: settings.traceSampling,
+    sidecarConfiguration: sidecarConfiguration(settings),
     http10: settings.http10,
     defaultRequestTimeoutMs: settings.defaultRequestTimeoutMs,
     edsForHeadless: settings.edsForHeadless,
@@ -40,6 +43,14 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
     skipTrustDomainCheck: settings.skipTrustDomainCheck,
     plugins: settings.plugins,
   };
+}
+
+/** Throws a CtlError for another value than those that there are. */
+function sidecarConfiguration({ sidecarConfiguration: value }: DiscoverySettings): SidecarConfiguration {
+  const found = SIDECAR_CONFIGURATIONS.find((each) => each === value);
+  if (found !== undefined) return found;
+  const message = `${JSON.stringify(value)} is not one of ${SIDECAR_CONFIGURATIONS.join(', ')}`;
+  throw new CtlError('invalid_argument', message, { field: 'CTL_SIDECAR_CONFIGURATION' });
 }
 
 /**

@@ -199,6 +199,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
       const kept = quarantined === 0 ? '' : `; quarantined: ${named.join(', ')}${more}`;
       rejections(caller, `${connectionId} rejects ${type}: ${message.slice(0, MAX_LOGGED)}${kept}`);
     },
+    asked: (names) => metrics.ctl_xds_on_demand_names_total.inc(names),
     expiredNonce: (type, connectionId) => {
       metrics.ctl_xds_expired_nonce.inc();
       log.debug('expired nonce', { type, connectionId });

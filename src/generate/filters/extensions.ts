@@ -11,6 +11,7 @@ export const CORS_FILTER = 'envoy.filters.http.cors';
 export const FAULT_FILTER = 'envoy.filters.http.fault';
 export const GRPC_STATS_FILTER = 'envoy.filters.http.grpc_stats';
 export const GRPC_WEB_FILTER = 'envoy.filters.http.grpc_web';
+export const ON_DEMAND_FILTER = 'envoy.filters.http.on_demand';
 export const LUA_FILTER = 'envoy.filters.http.lua';
 export const EARLY_HEADER_MUTATION = 'envoy.http.early_header_mutation.header_mutation';
 export const SET_FILTER_STATE = 'envoy.filters.network.set_filter_state';
@@ -63,6 +64,7 @@ export const ASKED_EXTENSIONS = [
   FAULT_FILTER,
   GRPC_STATS_FILTER,
   GRPC_WEB_FILTER,
+  ON_DEMAND_FILTER,
   LUA_FILTER,
   HTTP_INSPECTOR,
   ORIGINAL_DST_FILTER,

@@ -11,6 +11,7 @@ import {
   GRPC_WEB_FILTER,
   HTTP_CONNECTION_MANAGER,
   hasExtension,
+  ON_DEMAND_FILTER,
   type ProxyCapabilities,
   ROUTER_FILTER,
   type Telemetry,
@@ -22,6 +23,7 @@ import type { MeshReader } from '../reads/index.ts';
 import type { EnvoyView } from '../types.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
+const { OnDemand } = envoy.extensions.filters.http.on_demand.v3;
 type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
 type HttpFilter = envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.Input;
 type NetworkFilter = envoy.config.listener.v3.Filter.Input;
@@ -71,8 +73,11 @@ export function outboundConnectionManager(
   sources: ManagerSources,
   options: Omit<HttpConnectionManagerOptions, 'guards'>,
 ): NetworkFilter {
+  const { onDemand = false } = sources.capabilities;
   const alpn = announcesByFilter(sources.settings, sources) ? [alpnFilter()] : [];
-  return buildManager(sources, { guarded: false, alpn }, options);
+  // Before the filters that depend on the route.
+  const guards = onDemand ? [typedConfig(ON_DEMAND_FILTER, OnDemand, {})] : [];
+  return buildManager(sources, { guarded: false, alpn }, { ...options, guards });
 }
 
 function buildManager(

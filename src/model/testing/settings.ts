@@ -19,6 +19,7 @@ export const DEFAULT_SETTINGS: ModelSettings = {
   inboundDetectionTimeoutMs: 1000,
   initialFetchTimeoutMs: 0,
   traceSampling: 100,
+  sidecarConfiguration: 'all',
   http10: false,
   defaultRequestTimeoutMs: 0,
   edsForHeadless: false,

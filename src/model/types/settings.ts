@@ -1,4 +1,5 @@
 /** The program settings that generation reads. */
+import type { SidecarConfiguration } from '../../core/proxy.ts';
 
 /** Settings of the program that generation reads. They come from flags and variables and never change while it runs. */
 export interface ModelSettings {
@@ -36,6 +37,8 @@ export interface ModelSettings {
   readonly initialFetchTimeoutMs: number;
   /** CTL_TRACE_SAMPLING: percent of requests. */
   readonly traceSampling: number;
+  /** CTL_SIDECAR_CONFIGURATION */
+  readonly sidecarConfiguration: SidecarConfiguration;
   /** CTL_HTTP10 */
   readonly http10: boolean;
   /** MESH_DEFAULT_REQUEST_TIMEOUT, milliseconds; 0 is none. */

@@ -17,12 +17,14 @@ import {
   type InboundView,
   namesSecrets,
   networkClass,
+  ON_DEMAND_FILTER,
   type OutboundView,
   type Placement,
   type View,
 } from '../../generate/index.ts';
 import {
   type BoundInstance,
+  defaultScopeId,
   type Gateway,
   isEmptySelector,
   isTlsReady,
@@ -72,6 +74,14 @@ function telemetryOf(mesh: ProxyMesh, node: ProxyNode): Pick<OutboundView, 'trac
   return { ...(node.tracing && { tracing: node.tracing }), ...(telemetry.length > 0 && { telemetry }) };
 }
 
+/** A Sidecar says what its proxies use: they get all of it, unless a proxy wants to ask for it. */
+function asksForHosts({ settings }: ProxyMesh, node: ProxyNode, scope: string): boolean {
+  const { extensions, namespace, options } = node;
+  if (!node.discoversVirtualHosts || extensions?.includes(ON_DEMAND_FILTER) === false) return false;
+  if (options?.configuration !== undefined) return options.configuration === 'on-demand';
+  return settings.sidecarConfiguration === 'on-demand' && scope === defaultScopeId(namespace);
+}
+
 type EnvoyFilters = ReturnType<ProxyMesh['envoyFiltersOf']>;
 
 function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: EnvoyFilters): OutboundView {
@@ -88,7 +98,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     dnsDomain: dnsDomainFor(mesh, node),
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
-    capabilities: capabilitiesOf(node),
+    capabilities: { ...capabilitiesOf(node), ...(asksForHosts(mesh, node, scope) && { onDemand: true }) },
     ...telemetryOf(mesh, node),
     ...(cluster !== undefined && { cluster }),
     ...dnsOf(mesh, node),

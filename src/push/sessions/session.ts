@@ -120,6 +120,11 @@ export class Session implements ProxySession {
     this.ready.catch(() => {});
   }
 
+  get onDemand(): boolean {
+    const views = this.#views.length > 0 ? this.#views : (this.#next ?? []);
+    return views.some(({ view: { view } }) => view.part === 'outbound' && view.capabilities.onDemand === true);
+  }
+
   /** True when the proxy has the view now. */
   has(view: PlacedSessionView): boolean {
     return this.#views.includes(view);

@@ -117,6 +117,14 @@ export const discoveryEnv = {
       'Where more proxies than this have the same configuration, changed resources are sent to two of them first, ' +
       'and those that Envoy rejects are withheld from the others; -1 sends changes to all proxies at once.',
   },
+  CTL_SIDECAR_CONFIGURATION: {
+    setting: 'sidecarConfiguration',
+    type: 'string',
+    default: 'all',
+    meaning:
+      'What sidecars get of the services that they see: all, or on-demand (from Envoy 1.40 on): those that their ' +
+      'applications call, from the first call on. Node metadata SIDECAR_CONFIGURATION overrides it.',
+  },
   CTL_GENERATE_WORKERS: {
     setting: 'generateWorkers',
     type: 'integer',

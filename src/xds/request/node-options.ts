@@ -1,11 +1,17 @@
 /**
  * Options that the owner of a proxy sets in its node metadata, with the keys of Istio's agents: `HTTP10`,
  * `IDLE_TIMEOUT`, `TLS_CLIENT_CERT_CHAIN`, `TLS_CLIENT_KEY`, `TLS_CLIENT_ROOT_CERT`, and `gatewayTopology` of
- * `PROXY_CONFIG`. They only affect the configuration of that proxy.
+ * `PROXY_CONFIG`; and `SIDECAR_CONFIGURATION`. They only affect the configuration of that proxy.
  */
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
-import type { ClientFiles, GatewayTopology, ProxyOptions } from '../../core/proxy.ts';
+import {
+  type ClientFiles,
+  type GatewayTopology,
+  type ProxyOptions,
+  SIDECAR_CONFIGURATIONS,
+  type SidecarConfiguration,
+} from '../../core/proxy.ts';
 import { toProtoJson } from '../../protobuf/index.ts';
 import { parseProxyConfig } from '../../resources/index.ts';
 import { isEnabled, parseDuration } from '../../settings/index.ts';
@@ -13,6 +19,7 @@ import { isEnabled, parseDuration } from '../../settings/index.ts';
 /** Keys of metadata with a string value. */
 export const OPTION_KEYS = [
   'HTTP10',
+  'SIDECAR_CONFIGURATION',
   'IDLE_TIMEOUT',
   'TLS_CLIENT_CERT_CHAIN',
   'TLS_CLIENT_KEY',
@@ -38,13 +45,21 @@ export function optionsOf(
 ): ProxyOptions | undefined {
   const idleTimeoutMs = idleTimeout(text('IDLE_TIMEOUT'));
   const files = clientFiles(text);
+  const configuration = configurationOf(text('SIDECAR_CONFIGURATION'));
   const options: ProxyOptions = {
+    ...(configuration !== undefined && { configuration }),
     ...(isEnabled(text('HTTP10')) && { http10: true }),
     ...(idleTimeoutMs > 0 && { idleTimeoutMs }),
     ...(files !== undefined && { clientFiles: files }),
     ...(gatewayTopology !== undefined && { gatewayTopology }),
   };
   return Object.keys(options).length === 0 ? undefined : options;
+}
+
+function configurationOf(text: string): SidecarConfiguration | undefined {
+  const found = SIDECAR_CONFIGURATIONS.find((each) => each === text);
+  if (found !== undefined || text === '') return found;
+  throw invalid('SIDECAR_CONFIGURATION', SIDECAR_CONFIGURATIONS.join(' or '), text);
 }
 
 /** 0: none. */

@@ -49,6 +49,8 @@ export interface XdsObserver {
   sendFailed(type: XdsType, why: SendFailure): void;
   /** `ctl_xds_*_reject`, `ctl_total_xds_rejects`. */
   rejected(response: RejectedResponse): void;
+  /** A proxy has asked for so many further virtual hosts. `ctl_xds_on_demand_names_total`. */
+  asked(names: number): void;
   /** `ctl_xds_expired_nonce`. */
   expiredNonce(type: XdsType, connectionId: string): void;
   /** `ctl_xds_write_timeout`: the stream is closed. */

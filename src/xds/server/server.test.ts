@@ -46,6 +46,7 @@ function observer(): XdsObserver {
     pushed: ({ type }) => seen.push(`pushed ${type}`),
     rejected: ({ type, message, named }) => seen.push(`rejected ${type} ${message} [${named.join()}]`),
     writeTimeout: () => seen.push('timeout'),
+    asked: () => {},
     expiredNonce: (type) => seen.push(`expired ${type}`),
     refused: (_peer, error) => seen.push(`refused ${error.oneLine()}`),
     requestTooLarge: (_peer, details) => seen.push(`too large ${details}`),

@@ -17,6 +17,7 @@ import {
 } from '../../grpc/index.ts';
 import type { ConnectionStatus, PushEngine } from '../../push/index.ts';
 import type { Caller } from '../../security/index.ts';
+import { Demand, SharedDemand, type StreamDemand } from '../on-demand/index.ts';
 import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Variant } from '../protocol/index.ts';
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
@@ -133,6 +134,8 @@ function stopping(): CtlError {
 interface AdsMethod<Request extends AnyRequest> {
   readonly protocol: Variant<Request>;
   readonly format: RequestFormat<Request>;
+  /** What a new stream asks for; absent: nothing. */
+  readonly demand?: () => StreamDemand<Request>;
 }
 
 type AnyStream = Pick<AdsStream<never>, 'retire' | 'close' | 'status' | 'countQuarantined' | 'node'>;
@@ -148,6 +151,7 @@ export class XdsServer {
   readonly #limiter: PerAddressLimiter;
   readonly #quota: ReceiveMemoryQuota;
   readonly #shared: SharedResults;
+  readonly #demand: SharedDemand;
   readonly #requests: RequestFormats;
   readonly #frames: RecentFrames;
   readonly #limits: CallerLimits;
@@ -159,6 +163,7 @@ export class XdsServer {
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING, options.shares);
     const memos = options.memos ?? new Memos();
     this.#shared = new SharedResults(memos);
+    this.#demand = new SharedDemand(this.#shared.names, memos);
     this.#requests = new RequestFormats(this.#shared.names, memos);
     this.#frames = new RecentFrames(memos.enabled);
     this.#limits = new CallerLimits(new UnsentBytes({ shares: options.shares }));
@@ -187,7 +192,8 @@ export class XdsServer {
 
   #ads(): GrpcService {
     const sotw = { protocol: new SotwProtocol(this.#shared), format: this.#requests.sotw };
-    const delta = { protocol: new DeltaProtocol(this.#shared), format: this.#requests.delta };
+    const demand = () => new Demand(this.#demand);
+    const delta = { protocol: new DeltaProtocol(this.#shared), format: this.#requests.delta, demand };
     const refuseV2: StreamHandler = (call) => {
       const message = 'xDS v2 is not served: set transport_api_version and resource_api_version to V3';
       this.#refuse(call, new CtlError('unimplemented', message));
@@ -291,6 +297,7 @@ export class XdsServer {
     const stream = new AdsStream<Request>({
       transport,
       protocol: method.protocol,
+      demand: method.demand?.(),
       extensions: this.#requests.extensions,
       frames: this.#frames,
       limits: this.#limits,

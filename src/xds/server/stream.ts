@@ -8,6 +8,7 @@ import { XDS, type XdsType, xdsTypeOfUrl } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type {
   ConnectionStatus,
+  Parts,
   ProxySession,
   Push,
   PushEngine,
@@ -16,6 +17,7 @@ import type {
   ResourceAnswer,
 } from '../../push/index.ts';
 import type { Caller } from '../../security/index.ts';
+import { ALWAYS_NEEDED, type StreamDemand } from '../on-demand/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import { type KnownExtensions, parseNode } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
@@ -42,6 +44,8 @@ const MAX_NAMED = 10;
 export interface StreamDeps<Request extends AnyRequest> {
   readonly transport: Transport;
   readonly protocol: Variant<Request>;
+  /** What a proxy gets that asks for what it uses; absent: all. */
+  readonly demand?: StreamDemand<Request> | undefined;
   /** Lists of extensions that nodes have sent. */
   readonly extensions: KnownExtensions;
   /** Of all streams of the server. */
@@ -153,6 +157,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       this.#session = session;
       observer.connected(this.#observed, session.node);
       this.#workload = this.#deps.workloadConnected?.(authorized, connectedProxy(session, this.#machine));
+      // What an application always has leads to clusters, which its first response has to contain.
+      if (session.onDemand) await Promise.all(ALWAYS_NEEDED.map((each) => session.need(each)));
       await session.ready;
     } finally {
       leave();
@@ -196,17 +202,27 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         this.#deps.observer.unknownType(this.#observed, request.typeUrl.slice(0, 256));
       return;
     }
-    const shown = XDS[type].confidential ? withoutSecrets(request) : request;
-    const answer = this.#machine.receive(type, shown, session.content(), this.#deps.clock.wall());
-    this.#limits.names.hold(type, this.#machine.names(type), this.#machine.reported(type));
+    const demand = type === 'vhds' && session.onDemand ? this.#deps.demand : undefined;
+    const known = demand?.asked.size ?? 0;
+    const asked = demand?.receive(request) ?? request;
+    if (demand !== undefined && demand.asked.size > known) this.#deps.observer.asked(demand.asked.size - known);
+    const shown = XDS[type].confidential ? withoutSecrets(asked) : asked;
+    const answer = this.#machine.receive(type, shown, this.#content(session), this.#deps.clock.wall());
+    this.#limits.names.hold(type, demand?.asked ?? this.#machine.names(type), this.#machine.reported(type));
     if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);
     else if (answer.kind === 'nack') this.#rejected(type, shown, answer, session);
     if (answer.kind === 'ack' || answer.kind === 'nack') session.answered();
   }
 
+  /** What the proxy should have. */
+  #content(session: ProxySession): Parts {
+    const content = session.content();
+    return session.onDemand ? (this.#deps.demand?.parts(content) ?? content) : content;
+  }
+
   answerOf(type: XdsType, name: string): ResourceAnswer {
     const session = this.#session;
-    return session === undefined ? 'outstanding' : this.#machine.answerOf(type, name, session.content());
+    return session === undefined ? 'outstanding' : this.#machine.answerOf(type, name, this.#content(session));
   }
 
   #rejected(type: XdsType, request: Request, { quarantined }: Answer, session: ProxySession): void {
@@ -227,7 +243,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     const session = this.#session;
     if (session === undefined || this.#closed || this.#draining) return;
     try {
-      const types = this.#machine.typesToSend(session.content());
+      const types = this.#machine.typesToSend(this.#content(session));
       if (types.length > 0) session.request(types);
       else this.#reportSynced(session);
       this.#watchGrace();
@@ -237,7 +253,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   };
 
   #reportSynced(session: ProxySession): void {
-    if (!this.#machine.active || !this.#machine.complete(session.content())) return;
+    if (!this.#machine.active || !this.#machine.complete(this.#content(session))) return;
     const version = session.version();
     if (version <= this.#synced) return;
     this.#synced = version;
@@ -280,7 +296,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #send(session: ProxySession): PushOutcome | Promise<PushOutcome> {
     try {
       const started = this.#deps.clock.monotonic();
-      const { messages, waiting } = this.#machine.push(session.content(), session.version());
+      const { messages, waiting } = this.#machine.push(this.#content(session), session.version());
       if (messages.length > 0) return this.#writer.write(messages, started);
       if (!waiting) this.#reportSynced(session);
       return waiting ? 'deferred' : 'nothing';
@@ -389,7 +405,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       peer: this.#deps.transport.peer,
       mode: this.#deps.protocol.mode,
       connectedAtMs: this.#connectedAtMs,
-      types: this.#machine.status(session.content()),
+      types: this.#machine.status(this.#content(session)),
     };
   }
 }

@@ -52,6 +52,7 @@ export class FakeEngine implements PushEngine {
     return {
       node,
       connectionId: `${node.id}-${++this.#counter}`,
+      onDemand: false,
       ready: this.hold ? new Promise((resolve) => this.#held.push(resolve)) : Promise.resolve(),
       content: () => this.#content.parts,
       parts: this.#content.partsOf,
@@ -80,6 +81,7 @@ export const quietObserver: XdsObserver = {
   pushed: () => {},
   sendFailed: () => {},
   rejected: () => {},
+  asked: () => {},
   expiredNonce: () => {},
   writeTimeout: () => {},
   requestTooLarge: () => {},

@@ -1,0 +1,90 @@
+/**
+ * The configuration of a proxy that asks for what it uses. Envoy asks for a virtual host when a request needs it, and
+ * the proxy gets the host with the clusters that it leads to, in the order of all changes: clusters, endpoints, host.
+ *
+ * A proxy keeps what it was sent: Envoy does not ask again for what was taken away.
+ */
+import type { XdsType } from '../../core/xds-types.ts';
+import type { Bundle, Parts } from '../../push/index.ts';
+import { type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
+import { isMade, readyName, type SharedDemand } from './shared-demand.ts';
+
+/** More names than a workload calls. A proxy that has asked for more gets everything. */
+export const MAX_ASKED = 1024;
+
+/** The same for hosts that the mesh does not know: for each of them a virtual host is made. */
+export const MAX_MADE = 256;
+
+const WILDCARD = '*';
+
+/** Types that lead to clusters without having been asked for: the first response has these clusters. */
+export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
+
+/** What a stream asks for, whatever its variant. */
+export interface StreamDemand<Request> {
+  readonly asked: NameSet;
+  receive(request: Request): Request;
+  parts(content: Parts): Parts;
+}
+
+export class Demand implements StreamDemand<DeltaRequest> {
+  readonly #shared: SharedDemand;
+  #asked = NO_NAMES;
+  /** The content and the names of the last result. */
+  #last: { readonly content: Parts; readonly asked: NameSet; readonly parts: Parts } | undefined;
+
+  constructor(shared: SharedDemand) {
+    this.#shared = shared;
+  }
+
+  /** The names that the proxy has asked for. */
+  get asked(): NameSet {
+    return this.#asked;
+  }
+
+  /**
+   * Takes the names of a request for virtual hosts.
+   * @returns the request as of a proxy that subscribes to everything that it should have
+   */
+  receive(request: DeltaRequest): DeltaRequest {
+    const { names } = this.#shared;
+    const reported = [...request.initialVersions.keys()].filter((name) => !isMade(name));
+    const asked = [...request.subscribe.names, ...reported].filter((name) => name !== WILDCARD);
+    if (asked.length > 0) this.#asked = names.change(this.#asked, names.of(asked), NO_NAMES);
+    const subscribe = request.subscribe.has(WILDCARD) ? names.of([WILDCARD]) : NO_NAMES;
+    return { ...request, subscribe, unsubscribe: NO_NAMES };
+  }
+
+  /** What the proxy should have of its content; the same object while nothing changes. */
+  parts(content: Parts): Parts {
+    const asked = this.#asked;
+    const last = this.#last;
+    if (last?.content === content && last.asked === asked) return last.parts;
+    const parts = asked.size > MAX_ASKED ? content : this.#partsOf(content);
+    this.#last = { content, asked, parts };
+    return parts;
+  }
+
+  #partsOf(content: Parts): Parts {
+    const shared = this.#shared;
+    const routes = shared.routesOf(content.rds);
+    if (routes.size === 0 && this.#asked.size === 0) return content;
+    const ready = shared.names.of(Array.from(routes.names, readyName));
+    const asked = shared.names.change(ready, this.#asked, NO_NAMES);
+    const largest = largestOf(content.vhds);
+    // A caller may ask for any hosts.
+    if (largest !== undefined && shared.madeIn(shared.hosts(largest, asked)) > MAX_MADE) return content;
+    const vhds = content.vhds.map((bundle) => (bundle === largest ? shared.hosts(bundle, asked) : bundle));
+    // Whatever a proxy has from the start leads to its clusters; a change of it takes effect with its clusters.
+    const wanted = shared.clustersOf([...content.lds, ...content.rds, ...content.ecds, ...vhds]);
+    return { ...content, vhds, cds: content.cds.map((bundle) => shared.clusters(bundle, wanted)) };
+  }
+}
+
+/** The bundle with the virtual hosts of outbound routes; other parts have none. */
+function largestOf(bundles: readonly Bundle[]): Bundle | undefined {
+  return bundles.reduce<Bundle | undefined>(
+    (largest, bundle) => (largest === undefined || bundle.size > largest.size ? bundle : largest),
+    undefined,
+  );
+}

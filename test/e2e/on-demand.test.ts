@@ -1,0 +1,205 @@
+/**
+ * Sidecars that ask for the virtual hosts that they use, with real Envoys: they get these with their clusters, requests
+ * have the same outcomes as with everything, and edits, restarts and removals reach what was asked for.
+ */
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { eventually as retry } from '../harness/index.ts';
+import { type Document, endpoints, resource, service } from './support/config.ts';
+import { type MeshProxy, sidecar, syncStatus } from './support/mesh.ts';
+import { startTraffic } from './support/steady-traffic.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+import { call } from './support/traffic.ts';
+import { HTTP_PORT, startVersionsMesh, to, type VersionsMesh } from './support/versions.ts';
+
+/** Services beside `web`. */
+const OTHERS = 30;
+const HTTP = [{ name: 'http', port: HTTP_PORT }];
+const SUFFIX = 'default.svc.cluster.local';
+
+interface Suite {
+  readonly mesh: VersionsMesh;
+  /** Has everything. */
+  readonly whole: MeshProxy;
+  readonly client: MeshProxy;
+}
+
+const owner = suiteOwner();
+const shared = lazy<Suite>();
+
+function otherService(name: string, last: number, at: string): Document[] {
+  return [service(name, { clusterIP: `10.98.0.${last}`, ports: HTTP }), endpoints(name, [at], HTTP)];
+}
+
+function virtualService(name: string, hosts: readonly string[], http: readonly Document[]): Document {
+  return resource('VirtualService', name, { hosts, http });
+}
+
+function serviceEntry(host: string, address: string): Document {
+  const ports = [{ number: HTTP_PORT, name: 'http', protocol: 'HTTP' }];
+  return resource('ServiceEntry', host.replaceAll('*', 'any'), {
+    hosts: [host],
+    ports,
+    resolution: 'STATIC',
+    endpoints: [{ address }],
+  });
+}
+
+before(async () => {
+  const mesh = await startVersionsMesh(owner, { env: { CTL_DEBOUNCE_AFTER: '10ms' } });
+  const others = Array.from({ length: OTHERS }, (_, at) => otherService(`other-${at}`, at + 1, mesh.v1.address));
+  await mesh.config.apply('others', ...others.flat());
+  await mesh.config.apply(
+    'routes',
+    ...otherService('split', 101, mesh.v1.address),
+    ...otherService('moved', 102, mesh.v1.address),
+    virtualService(
+      'split',
+      ['split'],
+      [
+        { match: [{ uri: { prefix: '/mirrored' } }], route: [to('v1')], mirror: to('v2').destination },
+        {
+          route: [
+            { ...to('v1'), weight: 50 },
+            { ...to('v2'), weight: 50 },
+          ],
+        },
+      ],
+    ),
+    virtualService('moved', ['moved'], [{ redirect: { authority: 'other-1' } }]),
+    serviceEntry('*.stars.example', mesh.v2.address),
+    serviceEntry('one.stars.example', mesh.v1.address),
+  );
+  const address = mesh.address(40);
+  const egress = [{ number: HTTP_PORT, protocol: 'HTTP' }];
+  await mesh.config.apply('client', sidecar('client-demand', { address, egress }));
+  const whole = mesh.clients.find(({ mode }) => mode === 'delta');
+  assert.ok(whole);
+  await retry(async () => assert.equal((await send(whole, `other-${OTHERS - 1}`)).status, 200));
+  const client = await mesh.startProxy({
+    name: 'client-demand',
+    mode: 'delta',
+    address,
+    metadata: { SIDECAR_CONFIGURATION: 'on-demand' },
+  });
+  shared.set({ mesh, whole, client });
+});
+
+function send(proxy: MeshProxy, host: string, path = '/', more: { readonly body?: Uint8Array } = {}) {
+  const method = more.body === undefined ? 'GET' : 'POST';
+  return call({ address: proxy.address, port: HTTP_PORT, host, path, method, ...more });
+}
+
+/** Names of the outbound clusters of an Envoy. */
+async function clustersOf(proxy: MeshProxy): Promise<readonly string[]> {
+  const lines = (await proxy.admin('/clusters')).split('\n');
+  return lines.flatMap((line) => /^(outbound\|[^:]*)::added_via_api/.exec(line)?.[1] ?? []).sort();
+}
+
+const clusterOf = (service: string, subset = '') => `outbound|${HTTP_PORT}|${subset}|${service}.${SUFFIX}`;
+
+test('a sidecar has no cluster that it did not ask for, and gets one with the first request', async () => {
+  const { client, whole } = shared.get();
+  assert.deepEqual(await clustersOf(client), []);
+  assert.equal((await send(client, 'other-3')).status, 200);
+  assert.deepEqual(await clustersOf(client), [clusterOf('other-3')]);
+  // Another name of the same host, which Envoy asks for separately.
+  assert.equal((await send(client, `other-3.${SUFFIX}:${HTTP_PORT}`)).status, 200);
+  assert.deepEqual(await clustersOf(client), [clusterOf('other-3')]);
+  assert.ok((await clustersOf(whole)).length > OTHERS);
+});
+
+test('a host is found by the name of its virtual host', async () => {
+  const { client } = shared.get();
+  assert.equal((await send(client, `other-9.${SUFFIX}:${HTTP_PORT}`)).status, 200);
+  assert.ok((await clustersOf(client)).includes(clusterOf('other-9')));
+});
+
+test('first requests at once to many services succeed', async () => {
+  const { client } = shared.get();
+  const hosts = Array.from({ length: OTHERS - 10 }, (_, at) => `other-${at + 10}`);
+  const outcomes = await Promise.all([...hosts, ...hosts, ...hosts].map((host) => send(client, host)));
+  assert.deepEqual([...new Set(outcomes.map(({ status }) => status))], [200]);
+});
+
+test('the same requests have the same outcomes as with everything', async () => {
+  const { client, whole } = shared.get();
+  const requests = [
+    ['other-4'],
+    ['nowhere.example'],
+    ['nowhere.example', '/again'],
+    [`nowhere.example:${HTTP_PORT}`],
+    ['other-5.default:1234'],
+    ['OTHER-6.Default'],
+    ['a.stars.example'],
+    ['one.stars.example'],
+    ['b.stars.example', '/x'],
+    ['moved', '/y'],
+    ['split', '/mirrored'],
+    ['10.98.0.8'],
+  ] as const;
+  for (const [host, path] of requests) {
+    const [found, expected] = [await send(client, host, path), await send(whole, host, path)];
+    const shown = ({ status, by, location }: typeof found) => ({ status, by, location });
+    assert.deepEqual(shown(found), shown(expected), `${host}${path ?? ''}`);
+  }
+  const backends = new Set<unknown>();
+  for (let count = 0; count < 40; count++) backends.add((await send(client, 'split')).by);
+  assert.deepEqual([...backends].sort(), ['web-v1', 'web-v2']);
+});
+
+test('a mirrored request reaches the cluster that nobody asked for', async () => {
+  const { client } = shared.get();
+  await send(client, 'split', '/mirrored');
+  const stats = await client.stats(`cluster.outbound_${HTTP_PORT}_v2_web|outbound.*v2.*upstream_rq_total`);
+  assert.ok((await clustersOf(client)).includes(clusterOf('web', 'v2')));
+  assert.ok(Object.values(stats).some((count) => count > 0));
+});
+
+test('the body of a first request arrives whole', async () => {
+  const { client } = shared.get();
+  const outcome = await send(client, 'other-7', '/', { body: new Uint8Array(3_000_000) });
+  assert.deepEqual([outcome.status, outcome.reply?.bytes], [200, 3_000_000]);
+});
+
+test('a host that is created after it was asked for is served', async () => {
+  const { client, mesh } = shared.get();
+  assert.equal((await send(client, 'late')).by, undefined);
+  await mesh.config.apply('late', ...otherService('late', 100, mesh.v2.address));
+  await retry(async () => assert.equal((await send(client, 'late')).by, 'web-v2'));
+  await mesh.config.remove('late');
+  await retry(async () => assert.equal((await send(client, 'late')).by, undefined));
+  await mesh.config.apply('late', ...otherService('late', 100, mesh.v1.address));
+  await retry(async () => assert.equal((await send(client, 'late')).by, 'web-v1'));
+});
+
+test('edits of hosts that are in use take effect without a failed request', async () => {
+  const { client, mesh } = shared.get();
+  await send(client, 'other-8');
+  const traffic = startTraffic([{ address: client.address, port: HTTP_PORT, host: 'other-8' }]);
+  await mesh.config.apply('edited', virtualService('edited', ['other-8'], [{ route: [to('v2')] }]));
+  await retry(async () => assert.equal((await send(client, 'other-8')).by, 'web-v2'));
+  await mesh.config.remove('edited');
+  await retry(async () => assert.equal((await send(client, 'other-8')).by, 'web-v1'));
+  assert.deepEqual(await traffic.stop(), []);
+});
+
+test('a control plane that restarts learns what the sidecar has, and requests do not fail', async () => {
+  const { client, mesh } = shared.get();
+  const had = await clustersOf(client);
+  const traffic = startTraffic([{ address: client.address, port: HTTP_PORT, host: 'other-3' }]);
+  await mesh.restart();
+  await retry(async () => {
+    const line = (await syncStatus(mesh.discovery())).find(({ proxy }) => String(proxy).startsWith('client-demand'));
+    assert.equal(line?.cluster_state, 'SYNCED');
+    assert.equal(line?.virtual_host_state, 'SYNCED');
+  });
+  assert.equal((await send(client, 'other-9')).status, 200);
+  assert.deepEqual(await traffic.stop(), []);
+  const has = await clustersOf(client);
+  assert.deepEqual(
+    had.filter((name) => !has.includes(name)),
+    [],
+  );
+  assert.ok(has.includes(clusterOf('other-9')));
+});
