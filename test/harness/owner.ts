@@ -17,6 +17,9 @@ export interface Scope extends Owner {
  * that it has started, would stay until the limit for test files.
  */
 const HOOK_MS = 60_000;
+/** Beyond this time of all hooks, ms, each further one has less: a failed cluster has many that wait for it. */
+const ALL_HOOKS_MS = 120_000;
+const LATE_HOOK_MS = 5_000;
 
 async function withinLimit(hook: () => Promise<void> | void, limitMs: number): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
@@ -35,9 +38,11 @@ export function createScope(hookMs = HOOK_MS): Scope {
     after: (hook) => void hooks.push(hook),
     async close() {
       const failures: unknown[] = [];
+      const began = performance.now();
       for (let hook = hooks.pop(); hook !== undefined; hook = hooks.pop()) {
         try {
-          await withinLimit(hook, hookMs);
+          const left = Math.max(LATE_HOOK_MS, began + ALL_HOOKS_MS - performance.now());
+          await withinLimit(hook, Math.min(hookMs, left));
         } catch (error) {
           failures.push(error);
         }

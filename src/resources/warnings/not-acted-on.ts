@@ -80,7 +80,7 @@ const FINDERS: Finders = {
     ]),
     ...egress.flatMap(({ port }, index) => targetPort(['egress', index], port)),
   ],
-  Telemetry: (content) => [...waypointTargets(content), ...unservedTelemetry(content)],
+  Telemetry: waypointTargets,
   VirtualService: (content, { servesDelegates }) => {
     const { hosts = [], http = [] } = content;
     const found = [...exponentialDelays(http), ...sourceSubnets(content)];
@@ -93,17 +93,6 @@ const FINDERS: Finders = {
     return [...found, ...delegates];
   },
 };
-
-function unservedTelemetry({ metrics = [] }: ContentOf<'Telemetry'>): ValidationError[] {
-  const message = 'not supported in this version: the override has no effect';
-  return metrics.flatMap(({ overrides = [] }, index) =>
-    overrides.flatMap(({ match }, override) =>
-      match?.customMetric === undefined
-        ? []
-        : [{ path: ['metrics', index, 'overrides', override, 'match', 'customMetric'], message }],
-    ),
-  );
-}
 
 /**
  * The ports of Gateways and Sidecars have the same type as those of ServiceEntries, but `targetPort` only has an effect

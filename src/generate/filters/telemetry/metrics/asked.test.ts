@@ -72,8 +72,13 @@ test('an entry without providers is about those of the entry before it', () => {
   assert.equal(Object.keys(changes(written, 'CLIENT', 'other')).length, 10);
 });
 
-test('metrics that are not known have no changes', () => {
-  assert.deepEqual(changes(entries({ overrides: [{ match: { customMetric: 'mine' }, disabled: true }] })), {});
+test('metrics that only the filter knows are changed under their own names', () => {
+  const mine = { customMetric: 'mine' };
+  const overrides = [
+    { match: mine, disabled: true },
+    { match: mine, tagOverrides: { own: { operation: 'REMOVE' } } },
+  ];
+  assert.deepEqual(changes(entries({ overrides })), { mine: { disabled: true, tags: [['own', null]] } });
 });
 
 test('all documents together add a limited number of tags', () => {

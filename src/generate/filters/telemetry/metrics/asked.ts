@@ -29,29 +29,32 @@ export function metricProviders({ defaultProviders }: MeshConfig, entries: reado
   return last?.providers?.map(({ name }) => name) ?? defaultProviders.metrics ?? [];
 }
 
+/** A standard metric, or the name of a metric that only the configuration of `istio.stats` defines. */
+export type Metric = TrafficMetric | (string & {});
+
 /** The changes of each metric of a provider; metrics without changes are absent. */
 export function changesFor(
   mesh: MeshConfig,
   entries: readonly MetricsEntry[],
   provider: string,
   direction: Direction,
-): ReadonlyMap<TrafficMetric, MetricChanges> {
-  const disabled = new Map<TrafficMetric, boolean>();
-  const tags = new Map<TrafficMetric, Map<string, string | null>>();
+): ReadonlyMap<Metric, MetricChanges> {
+  const disabled = new Map<Metric, boolean>();
+  const tags = new Map<Metric, Map<string, string | null>>();
   for (const override of overridesOf(mesh, entries, provider).filter((each) => concerns(direction, each))) {
     for (const metric of metricsOf(override)) {
       if (override.disabled !== undefined) disabled.set(metric, override.disabled);
       const known = tags.get(metric) ?? new Map<string, string | null>();
       for (const [name, { operation, value = '' }] of Object.entries(override.tagOverrides ?? {})) {
         if (operation !== 'REMOVE') known.set(name, value);
-        else if (STANDARD_LABELS.has(name)) known.set(name, null);
+        else if (STANDARD_LABELS.has(name) || !isStandard(metric)) known.set(name, null);
         else known.delete(name);
       }
       tags.set(metric, known);
     }
   }
-  const changes = new Map<TrafficMetric, MetricChanges>();
-  for (const metric of TRAFFIC_METRICS) {
+  const changes = new Map<Metric, MetricChanges>();
+  for (const metric of new Set([...TRAFFIC_METRICS, ...[...tags.keys()].sort()])) {
     const [off, changed] = [disabled.get(metric) === true, tags.get(metric) ?? new Map<string, string | null>()];
     if (off || changed.size > 0)
       changes.set(metric, { disabled: off, tags: [...changed].sort(([a], [b]) => (a < b ? -1 : 1)) });
@@ -71,14 +74,20 @@ function overridesOf({ defaultProviders }: MeshConfig, entries: readonly Metrics
 }
 
 /** Whether the documents add too many tags to a metric. */
-export function addsTooMany(changes: ReadonlyMap<TrafficMetric, MetricChanges>): boolean {
+export function addsTooMany(changes: ReadonlyMap<Metric, MetricChanges>): boolean {
   return [...changes.values()].some(
     ({ tags }) => tags.filter(([, expression]) => expression !== null).length > MAX_ADDED_TAGS,
   );
 }
 
-function metricsOf({ match = {} }: Override): readonly TrafficMetric[] {
+const STANDARD: ReadonlySet<Metric> = new Set(TRAFFIC_METRICS);
+
+export function isStandard(metric: Metric): metric is TrafficMetric {
+  return STANDARD.has(metric);
+}
+
+function metricsOf({ match = {} }: Override): readonly Metric[] {
   const { metric = 'ALL_METRICS', customMetric } = match;
-  if (customMetric !== undefined) return [];
+  if (customMetric !== undefined) return [customMetric];
   return metric === 'ALL_METRICS' ? TRAFFIC_METRICS : [metric];
 }

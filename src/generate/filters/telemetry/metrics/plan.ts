@@ -4,14 +4,21 @@ import {
   type MeshConfig,
   type MetricsEntry,
   TRAFFIC_METRICS,
-  type TrafficMetric,
 } from '../../../../resources/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../../../reads/index.ts';
 import type { EnvoyView } from '../../../types.ts';
 import { ISTIO_STATS_FILTER, listsExtension, STATS_ACCESS_LOG } from '../../extensions.ts';
 import { type Direction, directionOf } from '../documents.ts';
 import { providerNamed, type Unavailable } from '../providers.ts';
-import { addsTooMany, changesFor, MAX_ADDED_TAGS, type MetricChanges, metricProviders } from './asked.ts';
+import {
+  addsTooMany,
+  changesFor,
+  isStandard,
+  MAX_ADDED_TAGS,
+  type Metric,
+  type MetricChanges,
+  metricProviders,
+} from './asked.ts';
 import { LOGGED } from './logged.ts';
 import type { MetricsSource } from './service-metadata.ts';
 
@@ -19,7 +26,7 @@ import type { MetricsSource } from './service-metadata.ts';
 export interface MetricsPlan {
   readonly source: MetricsSource;
   readonly direction: Direction;
-  readonly changes: Readonly<Partial<Record<TrafficMetric, MetricChanges>>>;
+  readonly changes: Readonly<Partial<Record<Metric, MetricChanges>>>;
   /** How often open connections are counted, in milliseconds; absent: the default of the filter. */
   readonly reportingInterval?: number;
 }
@@ -48,10 +55,13 @@ export function metricsPlan(snapshot: MeshReader, view: EnvoyView, problems: str
   const { reportingInterval } = entries.findLast((entry) => entry.reportingInterval !== undefined) ?? {};
   if (reportingInterval !== undefined && source === 'logger')
     problems.push(`reportingInterval has no effect: ${STATS_ACCESS_LOG} counts a connection when it ends`);
+  const counted = [...changes].filter(([metric]) => source === 'filter' || isStandard(metric));
+  if (counted.length < changes.size)
+    problems.push(`customMetric has no effect: ${STATS_ACCESS_LOG} has standard metrics only`);
   return {
     source,
     direction,
-    changes: Object.fromEntries(changes),
+    changes: Object.fromEntries(counted),
     ...(reportingInterval !== undefined && source === 'filter' && { reportingInterval }),
   };
 }

@@ -37,12 +37,14 @@ test('overrides reach the filter under its names of metrics', () => {
       ],
     },
     TCP_OPENED_CONNECTIONS: { disabled: true, tags: [] },
+    logins: { disabled: false, tags: [['tier', null]] },
   };
   assert.deepEqual(fieldsOf({ ...PLAN, changes }), {
     disable_host_header_fallback: true,
     metrics: [
       { name: 'requests_total', dimensions: { method: 'request.method' }, tags_to_remove: ['response_flags'] },
       { name: 'tcp_connections_opened_total', drop: true },
+      { name: 'logins', tags_to_remove: ['tier'] },
     ],
   });
 });

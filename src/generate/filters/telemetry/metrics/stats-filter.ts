@@ -5,6 +5,7 @@
 import { type google, xds } from '../../../../protobuf/index.ts';
 import type { TrafficMetric } from '../../../../resources/index.ts';
 import { ISTIO_STATS_FILTER, type TypedConfig, typedConfig } from '../../extensions.ts';
+import { isStandard } from './asked.ts';
 import type { MetricsPlan } from './plan.ts';
 
 type Value = google.protobuf.Value.Input;
@@ -25,13 +26,13 @@ const NAMES: Readonly<Record<TrafficMetric, string>> = {
 
 /** A label never has a value from the `Host` header, which callers choose. */
 export function statsFilter({ changes, reportingInterval }: MetricsPlan): TypedConfig {
-  const metrics = Object.entries(changes).map(([metric, { disabled, tags }]) => {
+  const metrics = Object.entries(changes).map(([metric, { disabled = false, tags = [] } = {}]) => {
     const set = tags.flatMap(([name, expression]) =>
       expression === null ? [] : [[name, string(expression)] as const],
     );
     const removed = tags.filter(([, expression]) => expression === null).map(([name]) => string(name));
     return struct({
-      name: string(NAMES[metric as TrafficMetric]),
+      name: string(isStandard(metric) ? NAMES[metric] : metric),
       ...(disabled && { drop: { boolValue: true } }),
       ...(set.length > 0 && { dimensions: struct(Object.fromEntries(set)) }),
       ...(removed.length > 0 && { tags_to_remove: { listValue: { values: removed } } }),
