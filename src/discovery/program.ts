@@ -16,7 +16,7 @@ import type { ProxyNode } from '../core/proxy.ts';
 import { PageMaker, ProxyTable, type Recent } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
-import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
+import { collectProcessMetrics, createMetrics, type Metrics, otlpOptions, recordBuild } from '../observe/index.ts';
 import type { Previews } from '../preview/index.ts';
 import type { Engine } from '../push/index.ts';
 import type { AnyResource, MeshConfig, ResourceKey } from '../resources/index.ts';
@@ -53,6 +53,7 @@ import { startDns } from './serving/dns.ts';
 import { serveDocuments } from './serving/documents.ts';
 import { startHttpServers } from './serving/http-servers.ts';
 import { ProgramStatus } from './serving/program-status.ts';
+import { startTelemetryExport } from './serving/telemetry-export.ts';
 import { xdsDebugPages } from './serving/xds-debug.ts';
 import { logAddresses, startXdsServer } from './serving/xds-listeners.ts';
 import { ProxyConfigTable } from './webhooks/proxy-configs.ts';
@@ -109,6 +110,7 @@ interface Serving {
 export async function startProgram(settings: DiscoverySettings, env: Environment, closers: Closers): Promise<void> {
   // An invalid name is reported at once, not only after an API server has been reached.
   gatewayControllerName(settings);
+  const otlp = otlpOptions(settings, buildInfo(), replicaName(env));
   const registry = new Registry();
   const metrics = createMetrics(registry);
   recordBuild(metrics, 'ctl-discovery', buildInfo());
@@ -125,7 +127,12 @@ export async function startProgram(settings: DiscoverySettings, env: Environment
   const serving = await startServing(program, mesh, begin);
   show(program, mesh, serving);
   followChanges(mesh, serving);
-  const { engine, webhooks, server } = serving;
+  const { engine, webhooks, server, recent } = serving;
+  if (otlp !== undefined) {
+    const exported = { registry, metrics, sample: () => status.sample() };
+    const pushes = (since: number) => recent.pushes.completed(since);
+    closers.use(startTelemetryExport({ options: otlp, ...exported, pushes }));
+  }
   server.setServing(true);
   const { store } = mesh.intake;
   const refused = store.problems().length;

@@ -294,6 +294,14 @@ export const METRICS = {
   num_outgoing_retries: { type: 'Sum', meaning: 'Outgoing retry requests.' },
   outgoing_latency: { type: 'Sum', meaning: 'Latency of outgoing requests, milliseconds.' },
 
+  // The export by OpenTelemetry.
+  ctl_otlp_items_total: {
+    type: 'Count',
+    meaning: 'Data points and spans for the OpenTelemetry receiver, by result: sent, or dropped.',
+    labels: ['signal', 'result'],
+    values: { signal: ['metrics', 'traces'], result: ['sent', 'dropped'] },
+  },
+
   scrapes_total: { type: 'Sum', meaning: 'Scrapes.' },
   scrape_failures_total: { type: 'Sum', meaning: 'Failed scrapes.' },
 

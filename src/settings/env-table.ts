@@ -4,6 +4,7 @@
  * A variable has an entry only when the program acts on it.
  */
 import { messageOf } from '../core/errors.ts';
+import { REDACTED } from '../core/redact.ts';
 import { parseDuration } from './duration.ts';
 import { usageError } from './errors.ts';
 import { parseBoolean, parseDurationFrom, parseFloating, parseInteger } from './values.ts';
@@ -13,6 +14,8 @@ interface EnvBase {
   readonly setting: string;
   /** The description in the reference and in the output of `env`. */
   readonly meaning: string;
+  /** The value may be a credential and is never shown. */
+  readonly secret?: true;
 }
 
 type EnvSpec = EnvBase &
@@ -80,9 +83,9 @@ export function envDocument(table: EnvTable): string {
 /** The variables of the table that are set, for operators. Other variables are never shown: they may hold secrets. */
 export function shownEnvironment(table: EnvTable, env: Environment): Record<string, string> {
   const shown: Record<string, string> = {};
-  for (const name of Object.keys(table)) {
+  for (const [name, { secret }] of Object.entries(table)) {
     const value = env[name];
-    if (value !== undefined) shown[name] = value;
+    if (value !== undefined) shown[name] = secret === true && value !== '' ? REDACTED : value;
   }
   return shown;
 }

@@ -27,6 +27,7 @@ export {
   discoveryRequestFlags,
   discoveryVersionFlags,
 } from './discovery/discovery-flags.ts';
+export type { OtelSettings } from './discovery/discovery-otel-env.ts';
 export { parseDuration } from './duration.ts';
 export { type Environment, type EnvTable, envDocument, readEnv, shownEnvironment } from './env-table.ts';
 export { usageError } from './errors.ts';

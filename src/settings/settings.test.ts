@@ -122,7 +122,11 @@ test('each variable has its own setting, each flag its own letter', () => {
 });
 
 test('variables that are not in the table are not shown to operators', () => {
-  assert.deepEqual(shownEnvironment(discoveryEnv, { CTL_HTTP10: 'true', SECRET_TOKEN: 's' }), { CTL_HTTP10: 'true' });
+  const environment = { CTL_HTTP10: 'true', SECRET_TOKEN: 's', OTEL_EXPORTER_OTLP_HEADERS: 'x=s' };
+  assert.deepEqual(shownEnvironment(discoveryEnv, environment), {
+    CTL_HTTP10: 'true',
+    OTEL_EXPORTER_OTLP_HEADERS: '[redacted]',
+  });
 });
 
 describe('an address to listen on', () => {

@@ -1,6 +1,7 @@
 /**
  * What proxies say about requests: spans by Zipkin's API, access logs (over TLS) and metrics by Envoy's gRPC services,
- * spans and logs to the receiver of the OpenTelemetry Collector, and metrics of requests in scrapes. Gateways with
+ * spans and logs to the receiver of the OpenTelemetry Collector, and metrics of requests in scrapes. The control plane
+ * sends metrics and traces of its pushes to that receiver. Gateways with
  * agents and real Envoys; the other receivers read only as much of the messages as the tests need.
  */
 import assert from 'node:assert/strict';
@@ -26,7 +27,7 @@ import {
 import { buildReceiver, receiverUnavailable } from '../otlp/build.ts';
 import { endpoints, resource, service } from './support/config.ts';
 import { type CertificateFiles, foreignRoot, signedBy } from './support/foreign-certificate.ts';
-import { planMesh, startMesh } from './support/mesh.ts';
+import { planMesh, startMesh, type TestMesh } from './support/mesh.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
 const ACCESS_LOGS = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs';
@@ -37,6 +38,7 @@ const COLLECTOR = 7484;
 const SERVICES = 7485;
 const SERVICES_TLS = 7488;
 const OTLP = 7487;
+const OTLP_HTTP = 7489;
 const TCP = 7084;
 const TCP_BACKEND = 7486;
 
@@ -52,6 +54,7 @@ const owner = suiteOwner();
 const address = planMesh();
 const receiver = lazy<Child | undefined>();
 const front = lazy<Agent>();
+const control = lazy<TestMesh>();
 const withoutReceiver = (await receiverUnavailable()) ?? false;
 const spans: ZipkinSpan[] = [];
 /** Encoded messages that the gRPC services received, by the path of the method. */
@@ -118,7 +121,11 @@ async function startZipkin(): Promise<void> {
 async function startReceiver(): Promise<Child | undefined> {
   if (withoutReceiver !== false) return undefined;
   const command = await buildReceiver();
-  const child = await startChild(owner, { name: 'OTLP receiver', command, args: [`${address(32)}:${OTLP}`] });
+  const child = await startChild(owner, {
+    name: 'OTLP receiver',
+    command,
+    args: [`${address(32)}:${OTLP}`, `${address(32)}:${OTLP_HTTP}`],
+  });
   await eventually(() => assert.match(child.output(), /^ready$/m));
   return child;
 }
@@ -181,7 +188,16 @@ before(async () => {
   await writeFile(meshConfig, stringify(MESH));
   const overrides = join(folder, 'overrides.json');
   await writeFile(overrides, JSON.stringify({ stats_flush_interval: '1s', stats_eviction_interval: '3s' }));
-  const mesh = await startMesh(owner, address, { flags: ['--meshConfig', meshConfig], files: { mesh: DOCUMENTS } });
+  const mesh = await startMesh(owner, address, {
+    flags: ['--meshConfig', meshConfig],
+    files: { mesh: DOCUMENTS },
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://${address(32)}:${OTLP_HTTP}`,
+      OTEL_METRIC_EXPORT_INTERVAL: '500',
+      OTEL_BSP_SCHEDULE_DELAY: '500',
+    },
+  });
+  control.set(mesh);
   const customTags = { tier: { literal: { value: 'gold' } }, user: { header: { name: 'x-user' } } };
   const tracing = {
     zipkin: { address: `${address(31)}:${COLLECTOR}` },
@@ -300,4 +316,45 @@ test('a Telemetry document sends spans and chosen log records of its workload to
   );
   assert.match(record, /"key":"of","value":\{"stringValue":"HTTP\/1.1"\}/);
   assert.ok(!lines('logs').some((line) => line.includes('/shop/cart')));
+});
+
+test('the control plane sends its metrics, and a trace of each push, to the receiver of the OpenTelemetry Collector', {
+  skip: withoutReceiver,
+}, async () => {
+  const { config, discovery } = control.get();
+  await config.apply('pushed', service('pushed', { ports: [{ name: 'http', port: BACKEND }] }));
+  interface Trace {
+    readonly resourceSpans: readonly {
+      readonly scopeSpans: readonly {
+        readonly spans: readonly { readonly name: string; readonly attributes: unknown }[];
+      }[];
+    }[];
+  }
+  const names = await eventually(() => {
+    const lines =
+      receiver
+        .get()
+        ?.output()
+        .match(/^spans .*"mesh\.push\..*$/gm) ?? [];
+    const spans = lines
+      .map((line) => JSON.parse(line.slice('spans '.length)) as Trace)
+      .flatMap(({ resourceSpans }) => resourceSpans)
+      .flatMap(({ scopeSpans }) => scopeSpans)
+      .flatMap((scope) => scope.spans);
+    assert.ok(spans.some(({ attributes }) => JSON.stringify(attributes).includes('Service/default/pushed')));
+    return new Set(spans.map(({ name }) => name));
+  });
+  for (const name of ['push', 'debounce', 'snapshot', 'generate', 'acknowledge']) assert.ok(names.has(name), name);
+  await eventually(() => {
+    const metrics = (receiver.get()?.output() ?? '').match(/^metrics .*$/gm)?.join() ?? '';
+    assert.match(metrics, /"Gauge ctl_xds"/);
+    assert.match(metrics, /"Sum ctl_push_triggers"/);
+    assert.match(metrics, /"Histogram ctl_proxy_convergence_time"/);
+  });
+  const sent = async (signal: string, result: string) =>
+    Number(await discovery().metric(`ctl_otlp_items_total{signal="${signal}",result="${result}"}`));
+  for (const signal of ['metrics', 'traces']) {
+    assert.ok((await sent(signal, 'sent')) > 0);
+    assert.equal(await sent(signal, 'dropped'), 0);
+  }
 });

@@ -1,9 +1,11 @@
 // The OTLP receiver of the OpenTelemetry Collector. It prints what it receives, one line of JSON for each export:
-// OTLP's own JSON encoding after the name of the signal.
+// OTLP's own JSON encoding after the name of the signal; for metrics, the names of those that are new.
+// Arguments: the address for gRPC and, if any, the one for HTTP.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
@@ -14,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
@@ -40,14 +43,37 @@ func exitOn(err error) {
 	}
 }
 
+var naming sync.Mutex
+
+// newNames has the types and names of metrics that are not known yet.
+func newNames(received pmetric.Metrics, known map[string]bool) []string {
+	naming.Lock()
+	defer naming.Unlock()
+	found := []string{}
+	for _, ofResource := range received.ResourceMetrics().All() {
+		for _, ofScope := range ofResource.ScopeMetrics().All() {
+			for _, metric := range ofScope.Metrics().All() {
+				name := metric.Type().String() + " " + metric.Name()
+				if !known[name] {
+					known[name] = true
+					found = append(found, name)
+				}
+			}
+		}
+	}
+	return found
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	factory := otlpreceiver.NewFactory()
 	config := factory.CreateDefaultConfig()
-	exitOn(confmap.NewFromStringMap(map[string]any{
-		"protocols": map[string]any{"grpc": map[string]any{"endpoint": os.Args[1]}},
-	}).Unmarshal(config))
+	protocols := map[string]any{"grpc": map[string]any{"endpoint": os.Args[1]}}
+	if len(os.Args) > 2 {
+		protocols["http"] = map[string]any{"endpoint": os.Args[2]}
+	}
+	exitOn(confmap.NewFromStringMap(map[string]any{"protocols": protocols}).Unmarshal(config))
 	settings := receiver.Settings{ID: component.NewID(factory.Type()), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
 
 	spans, err := consumer.NewTraces(func(_ context.Context, received ptrace.Traces) error {
@@ -60,17 +86,25 @@ func main() {
 		return printLine("logs", body, err)
 	})
 	exitOn(err)
-	// Both signals share one server.
+	known := map[string]bool{}
+	metrics, err := consumer.NewMetrics(func(_ context.Context, received pmetric.Metrics) error {
+		body, err := json.Marshal(newNames(received, known))
+		return printLine("metrics", body, err)
+	})
+	exitOn(err)
+	// All signals share one server.
 	ofSpans, err := factory.CreateTraces(ctx, settings, config, spans)
 	exitOn(err)
 	ofLogs, err := factory.CreateLogs(ctx, settings, config, logs)
 	exitOn(err)
-	for _, each := range []component.Component{ofSpans, ofLogs} {
+	ofMetrics, err := factory.CreateMetrics(ctx, settings, config, metrics)
+	exitOn(err)
+	for _, each := range []component.Component{ofSpans, ofLogs, ofMetrics} {
 		exitOn(each.Start(ctx, componenttest.NewNopHost()))
 	}
 	fmt.Println("ready")
 	<-ctx.Done()
-	for _, each := range []component.Component{ofSpans, ofLogs} {
+	for _, each := range []component.Component{ofSpans, ofLogs, ofMetrics} {
 		exitOn(each.Shutdown(context.Background()))
 	}
 }

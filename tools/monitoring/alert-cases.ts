@@ -88,6 +88,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     fires: { sidecar_injection_failure_total: '0+1x60' },
     quiet: { sidecar_injection_failure_total: '3x60' },
   },
+  MeshTelemetryExportFails: {
+    fires: { 'ctl_otlp_items_total{signal="traces",result="dropped"}': '0+3x60' },
+    labels: { signal: 'traces' },
+    quiet: { 'ctl_otlp_items_total{signal="traces",result="sent"}': '0+3x60' },
+  },
   MeshAgentsDisconnected: {
     fires: { 'xds_upstream_connected{instance="a"}': '0x60', 'xds_upstream_connected{instance="b"}': '1x60' },
     quiet: { 'xds_upstream_connected{instance="a"}': '1x60', 'xds_upstream_connected{instance="b"}': '1x60' },

@@ -116,6 +116,14 @@ export const ALERTS: readonly Alert[] = [
     description: 'They are not created. The log (scope injector) has the reason.',
   },
   {
+    alert: 'MeshTelemetryExportFails',
+    expr: 'sum by (signal) (increase(ctl_otlp_items_total{result="dropped"}[15m])) > 0',
+    for: '5m',
+    severity: 'warning',
+    summary: '{{ $labels.signal }} for the OpenTelemetry receiver are dropped.',
+    description: 'The log has the reason. Pushes do not wait for the receiver.',
+  },
+  {
     alert: 'MeshAgentsDisconnected',
     expr: 'count(xds_upstream_connected == 0) / count(xds_upstream_connected) > 0.1',
     for: '10m',

@@ -27,6 +27,7 @@ const OWN: ReadonlySet<string> = new Set([
   'ctl_missing_credentials',
   'ctl_name_conflicts',
   'ctl_orch_endpoints_with_no_pods',
+  'ctl_otlp_items_total',
   'ctl_policy_problems',
   'ctl_push_canary_seconds',
   'ctl_push_queue_length',

@@ -22,6 +22,18 @@ export interface PublishedChange {
   readonly milliseconds: number;
 }
 
+/** A change whose proxies have acknowledged it, for traces. */
+export interface CompletedPush extends RecentPush {
+  /** Counts from the start of the program. */
+  readonly number: number;
+  /** When each stage began for the first view and ended for the last one, Unix ms. */
+  readonly stageTimes: ReadonlyMap<PushStage, { readonly begin: number; readonly end: number }>;
+}
+
+/** A change is complete when nothing of it is under way for this time, ms, or after the longest time. */
+const QUIET_MS = 2000;
+const COMPLETE_AFTER_MS = 60_000;
+
 export type PushStage = 'views' | 'generate' | 'intern';
 
 class Entry {
@@ -29,6 +41,9 @@ class Entry {
   readonly #at: number;
   readonly #named: readonly string[];
   readonly #debounce: number;
+  readonly number: number;
+  readonly publishedAt: number;
+  readonly stageTimes = new Map<PushStage, { begin: number; end: number }>();
   readonly triggers = new Set<string>();
   readonly stages = { views: 0, generate: 0, intern: 0 };
   readonly times = new Times();
@@ -36,7 +51,9 @@ class Entry {
   without = 0;
   bytes = 0;
 
-  constructor(change: PublishedChange, now: number, wall: number) {
+  constructor(number: number, change: PublishedChange, now: number, wall: number) {
+    this.number = number;
+    this.publishedAt = now;
     this.#change = { ...change, keys: [] };
     this.#named = change.keys.slice(0, NAMED).map((key) => key.slice(0, MAX_NAME));
     this.changed = change.keys.length;
@@ -45,6 +62,17 @@ class Entry {
   }
 
   readonly changed: number;
+
+  stage(stage: PushStage, milliseconds: number, wall: number): void {
+    this.stages[stage] += milliseconds;
+    const known = this.stageTimes.get(stage);
+    const begin = wall - milliseconds;
+    if (known === undefined) this.stageTimes.set(stage, { begin, end: wall });
+    else {
+      known.begin = Math.min(known.begin, begin);
+      known.end = wall;
+    }
+  }
 
   shown(): RecentPush {
     const { count, max } = this.times;
@@ -87,6 +115,7 @@ export class PushHistory {
   /** By connection. */
   readonly #underWay = new Map<string, UnderWay>();
   #newest: Entry | undefined;
+  #number = 0;
 
   constructor(options: PushHistoryOptions) {
     this.#options = options;
@@ -94,7 +123,7 @@ export class PushHistory {
 
   /** A change was published; what the following calls report about the engine belongs to it. */
   published(change: PublishedChange): void {
-    const entry = new Entry(change, this.#options.now(), this.#options.wall());
+    const entry = new Entry(++this.#number, change, this.#options.now(), this.#options.wall());
     this.#newest = entry;
     this.#entries.delete(change.eventTime);
     this.#entries.set(change.eventTime, entry);
@@ -110,7 +139,7 @@ export class PushHistory {
   }
 
   stage(stage: PushStage, milliseconds: number): void {
-    if (this.#newest !== undefined) this.#newest.stages[stage] += milliseconds;
+    this.#newest?.stage(stage, milliseconds, this.#options.wall());
   }
 
   /** A change is on its way to a proxy; each call is followed by one of {@link ended}. */
@@ -136,6 +165,19 @@ export class PushHistory {
     entry.bytes += push.bytes;
     if (milliseconds === undefined) entry.without++;
     else entry.times.add(milliseconds);
+  }
+
+  /** Complete changes after the one with this number, the oldest first, up to the first that is not complete. */
+  completed(since: number): CompletedPush[] {
+    const now = this.#options.now();
+    const found: CompletedPush[] = [];
+    for (const entry of this.#entries.values()) {
+      if (entry.number <= since) continue;
+      const age = now - entry.publishedAt;
+      if (age < QUIET_MS || (entry.underWay > 0 && age < COMPLETE_AFTER_MS)) break;
+      found.push({ ...entry.shown(), number: entry.number, stageTimes: entry.stageTimes });
+    }
+    return found;
   }
 
   /** The newest first. */

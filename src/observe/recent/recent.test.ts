@@ -113,6 +113,33 @@ test('a change shows which proxies needed it, and how long they took', () => {
   assert.deepEqual(push?.stages, { debounce: 80, snapshot: 20, views: 0, generate: 7, intern: 0 });
 });
 
+test('a change is complete when its proxies have acknowledged it, or after a minute', () => {
+  let now = 1000;
+  const pushes = new PushHistory({ now: () => now, wall: () => now + 4000 });
+  pushes.published(change(900));
+  pushes.stage('generate', 7);
+  pushes.began('a', 900);
+  pushes.published(change(950));
+  assert.deepEqual(pushes.completed(0), [], 'more proxies may follow');
+  now += 3000;
+  assert.deepEqual(pushes.completed(0), [], 'a proxy has not acknowledged it');
+  pushes.ended('a', 30);
+  const [first, second] = pushes.completed(0);
+  assert.deepEqual([first?.number, second?.number], [1, 2]);
+  assert.deepEqual(first?.stageTimes.get('generate'), { begin: 4993, end: 5000 });
+  assert.deepEqual(
+    pushes.completed(1).map(({ number }) => number),
+    [2],
+  );
+  pushes.published(change(3990));
+  pushes.began('b', 3990);
+  now += 60_000;
+  assert.deepEqual(
+    pushes.completed(2).map(({ number, underWay }) => [number, underWay]),
+    [[3, 1]],
+  );
+});
+
 test('a response outside a change counts for none', () => {
   const pushes = history();
   pushes.published(change(900));

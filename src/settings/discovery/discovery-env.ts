@@ -6,6 +6,7 @@ import type { EnvTable } from '../env-table.ts';
 import { discoveryCaEnv } from './discovery-ca-env.ts';
 import { discoveryGatewayEnv } from './discovery-gateway-env.ts';
 import { discoveryIdentityEnv } from './discovery-identity-env.ts';
+import { discoveryOtelEnv } from './discovery-otel-env.ts';
 import { discoveryRegistryEnv } from './discovery-registry-env.ts';
 import { discoveryStatusEnv } from './discovery-status-env.ts';
 
@@ -360,6 +361,7 @@ export const discoveryEnv = {
     default: '',
     meaning: 'Protocol and DNS server to use for names outside the mesh; only `tcp-tls:` is supported.',
   },
+  ...discoveryOtelEnv,
   ...discoveryStatusEnv,
   ...discoveryGatewayEnv,
   INJECTION_WEBHOOK_CONFIG_NAME: {

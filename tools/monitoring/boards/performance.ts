@@ -65,6 +65,10 @@ export const PERFORMANCE: Board = {
           'Events of sources.',
           each('rate(cfg_runtime_processor_events_processed_total[$__rate_interval])'),
         ),
+        chart('OpenTelemetry', 'ops', 'Data points and spans that were sent, and dropped.', {
+          expr: 'sum by (signal, result) (rate(ctl_otlp_items_total[$__rate_interval]))',
+          legend: '{{signal}} {{result}}',
+        }),
         chart(
           'Debounce',
           'ops',
