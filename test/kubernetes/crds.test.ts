@@ -7,8 +7,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import { parseResource } from '../../src/resources/index.ts';
-import { MESH_KINDS } from '../../src/resources/kinds/types.ts';
+import { apiVersionsOf, parseResource } from '../../src/resources/index.ts';
+import { MESH_KINDS, type MeshKind } from '../../src/resources/kinds/types.ts';
 import { lazy, suiteOwner } from '../e2e/support/suite.ts';
 import { eventually } from '../harness/index.ts';
 import {
@@ -110,7 +110,7 @@ test('a header match without a value is stored unchanged', { skip }, async () =>
 });
 
 /** Invalid specs by kind: the mistake, and the text that the API server's message must contain. */
-const WRONG: readonly (readonly [what: string, kind: string, spec: object, named: RegExp])[] = [
+const WRONG: readonly (readonly [what: string, kind: MeshKind, spec: object, named: RegExp])[] = [
   ['a required field that is missing', 'DestinationRule', {}, /spec\.host: Required value/],
   ['a value of another type', 'DestinationRule', { host: ['reviews'] }, /\.spec\.host: expected string/],
   [
@@ -199,9 +199,9 @@ const WRONG: readonly (readonly [what: string, kind: string, spec: object, named
 
 for (const [what, kind, spec, named] of WRONG) {
   test(`the API server refuses ${what} (${kind}) and names it`, { skip }, async () => {
-    const [group, version] = /Auth/.test(kind) ? ['security', 'v1beta1'] : ['networking', 'v1alpha3'];
+    const [canonical = ''] = apiVersionsOf(kind);
     for (const domain of ['mesh.io', 'istio.io']) {
-      const document = { apiVersion: `${group}.${domain}/${version}`, kind, metadata: { name: 'wrong' }, spec };
+      const document = { apiVersion: canonical.replace('mesh.io', domain), kind, metadata: { name: 'wrong' }, spec };
       // Unknown fields are left out with a warning if nothing depends on them.
       if (what !== 'a field that no schema knows') assert.equal(ownOutcome(document), 'refused');
       const refused = (error: unknown) => error instanceof ApiError && named.test(error.message);
