@@ -22,6 +22,7 @@ import { bugReportCommand } from './commands/bug-report.ts';
 import { completionCommand } from './commands/completion.ts';
 import { dashboardCommand } from './commands/dashboard.ts';
 import { diffCommand } from './commands/diff.ts';
+import { distributionCommand } from './commands/distribution.ts';
 import { envCommand } from './commands/env.ts';
 import { getCommand } from './commands/get.ts';
 import { injectCommand } from './commands/inject.ts';
@@ -57,6 +58,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
       dashboardCommand(),
       diffCommand(),
       discoveryCommand(runDiscovery),
+      distributionCommand(),
       envCommand(discoveryCommonFlags, discoveryEnv),
       getCommand(),
       injectCommand(),

@@ -11,6 +11,7 @@ export {
   discoveryAnalyzeFlags,
   discoveryBugReportFlags,
   discoveryDiffFlags,
+  discoveryDistributionFlags,
   discoveryGetFlags,
   discoveryProxyConfigFlags,
   discoveryProxyStatusFlags,

@@ -304,7 +304,7 @@ test('`ctl-discovery request` prints the answer, and fails when the answer is an
   await assert.rejects(run('GET', `${url}/debug/nothing`), /404/);
 });
 
-test('`proxy-status`, `proxy-config` and `why` show what the Envoys have', async (t) => {
+test('`proxy-status`, `distribution`, `proxy-config` and `why` show what the Envoys have', async (t) => {
   const { clients, discovery } = mesh();
   const program = programFile('ctl-discovery');
   const address = `127.0.0.1:${discovery().ports.http}`;
@@ -316,6 +316,9 @@ test('`proxy-status`, `proxy-config` and `why` show what the Envoys have', async
   const status = await run('proxy-status');
   for (const { workload } of clients)
     assert.match(status, new RegExp(`^${workload} +Orchestrator +SYNCED +SYNCED +SYNCED +SYNCED +IGNORED +\\S+ `, 'm'));
+  // Exits with 1 when one has not acknowledged the document.
+  const distribution = await run('distribution', 'Service/default/web');
+  for (const { workload } of clients) assert.match(distribution, new RegExp(`^${workload} +yes `, 'm'));
   const dir = await tempDir(t);
   for (const client of clients) {
     const file = join(dir, `${client.workload}.json`);

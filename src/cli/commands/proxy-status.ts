@@ -6,12 +6,13 @@ import { CtlError, messageOf } from '../../core/errors.ts';
 import { XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import { discoveryProxyStatusFlags, type Environment, flagSettings, usageError } from '../../settings/index.ts';
 import { type Difference, differences, readDump } from '../config-dump/index.ts';
-import { type DebugClient, debugClient } from '../debug-client.ts';
+import type { DebugClient } from '../debug-client.ts';
 import { MAX_DEBUG_PAGE_BYTES } from '../debug-credential.ts';
 import { unavailable } from '../errors.ts';
 import { inputJson } from '../input-file.ts';
 import { formatted, table } from '../output/index.ts';
 import { type Command, command } from '../program.ts';
+import { askReplicas } from '../replicas.ts';
 
 /** A line of `/debug/syncz`, as far as it is read here. */
 interface Status {
@@ -71,24 +72,11 @@ export function proxyStatusCommand(): Command {
 
 const inNamespace = (namespace: string) => (line: Status) => namespace === '' || line.proxy.endsWith(`.${namespace}`);
 
-interface Asked {
-  readonly found: readonly { readonly client: DebugClient; readonly statuses: readonly Status[] }[];
-  /** One error for each service that could not be asked, where there are several. */
-  readonly failed: readonly unknown[];
-}
-
-async function askAll(addresses: readonly string[], env: Environment, proxyID: string): Promise<Asked> {
-  const clients = await Promise.all([...new Set(addresses)].map((address) => debugClient(address, env)));
-  const asked = await Promise.allSettled(
-    clients.map(async (client) => {
-      const page = (await client.page('syncz', { proxyID })) as Status[];
-      return { client, statuses: page.map((line) => ({ ...line, discovery: line.discovery || client.server })) };
-    }),
-  );
-  const failed = asked.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
-  if (failed.length > 0 && clients.length === 1) throw failed[0];
-  const found = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  return { found, failed };
+function askAll(addresses: readonly string[], env: Environment, proxyID: string) {
+  return askReplicas(addresses, env, async (client) => {
+    const page = (await client.page('syncz', { proxyID })) as Status[];
+    return { client, statuses: page.map((line) => ({ ...line, discovery: line.discovery || client.server })) };
+  });
 }
 
 const stateOf = (line: Status, type: XdsType): string => String(line[`${XDS[type].noun}_state`] ?? IGNORED);

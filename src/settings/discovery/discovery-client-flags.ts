@@ -93,6 +93,28 @@ export const discoveryGetFlags = {
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
+const httpAddrs = {
+  type: 'stringSlice',
+  default: [':8080'],
+  meaning: 'As of the other commands; several addresses name the replicas of the service, which are all asked.',
+  check: (addresses: readonly string[]) => addresses.forEach(checkCalled),
+} as const;
+
+const ofProxies = {
+  type: 'string',
+  short: 'n',
+  default: '',
+  meaning: 'Namespace of the proxies; all when unset.',
+} as const;
+
+/** Flags of `ctl-discovery distribution`. */
+export const discoveryDistributionFlags = {
+  httpAddr: httpAddrs,
+  namespace: ofProxies,
+  output,
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
 /** Flags of `ctl-discovery proxy-status`. */
 export const discoveryProxyStatusFlags = {
   file: {
@@ -103,13 +125,8 @@ export const discoveryProxyStatusFlags = {
       "File with the config_dump of the proxy's Envoy; - is the standard input. What differs from what the proxy " +
       'should have is listed.',
   },
-  httpAddr: {
-    type: 'stringSlice',
-    default: [':8080'],
-    meaning: 'As of the other commands; several addresses name the replicas of the service, which are all asked.',
-    check: (addresses: readonly string[]) => addresses.forEach(checkCalled),
-  },
-  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace of the proxies; all when unset.' },
+  httpAddr: httpAddrs,
+  namespace: ofProxies,
   output,
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
