@@ -62,6 +62,13 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'istio/security/v1beta1/security.proto': [],
   'istio/telemetry/v1alpha1/telemetry.proto': [],
 
+  // The services of the policy component: decisions about requests, and records of them.
+  'envoy/service/auth/v3/external_auth.proto': [
+    'envoy.service.auth.v3.CheckRequest',
+    'envoy.service.auth.v3.CheckResponse',
+  ],
+  'envoy/service/accesslog/v3/als.proto': ['envoy.service.accesslog.v3.StreamAccessLogsMessage'],
+
   // The names that an agent's DNS server answers.
   'istio/networking/nds/v1/nds.proto': ['istio.networking.nds.v1.NameTable'],
 

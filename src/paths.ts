@@ -9,7 +9,7 @@
 declare const MESHD_DIST: string | undefined;
 
 /** Entry points of worker threads in `workers/`. Each is an entry point of the build as well. */
-export type WorkerName = 'admit' | 'generate' | 'sign';
+export type WorkerName = 'admit' | 'generate' | 'policy' | 'sign';
 
 /** The module that starts a worker thread. */
 export function workerUrl(name: WorkerName): URL {

@@ -16,7 +16,7 @@ const REPOSITORY = join(import.meta.dirname, '..');
 const [, , FOLDER] = process.argv;
 const DIST = FOLDER === undefined ? join(REPOSITORY, 'dist') : resolve(FOLDER);
 const PROGRAMS = ['ctl-discovery', 'ctl-agent', 'ctl-jwt'];
-const WORKERS: readonly WorkerName[] = ['admit', 'generate', 'sign'];
+const WORKERS: readonly WorkerName[] = ['admit', 'generate', 'policy', 'sign'];
 
 /** The output of git; undefined when git fails, for example outside a repository. */
 function git(...args: readonly string[]): string | undefined {

@@ -21,6 +21,18 @@ export const CONTROL_PLANE_ROOTS = 'CONTROLPLANE';
  */
 export const ACCESS_LOG_CLUSTER = 'envoy_accesslog_service';
 
+/**
+ * Name of the static cluster of a bootstrap that leads to the control plane. Bootstraps of Istio's agent have a cluster
+ * of this name too.
+ */
+export const XDS_CLUSTER = 'xds-grpc';
+
+/**
+ * Key of the gRPC metadata in which an Envoy says for which namespace it asks for decisions of the policy component and
+ * sends records. It counts on loopback addresses only: elsewhere the certificate says it.
+ */
+export const POLICY_NAMESPACE_METADATA = 'mesh-policy-namespace';
+
 /** Key of the node metadata by which a proxy announces that it can fetch mesh certificates. */
 export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';
 

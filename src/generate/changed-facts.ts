@@ -17,7 +17,7 @@ import {
 } from '../model/index.ts';
 import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import { type EffectivePolicy, outboundRouteName, serviceRouteName } from './common/index.ts';
-import { targetHosts } from './indexes/index.ts';
+import { changedPolicyTraffic, isPolicyKey, policyNamespaces, targetHosts } from './indexes/index.ts';
 import { passesOn } from './listener-plans/index.ts';
 import { authorizerHostsOf } from './policies/index.ts';
 import {
@@ -69,6 +69,8 @@ export function factsAbout(mesh: MeshSnapshot, key: ResourceKey, scopeIds: Itera
   const scopes = new Map<string, FactChanges>();
   const meshWide: Collected = new Map([[fact.resource(key), undefined]]);
   if (key.startsWith('Telemetry/')) meshWide.set(fact.metrics(key), undefined);
+  if (isPolicyKey(key))
+    for (const namespace of policyNamespaces(mesh)) meshWide.set(fact.policyTraffic(namespace), undefined);
   const roots = new Set(mesh.rootsOf(key));
   for (const id of scopeIds) {
     const scope = mesh.scopeById(id);
@@ -268,6 +270,7 @@ function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet
   if (change.workloadRanges) facts.set(fact.WORKLOAD_RANGES, undefined);
   for (const key of change.endpoints) facts.set(fact.endpoints(key), undefined);
   for (const key of change.peers) facts.set(fact.peers(key), undefined);
+  let ofPolicy = false;
   for (const [key, { before, after }] of change.configs) {
     facts.set(fact.resource(key), undefined);
     for (const resource of [before, after]) {
@@ -282,8 +285,11 @@ function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet
       for (const each of changed) facts.set(each, undefined);
     }
     authorizerFacts(facts, key, [previous, next], before, after);
+    ofPolicy ||= isPolicyKey(key);
     if (key.startsWith('Telemetry/') && metricsOf(before) !== metricsOf(after)) facts.set(fact.metrics(key), undefined);
   }
+  const traffic = ofPolicy ? changedPolicyTraffic(previous, next) : [];
+  for (const namespace of traffic) facts.set(fact.policyTraffic(namespace), undefined);
   return facts;
 }
 

@@ -12,6 +12,7 @@ export {
 export { networkOf, PerAddressLimiter } from './limits/per-address-limiter.ts';
 export { MESSAGE_PREFIX_BYTES, prefixError, prefixed, withPrefix } from './messages.ts';
 export { createGrpcServer } from './server.ts';
+export { CallMessages } from './streams/call-messages.ts';
 export { copiedBytes } from './streams/frame-writer.ts';
 export type {
   CallHead,

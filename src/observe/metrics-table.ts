@@ -7,24 +7,10 @@
 
 import { XDS_TYPES } from '../core/xds-types.ts';
 
-/**
- * The types of OpenCensus, which Istio 1.7 uses: Count and Sum only grow, LastValue is the current value, Distribution
- * a histogram.
- */
-export type MetricType = 'Count' | 'Sum' | 'LastValue' | 'Distribution';
+import type { MetricSpec } from './metric-spec.ts';
+import { POLICY_METRICS } from './policy-metrics-table.ts';
 
-export interface MetricSpec {
-  readonly type: MetricType;
-  readonly meaning: string;
-  readonly labels?: readonly string[];
-  /**
-   * All values of each label, where these series start at 0: a counter of errors that begins with the first error shows
-   * no increase for it.
-   */
-  readonly values?: Readonly<Record<string, readonly string[]>>;
-  /** Upper bounds of a Distribution, in the metric's unit. */
-  readonly buckets?: readonly number[];
-}
+export type { MetricSpec, MetricType } from './metric-spec.ts';
 
 /** From an endpoint change without debounce, through the debounce (0.1 to 10 s), to an overloaded mesh. */
 const PUSH_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 3, 5, 10, 20, 30];
@@ -330,6 +316,8 @@ export const METRICS = {
     type: 'Count',
     meaning: 'Webhook configurations that were deleted while the control plane kept them up to date.',
   },
+
+  ...POLICY_METRICS,
 
   mesh_build: {
     type: 'LastValue',

@@ -1,4 +1,6 @@
-/** The policy component: decisions and records that Envoys ask for, configured by documents. */
+/** Entry point of the policy component: its documents, and what the thread that decides needs. */
+export type { AdapterHost } from './adapters/types.ts';
+export type { CallerRecord, ServiceRecord, WorkloadChanges, WorkloadRecord } from './attributes/workloads.ts';
 export {
   compilePolicy,
   compilePolicySteps,
@@ -7,4 +9,13 @@ export {
   reachOf,
   STANDARD_ATTRIBUTES,
 } from './config/index.ts';
+export { policyLanguage } from './language.ts';
+export {
+  type FromPolicyThread,
+  type PolicyThreadData,
+  packed,
+  type ToPolicyThread,
+  unpacked,
+} from './protocol.ts';
+export { PolicyThread, type PolicyThreadOptions, type ThreadHost } from './thread.ts';
 export type { PolicyConfig, PolicyCounts, PolicyDocument, PolicyOptions, PolicyProblem } from './types.ts';

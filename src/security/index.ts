@@ -10,7 +10,7 @@ export { createCertificateAuthenticator } from './certificate-authenticator.ts';
 export { type CertificateObserver, createCertificateServices } from './certificate-service.ts';
 export { type ClusterSigner, createClusterSigner } from './cluster-certificate/cluster-signer.ts';
 export type { Fetch } from './fetch-json.ts';
-export { guardedFetch } from './jwks/guarded-fetch.ts';
+export { guardedAddress, guardedFetch } from './jwks/guarded-fetch.ts';
 export { createKeySetResolver } from './jwks/resolver.ts';
 export { followLocalIssuer, issueToken } from './local-issuer.ts';
 export { followOidcIssuer } from './oidc.ts';

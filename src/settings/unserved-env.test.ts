@@ -6,20 +6,19 @@ import { AGENT_UNSERVED, DISCOVERY_UNSERVED, describeUnserved, unservedVariables
 
 test('variables set to something else than their default are reported', () => {
   const env = {
-    BYPASS_OOP_MTLS_SAN_VERIFICATION: 'true',
-    MESH_METRICS_ANNOTATIONS: '',
-    MESH_LANG: 'en',
+    MESH_METRICS_ANNOTATIONS: 'x',
+    SECRET_WATCHER_RESYNC_PERIOD: '',
     DNS_ADDR: '',
     PATH: '/bin',
   };
-  assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, env), ['BYPASS_OOP_MTLS_SAN_VERIFICATION', 'MESH_LANG']);
+  assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, env), ['MESH_METRICS_ANNOTATIONS']);
   assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, {}), []);
 });
 
 test('an invalid value is refused', () => {
   assert.throws(
-    () => unservedVariables(DISCOVERY_UNSERVED, { BYPASS_OOP_MTLS_SAN_VERIFICATION: 'banana' }),
-    /"banana" of variable BYPASS_OOP_MTLS_SAN_VERIFICATION: not true or false/,
+    () => unservedVariables({ CTL_FEATURE: false }, { CTL_FEATURE: 'banana' }),
+    /"banana" of variable CTL_FEATURE: not true or false/,
   );
 });
 
@@ -40,7 +39,7 @@ test('variables of the agent are reported and checked, and not those that it act
 
 test('a variable for which there is another way is reported with it', () => {
   assert.equal(
-    describeUnserved(['MESH_LANG', 'SECRET_WATCHER_RESYNC_PERIOD']),
-    'MESH_LANG, SECRET_WATCHER_RESYNC_PERIOD (Secrets are watched, and nothing is polled)',
+    describeUnserved(['CTL_ENABLE_INCREMENTAL_MCP', 'SECRET_WATCHER_RESYNC_PERIOD']),
+    'CTL_ENABLE_INCREMENTAL_MCP, SECRET_WATCHER_RESYNC_PERIOD (Secrets are watched, and nothing is polled)',
   );
 });

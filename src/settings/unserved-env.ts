@@ -18,8 +18,6 @@ type Default = string | boolean;
 export type UnservedVariables = Readonly<Record<string, Default>>;
 
 export const DISCOVERY_UNSERVED: UnservedVariables = {
-  BYPASS_OOP_MTLS_SAN_VERIFICATION: false,
-  MESH_LANG: '',
   MESH_METRICS_ANNOTATIONS: '',
   SECRET_WATCHER_RESYNC_PERIOD: '',
 };

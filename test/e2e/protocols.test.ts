@@ -5,16 +5,16 @@
  * proxy reads. The MongoDB server here knows the first message of drivers alone.
  */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { Server, ServerCredentials, type sendUnaryData } from '@grpc/grpc-js';
 import { stringify } from 'yaml';
-import { eventually, exchange, startChild, tempDir } from '../harness/index.ts';
+import { eventually, tempDir } from '../harness/index.ts';
 import { endpoints, service } from './support/config.ts';
 import { type MeshProxy, MODES, planMesh, sidecar, startMesh } from './support/mesh.ts';
+import { redis, redisUnavailable, startRedis } from './support/redis.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 import { eventuallyAll } from './support/traffic.ts';
 
@@ -26,30 +26,11 @@ const LIMITS_PORT = 8088;
 const SHOULD_RATE_LIMIT = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit';
 /** `RateLimitResponse.overall_code` */
 const [OK, OVER_LIMIT] = [1, 2];
-const REDIS = process.env.REDIS_PATH ?? '';
-const redisUnavailable = existsSync(REDIS) ? false : 'Redis is not unpacked';
 
 const owner = suiteOwner();
 const clients = lazy<readonly MeshProxy[]>();
 const address = planMesh();
 const SERVERS = [address(21), address(22)];
-
-async function startRedis(at: string): Promise<void> {
-  // The Debian package is not installed: its libraries are beside the program.
-  const libraries = ['x86_64-linux-gnu', 'aarch64-linux-gnu'].map((each) => join(dirname(REDIS), '../lib', each));
-  await startChild(owner, {
-    name: `redis ${at}`,
-    command: REDIS,
-    args: ['--port', String(REDIS_PORT), '--bind', at, '--save', '', '--appendonly', 'no'],
-    env: { LD_LIBRARY_PATH: libraries.join(':') },
-  });
-  await eventually(async () => assert.equal(await redis(at, 'PING', '+PONG\r\n'), '+PONG\r\n'));
-}
-
-/** What a server of Redis says to a command, up to an expected end. */
-function redis(at: string, command: string, until: string): Promise<string> {
-  return exchange({ address: at, port: REDIS_PORT, send: `${command}\r\n`, until });
-}
 
 /** A message of Thrift's binary protocol in a frame: a call (1) or a reply (2) without arguments. */
 function thriftMessage(method: string, type: 1 | 2, sequence: number): Buffer {
@@ -169,7 +150,7 @@ async function startMongo(at: string): Promise<void> {
 before(async () => {
   thriftCalls.set(await startThrift(address(23)));
   await Promise.all([startLimits(address(24)), startMongo(address(25))]);
-  if (redisUnavailable === false) await Promise.all(SERVERS.map(startRedis));
+  if (redisUnavailable === false) await Promise.all(SERVERS.map((at) => startRedis(owner, at, REDIS_PORT)));
   const egress = [
     { number: REDIS_PORT, protocol: 'REDIS', hosts: ['./cache.default.svc.cluster.local'] },
     { number: THRIFT_PORT, protocol: 'THRIFT', hosts: ['./calls.default.svc.cluster.local'] },
@@ -204,14 +185,20 @@ test('commands of Redis go to a server by their key, the same one from every pro
   const [first, second] = clients.get();
   assert.ok(first !== undefined && second !== undefined);
   await eventuallyAll(clients.get(), async (client) => {
-    assert.equal(await redis(client.address, 'SET ready 1', '\r\n'), '+OK\r\n');
+    assert.equal(await redis(client.address, REDIS_PORT, 'SET ready 1', '\r\n'), '+OK\r\n');
   });
-  for (const key of keys) assert.equal(await redis(first.address, `SET ${key} of-${key}`, '\r\n'), '+OK\r\n');
+  for (const key of keys)
+    assert.equal(await redis(first.address, REDIS_PORT, `SET ${key} of-${key}`, '\r\n'), '+OK\r\n');
   for (const key of keys) {
     const value = `of-${key}`;
-    assert.equal(await redis(second.address, `GET ${key}`, `${value}\r\n`), `$${value.length}\r\n${value}\r\n`);
+    assert.equal(
+      await redis(second.address, REDIS_PORT, `GET ${key}`, `${value}\r\n`),
+      `$${value.length}\r\n${value}\r\n`,
+    );
   }
-  const sizes = await Promise.all(SERVERS.map(async (at) => Number((await redis(at, 'DBSIZE', '\r\n')).slice(1))));
+  const sizes = await Promise.all(
+    SERVERS.map(async (at) => Number((await redis(at, REDIS_PORT, 'DBSIZE', '\r\n')).slice(1))),
+  );
   assert.equal(
     sizes.reduce((sum, size) => sum + size, 0),
     keys.length + 1,

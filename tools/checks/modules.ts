@@ -107,7 +107,8 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'model',
     'index',
   ],
-  'src/policy/': ['types', 'config', 'index'],
+  // `thread` runs in the policy thread, with all of those before it; `protocol` is for both sides.
+  'src/policy/': ['types', 'config', 'language', 'attributes', 'adapters', 'runtime', 'protocol', 'thread', 'index'],
   'src/analysis/': ['types', 'messages', 'mesh', 'analyzers', 'analyze', 'documents', 'shown', 'index'],
   // Documents become listeners, backends of routes, then routes; all of them have statuses.
   'src/translators/gateway-api/': [
@@ -165,6 +166,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'identity',
     'serving',
     'webhooks',
+    'policy',
     'program',
     'index',
   ],
@@ -199,6 +201,7 @@ export const MORE_ENTRY_POINTS: readonly RegExp[] = [
 export const THREADS: Readonly<Record<string, string>> = {
   'workers/admit.ts': 'src/webhooks/',
   'workers/generate.ts': 'src/push/',
+  'workers/policy.ts': 'src/discovery/',
   'workers/protocol.ts': 'src/push/',
   'workers/sign.ts': 'src/security/',
 };

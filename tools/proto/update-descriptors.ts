@@ -12,7 +12,15 @@ import { join } from 'node:path';
 
 const MODULE = 'github.com/envoyproxy/go-control-plane/envoy';
 /** What Envoys are configured with, ask for, and print. */
-const FOLDERS = ['admin', 'config', 'extensions', 'service/discovery', 'service/status'];
+const FOLDERS = [
+  'admin',
+  'config',
+  'extensions',
+  'service/accesslog',
+  'service/auth',
+  'service/discovery',
+  'service/status',
+];
 const PACKAGES = ['github.com/cncf/xds/go/xds/type/v3'];
 const DESCRIPTORS = join(import.meta.dirname, '../../proto/descriptors/envoy.binpb');
 const MAX_BYTES = 64 * 1024 * 1024;

@@ -4,7 +4,7 @@
  * https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/bootstrap/v3/bootstrap.proto
  */
 import { isIP } from 'node:net';
-import { SDS_CLUSTER } from '../../core/proxy.ts';
+import { SDS_CLUSTER, XDS_CLUSTER } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import type { ControlPlane } from '../settings/control-plane.ts';
 import type { LocalAddress } from '../settings/xds-local.ts';
@@ -12,8 +12,6 @@ import { address, CERTIFICATE_SECRET, endpoint, http2, members, ROOTS_SECRET, se
 import { metricsSink, type RemoteServices, serviceClusters, tracer } from './services.ts';
 import { STATS_EVICTION_INTERVAL, statsConfig, statsdSink } from './stats.ts';
 
-/** Name of the static cluster of the control plane. */
-export const XDS_CLUSTER = 'xds-grpc';
 const PROMETHEUS_CLUSTER = 'prometheus_stats';
 
 /** With it Envoy notices a frozen control plane within a minute (HTTP/2 PING), and reconnects. */

@@ -12,9 +12,9 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
-import { SDS_CLUSTER } from '../../core/proxy.ts';
+import { SDS_CLUSTER, XDS_CLUSTER } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
-import { type BootstrapInput, bootstrap, XDS_CLUSTER } from './bootstrap.ts';
+import { type BootstrapInput, bootstrap } from './bootstrap.ts';
 
 /** Fills in a template. Throws a CtlError for an unknown name, and for a template that is not an object. */
 export function fillTemplate(template: JsonValue, input: BootstrapInput, file: string): JsonObject {

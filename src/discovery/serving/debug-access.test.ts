@@ -131,6 +131,7 @@ function routes(access: DebugAccess): HttpRoutes {
     state: () => 'ready',
     debug: () => source,
     sources: () => source.sources(),
+    policyPage: async () => '',
     profiler,
     access,
     maker: new PageMaker({ now: () => performance.now(), nextTurn: () => nextTurn() }),

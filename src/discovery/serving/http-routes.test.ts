@@ -47,6 +47,7 @@ function routes(changes: Partial<HttpRoutes> = {}): HttpRoutes {
     state: () => 'ready',
     debug: () => BROKEN,
     sources: () => [],
+    policyPage: async () => '',
     profiler: undefined,
     access: new DebugAccess({ callers: () => undefined, home: () => undefined, open: false }),
     maker: new PageMaker({ now: () => performance.now(), nextTurn: () => nextTurn() }),

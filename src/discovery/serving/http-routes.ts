@@ -62,6 +62,8 @@ export interface HttpRoutes {
   readonly debug: () => DebugSource | undefined;
   /** Empty until sources are configured. */
   readonly sources: () => readonly SourceStatus[];
+  /** The metrics of handlers of the policy component, as Prometheus reads them. */
+  readonly policyPage: () => Promise<string>;
   /** Present with --profile. */
   readonly profiler: Profiler | undefined;
   /** Decides which parts of the debug pages a caller may see. */
@@ -181,9 +183,18 @@ export function monitoringListener(routes: HttpRoutes, scrape: () => Promise<Scr
   return guarded(async (path, request, response) => {
     if (answerPublic(routes, path, request, response)) return;
     if (isDebugPath(path)) return answerDebug(routes, request, response);
+    if (path === POLICY_METRICS_PATH) return sendMetrics(response, METRICS_TYPE, await routes.policyPage());
     if (path !== '/metrics') return send(response, 404, 'not found, see /metrics and /debug\n');
     const { contentType, text } = await scrape();
-    response.writeHead(200, { 'content-type': contentType });
-    response.end(text);
+    sendMetrics(response, contentType, text);
   });
+}
+
+/** The path of metrics that handlers of the policy component count, apart from those of this program. */
+const POLICY_METRICS_PATH = '/policy/metrics';
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+function sendMetrics(response: ServerResponse, contentType: string, text: string): void {
+  response.writeHead(200, { 'content-type': contentType });
+  response.end(text);
 }

@@ -28,6 +28,8 @@ export class ProgramStatus {
   readonly #inputs: Input[] = [];
   readonly #gauges: (() => void)[] = [];
   #served = NOTHING;
+  /** The metrics of handlers of the policy component. */
+  policyPage: () => Promise<string> = async () => '';
 
   /** @param stopping aborts when the program begins to stop */
   constructor(stopping: AbortSignal) {
@@ -61,12 +63,14 @@ export class ProgramStatus {
   }
 
   /** For the HTTP addresses. */
-  readonly shown: Pick<HttpRoutes, 'state' | 'debug' | 'sources'> & Pick<DebugAccessOptions, 'callers' | 'home'> = {
+  readonly shown: Pick<HttpRoutes, 'state' | 'debug' | 'sources' | 'policyPage'> &
+    Pick<DebugAccessOptions, 'callers' | 'home'> = {
     state: () => this.#state(),
     debug: () => this.#served.debug(),
     sources: () => this.#inputs.flatMap((input) => input.status()),
     callers: () => this.#served.callers(),
     home: () => this.#served.home(),
+    policyPage: () => this.policyPage(),
   };
 
   sample(): void {

@@ -1,5 +1,5 @@
 /** The last part of the pipeline, engine → proxies: the xDS server and the addresses that it listens on. */
-import type { GrpcListener } from '../../grpc/index.ts';
+import type { GrpcListener, GrpcService } from '../../grpc/index.ts';
 import { getScope } from '../../logging/index.ts';
 import { addressId, podAddresses, type Snapshot } from '../../model/index.ts';
 import type { Engine } from '../../push/index.ts';
@@ -20,18 +20,25 @@ import { maxConnections } from '../process/open-files.ts';
 import type { DocumentServing } from './documents.ts';
 import type { Listening } from './http-servers.ts';
 
+export interface XdsServerParts {
+  readonly settings: DiscoverySettings;
+  readonly engine: Engine;
+  readonly identity: MeshIdentity;
+  readonly observer: XdsObserver;
+  readonly followers: readonly WorkloadConnected[];
+  readonly debugPages: DebugPages;
+  readonly documents: DocumentServing;
+  /** More services on all addresses; they authenticate their callers themselves. */
+  readonly services: readonly GrpcService[];
+}
+
 /**
  * Resolves with a server that listens and does not serve yet: see `setServing`. Rejects with CtlError when an address
  * is taken.
  */
-export async function startXdsServer(
-  settings: DiscoverySettings,
-  engine: Engine,
-  { secured }: MeshIdentity,
-  observer: XdsObserver,
-  followers: readonly WorkloadConnected[],
-  { debugPages, documents }: { readonly debugPages: DebugPages; readonly documents: DocumentServing },
-): Promise<XdsServer> {
+export async function startXdsServer(parts: XdsServerParts): Promise<XdsServer> {
+  const { settings, engine, observer, followers, debugPages, documents } = parts;
+  const { secured } = parts.identity;
   const listeners: GrpcListener[] = plainAddresses(settings.grpcAddr);
   if (secured !== undefined) {
     listeners.push({ ...parseListenAddress(settings.secureGRPCAddr), tls: secured.tls });
@@ -47,7 +54,7 @@ export async function startXdsServer(
     workloadConnected: followedBy(followers),
     debugPages,
     config: documents.config,
-    services: [...(secured?.services ?? []), documents.service],
+    services: [...(secured?.services ?? []), documents.service, ...parts.services],
     maxReceiveBytes: settings.grpcMaxRecvMsgSize,
     maxStreams: settings.grpcMaxStreams,
     maxConnections: maxConnections(settings.grpcMaxStreams),

@@ -1,9 +1,10 @@
 /**
  * Policies about requests: the filters before the application, for sidecars (inbound) and gateways, in the order in
- * which they act: external authorizers (CUSTOM), end users' tokens, DENY, ALLOW, AUDIT, everything else.
+ * which they act: external authorizers (CUSTOM), end users' tokens, DENY, ALLOW, AUDIT, the policy component,
+ * everything else.
  */
 import { BLACKHOLE_CLUSTER } from '../common/index.ts';
-import { tcpProxyChain, telemetryOf } from '../filters/index.ts';
+import { decisionFilters, tcpProxyChain, telemetryOf } from '../filters/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import { tokenFilters, tokenManagerFields } from './authentication/index.ts';
 import { connectionRules, requestRules } from './authorization/index.ts';
@@ -20,7 +21,7 @@ export function requestFilters(
   certificates: Certificates = 'mesh',
 ): HttpFilter[] {
   const { external, local } = requestRules(snapshot, view, certificates);
-  return [...external, ...tokenFilters(snapshot, view), ...local];
+  return [...external, ...tokenFilters(snapshot, view), ...local, ...decisionFilters(snapshot, view)];
 }
 
 /** Fields of the connection manager that these filters need. */

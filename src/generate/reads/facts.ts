@@ -74,6 +74,8 @@ export const target = (gateway: string, name: string): Fact => `target of ${gate
 /** The hosts that an AuthorizationPolicy calls; whether one host is among them. */
 export const authorizerHosts = (policy: ResourceKey): Fact => `called by ${policy}`;
 export const authorizerHost = (policy: ResourceKey, name: string): Fact => `called by ${policy} ${name}`;
+/** What the policy component has to decide and record for the traffic of a namespace, by rules of a namespace. */
+export const policyTraffic = (namespace: string): Fact => `policy of ${namespace}`;
 /** Whether a Secret has a usable key pair, or usable authorities. */
 export const keyPair = (secret: ResourceKey): Fact => `key pair ${secret}`;
 export const authorities = (secret: ResourceKey): Fact => `authorities ${secret}`;

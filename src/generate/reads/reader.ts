@@ -18,6 +18,7 @@ import {
   servicesFor,
 } from '../../model/index.ts';
 import type { MeshConfig, MeshNetworks, MetricsEntry, Resource, ResourceKey } from '../../resources/index.ts';
+import { type PolicyTraffic, policyTrafficOf } from '../indexes/index.ts';
 import * as fact from './facts.ts';
 import { note } from './recorder.ts';
 import { Rules, Services } from './services.ts';
@@ -100,6 +101,8 @@ export class MeshReader {
   readonly peers: Lookup<ServicePeers>;
   /** The metrics in Telemetry documents. */
   readonly metrics: Lookup<readonly MetricsEntry[]>;
+  /** What rules of a namespace make the policy component decide and record. */
+  readonly policyTraffic: Lookup<PolicyTraffic>;
   /** Endpoints that are part of clusters or listeners. */
   readonly carriedEndpoints: Lookup<readonly Endpoint[]>;
 
@@ -117,6 +120,12 @@ export class MeshReader {
       get(key: ResourceKey) {
         note(fact.metrics(key));
         return mesh.resources('Telemetry').get(key)?.content.metrics;
+      },
+    };
+    this.policyTraffic = {
+      get(namespace: string) {
+        note(fact.policyTraffic(namespace));
+        return policyTrafficOf(mesh).get(namespace);
       },
     };
     this.carriedEndpoints = {

@@ -66,6 +66,8 @@ export const CONFIG_KINDS = [
   'Sidecar',
   'Telemetry',
   'VirtualService',
+  'instance',
+  'rule',
 ] as const satisfies readonly Kind[];
 
 export type ConfigKind = (typeof CONFIG_KINDS)[number];

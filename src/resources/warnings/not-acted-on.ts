@@ -19,18 +19,14 @@ type Finders = {
   ) => readonly ValidationError[];
 };
 
-/** The policy component, which acts on these kinds, is not part of this version. */
-const withoutPolicyComponent = (): readonly ValidationError[] => [
-  { path: [], message: 'no effect: this version does not run the policy component' },
+/** Adapters outside, which these kinds describe, are not part of this version. */
+const withoutOutside = (): readonly ValidationError[] => [
+  { path: [], message: 'no effect: this version does not call adapters outside' },
 ];
 
 const FINDERS: Finders = {
-  adapter: withoutPolicyComponent,
-  attributemanifest: withoutPolicyComponent,
-  handler: withoutPolicyComponent,
-  instance: withoutPolicyComponent,
-  rule: withoutPolicyComponent,
-  template: withoutPolicyComponent,
+  adapter: withoutOutside,
+  template: withoutOutside,
   AuthorizationPolicy: (content) => [...ordinaryStars(content), ...waypointTargets(content)],
   RequestAuthentication: waypointTargets,
   EnvoyFilter: ({ configPatches = [], targetRefs }) => [

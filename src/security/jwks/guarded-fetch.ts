@@ -49,6 +49,23 @@ async function allowedAddresses(
   );
 }
 
+/**
+ * An address to connect to, of a host that the author of a document named. Rejects with CtlError when it has none that
+ * is allowed.
+ */
+export async function guardedAddress(
+  host: string,
+  lookup: NonNullable<GuardedFetchOptions['lookup']>,
+): Promise<string> {
+  if (isIP(host) !== 0) {
+    if (isRefusedAddress(host)) throw refused(host, [host]);
+    return host;
+  }
+  const [first] = await allowedAddresses(host, lookup);
+  if (first === undefined) throw refused(host, []);
+  return first.address;
+}
+
 /** A resolver for sockets, which connect to the addresses that it returns, in that order. */
 function checkedLookup(lookup: NonNullable<GuardedFetchOptions['lookup']>): LookupFunction {
   return (hostname, { all }, callback) => {

@@ -184,6 +184,20 @@ export const discoveryEnv = {
     meaning: 'Seconds allowed for connections to complete on shutdown.',
   },
 
+  // The policy component.
+  MESH_LANG: {
+    setting: 'meshLang',
+    type: 'string',
+    default: '',
+    meaning: 'Attribute expression language runtime of the policy component.',
+  },
+  BYPASS_OOP_MTLS_SAN_VERIFICATION: {
+    setting: 'bypassOopMtlsSanVerification',
+    type: 'boolean',
+    default: false,
+    meaning: 'Skip SAN validation for out-of-process adapter authentication when true.',
+  },
+
   // The service model.
   CTL_ENABLE_SERVICEENTRY_SELECT_PODS: {
     setting: 'serviceEntrySelectsPods',

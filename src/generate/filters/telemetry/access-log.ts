@@ -93,6 +93,8 @@ export interface ServiceLog {
   readonly requestHeaders?: readonly string[];
   readonly responseHeaders?: readonly string[];
   readonly responseTrailers?: readonly string[];
+  /** Metadata of the stream. */
+  readonly metadata?: { readonly key: string; readonly value: string };
 }
 
 export interface OpenTelemetryLog {
@@ -177,11 +179,14 @@ const SERVICE_LOGGERS = {
 
 function serviceLog(plan: ServiceLog): TypedConfig {
   const { HttpGrpcAccessLogConfig, TcpGrpcAccessLogConfig } = envoy.extensions.access_loggers.grpc.v3;
-  const { cluster, authority, logName, filterState = [], of } = plan;
+  const { cluster, authority, logName, filterState = [], of, metadata } = plan;
   const commonConfig: envoy.extensions.access_loggers.grpc.v3.CommonGrpcAccessLogConfig.Input = {
     logName,
     transportApiVersion: API_VERSION_V3,
-    grpcService: { envoyGrpc: { clusterName: cluster, ...(authority !== undefined && { authority }) } },
+    grpcService: {
+      envoyGrpc: { clusterName: cluster, ...(authority !== undefined && { authority }) },
+      ...(metadata !== undefined && { initialMetadata: [metadata] }),
+    },
     filterStateObjectsToLog: filterState,
   };
   if (of === 'connections') return typedConfig(TCP_GRPC_ACCESS_LOG, TcpGrpcAccessLogConfig, { commonConfig });

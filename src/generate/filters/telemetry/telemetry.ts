@@ -10,6 +10,7 @@ import { scopeOfView } from '../../common/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../../reads/index.ts';
 import type { Capabilities, EnvoyView } from '../../types.ts';
 import { CEL_LOG_FILTER, hasExtension, sharedCapabilities, type TypedConfig } from '../extensions.ts';
+import { recordLogs } from '../policy.ts';
 import { accessLog, type LogPlan } from './access-log.ts';
 import { directionOf, loggersOf, spansOf } from './documents.ts';
 import { ISTIO_TAGS } from './istio-tags.ts';
@@ -108,7 +109,7 @@ function planned(snapshot: MeshReader, view: EnvoyView): Planned {
 
 function plannedNow(snapshot: MeshReader, view: EnvoyView): Planned {
   const problems: string[] = [];
-  const logs = logPlans(snapshot, view, problems);
+  const logs = [...logPlans(snapshot, view, problems), ...recordLogs(snapshot, view)];
   const tracing = tracingPlan(snapshot, view, problems);
   const metrics = metricsPlan(snapshot, view, problems);
   const plan = {

@@ -1,0 +1,85 @@
+/**
+ * The gRPC services of the policy component: decisions for Envoy's ext_authz filters, and records of Envoy's gRPC
+ * access logs. https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/auth/v3/external_auth.proto and
+ * https://www.envoyproxy.io/docs/envoy/latest/api-v3/service/accesslog/v3/als.proto
+ */
+import { CtlError } from '../../core/errors.ts';
+import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
+import { CallMessages, type GrpcService, prefixed, type StreamCall, type UnaryCall } from '../../grpc/index.ts';
+import type { CallerRecord } from '../../policy/index.ts';
+import type { PolicyCallers } from './callers.ts';
+
+const CHECK = '/envoy.service.auth.v3.Authorization/Check';
+const RECORDS = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs';
+
+/** Largest request: Envoy's limit for the headers of a request, 60 KiB, and its certificate. */
+const MAX_CHECK_BYTES = 256 * 1024;
+/** Largest message of records: Envoy sends what it has collected from 16 KiB on. */
+const MAX_RECORDS_BYTES = 1024 * 1024;
+/** Messages of one stream whose records are in progress; the rest waits in its flow-control window. */
+const MAX_UNRECORDED = 4;
+/** Streams of records of all proxies; a proxy has one for each of its threads and loggers. */
+const MAX_STREAMS = 50_000;
+
+export interface PolicyServicesOptions {
+  readonly callers: PolicyCallers;
+  readonly check: (caller: CallerRecord, request: Buffer) => Promise<Buffer>;
+  readonly record: (caller: CallerRecord, message: Buffer) => Promise<void>;
+  readonly refused: (peer: string, error: CtlError) => void;
+}
+
+export function createPolicyServices({ callers, check, record, refused }: PolicyServicesOptions): GrpcService {
+  const streams = new FairLimiter(MAX_STREAMS);
+  const noted = (peer: string, error: unknown): never => {
+    if (error instanceof CtlError && error.code !== 'unavailable') refused(peer, error);
+    throw error;
+  };
+  const verified = async (call: UnaryCall): Promise<Buffer> => check(await callers.verify(call), call.request);
+  const handler = (call: UnaryCall): Promise<Buffer> => {
+    const caller = callers.known(call);
+    const decided = caller === undefined ? verified(call) : check(caller, call.request);
+    return decided.catch((error: unknown) => noted(call.connection.peer, error));
+  };
+  const accept = (call: StreamCall): void => {
+    callers
+      .verify(call)
+      .then((caller) => {
+        const leave = streams.enter(caller.key);
+        if (leave === undefined) throw new CtlError('resource_exhausted', 'too many streams of records of this proxy');
+        call.onClose(leave);
+        call.isOf(caller.key);
+        if (!call.closed) readRecords(call, (message) => record(caller, message));
+      })
+      .catch((error: unknown) => {
+        const known = error instanceof CtlError ? error : new CtlError('internal', 'internal error', {}, error);
+        refused(call.connection.peer, known);
+        call.end(known);
+      });
+  };
+  return {
+    unary: { [CHECK]: { handler, maxReceiveBytes: MAX_CHECK_BYTES } },
+    streams: { [RECORDS]: accept },
+  };
+}
+
+function readRecords(call: StreamCall, record: (message: Buffer) => Promise<void>): void {
+  let open = 0;
+  const reader = new CallMessages(MAX_RECORDS_BYTES, (message) => {
+    open++;
+    if (open === MAX_UNRECORDED) call.pause();
+    void record(message).finally(() => {
+      if (open === MAX_UNRECORDED) call.resume();
+      open--;
+    });
+  });
+  call.read({
+    data: (bytes) => {
+      try {
+        reader.add(bytes);
+      } catch (error) {
+        call.end(error instanceof CtlError ? error : new CtlError('internal', 'internal error', {}, error));
+      }
+    },
+    ended: () => call.reply([prefixed(new Uint8Array(0))]),
+  });
+}

@@ -1,0 +1,74 @@
+/**
+ * The policy component: the filter that asks it for decisions about requests, and the access loggers that send it
+ * records. Proxies have them only where a rule may apply to their traffic, and reach the component by the connection
+ * to the control plane of their bootstrap.
+ */
+import { POLICY_NAMESPACE_METADATA, XDS_CLUSTER } from '../../core/proxy.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { API_VERSION_V3, toDuration } from '../common/index.ts';
+import type { PolicyTraffic } from '../indexes/index.ts';
+import type { MeshReader } from '../reads/index.ts';
+import type { EnvoyView } from '../types.ts';
+import { type TypedConfig, typedConfig } from './extensions.ts';
+import type { ServiceLog } from './telemetry/access-log.ts';
+
+const { ExtAuthz } = envoy.extensions.filters.http.ext_authz.v3;
+
+const HTTP_EXT_AUTHZ = 'envoy.filters.http.ext_authz';
+const NAME = 'mesh_policy';
+
+/** Longer than the longest timeout of an adapter outside, which is 5 s. */
+const TIMEOUT_MS = 6_000;
+
+/**
+ * The rules that may apply to the traffic of a view: those of its namespace, and of the root namespace. Undefined for
+ * outgoing traffic, which is judged where it arrives, and without the plugin `policy`.
+ */
+function trafficOf(snapshot: MeshReader, view: EnvoyView): readonly PolicyTraffic[] {
+  const { plugins, rootNamespace } = snapshot.settings;
+  if (view.part === 'outbound' || !plugins.includes('policy')) return [];
+  return [...new Set([rootNamespace, view.namespace])].flatMap((each) => snapshot.policyTraffic.get(each) ?? []);
+}
+
+/**
+ * The filter that asks for decisions. If there is none, for whatever reason, the request is refused with 503: another
+ * status than that of a decision.
+ */
+export function decisionFilters(snapshot: MeshReader, view: EnvoyView): TypedConfig[] {
+  if (!trafficOf(snapshot, view).some(({ checks }) => checks)) return [];
+  return [
+    typedConfig(HTTP_EXT_AUTHZ, ExtAuthz, {
+      grpcService: {
+        envoyGrpc: { clusterName: XDS_CLUSTER },
+        timeout: toDuration(TIMEOUT_MS),
+        initialMetadata: [metadataOf(view)],
+      },
+      transportApiVersion: API_VERSION_V3,
+      failureModeAllow: false,
+      statusOnError: { code: envoy.type.v3.StatusCode.ServiceUnavailable },
+      includeTlsSession: true,
+      // Header operations of rules may decide the route.
+      clearRouteCache: true,
+      statPrefix: NAME,
+    }),
+  ];
+}
+
+/** The loggers that send records. */
+export function recordLogs(snapshot: MeshReader, view: EnvoyView): ServiceLog[] {
+  const recording = trafficOf(snapshot, view).filter(({ reports }) => reports);
+  if (recording.length === 0) return [];
+  const names = (of: 'requestHeaders' | 'responseHeaders') =>
+    [...new Set(recording.flatMap((each) => each[of]))].sort();
+  const common = { to: 'service', cluster: XDS_CLUSTER, logName: NAME, metadata: metadataOf(view) } as const;
+  const [requestHeaders, responseHeaders] = [names('requestHeaders'), names('responseHeaders')];
+  const responseTrailers = ['grpc-message', 'grpc-status'];
+  return [
+    { ...common, of: 'requests', requestHeaders, responseHeaders, responseTrailers },
+    { ...common, of: 'connections' },
+  ];
+}
+
+function metadataOf({ namespace }: EnvoyView): { readonly key: string; readonly value: string } {
+  return { key: POLICY_NAMESPACE_METADATA, value: namespace };
+}

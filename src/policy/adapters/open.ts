@@ -1,0 +1,37 @@
+/** Starts the handler that a document describes. */
+import type { Handler } from '../types.ts';
+import { openDenier } from './denier.ts';
+import { openListChecker } from './list-checker.ts';
+import { openMemoryQuota } from './memory-quota.ts';
+import { type MetricPage, openPrometheus } from './prometheus.ts';
+import { openRedisQuota } from './redis-quota.ts';
+import { openRemote } from './remote.ts';
+import { openStdio } from './stdio.ts';
+import type { AdapterHost, RunningHandler } from './types.ts';
+
+export interface OpenOptions {
+  readonly host: AdapterHost;
+  /** Of all Prometheus handlers. */
+  readonly page: MetricPage;
+  readonly configNamespace: string;
+}
+
+/** Throws CtlError when the parameters are not usable. */
+export function openHandler(handler: Handler, { host, page, configNamespace }: OpenOptions): RunningHandler {
+  switch (handler.adapter) {
+    case 'denier':
+      return openDenier(handler.params);
+    case 'listchecker':
+      return openListChecker(handler.id, handler.params, host);
+    case 'memquota':
+      return openMemoryQuota(handler.params, host);
+    case 'redisquota':
+      return openRedisQuota(handler.params, host);
+    case 'stdio':
+      return openStdio(handler.id, handler.params, host);
+    case 'prometheus':
+      return openPrometheus(handler.id, handler.params, host, page);
+    case 'remote':
+      return openRemote(handler, host, configNamespace);
+  }
+}

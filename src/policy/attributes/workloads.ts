@@ -1,0 +1,138 @@
+/** What the model knows of workloads, as the policy thread keeps it: found by verified identity, then by address. */
+import type { Value } from '../../expressions/index.ts';
+
+export interface WorkloadRecord {
+  /** `kubernetes://<pod>.<namespace>`. */
+  readonly uid: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly serviceAccount: string;
+  readonly addresses: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  /** The name of the controller that the Pod belongs to, or the workload's own. */
+  readonly workload: string;
+  /** `kubernetes://apis/apps/v1/namespaces/<namespace>/deployments/<name>`; absent when it is not known. */
+  readonly owner?: string;
+}
+
+/** A service that a workload serves. */
+export interface ServiceRecord {
+  readonly host: string;
+  readonly name: string;
+  readonly namespace: string;
+  /** Ports of the workload. */
+  readonly ports: readonly number[];
+}
+
+/** The proxy that asks for a decision or sends records, as the control plane has verified it. */
+export interface CallerRecord {
+  /** By which limits and caches count. */
+  readonly key: string;
+  readonly namespace: string;
+  /** Its SPIFFE ID without the scheme; absent on a loopback address, where callers are not authenticated. */
+  readonly principal?: string;
+  /** The address that it connects from. */
+  readonly address: string;
+}
+
+/** Changes of the table, by key. */
+export interface WorkloadChanges {
+  readonly set: readonly (readonly [key: string, record: WorkloadRecord])[];
+  readonly deleted: readonly string[];
+  /** What is served at an address now. */
+  readonly services: readonly (readonly [address: string, services: readonly ServiceRecord[]])[];
+}
+
+/** Finds workloads by address. Several may have one address: Pods of a node's network, or of other clusters. */
+export class WorkloadTable {
+  readonly #records = new Map<string, WorkloadRecord>();
+  readonly #byAddress = new Map<string, Set<string>>();
+  readonly #services = new Map<string, readonly ServiceRecord[]>();
+
+  change({ set, deleted, services }: WorkloadChanges): void {
+    for (const [address, served] of services) {
+      if (served.length === 0) this.#services.delete(address);
+      else this.#services.set(address, served);
+    }
+    for (const key of deleted) this.#delete(key);
+    for (const [key, record] of set) {
+      this.#delete(key);
+      this.#records.set(key, record);
+      for (const address of record.addresses) {
+        const keys = this.#byAddress.get(address) ?? new Set();
+        this.#byAddress.set(address, keys.add(key));
+      }
+    }
+  }
+
+  /**
+   * The workload at an address that a verified principal may be: the certificate decides about namespace and service
+   * account, and the address chooses among their workloads only. Undefined without a principal, because an address
+   * alone proves nothing.
+   */
+  find(address: string, principal: string | undefined): WorkloadRecord | undefined {
+    const [, namespace, serviceAccount] = /^[^/]+\/ns\/([^/]+)\/sa\/([^/]+)$/.exec(principal ?? '') ?? [];
+    if (namespace === undefined) return undefined;
+    return this.#at(address, (record) => record.namespace === namespace && record.serviceAccount === serviceAccount);
+  }
+
+  /**
+   * The workload of a calling proxy: at the address that it connects from, or else at the one at which it has accepted
+   * the connection. It says the latter itself, so that it chooses among the workloads of its own identity only.
+   */
+  ownOf({ principal, namespace, address }: CallerRecord, accepted: string): WorkloadRecord | undefined {
+    if (principal !== undefined) return this.find(address, principal) ?? this.find(accepted, principal);
+    return this.#at(accepted, (record) => record.namespace === namespace);
+  }
+
+  servicesOf({ addresses }: WorkloadRecord): readonly ServiceRecord[] {
+    return addresses.flatMap((address) => this.#services.get(address) ?? []);
+  }
+
+  #at(address: string, fits: (record: WorkloadRecord) => boolean): WorkloadRecord | undefined {
+    for (const key of this.#byAddress.get(address) ?? []) {
+      const record = this.#records.get(key);
+      if (record !== undefined && fits(record)) return record;
+    }
+    return undefined;
+  }
+
+  #delete(key: string): void {
+    const record = this.#records.get(key);
+    if (record === undefined) return;
+    this.#records.delete(key);
+    for (const address of record.addresses) {
+      const keys = this.#byAddress.get(address);
+      keys?.delete(key);
+      if (keys?.size === 0) this.#byAddress.delete(address);
+    }
+  }
+}
+
+const OWN_FIELDS: Readonly<Record<string, (workload: WorkloadRecord) => Value | undefined>> = {
+  uid: ({ uid }) => uid,
+  name: ({ name }) => name,
+  namespace: ({ namespace }) => namespace,
+  labels: ({ labels }) => new Map(Object.entries(labels)),
+  owner: ({ owner }) => owner,
+  serviceAccount: ({ serviceAccount }) => serviceAccount,
+  'workload.uid': ({ namespace, workload }) => `kubernetes://${workload}.${namespace}`,
+  'workload.name': ({ workload }) => workload,
+  'workload.namespace': ({ namespace }) => namespace,
+};
+
+/** An attribute of a workload, by its name behind `source.` or `destination.`. */
+export function workloadAttribute(workload: WorkloadRecord, name: string): Value | undefined {
+  return OWN_FIELDS[name]?.(workload);
+}
+
+/** The service of a workload that serves a port; of several, the one that the host names. */
+export function serviceAt(
+  services: readonly ServiceRecord[],
+  port: number | undefined,
+  host: string | undefined,
+): ServiceRecord | undefined {
+  const served = services.filter(({ ports }) => port === undefined || ports.includes(port));
+  const named = served.find((service) => service.host === host || service.host.startsWith(`${host ?? ''}.`));
+  return named ?? served[0];
+}

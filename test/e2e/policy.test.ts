@@ -1,0 +1,348 @@
+/**
+ * The policy component through real Envoys: a sidecar and two gateways ask it about requests and send it records. Each
+ * adapter is shown by requests; Redis is a real one.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type EchoReply, eventually, request } from '../harness/index.ts';
+import { example } from './support/documents.ts';
+import { policyDocument as document } from './support/policy-documents.ts';
+import {
+  AT,
+  action,
+  apply,
+  DENIED,
+  DENY,
+  HTTP,
+  outcome,
+  owner,
+  PATIENCE_MS,
+  REDIS_AT,
+  ROOT,
+  rule,
+  send,
+  settled,
+  shared,
+  usePolicyWorld,
+} from './support/policy-world.ts';
+import { redisUnavailable, startRedis } from './support/redis.ts';
+import { startTraffic } from './support/steady-traffic.ts';
+
+const REDIS_PORT = 6379;
+/** Started by the first test that needs it. */
+let redisStarted: Promise<void> | undefined;
+
+usePolicyWorld();
+
+describe('decisions', () => {
+  test('a denier denies the requests that its rule matches, of the workloads of its namespace only', async () => {
+    await shared.get().config.write('policy.yaml', example('docs/policy.md', 'deny.yaml'));
+    const call = { path: '/admin?x=1' };
+    await settled({ web: [DENIED, call], one: [DENIED, call], two: [DENIED, call] });
+    assert.equal(await outcome('other', call), 'app');
+    assert.equal(await outcome('web', { path: '/public' }), 'app');
+  });
+
+  test('a rule of the root namespace applies everywhere', async () => {
+    const handler = document('handler', 'deny', { compiledAdapter: 'denier', params: { status: { code: 16 } } }, ROOT);
+    const instance = document('instance', 'any', { compiledTemplate: 'checknothing' }, ROOT);
+    await apply(handler, instance, rule('all', action('deny', 'any'), ROOT));
+    await settled({ web: ['401 UNAUTHENTICATED:deny.mesh-system'], other: ['401 UNAUTHENTICATED:deny.mesh-system'] });
+  });
+
+  test('attributes are those of the model and of the request', async () => {
+    await apply(
+      ...DENY,
+      rule('facts', {
+        match: [
+          'destination.labels["version"] == "v1"',
+          'destination.workload.name == "web"',
+          'destination.serviceAccount == "web"',
+          'destination.service.host == "web.shop.svc.cluster.local"',
+          `destination.port == ${HTTP}`,
+          'request.headers["x-user"] == "eve"',
+          'request.query_params["q"] == "1"',
+          'context.protocol == "http"',
+          '!connection.mtls',
+        ].join(' && '),
+        ...action('deny', 'any'),
+      }),
+    );
+    await settled({ web: [DENIED, { path: '/?q=1', headers: { 'x-user': 'eve' } }] });
+    assert.equal(await outcome('web', { path: '/?q=2', headers: { 'x-user': 'eve' } }), 'app');
+  });
+
+  test('a rule that cannot be evaluated denies', async () => {
+    await apply(...DENY, rule('missing', { match: 'source.workload.name == "eve"', ...action('deny', 'any') }));
+    await settled({ web: ['503 UNAVAILABLE:the policy cannot be evaluated'] });
+    await apply(
+      ...DENY,
+      rule('missing', { match: '(source.workload.name | "nobody") == "eve"', ...action('deny', 'any') }),
+    );
+    await settled({ web: ['app'] });
+  });
+
+  test('a list allows what is on it', async () => {
+    await apply(
+      document('handler', 'users', { compiledAdapter: 'listchecker', params: { overrides: ['ann'] } }),
+      document('instance', 'user', {
+        compiledTemplate: 'listentry',
+        params: { value: 'request.headers["x-user"] | ""' },
+      }),
+      rule('users', action('users', 'user')),
+    );
+    await settled({
+      web: ['403 PERMISSION_DENIED:users.shop:eve is not on the list', { headers: { 'x-user': 'eve' } }],
+    });
+    assert.equal(await outcome('web', { headers: { 'x-user': 'ann' } }), 'app');
+  });
+
+  test('a quota in memory counts the requests of all proxies together', async () => {
+    const quotas = [{ name: 'requests.instance.shop', maxAmount: 5, validDuration: '600s' }];
+    await apply(
+      document('handler', 'quotas', { compiledAdapter: 'memquota', params: { quotas } }),
+      document('instance', 'requests', {
+        compiledTemplate: 'quota',
+        params: { dimensions: { user: 'request.headers["x-user"] | "none"' } },
+      }),
+      rule('quotas', action('quotas', 'requests')),
+    );
+    const over = '429 RESOURCE_EXHAUSTED:quotas.shop:quota requests.instance.shop is exhausted';
+    await settled({ one: [over, { headers: { 'x-user': 'probe' } }], two: [over, { headers: { 'x-user': 'probe' } }] });
+    assert.deepEqual(await alternating('ann', 8), [...Array<string>(5).fill('app'), over, over, over]);
+  });
+
+  for (const algorithm of ['FIXED_WINDOW', 'ROLLING_WINDOW'])
+    test(`a quota in Redis (${algorithm}) counts the requests of two gateways together`, {
+      skip: redisUnavailable,
+    }, async () => {
+      redisStarted ??= startRedis(owner, REDIS_AT, REDIS_PORT);
+      await redisStarted;
+      const name = 'requests.instance.shop';
+      const window = { validDuration: '600s', bucketDuration: '10s', rateLimitAlgorithm: algorithm };
+      await apply(
+        document('handler', 'redis', {
+          compiledAdapter: 'redisquota',
+          params: { redisServerUrl: `${REDIS_AT}:${REDIS_PORT}`, quotas: [{ name, maxAmount: 4, ...window }] },
+        }),
+        document('instance', 'requests', {
+          compiledTemplate: 'quota',
+          params: { dimensions: { user: 'request.headers["x-user"] | "none"' } },
+        }),
+        rule('quotas', action('redis', 'requests')),
+      );
+      const over = `429 RESOURCE_EXHAUSTED:redis.shop:quota ${name} is exhausted`;
+      // The quota of the rule before may still be in force.
+      const probe = { headers: { 'x-user': `probe ${algorithm}` } };
+      await settled({ one: [over, probe], two: [over, probe] });
+      assert.deepEqual(await alternating(`ann ${algorithm}`, 6), [...Array<string>(4).fill('app'), over, over]);
+    });
+
+  test('header operations of a rule change the request and the response', async () => {
+    await apply(
+      rule('headers', {
+        requestHeaderOperations: [
+          { name: 'X-Told', values: ['request.headers["x-user"] | "nobody"', '"twice"'] },
+          { name: 'x-secret', operation: 'REMOVE' },
+        ],
+        responseHeaderOperations: [{ name: 'x-answer', values: ['"yes"'] }],
+      }),
+    );
+    await eventually(
+      async () => {
+        const { headers, body } = await send('web', {
+          headers: { 'x-user': 'ann', 'x-told': 'forged', 'x-secret': 's' },
+        });
+        const { headers: seen } = JSON.parse(body) as EchoReply;
+        assert.deepEqual([seen['x-told'], seen['x-secret'], headers['x-answer']], ['ann,twice', undefined, 'yes']);
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
+  });
+});
+
+/** The outcomes of requests to the two gateways in turn. */
+async function alternating(user: string, count: number): Promise<string[]> {
+  const outcomes: string[] = [];
+  for (let number = 0; number < count; number++)
+    outcomes.push(await outcome(number % 2 === 0 ? 'one' : 'two', { headers: { 'x-user': user } }));
+  return outcomes;
+}
+
+describe('records', () => {
+  test('requests are lines of the output, shaped by expressions', async () => {
+    await apply(
+      document('handler', 'lines', { compiledAdapter: 'stdio', params: { outputAsJson: true } }),
+      document('instance', 'line', {
+        compiledTemplate: 'logentry',
+        params: {
+          severity: 'conditional(response.code >= 400, "error", "info")',
+          timestamp: 'request.time',
+          variables: {
+            path: 'request.path',
+            code: 'response.code',
+            user: 'request.headers["x-user"] | "nobody"',
+            workload: 'destination.workload.name | "unknown"',
+          },
+        },
+      }),
+      rule('lines', { match: 'request.path.startsWith("/record")', ...action('lines', 'line') }),
+    );
+    await eventually(
+      async () => {
+        await send('web', { path: '/record/me', headers: { 'x-user': 'ann' } });
+        const lines = shared
+          .get()
+          .discovery()
+          .output()
+          .split('\n')
+          .filter((text) => text.includes('"/record/me"'));
+        const { time, ...line } = JSON.parse(lines[0] ?? '{}') as Record<string, unknown>;
+        const variables = { path: '/record/me', code: 200, user: 'ann', workload: 'web' };
+        assert.deepEqual(line, { ...variables, level: 'info', instance: 'line.instance.shop' });
+        assert.ok(Math.abs(Date.parse(String(time)) - Date.now()) < PATIENCE_MS);
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
+    // Rules that only record need no decision.
+    assert.equal(await outcome('web'), 'app');
+  });
+
+  test('requests are counted for Prometheus, at a path of their own', async () => {
+    await apply(
+      document('handler', 'prom', {
+        compiledAdapter: 'prometheus',
+        params: {
+          metrics: [
+            {
+              namespace: 'shop',
+              name: 'requests_total',
+              instanceName: 'count.instance.shop',
+              kind: 'COUNTER',
+              labelNames: ['code', 'user'],
+            },
+          ],
+        },
+      }),
+      document('instance', 'count', {
+        compiledTemplate: 'metric',
+        params: { value: '1', dimensions: { code: 'response.code', user: 'request.headers["x-user"] | "nobody"' } },
+      }),
+      rule('counted', action('prom', 'count')),
+    );
+    await eventually(
+      async () => {
+        await send('web', { headers: { 'x-user': 'ann' } });
+        const { body } = await request({ port: shared.get().discovery().ports.monitoring, path: '/policy/metrics' });
+        assert.match(body, /^shop_requests_total\{policy_handler="prom.shop",code="200",user="ann"\} \d+$/m);
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
+  });
+});
+
+test('documents are edited under traffic without a failed request', async () => {
+  const listed = (...overrides: string[]) => [
+    document('handler', 'users', { compiledAdapter: 'listchecker', params: { overrides } }),
+    document('instance', 'user', {
+      compiledTemplate: 'listentry',
+      params: { value: 'request.headers["x-user"] | ""' },
+    }),
+    rule('users', action('users', 'user')),
+  ];
+  await apply(...listed('ann'));
+  const eve = { headers: { 'x-user': 'eve' } };
+  await settled({
+    web: ['403 PERMISSION_DENIED:users.shop:eve is not on the list', eve],
+    one: ['403 PERMISSION_DENIED:users.shop:eve is not on the list', eve],
+  });
+  const headers = { 'x-user': 'ann' };
+  const traffic = startTraffic([AT.web, AT.one].map((at) => ({ address: at, port: HTTP, headers })));
+  for (const more of ['bob', 'eve', 'joe']) {
+    await apply(...listed('ann', more));
+    await settled({ web: ['app', { headers: { 'x-user': more } }] });
+  }
+  await traffic.more(50);
+  assert.deepEqual(await traffic.stop(), []);
+});
+
+test('metrics have the values that the documents and requests define', async () => {
+  const metric = (name: string) => shared.get().discovery().metric(name);
+  const expect = (values: Readonly<Record<string, number>>) =>
+    eventually(
+      async () => {
+        const found = await Promise.all(Object.keys(values).map(async (name) => [name, await metric(name)]));
+        assert.deepEqual(Object.fromEntries(found), values);
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
+  const quotas = [{ name: 'requests.instance.shop', maxAmount: 1_000, validDuration: '600s' }];
+  const documents = [
+    ...DENY,
+    document('attributemanifest', 'own', { attributes: { 'own.attribute': { valueType: 'STRING' } } }),
+    document('handler', 'quotas', { compiledAdapter: 'memquota', params: { quotas } }),
+    document('handler', 'broken', {
+      compiledAdapter: 'redisquota',
+      params: {
+        redisServerUrl: `${REDIS_AT}:${REDIS_PORT}`,
+        // More buckets than a script can read.
+        quotas: [{ ...quotas[0], validDuration: '6000s', bucketDuration: '1s', rateLimitAlgorithm: 'ROLLING_WINDOW' }],
+      },
+    }),
+    document('instance', 'requests', { compiledTemplate: 'quota' }),
+    document('instance', 'wrong', { compiledTemplate: 'listentry', params: { value: 'no.such.attribute' } }),
+    rule('quotas', action('quotas', 'requests')),
+    rule('denied', { match: 'request.path == "/deny"', ...action('deny', 'any') }),
+    rule('unsatisfied', action('missing', 'any')),
+    rule('unreadable', { match: 'no.such.attribute == 1', ...action('deny', 'any') }),
+  ];
+  await apply(...documents);
+  await expect({
+    plc_config_handler_configs_total: 3,
+    plc_config_handler_validation_error_total: 0,
+    plc_config_instance_configs_total: 2,
+    plc_config_instance_config_errors_total: 1,
+    plc_config_rule_configs_total: 2,
+    plc_config_rule_config_match_error_total: 1,
+    plc_config_unsatisfied_action_handler_total: 1,
+    plc_config_rule_config_errors_total: 3,
+    plc_config_template_configs_total: 0,
+    plc_config_template_config_errors_total: 0,
+    plc_config_adapter_info_configs_total: 0,
+    plc_config_adapter_info_config_errors_total: 0,
+    plc_handler_new_handlers_total: 2,
+    plc_handler_handler_build_failures_total: 1,
+    plc_handler_handler_close_failures_total: 0,
+    plc_handler_daemons_total: 1,
+    plc_handler_workers_total: 0,
+    'plc_dispatcher_destinations_per_variety_total{variety="CHECK"}': 1,
+    'plc_dispatcher_destinations_per_variety_total{variety="QUOTA"}': 1,
+  });
+  assert.ok(((await metric('plc_config_attributes_total')) ?? 0) > 50);
+  const dispatched = 'plc_runtime_dispatches_total{adapter="denier",error="false"}';
+  const [dispatches = 0, requests = 0, timed = 0] = [
+    await metric(dispatched),
+    await metric('plc_dispatcher_destinations_per_request_count'),
+    await metric('plc_runtime_dispatch_duration_seconds_count{adapter="denier"}'),
+  ];
+  await settled({ web: [DENIED, { path: '/deny' }] });
+  await eventually(async () => {
+    assert.ok(((await metric(dispatched)) ?? 0) > dispatches);
+    assert.ok(((await metric('plc_dispatcher_destinations_per_request_count')) ?? 0) > requests);
+    assert.ok(((await metric('plc_dispatcher_instances_per_request_count')) ?? 0) > requests);
+    assert.ok(((await metric('plc_runtime_dispatch_duration_seconds_count{adapter="denier"}')) ?? 0) > timed);
+  });
+  // The denier changes, the quotas stay, the broken handler is gone.
+  const changed = document('handler', 'deny', { compiledAdapter: 'denier', params: { status: { code: 5 } } });
+  await apply(
+    ...documents
+      .filter((each) => !JSON.stringify(each).includes('"broken"'))
+      .map((each, at) => (at === 0 ? changed : each)),
+  );
+  await expect({
+    plc_handler_new_handlers_total: 1,
+    plc_handler_reused_handlers_total: 1,
+    plc_handler_closed_handlers_total: 1,
+    plc_handler_handler_build_failures_total: 0,
+  });
+});
