@@ -19,14 +19,7 @@ type Finders = {
   ) => readonly ValidationError[];
 };
 
-/** Adapters outside, which these kinds describe, are not part of this version. */
-const withoutOutside = (): readonly ValidationError[] => [
-  { path: [], message: 'no effect: this version does not call adapters outside' },
-];
-
 const FINDERS: Finders = {
-  adapter: withoutOutside,
-  template: withoutOutside,
   AuthorizationPolicy: (content) => [...ordinaryStars(content), ...waypointTargets(content)],
   RequestAuthentication: waypointTargets,
   EnvoyFilter: ({ configPatches = [], targetRefs }) => [
