@@ -1,6 +1,6 @@
 /**
- * Reads the messages of a call one by one: in memory is one message at a time, and however small the pieces are in which
- * its client sends it, at most twice its length.
+ * Reads the messages of a call one by one: in memory is one message at a time, and however small the pieces are in
+ * which its client sends it, at most twice its length.
  */
 import { ByteAccumulator } from '../buffers/byte-accumulator.ts';
 import { checkedLength, MESSAGE_PREFIX_BYTES } from '../messages.ts';
