@@ -14,6 +14,7 @@ import {
   verify,
   withMesh,
 } from '../mesh.ts';
+import { meanMs, since } from '../metrics.ts';
 import { quantile, type Row, type Table } from '../results.ts';
 import { addRound, createSeries, type Series } from '../rounds.ts';
 import type { ChangeKind } from '../world/world.ts';
@@ -77,13 +78,19 @@ function tableOf(sides: readonly Side[]): Table {
       (series.get(kind)?.counted ?? []).map(({ latencies }) => Math.max(...latencies)),
     );
     const pairs = without.map((ms, index) => (with_[index] ?? Number.NaN) - ms);
-    return [kind, ...[without, with_, pairs].flatMap((values) => [at(values, 0.25), at(values, 0.5)])];
+    const trials = sides[1]?.series.get(kind)?.counted.map(trialMs) ?? [];
+    return [kind, ...[without, with_, pairs, trials].flatMap((values) => [at(values, 0.25), at(values, 0.5)])];
   });
-  const columns = ['all at once', 'canaries first', 'difference of pairs'].flatMap((of) => [
+  const columns = ['all at once', 'canaries first', 'difference of pairs', 'a trial'].flatMap((of) => [
     `p25, ${of}`,
     `p50, ${of}`,
   ]);
   return { title: 'The last proxy of a round (ms)', columns: ['change', ...columns], rows };
+}
+
+/** The mean time of the trials of a round: that is what the other proxies wait. */
+function trialMs({ before, after }: Round): number {
+  return meanMs(since(before, after, 'ctl_push_canary_seconds')) ?? Number.NaN;
 }
 
 function at(values: readonly number[], q: number): number {

@@ -1,7 +1,7 @@
 /** YAML for people to read and copy. */
 
 /** Texts that YAML reads as themselves, without quotes. */
-const PLAIN = /^[A-Za-z_/.][\w ./()~*@-]*$/;
+const PLAIN = /^[A-Za-z_/][\w ./()~*@-]*$/;
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n|~|\.inf|\.nan)$/i;
 
 function scalar(value: unknown): string {

@@ -10,6 +10,7 @@ import { Chart } from '../parts/chart.tsx';
 /** What each problem is, and where its cause is shown. */
 const PROBLEMS: Readonly<Record<ProblemKind, readonly [one: string, many: string, href: string]>> = {
   rejectingProxies: ['proxy rejects', 'proxies reject', address('/proxies', { state: 'REJECTED' })],
+  withheld: ['resource withheld', 'resources withheld', '/configuration?show=findings'],
   failingViews: ['view cannot be generated', 'views cannot be generated', '/configuration?show=findings'],
   refusedDocuments: ['document refused', 'documents refused', '/configuration?show=refused'],
   refusedPolicies: ['policy refused', 'policies refused', '/configuration?show=refused'],

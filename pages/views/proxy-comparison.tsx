@@ -37,7 +37,7 @@ export function otherOf(id: string, versus: string, at: string): Other | undefin
   }
   if (at === '') return undefined;
   const path = address('/debug/proxyz', { proxyID: id, at });
-  return { name: `at ${clock(Number(at))}`, parameters: { at }, path };
+  return { name: clock(Number(at)), parameters: { at }, path };
 }
 
 const ANOTHER = 'another';
@@ -133,7 +133,7 @@ export function ComparedType({ base, type, other, to }: { base: string; type: st
   const groups = [
     ['Different', 'changed'],
     ['Only here', 'onlyHere'],
-    [`Only ${other.name}`, 'onlyThere'],
+    [`Only there (${other.name})`, 'onlyThere'],
   ] as const;
   return (
     <>

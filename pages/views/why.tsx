@@ -9,6 +9,8 @@ import { DocumentLink, originText } from '../parts/lists.tsx';
 type Documents = readonly { readonly key: string; readonly origin?: Origin }[];
 
 interface Way {
+  /** What is probably wrong with the question. */
+  readonly note?: string;
   readonly listener?: { readonly name: string; readonly documents: Documents };
   readonly route?: {
     readonly name: string;
@@ -87,9 +89,10 @@ function Policies({ policies }: Pick<Way, 'policies'>) {
 }
 
 function Shown({ way, source }: { way: Way; source: string }) {
-  const { listener, route, clusters = [], clustersOmitted = 0, policies } = way;
+  const { note, listener, route, clusters = [], clustersOmitted = 0, policies } = way;
   return (
     <>
+      {note !== undefined && <p class="warn">Note: {note}.</p>}
       <Section title="Listener" note={listener?.name}>
         {listener === undefined ? (
           <Empty>No listener takes the connection.</Empty>

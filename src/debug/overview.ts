@@ -26,6 +26,7 @@ export function* overview(mesh: Viewed, now: number): Generator<void, Overview> 
   const totals = mesh.totals();
   const problems = {
     rejectingProxies: proxies.REJECTED,
+    withheld: mesh.withheld().length,
     refusedDocuments: mesh.problems().length,
     refusedPolicies: mesh.refusedPolicies().length,
     failingViews: totals?.failing.length ?? 0,

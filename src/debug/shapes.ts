@@ -62,6 +62,7 @@ export interface Overview {
 
 export type ProblemKind =
   | 'rejectingProxies'
+  | 'withheld'
   | 'refusedDocuments'
   | 'refusedPolicies'
   | 'failingViews'

@@ -1,8 +1,12 @@
 /** The pages of the introspection address in a real browser, with 1,000 simulated proxies (not Envoys). */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { before, test } from 'node:test';
+import { promisify } from 'node:util';
 import { type Browser, browserUnavailable, startBrowser } from '../harness/browser.ts';
-import { type Discovery, startDiscovery, tempDir } from '../harness/index.ts';
+import { type Discovery, programFile, startDiscovery, tempDir } from '../harness/index.ts';
 import { SimProxy } from '../harness/sim-proxy.ts';
 import { type ConfigDir, configDir, endpoints, resource, service } from './support/config.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
@@ -228,6 +232,83 @@ test('every page of the process is shown', options, async () => {
     await looksGood(`process-${title.toLowerCase()}`);
   }
 });
+
+/** A click on a link, a button or a summary of this name; or a text that is typed, which is no click. */
+type Step = string | { readonly field: string; readonly text: string };
+
+/** By question of docs/questions.md: the way from the overview, what the page shows then, and what the command prints. */
+const QUESTIONS: Readonly<Record<string, readonly [steps: readonly Step[], shown: RegExp, printed: RegExp]>> = {
+  'Which proxies lag?': [['unacknowledged'], /No proxy matches|stale/, /pod-7\.default .* REJECTED/],
+  'Which proxy rejects what, and what does Envoy say?': [['rejecting'], /duplicate listener/, /duplicate listener/],
+  'Why did the last push happen?': [['Pushes'], /Endpoints\/default\/web/, /Endpoints\/default\/web/],
+  'How long do changes take?': [[], /Convergence/, /"convergenceP99"/],
+  'Which document made the route that a request takes?': [
+    ['Why', { field: 'From proxy', text: 'pod-12.default' }, { field: 'To', text: 'web:80/' }, 'Show the way'],
+    /VirtualService\/default\/web/,
+    /VirtualService\/default\/web .*route\.yaml:\d/,
+  ],
+  'What is refused, in which file and line?': [['documents? refused'], /wrong\.yaml:\d/, /wrong\.yaml/],
+  'Which proxies does a document affect?': [
+    ['Configuration', 'VirtualService/default/web', 'Proxies that it affects'],
+    /pod-12\.default/,
+    /pod-12\.default/,
+  ],
+  'What should a proxy have?': [['Proxies', 'pod-0.shop'], /listeners/, /web\.default\.svc\.cluster\.local/],
+  'What does its Envoy have otherwise?': [['Proxies', 'pod-1.default'], /what its Envoy has/, /web\.default.*differ/],
+  'What would a change do?': [[], /Overview/, /1,?000 of 1,?000/],
+  'Is what it read current?': [[], /current/, /directory/],
+  'Is something withheld from proxies?': [['Configuration', 'Findings'], /No resource is withheld/, /"withheld": \[\]/],
+};
+
+test('each question of docs/questions.md is answered in at most three clicks and by one command', options, async () => {
+  const { discovery } = shared.get();
+  const folder = await tempDir(owner);
+  const { body } = await discovery.http('/debug/config_dump?proxyID=pod-12.default');
+  await writeFile(join(folder, 'dump.json'), body.replaceAll('"connect_timeout": "10s"', '"connect_timeout": "9s"'));
+  const changed = service('web', { clusterIP: '10.96.0.1', ports: [...ports, { name: 'tcp', port: 81 }] });
+  await writeFile(join(folder, 'web.yaml'), JSON.stringify(changed));
+  const text = await readFile(join(import.meta.dirname, '../../docs/questions.md'), 'utf8');
+  const rows = [...text.matchAll(/^\| ([^|]+\?) +\|.*\| `ctl-discovery ([^`]+)` +\|$/gm)];
+  assert.deepEqual(
+    rows.map(([, question]) => question),
+    Object.keys(QUESTIONS),
+  );
+  for (const [, question = '', command = ''] of rows) {
+    const [steps, shown, printed] = QUESTIONS[question] ?? assert.fail(question);
+    await page().goto('/');
+    for (const step of steps) {
+      if (typeof step !== 'string') await page().getByLabel(step.field, { exact: true }).fill(step.text);
+      else await clickable(step).first().click();
+    }
+    assert.ok(steps.filter((step) => typeof step === 'string').length <= 3, question);
+    await shows(shown);
+    await browserPicture(question);
+    assert.match(await printedBy(command, folder), printed, command);
+  }
+});
+
+function clickable(name: string) {
+  const text = new RegExp(name);
+  const link = page().getByRole('link', { name: text });
+  return link.or(page().getByRole('button', { name: text })).or(page().locator('summary', { hasText: text }));
+}
+
+async function browserPicture(question: string): Promise<void> {
+  await shared.get().browser.screenshot(`question-${question.toLowerCase().replaceAll(/\W+/g, '-')}`);
+}
+
+/** What a command of `ctl-discovery` prints. 1 is the exit code of those that find something wrong. */
+async function printedBy(command: string, cwd: string): Promise<string> {
+  const args = [...command.split(' '), '--httpAddr', `127.0.0.1:${shared.get().discovery.ports.http}`];
+  const run = promisify(execFile)(process.execPath, [programFile('ctl-discovery'), ...args], { cwd });
+  return run.then(
+    ({ stdout }) => stdout,
+    (error: { readonly code: unknown; readonly stdout: string; readonly stderr: string }) => {
+      assert.deepEqual([error.code, error.stderr], [1, ''], command);
+      return error.stdout;
+    },
+  );
+}
 
 test('no page reported an error', options, async () => {
   assert.deepEqual(shared.get().browser.errors, []);

@@ -21,6 +21,7 @@ interface Way {
     readonly path: string;
     readonly service?: string;
   };
+  readonly note?: string;
   readonly listener?: { readonly name: string; readonly documents: readonly Shown[] };
   readonly route?: {
     readonly name: string;
@@ -65,10 +66,12 @@ export function whyCommand(): Command {
   });
 }
 
-function shownWay({ source, destination, listener, route, clusters = [], clustersOmitted = 0, policies }: Way): string {
+function shownWay(way: Way): string {
+  const { source, destination, note, listener, route, clusters = [], clustersOmitted = 0, policies } = way;
   const { host, port, path, service } = destination;
   const rows: string[][] = [
     ['Request:', `${source} -> ${host}:${port}${path}${service === undefined ? '' : ` (service ${service})`}`],
+    ...(note === undefined ? [] : [['Note:', note]]),
     ['Listener:', listener?.name ?? 'none'],
     ...indented(listener?.documents ?? []),
   ];

@@ -4,7 +4,7 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { XdsType } from '../../core/xds-types.ts';
-import type { Endpoint } from '../../model/index.ts';
+import type { Endpoint, Service } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { type ConnectionStatus, type EncodedResource, resourceMessage } from '../../push/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
@@ -56,10 +56,18 @@ function* answer(mesh: Viewed, connection: ConnectionStatus, destination: Destin
   return {
     source: connection.node.workload,
     destination: { ...destination, ...(service !== undefined && { service: service.key }) },
+    ...noteOf(service, destination),
     listener: listener && { name: listener.name, documents: documentsOf(mesh, connection, listener.name ?? '') },
     ...way,
     policies: service === undefined ? [] : yield* policiesAt(mesh, service, destination),
   };
+}
+
+/** The usual mistake in a question: a port that the service does not have. */
+function noteOf(service: Service | undefined, { host, port }: Destination): { readonly note?: string } {
+  if (service === undefined || service.ports.some((known) => known.port === port)) return {};
+  const ports = service.ports.slice(0, MAX_NAMED).map((known) => known.port);
+  return { note: `the service of ${host} has no port ${port}, but ${ports.join(', ') || 'none'}` };
 }
 
 /** Maps with a step for each item. */

@@ -151,6 +151,12 @@ describe('the way of a request', () => {
     assert.deepEqual(ask('shared.guest', { namespace: 'guest' }).policies, []);
   });
 
+  it('notes a port that the service does not have', () => {
+    assert.match(JSON.stringify(ask('web.shop:81')), /"note":"the service of web\.shop has no port 81, but 80"/);
+    assert.doesNotMatch(JSON.stringify(ask('web.shop:80')), /"note"/);
+    assert.doesNotMatch(JSON.stringify(ask('web.shop:81', { namespace: 'guest' })), /"note"/, 'not visible');
+  });
+
   it('leads unknown destinations through the listener for all addresses', () => {
     const way = ask('192.0.2.1:9999');
     assert.deepEqual([way.listener?.name, way.clusters?.[0]?.name], ['virtualOutbound', 'PassthroughCluster']);
