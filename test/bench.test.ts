@@ -107,6 +107,20 @@ test('benches', { concurrency: 3 }, async (t) => {
       assert.equal(generations.length, 3);
       assert.equal(new Set(generations).size, 1, 'proxies of one view cost one generation');
     }),
+    t.test('diff, canaries and pages', async () => {
+      const outcome = await run('delta', 'diff', 'canaries', 'pages');
+      const asked = outcome.tables?.find(({ columns }) => columns.includes('proxies touched'));
+      assert.deepEqual(
+        asked?.rows.map(([change, , , , , touched]) => [change, touched]),
+        [
+          ['route', proxies],
+          ['policy', proxies],
+        ],
+      );
+      for (const side of ['all at once', 'canaries first'])
+        assert.equal(row(outcome, 'canaries', `route, ${side}`).messages, proxies);
+      assert.equal(row(outcome, 'pages', 'route, 9 pages open').messages, proxies);
+    }),
     t.test('growth and the report', async (own) => {
       const outcome = await run('delta', 'growth');
       assert.equal(outcome.rows.length, 6 * 4, 'six sizes: cold start and three kinds of change');

@@ -238,7 +238,7 @@ type Step = string | { readonly field: string; readonly text: string };
 
 /** By question of docs/questions.md: the way from the overview, what the page shows then, and what the command prints. */
 const QUESTIONS: Readonly<Record<string, readonly [steps: readonly Step[], shown: RegExp, printed: RegExp]>> = {
-  'Which proxies lag?': [['unacknowledged'], /No proxy matches|stale/, /pod-7\.default .* REJECTED/],
+  'Which proxies lag?': [['unacknowledged'], /No proxy matches/, /pod-7\.default .* REJECTED/],
   'Which proxy rejects what, and what does Envoy say?': [['rejecting'], /duplicate listener/, /duplicate listener/],
   'Why did the last push happen?': [['Pushes'], /Endpoints\/default\/web/, /Endpoints\/default\/web/],
   'How long do changes take?': [[], /Convergence/, /"convergenceP99"/],
@@ -254,7 +254,7 @@ const QUESTIONS: Readonly<Record<string, readonly [steps: readonly Step[], shown
     /pod-12\.default/,
   ],
   'What should a proxy have?': [['Proxies', 'pod-0.shop'], /listeners/, /web\.default\.svc\.cluster\.local/],
-  'What does its Envoy have otherwise?': [['Proxies', 'pod-1.default'], /what its Envoy has/, /web\.default.*differ/],
+  'What does its Envoy have otherwise?': [['Proxies', 'pod-1.default'], /Compare with/, /web\.default.*differ/],
   'What would a change do?': [[], /Overview/, /1,?000 of 1,?000/],
   'Is what it read current?': [[], /current/, /directory/],
   'Is something withheld from proxies?': [['Configuration', 'Findings'], /No resource is withheld/, /"withheld": \[\]/],

@@ -111,7 +111,7 @@ export const discoveryEnv = {
   CTL_PUSH_CANARY: {
     setting: 'pushCanary',
     type: 'integer',
-    default: -1,
+    default: 20,
     min: -1,
     unit: 'proxies',
     meaning:
