@@ -71,7 +71,7 @@ test('benches', { concurrency: 3 }, async (t) => {
     }),
     t.test('churn and slow', async () => {
       const outcome = await run('delta', 'churn', 'slow');
-      assert.match(row(outcome, 'churn', 'endpoint').note ?? '', /^20 changes in /);
+      assert.match(row(outcome, 'churn', 'endpoint, 10 a second').note ?? '', /^20 changes in /);
       assert.ok(row(outcome, 'slow', 'route, all fast').latency);
       assert.ok(row(outcome, 'slow', 'route, 1 % slow').latency);
     }),
