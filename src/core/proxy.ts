@@ -103,8 +103,11 @@ export interface GatewayTopology {
 }
 
 /** Options that the owner of a proxy sets in its node metadata: see `xds/request/node-options.ts`. */
-/** What sidecars get of the mesh: everything that they see, or what they ask for. */
-export const SIDECAR_CONFIGURATIONS = ['all', 'on-demand'] as const;
+/**
+ * What sidecars get of the mesh: everything that they see, what they ask for, or that and what other proxies with the
+ * same configuration have asked for.
+ */
+export const SIDECAR_CONFIGURATIONS = ['all', 'on-demand', 'learned'] as const;
 export type SidecarConfiguration = (typeof SIDECAR_CONFIGURATIONS)[number];
 
 export interface ProxyOptions {

@@ -42,6 +42,7 @@ export {
   type InboundPort,
   type InboundView,
   type Misfit,
+  type OnDemand,
   OTHER_CLUSTER,
   type OutboundView,
   PATCHED_TYPES,

@@ -3,7 +3,7 @@
  * configuration; a generator gets the snapshot and the view, never a proxy, so whatever it reads of a proxy must be
  * part of the view.
  */
-import type { ClientFiles, GatewayTopology } from '../core/proxy.ts';
+import type { ClientFiles, GatewayTopology, SidecarConfiguration } from '../core/proxy.ts';
 import type { OwnTracing } from '../core/tracing.ts';
 import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/index.ts';
@@ -55,12 +55,15 @@ export interface Capabilities {
   /** Set if Envoy has fields that the oldest supported version lacks: see `FIELDS_OF_1_40` there. */
   readonly fieldsOf140?: true;
   /** Set if the proxies ask for the virtual hosts that they use. Of outbound parts only. */
-  readonly onDemand?: true;
+  readonly onDemand?: OnDemand;
   /** Options that the owners of the proxies have set: see `ProxyOptions` of core/proxy.ts. */
   readonly http10?: true;
   readonly idleTimeoutMs?: number;
   readonly clientFiles?: ClientFiles;
 }
+
+/** What a proxy on demand gets before it asks: nothing, or what others have asked for. */
+export type OnDemand = Exclude<SidecarConfiguration, 'all'>;
 
 /** How a proxy's clusters name their endpoints: see `common/endpoint-names.ts`. */
 export type EndpointNames = 'cluster' | 'short';

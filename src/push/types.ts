@@ -4,6 +4,7 @@
  */
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../core/xds-types.ts';
+import type { OnDemand } from '../generate/index.ts';
 import type { Push } from './push.ts';
 
 /**
@@ -136,8 +137,8 @@ export interface ProxySession {
   content(): Parts;
   /** The current parts of a type. */
   parts(type: XdsType): readonly Bundle[];
-  /** The proxy asks for the virtual hosts that it uses, and for their clusters. */
-  readonly onDemand: boolean;
+  /** Set if the proxy asks for the virtual hosts that it uses. */
+  readonly onDemand: OnDemand | undefined;
   /** Snapshot version of the parts. */
   version(): number;
   /** The version up to which the parts are complete: without units that could not be generated. */

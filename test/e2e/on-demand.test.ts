@@ -184,6 +184,23 @@ test('edits of hosts that are in use take effect without a failed request', asyn
   assert.deepEqual(await traffic.stop(), []);
 });
 
+test('the next proxy of a workload has what the one before it has asked for', async () => {
+  const { mesh } = shared.get();
+  const address = mesh.address(41);
+  const egress = [{ number: HTTP_PORT, protocol: 'HTTP' }];
+  await mesh.config.apply('learning', sidecar('client-learning', { address, egress }));
+  const metadata = { SIDECAR_CONFIGURATION: 'learned' };
+  const start = () => mesh.startProxy({ name: 'client-learning', mode: 'delta', address, metadata });
+  const first = await start();
+  await retry(async () => assert.equal((await send(first, 'other-1')).status, 200));
+  assert.equal((await send(first, 'other-2.default')).status, 200);
+  await first.stop();
+  const second = await start();
+  await retry(async () => assert.deepEqual(await clustersOf(second), [clusterOf('other-1'), clusterOf('other-2')]));
+  assert.equal((await send(second, 'other-2')).status, 200);
+  await second.stop();
+});
+
 test('a control plane that restarts learns what the sidecar has, and requests do not fail', async () => {
   const { client, mesh } = shared.get();
   const had = await clustersOf(client);

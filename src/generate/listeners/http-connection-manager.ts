@@ -73,10 +73,10 @@ export function outboundConnectionManager(
   sources: ManagerSources,
   options: Omit<HttpConnectionManagerOptions, 'guards'>,
 ): NetworkFilter {
-  const { onDemand = false } = sources.capabilities;
+  const { onDemand } = sources.capabilities;
   const alpn = announcesByFilter(sources.settings, sources) ? [alpnFilter()] : [];
   // Before the filters that depend on the route.
-  const guards = onDemand ? [typedConfig(ON_DEMAND_FILTER, OnDemand, {})] : [];
+  const guards = onDemand !== undefined ? [typedConfig(ON_DEMAND_FILTER, OnDemand, {})] : [];
   return buildManager(sources, { guarded: false, alpn }, { ...options, guards });
 }
 

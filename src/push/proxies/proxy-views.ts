@@ -75,11 +75,12 @@ function telemetryOf(mesh: ProxyMesh, node: ProxyNode): Pick<OutboundView, 'trac
 }
 
 /** A Sidecar says what its proxies use: they get all of it, unless a proxy wants to ask for it. */
-function asksForHosts({ settings }: ProxyMesh, node: ProxyNode, scope: string): boolean {
+function onDemandOf({ settings }: ProxyMesh, node: ProxyNode, scope: string): Pick<Capabilities, 'onDemand'> {
   const { extensions, namespace, options } = node;
-  if (!node.discoversVirtualHosts || extensions?.includes(ON_DEMAND_FILTER) === false) return false;
-  if (options?.configuration !== undefined) return options.configuration === 'on-demand';
-  return settings.sidecarConfiguration === 'on-demand' && scope === defaultScopeId(namespace);
+  if (!node.discoversVirtualHosts || extensions?.includes(ON_DEMAND_FILTER) === false) return {};
+  const ofMesh = scope === defaultScopeId(namespace) ? settings.sidecarConfiguration : 'all';
+  const configuration = options?.configuration ?? ofMesh;
+  return configuration === 'all' ? {} : { onDemand: configuration };
 }
 
 type EnvoyFilters = ReturnType<ProxyMesh['envoyFiltersOf']>;
@@ -98,7 +99,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     dnsDomain: dnsDomainFor(mesh, node),
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
-    capabilities: { ...capabilitiesOf(node), ...(asksForHosts(mesh, node, scope) && { onDemand: true }) },
+    capabilities: { ...capabilitiesOf(node), ...onDemandOf(mesh, node, scope) },
     ...telemetryOf(mesh, node),
     ...(cluster !== undefined && { cluster }),
     ...dnsOf(mesh, node),

@@ -2,7 +2,7 @@
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import { GENERATED_FOR, type GeneratedType } from '../../generate/index.ts';
+import { GENERATED_FOR, type GeneratedType, type OnDemand } from '../../generate/index.ts';
 import type { Push } from '../push.ts';
 import type { Bundle, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
@@ -120,9 +120,10 @@ export class Session implements ProxySession {
     this.ready.catch(() => {});
   }
 
-  get onDemand(): boolean {
+  get onDemand(): OnDemand | undefined {
     const views = this.#views.length > 0 ? this.#views : (this.#next ?? []);
-    return views.some(({ view: { view } }) => view.part === 'outbound' && view.capabilities.onDemand === true);
+    for (const { view: placed } of views) if (placed.view.part === 'outbound') return placed.view.capabilities.onDemand;
+    return undefined;
   }
 
   /** True when the proxy has the view now. */

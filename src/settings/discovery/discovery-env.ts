@@ -123,8 +123,9 @@ export const discoveryEnv = {
     type: 'string',
     default: 'all',
     meaning:
-      'What sidecars get of the services that they see: all, or on-demand (from Envoy 1.40 on): those that their ' +
-      'applications call, from the first call on. Node metadata SIDECAR_CONFIGURATION overrides it.',
+      'What sidecars get of the services that they see: all; on-demand (from Envoy 1.40 on): those that their ' +
+      'applications call, from the first call on; or learned: also those that other sidecars of the same ' +
+      'configuration have called. Node metadata SIDECAR_CONFIGURATION overrides it.',
   },
   CTL_GENERATE_WORKERS: {
     setting: 'generateWorkers',

@@ -3,11 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { type Bundle, resourceMessage } from '../../push/index.ts';
 import { inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import { type DeltaRequest, NameSets, NO_NAMES } from '../protocol/index.ts';
 import { Demand, MAX_ASKED, MAX_MADE } from './demand.ts';
+import { FORGET_MS, LearnedHosts } from './learned-hosts.ts';
 import { SharedDemand } from './shared-demand.ts';
 
 const { VirtualHost } = envoy.config.route.v3;
@@ -17,9 +19,9 @@ const NAMESPACE = 'shop';
 const ROUTES = '80';
 const DNS = `${NAMESPACE}.svc.cluster.local`;
 
-function newShared(): SharedDemand {
+function newShared(clock = fakeClock()): SharedDemand {
   const memos = new Memos();
-  return new SharedDemand(new NameSets(memos), memos);
+  return new SharedDemand(new NameSets(memos), memos, () => clock.now());
 }
 
 function ask(
@@ -76,21 +78,21 @@ test('a proxy gets the hosts that it asks for, under all names, with their clust
     ['a', 'b', 'c'].map((name) => service(NAMESPACE, name)),
   );
   const session = await connected(mesh);
-  assert.ok(session.onDemand);
+  assert.equal(session.onDemand, 'on-demand');
   const shared = newShared();
   const demand = new Demand(shared);
-  const first = demand.parts(session.content());
+  const first = demand.parts(session.content(), 'on-demand');
   assert.deepEqual(clusters(first.cds), []);
   assert.deepEqual(decoded(first.vhds), [{ name: `${ROUTES}/ready`, aliases: [`${ROUTES}/ready`], host: undefined }]);
   ask(shared, demand, [`${ROUTES}/a`, `${ROUTES}/a.${NAMESPACE}`, `${ROUTES}/b.${DNS}:80`]);
-  const second = demand.parts(session.content());
+  const second = demand.parts(session.content(), 'on-demand');
   assert.deepEqual(clusters(second.cds), [`outbound|80||a.${DNS}`, `outbound|80||b.${DNS}`]);
   const answered = decoded(second.vhds).filter(({ host }) => host === undefined);
   assert.deepEqual(
     answered.flatMap(({ aliases }) => aliases),
     [`${ROUTES}/a`, `${ROUTES}/a.${NAMESPACE}`, `${ROUTES}/ready`],
   );
-  assert.equal(demand.parts(session.content()), second);
+  assert.equal(demand.parts(session.content(), 'on-demand'), second);
   session.close();
 });
 
@@ -100,7 +102,7 @@ test('an unknown host gets the catch-all for itself, so that Envoy asks for the 
   const shared = newShared();
   const demand = new Demand(shared);
   ask(shared, demand, [`${ROUTES}/example.com`]);
-  const [made] = decoded(demand.parts(session.content()).vhds).filter(({ host }) => host !== undefined);
+  const [made] = decoded(demand.parts(session.content(), 'on-demand').vhds).filter(({ host }) => host !== undefined);
   assert.deepEqual(made?.aliases, [`${ROUTES}/example.com`]);
   assert.deepEqual(made?.host?.domains, ['example.com']);
   assert.equal(made?.host?.routes?.[0]?.route?.cluster, 'PassthroughCluster');
@@ -121,7 +123,7 @@ test('a proxy that asks for too many hosts, or too many unknown ones, gets every
       demand,
       Array.from({ length: count }, (_, at) => (name === 'a' ? `${at}/${name}` : `${ROUTES}/${name}${at}`)),
     );
-    assert.equal(demand.parts(session.content()), session.content());
+    assert.equal(demand.parts(session.content(), 'on-demand'), session.content());
   }
   session.close();
 });
@@ -132,12 +134,51 @@ test('a proxy that reconnects has asked for what it reports', async () => {
   const shared = newShared();
   const before = new Demand(shared);
   ask(shared, before, ['*', `${ROUTES}/a`, `${ROUTES}/elsewhere.example`]);
-  const had = versionsOf(before.parts(session.content()).vhds);
+  const had = versionsOf(before.parts(session.content(), 'on-demand').vhds);
   const after = new Demand(shared);
   const passedOn = ask(shared, after, ['*', `${ROUTES}/a`, `${ROUTES}/elsewhere.example`], had);
   assert.deepEqual([...passedOn.subscribe.names], ['*']);
-  assert.deepEqual(versionsOf(after.parts(session.content()).vhds), had);
+  assert.deepEqual(versionsOf(after.parts(session.content(), 'on-demand').vhds), had);
   session.close();
+});
+
+test('a proxy gets what others of its view have asked for within a day, and keeps it', async () => {
+  const mesh = new Mesh(
+    inline,
+    ['a', 'b', 'c'].map((name) => service(NAMESPACE, name)),
+  );
+  const session = await connected(mesh);
+  const clock = fakeClock();
+  const shared = newShared(clock);
+  const first = new Demand(shared);
+  ask(shared, first, [`${ROUTES}/a`, `${ROUTES}/unknown.example`]);
+  first.parts(session.content(), 'learned');
+  const second = new Demand(shared);
+  assert.deepEqual(clusters(second.parts(session.content(), 'learned').cds), [`outbound|80||a.${DNS}`]);
+  assert.ok(
+    !decoded(second.parts(session.content(), 'learned').vhds).some(({ aliases }) =>
+      aliases.includes(`${ROUTES}/unknown.example`),
+    ),
+  );
+  ask(shared, first, [`${ROUTES}/b`]);
+  first.parts(session.content(), 'learned');
+  const both = [`outbound|80||a.${DNS}`, `outbound|80||b.${DNS}`];
+  assert.deepEqual(clusters(second.parts(session.content(), 'learned').cds), both);
+  assert.deepEqual(clusters(new Demand(shared).parts(session.content(), 'on-demand').cds), []);
+  await clock.advance(FORGET_MS + 1);
+  assert.deepEqual(clusters(new Demand(shared).parts(session.content(), 'learned').cds), []);
+  assert.deepEqual(clusters(second.parts(session.content(), 'learned').cds), both);
+  session.close();
+});
+
+test('the hosts that are learned are few', () => {
+  const learned = new LearnedHosts(new NameSets(new Memos()), () => 0);
+  const many = Array.from({ length: 1000 }, (_, at) => `${ROUTES}/host-${at}`);
+  learned.learn('small', many, 50);
+  learned.learn('large', many, 100_000);
+  assert.deepEqual([learned.of('small').size, learned.of('large').size], [20, 500]);
+  for (let view = 0; view < 1000; view++) learned.learn(`view ${view}`, [], 1);
+  assert.equal(learned.of('small').size, 0);
 });
 
 const NAMES = ['a', 'b', 'c', 'one.wild.example', 'two.wild.example'];
@@ -174,11 +215,11 @@ test('property: what a proxy has is what a fresh one would get for the same name
           mesh.change(each.exists ? [rule] : [], each.exists ? [] : [`VirtualService/${NAMESPACE}/${name}`]);
         }
         await mesh.settled();
-        const parts = demand.parts(session.content());
+        const parts = demand.parts(session.content(), 'on-demand');
         const fresh = newShared();
         const again = new Demand(fresh);
         ask(fresh, again, [...demand.asked.names]);
-        const expected = again.parts(session.content());
+        const expected = again.parts(session.content(), 'on-demand');
         for (const type of ['cds', 'vhds'] as const)
           assert.deepEqual(versionsOf(parts[type]), versionsOf(expected[type]), type);
         const hosts = decoded(parts.vhds);

@@ -5,6 +5,7 @@
  * A proxy keeps what it was sent: Envoy does not ask again for what was taken away.
  */
 import type { XdsType } from '../../core/xds-types.ts';
+import type { OnDemand } from '../../generate/index.ts';
 import type { Bundle, Parts } from '../../push/index.ts';
 import { type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
 import { isMade, readyName, type SharedDemand } from './shared-demand.ts';
@@ -24,14 +25,18 @@ export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
 export interface StreamDemand<Request> {
   readonly asked: NameSet;
   receive(request: Request): Request;
-  parts(content: Parts): Parts;
+  parts(content: Parts, mode: OnDemand): Parts;
 }
 
 export class Demand implements StreamDemand<DeltaRequest> {
   readonly #shared: SharedDemand;
   #asked = NO_NAMES;
-  /** The content and the names of the last result. */
-  #last: { readonly content: Parts; readonly asked: NameSet; readonly parts: Parts } | undefined;
+  /** What others have asked for: it only grows, because Envoy does not ask again. */
+  #learned = NO_NAMES;
+  /** The inputs of the last result. */
+  #last:
+    | { readonly content: Parts; readonly asked: NameSet; readonly learned: NameSet; readonly parts: Parts }
+    | undefined;
 
   constructor(shared: SharedDemand) {
     this.#shared = shared;
@@ -56,22 +61,35 @@ export class Demand implements StreamDemand<DeltaRequest> {
   }
 
   /** What the proxy should have of its content; the same object while nothing changes. */
-  parts(content: Parts): Parts {
+  parts(content: Parts, mode: OnDemand): Parts {
     const asked = this.#asked;
+    const hosts = largestOf(content.vhds);
+    if (mode === 'learned' && hosts !== undefined) this.#learn(hosts);
+    const learned = this.#learned;
     const last = this.#last;
-    if (last?.content === content && last.asked === asked) return last.parts;
-    const parts = asked.size > MAX_ASKED ? content : this.#partsOf(content);
-    this.#last = { content, asked, parts };
+    if (last?.content === content && last.asked === asked && last.learned === learned) return last.parts;
+    const parts = asked.size > MAX_ASKED ? content : this.#partsOf(content, hosts);
+    this.#last = { content, asked, learned, parts };
     return parts;
   }
 
-  #partsOf(content: Parts): Parts {
+  /** Tells others what it has asked for, and takes what these have asked for. */
+  #learn(hosts: Bundle): void {
+    const { learned, names } = this.#shared;
+    if (this.#last?.asked !== this.#asked && this.#asked.size > 0)
+      learned.learn(hosts.viewKey, this.#shared.namesOfHosts(hosts, this.#asked), hosts.size);
+    // Those that exist: a host that was removed would be answered as an unknown one.
+    const existing = this.#shared.existing(hosts, learned.of(hosts.viewKey));
+    this.#learned = names.change(this.#learned, existing, NO_NAMES);
+  }
+
+  #partsOf(content: Parts, largest: Bundle | undefined): Parts {
     const shared = this.#shared;
     const routes = shared.routesOf(content.rds);
     if (routes.size === 0 && this.#asked.size === 0) return content;
     const ready = shared.names.of(Array.from(routes.names, readyName));
-    const asked = shared.names.change(ready, this.#asked, NO_NAMES);
-    const largest = largestOf(content.vhds);
+    const own = shared.names.change(ready, this.#asked, NO_NAMES);
+    const asked = shared.names.change(own, this.#learned, NO_NAMES);
     // A caller may ask for any hosts.
     if (largest !== undefined && shared.madeIn(shared.hosts(largest, asked)) > MAX_MADE) return content;
     const vhds = content.vhds.map((bundle) => (bundle === largest ? shared.hosts(bundle, asked) : bundle));

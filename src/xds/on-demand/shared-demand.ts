@@ -8,6 +8,7 @@ import type { NameSet, NameSets } from '../protocol/index.ts';
 import { answeredName, restrictedHost } from './aliased-resource.ts';
 import { ClusterNames, OUTBOUND_PREFIX } from './cluster-names.ts';
 import { HostIndex, splitName } from './host-index.ts';
+import { LearnedHosts } from './learned-hosts.ts';
 
 /**
  * Last part of a name that is answered without having been asked for: Envoy uses a route configuration once a response
@@ -25,10 +26,12 @@ interface Indexed {
 
 export class SharedDemand {
   readonly names: NameSets;
+  readonly learned: LearnedHosts;
   readonly #clusterNames: ClusterNames;
   readonly #hosts: WeakPairMemo<Bundle, NameSet, Bundle>;
   readonly #clusters: WeakPairMemo<Bundle, NameSet, Bundle>;
   readonly #always: WeakMemo<Bundle, readonly EncodedResource[]>;
+  readonly #existing: WeakPairMemo<Bundle, NameSet, NameSet>;
   readonly #made: WeakMemo<Bundle, number>;
   readonly #routes: WeakMemo<Bundle, NameSet>;
   readonly #indexes: WeakMemo<Bundle, Indexed>;
@@ -38,12 +41,15 @@ export class SharedDemand {
     if (this.#newest.get(view)?.deref() === undefined) this.#newest.delete(view);
   });
 
-  constructor(names: NameSets, memos: Memos) {
+  /** @param now monotonic ms */
+  constructor(names: NameSets, memos: Memos, now: () => number) {
     this.names = names;
+    this.learned = new LearnedHosts(names, now);
     this.#clusterNames = new ClusterNames(names, memos);
     this.#hosts = memos.pairs('hosts that were asked for');
     this.#clusters = memos.pairs('clusters of hosts that were asked for');
     this.#always = memos.weak('clusters that nobody asks for');
+    this.#existing = memos.pairs('existing hosts');
     this.#made = memos.weak('virtual hosts made for one host');
     this.#routes = memos.weak('route configurations with discovery');
     this.#indexes = memos.weak('domains of virtual hosts');
@@ -77,6 +83,22 @@ export class SharedDemand {
       }
       return nextBundle(emptyBundle('vhds', onDemand(bundle)), resources);
     });
+  }
+
+  /** The virtual hosts for names that a proxy has asked for, but those of which it only gets a part. */
+  namesOfHosts(bundle: Bundle, asked: NameSet): readonly string[] {
+    const index = this.indexOf(bundle);
+    return [...asked.names].flatMap((name) => {
+      const found = index.find(name);
+      return found === undefined || found.hasWildcards ? [] : [found.host.name];
+    });
+  }
+
+  /** The names that the bundle has. */
+  existing(bundle: Bundle, names: NameSet): NameSet {
+    return this.#existing.get(bundle, names, () =>
+      this.names.of([...names.names].filter((name) => bundle.get(name) !== undefined)),
+    );
   }
 
   /** The number of virtual hosts that were made for one host each. */

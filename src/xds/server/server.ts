@@ -163,7 +163,7 @@ export class XdsServer {
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING, options.shares);
     const memos = options.memos ?? new Memos();
     this.#shared = new SharedResults(memos);
-    this.#demand = new SharedDemand(this.#shared.names, memos);
+    this.#demand = new SharedDemand(this.#shared.names, memos, options.clock?.monotonic ?? (() => performance.now()));
     this.#requests = new RequestFormats(this.#shared.names, memos);
     this.#frames = new RecentFrames(memos.enabled);
     this.#limits = new CallerLimits(new UnsentBytes({ shares: options.shares }));

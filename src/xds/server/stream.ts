@@ -158,7 +158,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       observer.connected(this.#observed, session.node);
       this.#workload = this.#deps.workloadConnected?.(authorized, connectedProxy(session, this.#machine));
       // What an application always has leads to clusters, which its first response has to contain.
-      if (session.onDemand) await Promise.all(ALWAYS_NEEDED.map((each) => session.need(each)));
+      if (session.onDemand !== undefined) await Promise.all(ALWAYS_NEEDED.map((each) => session.need(each)));
       await session.ready;
     } finally {
       leave();
@@ -202,7 +202,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         this.#deps.observer.unknownType(this.#observed, request.typeUrl.slice(0, 256));
       return;
     }
-    const demand = type === 'vhds' && session.onDemand ? this.#deps.demand : undefined;
+    const demand = type === 'vhds' && session.onDemand !== undefined ? this.#deps.demand : undefined;
     const known = demand?.asked.size ?? 0;
     const asked = demand?.receive(request) ?? request;
     if (demand !== undefined && demand.asked.size > known) this.#deps.observer.asked(demand.asked.size - known);
@@ -217,7 +217,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   /** What the proxy should have. */
   #content(session: ProxySession): Parts {
     const content = session.content();
-    return session.onDemand ? (this.#deps.demand?.parts(content) ?? content) : content;
+    const { onDemand } = session;
+    return onDemand === undefined ? content : (this.#deps.demand?.parts(content, onDemand) ?? content);
   }
 
   answerOf(type: XdsType, name: string): ResourceAnswer {

@@ -52,7 +52,7 @@ export class FakeEngine implements PushEngine {
     return {
       node,
       connectionId: `${node.id}-${++this.#counter}`,
-      onDemand: false,
+      onDemand: undefined,
       ready: this.hold ? new Promise((resolve) => this.#held.push(resolve)) : Promise.resolve(),
       content: () => this.#content.parts,
       parts: this.#content.partsOf,
