@@ -15,6 +15,7 @@ import { envoyFilter } from './benches/envoy-filter.ts';
 import { fanOut } from './benches/fan-out.ts';
 import { growth } from './benches/growth.ts';
 import { kubernetes } from './benches/kubernetes.ts';
+import { mcp } from './benches/mcp.ts';
 import { memoryPerProxy } from './benches/memory.ts';
 import { model } from './benches/model.ts';
 import { neighbours } from './benches/neighbours.ts';
@@ -58,6 +59,7 @@ export const BENCHES: readonly Bench[] = [
   agent,
   dns,
   kubernetes,
+  mcp,
   webhooks,
   neighbours,
 ];

@@ -11,6 +11,7 @@ import { envoy, istio } from '../../protobuf/index.ts';
 import { McpSink } from './mcp-sink.ts';
 import type { ConfigProtocol } from './protocol.ts';
 import { ReceivedDocuments } from './received.ts';
+import { DeltaReader } from './testing/delta-reader.ts';
 import { documentOf, EventStore, LIMITS, requestOf, resourcesMessage, ServedWorld } from './testing/exchange.ts';
 import { XdsClient } from './xds-client.ts';
 
@@ -154,11 +155,30 @@ function xdsEnds(): Ends {
   };
 }
 
+function deltaEnds(): Ends {
+  const { DeltaDiscoveryRequest } = envoy.service.discovery.v3;
+  return {
+    reader: new DeltaReader(),
+    open(world, send) {
+      const stream = new ConfigStream(world.served, 'delta', send);
+      world.served.onChange((kinds) => stream.changed(kinds));
+      return {
+        receive(bytes) {
+          const { typeUrl, responseNonce, initialResourceVersions } = DeltaDiscoveryRequest.decode(bytes);
+          const initialVersions = new Map(Object.entries(initialResourceVersions));
+          stream.receive({ typeUrl, responseNonce, nack: undefined, initialVersions });
+        },
+      };
+    },
+  };
+}
+
 const ROWS: Readonly<Record<string, () => Ends>> = {
   'MCP, all documents each time': () => mcpEnds(false, false),
   'MCP, changes only': () => mcpEnds(true, false),
   'MCP, changes only, from a source that ignores the versions of a sink': () => mcpEnds(true, true),
   'configuration over xDS': () => xdsEnds(),
+  'configuration over xDS, Delta': () => deltaEnds(),
 };
 
 for (const [name, ends] of Object.entries(ROWS)) {
