@@ -50,6 +50,8 @@ export interface ServerOptions {
   readonly kubeconfig?: string;
   /** The file of the mesh configuration; default: none. */
   readonly meshConfig?: string;
+  /** Further flags. */
+  readonly flags?: readonly string[];
   /** Added to the environment of the server. */
   readonly env?: Readonly<Record<string, string>>;
   /** Ports of an earlier process, for a restart on the same addresses. */
@@ -103,6 +105,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure}`],
     ['--httpsAddr', options.webhooks === true ? `127.0.0.1:${ports.https}` : ''],
     ...tlsFlags(options.tls),
+    options.flags ?? [],
   ].flat();
   const folder = await keptFolder(owner, options.configDir ?? options.kubeconfig ?? '');
   const startedAt = monotonicMs();

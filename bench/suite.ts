@@ -6,6 +6,7 @@ import { agent } from './benches/agent.ts';
 import { canaries } from './benches/canaries.ts';
 import { churn } from './benches/churn.ts';
 import { cold } from './benches/cold.ts';
+import { consul } from './benches/consul.ts';
 import { convergence } from './benches/convergence.ts';
 import { delegate } from './benches/delegate.ts';
 import { diff } from './benches/diff.ts';
@@ -60,6 +61,7 @@ export const BENCHES: readonly Bench[] = [
   dns,
   kubernetes,
   mcp,
+  consul,
   webhooks,
   neighbours,
 ];

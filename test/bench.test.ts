@@ -165,6 +165,14 @@ test('benches', { concurrency: 3 }, async (t) => {
       assert.deepEqual([source, other, objects], ['API server', 'directory', services * (2 + 2 * endpoints)]);
       assert.ok(Number(ms) > 0);
     }),
+    t.test('consul', async () => {
+      const { tables = [] } = await run('delta', 'consul');
+      const [starts, critical, churn] = tables;
+      const [[ms, , , , requests] = []] = starts?.rows ?? [];
+      // The lists of services and of three kinds of checks, and each service once with that of the servers.
+      assert.equal(requests, 4 + SMALL.services + 1);
+      assert.ok(Number(ms) > 0 && Number(critical?.rows[0]?.[1]) > 0 && Number(churn?.rows[0]?.[5]) > 0);
+    }),
   ];
   await Promise.all(tests);
 });

@@ -20,6 +20,8 @@ export interface BlockingQueryOptions {
   readonly gapMs: number;
   readonly clock: Clock;
   readonly random: () => number;
+  /** The delay after this many failures in a row, ms. */
+  readonly retryMs: (failures: number) => number;
   /** Takes an answer, also one without a change. An error counts as a failure of the request. */
   take(answer: Answer): void | Promise<void>;
   /**
@@ -31,9 +33,6 @@ export interface BlockingQueryOptions {
   onOutcome(failure: CtlError | undefined): void;
 }
 
-/** After this many failures, 1, 2, …: 0.5 s, 1 s, … 30 s. */
-const FIRST_RETRY_MS = 500;
-const MAX_RETRY_MS = 30_000;
 /** The next request waits this many times as long as taking the answer took, so that long lists leave time for others. */
 const REST = 5;
 /** A server that answers without a change before the wait is over is asked less and less often, up to this, ms. */
@@ -77,7 +76,7 @@ export class BlockingQuery {
   }
 
   async #run(): Promise<void> {
-    const { clock, gapMs, onOutcome, random } = this.#options;
+    const { clock, gapMs, onOutcome, retryMs } = this.#options;
     const { signal } = this.#ending;
     while (!signal.aborted) {
       this.#asking = new AbortController();
@@ -98,7 +97,7 @@ export class BlockingQuery {
         // The next answer comes at once, so that it is soon known whether the registry is back.
         this.#index = 0;
         onOutcome(toCtlError(error));
-        restMs = backoff(this.#failures, FIRST_RETRY_MS, MAX_RETRY_MS, random);
+        restMs = retryMs(this.#failures);
       }
       await sleep(clock, restMs, signal);
     }

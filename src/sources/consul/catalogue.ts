@@ -69,6 +69,8 @@ export interface Consequences {
 
 /** A loss of fewer services than this is plausible, unless it is the loss of all. */
 const FEW = 4;
+/** The service of Consul's servers, which a registry without its data has as well. */
+const OWN_SERVICE = 'consul';
 
 export class Catalogue {
   readonly #options: CatalogueOptions;
@@ -252,8 +254,8 @@ export class Catalogue {
   #isImplausible(lost: number): boolean {
     if (lost === 0 || this.#options.holdMs === 0) return false;
     let listed = 0;
-    for (const { isListed } of this.#services.values()) if (isListed) listed++;
-    return lost === listed || (lost > FEW && lost > listed / 2);
+    for (const [name, { isListed }] of this.#services) if (isListed && name !== OWN_SERVICE) listed++;
+    return lost >= listed || (lost > FEW && lost > listed / 2);
   }
 
   #hold(): void {

@@ -33,8 +33,11 @@ const NAMES_GAP_MS = 100;
 const STATES_GAP_MS = 20;
 /** A registry whose index goes backwards again and again is read anew this often at most, ms. */
 const RESET_MS = 30_000;
+/** After failures of all servers: 0.5 s, 1 s, … 10 s. */
 const FIRST_RETRY_MS = 500;
-const MAX_RETRY_MS = 30_000;
+const MAX_RETRY_MS = 10_000;
+/** Before another server is asked, ms. */
+const NEXT_SERVER_MS = 50;
 
 export interface DatacenterHandlers {
   /** These services changed, or problems did. */
@@ -75,12 +78,12 @@ export class Datacenter {
   #settling: Timer | undefined;
 
   constructor(options: DatacenterOptions, handlers: DatacenterHandlers) {
-    const { name, clock, maxRequests, sweepQps, random } = options;
+    const { name, clock, maxRequests, sweepQps } = options;
     this.name = name;
     this.#options = options;
     this.#handlers = handlers;
     this.#catalogue = new Catalogue({ ...options, now: clock.now });
-    const retryMs = (failures: number): number => backoff(failures, FIRST_RETRY_MS, MAX_RETRY_MS, random);
+    const retryMs = retriesOf(options);
     const read = (service: string) => this.#readService(service);
     this.#queue = new ReadQueue({ clock, maxRequests, sweepQps, retryMs, read });
     this.#survey = new Survey({
@@ -140,7 +143,8 @@ export class Datacenter {
 
   #follow(path: string, gapMs: number, take: BlockingQueryOptions['take']): BlockingQuery {
     const { client, consistency, waitMs, timeoutMs, clock, random } = this.#options;
-    const settings = { client, consistency, waitMs, timeoutMs, clock, random, query: this.#query() };
+    const retryMs = retriesOf(this.#options);
+    const settings = { client, consistency, waitMs, timeoutMs, clock, random, retryMs, query: this.#query() };
     return new BlockingQuery({
       ...settings,
       path,
@@ -287,4 +291,12 @@ export class Datacenter {
     this.#isSynced = true;
     this.#handlers.synced();
   }
+}
+
+/** The delay after this many failures in a row, ms: all servers are asked before it grows. */
+function retriesOf({ servers, random }: DatacenterOptions): (failures: number) => number {
+  return (failures) =>
+    failures % servers.length === 0
+      ? backoff(failures / servers.length, FIRST_RETRY_MS, MAX_RETRY_MS, random)
+      : NEXT_SERVER_MS;
 }

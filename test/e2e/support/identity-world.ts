@@ -87,6 +87,8 @@ export interface WorkloadOptions {
   readonly waitReady?: boolean;
   /** Its machine has no IPv4 address besides loopback. */
   readonly ipv6Only?: boolean;
+  /** Its documents; default: a Pod with a Service and Endpoints. */
+  readonly documents?: (netns: Namespace) => readonly Document[];
 }
 
 export interface Workload {
@@ -215,7 +217,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
         tokenFile: join(folder, `token-${number}`),
       };
       await writeToken(workload, wanted.token);
-      await config.apply(`workload-${workload.id}`, ...documentsOf(workload));
+      await config.apply(`workload-${workload.id}`, ...(wanted.documents?.(netns) ?? documentsOf(workload)));
       await Promise.all([
         startApplication(workload),
         proxied && role === 'sidecar'
