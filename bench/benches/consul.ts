@@ -21,8 +21,12 @@ import { monotonicMs } from '../world/clock.ts';
 
 const STAND_IN = join(import.meta.dirname, '../../src/sources/consul/testing/stand-in-main.ts');
 const CHANGES_PER_SECOND = 100;
-/** Every so many changes, one is followed to the proxies. */
-const FOLLOWED = 50;
+/** Every so many changes, one is followed to the proxies: an instance that becomes critical. */
+const FOLLOWED = 100;
+/** Services change in this order, so that their instances are on different nodes. */
+const STRIDE = 31;
+/** After so many services, at most, the changes of a service are undone. */
+const UNDONE_AFTER = 100;
 /** Instances of one node. */
 const PER_NODE = 25;
 /** Instances that are registered with one request. */
@@ -163,7 +167,35 @@ async function measureLive(owner: Owner, world: World): Promise<Table[]> {
   return [critical, churn];
 }
 
-/** Half of the changes are of health, a quarter new instances, a quarter removals of these. */
+/**
+ * Half of the changes are of health, a quarter new instances, a quarter removals of these. Each is undone later, so that
+ * no change is lost in the debounce.
+ */
+function changeOf(step: number, services: number, endpoints: number): Command {
+  const pair = step >> 2;
+  const earlier = pair - Math.min(UNDONE_AFTER, services >> 1);
+  const instanceIn = (of: number) => instanceOf((of * STRIDE) % services, 1 % endpoints, endpoints);
+  const status = (of: number, to: string): Command => ({ do: 'status', ...placeOf(instanceIn(of)), status: to });
+  const added = (of: number): StandInInstance => {
+    const address = `10.99.${(of >> 8) & 255}.${of & 255}`;
+    return { ...instanceIn(of), id: `new-${of}`, address };
+  };
+  switch (step & 3) {
+    case 0:
+      return status(pair, 'critical');
+    case 1:
+      return { do: 'register', instances: [added(pair)] };
+    case 2:
+      return earlier < 0 ? { do: 'count' } : status(earlier, 'passing');
+    default:
+      return earlier < 0 ? { do: 'count' } : { do: 'deregister', ...placeOf(added(earlier)) };
+  }
+}
+
+function placeOf({ node, id }: StandInInstance): { readonly node: string; readonly id: string } {
+  return { node, id };
+}
+
 async function measureChurn(
   world: World,
   client: ReturnType<typeof startClient>,
@@ -177,20 +209,8 @@ async function measureChurn(
   const started = monotonicMs();
   for (let step = 0; step < seconds * CHANGES_PER_SECOND; step++) {
     if (step % (5 * CHANGES_PER_SECOND) === 0) progress(`${step / CHANGES_PER_SECOND} of ${seconds} s`);
-    const [pair, kind] = [step >> 2, step & 3];
-    const service = (pair * 31) % services;
-    const added = instanceOf(service, 0, endpoints, {
-      id: `new-${pair}`,
-      address: `10.99.${(pair >> 8) & 255}.${pair & 255}`,
-    });
-    const { node, id } = instanceOf(service, 1 % endpoints, endpoints);
-    const commands: readonly Command[] = [
-      { do: 'status', node, id, status: 'critical' },
-      { do: 'register', instances: [added] },
-      { do: 'status', node, id, status: 'passing' },
-      { do: 'deregister', node: added.node, id: added.id },
-    ];
-    const command = commands[kind] ?? { do: 'count' };
+    const service = ((step >> 2) * STRIDE) % services;
+    const command = changeOf(step, services, endpoints);
     if (step % FOLLOWED === 0) {
       const arrived = follow(world, client, service, command);
       // A failure is thrown where all of them are awaited.
