@@ -169,8 +169,10 @@ test('benches', { concurrency: 3 }, async (t) => {
       const { tables = [] } = await run('delta', 'consul');
       const [starts, critical, churn] = tables;
       const [[ms, , , , requests] = []] = starts?.rows ?? [];
-      // The lists of services and of three kinds of checks, and each service once with that of the servers.
-      assert.equal(requests, 4 + SMALL.services + 1);
+      // The lists of services and of three kinds of checks, each service once with that of the servers, and then up to
+      // three requests that wait.
+      const least = 4 + SMALL.services + 1;
+      assert.ok(Number(requests) >= least && Number(requests) <= least + 3, `${requests} requests`);
       assert.ok(Number(ms) > 0 && Number(critical?.rows[0]?.[1]) > 0 && Number(churn?.rows[0]?.[5]) > 0);
     }),
   ];

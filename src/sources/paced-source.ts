@@ -23,8 +23,10 @@ const CALM_MS = 60_000;
 export interface PaceOptions {
   readonly clock: Clock;
   readonly log: Log;
+  /** What the source is called in the log; absent: its cluster. */
+  readonly name?: string;
   /** Called with the number of changes that were delayed. */
-  readonly onDelayed: (changes: number) => void;
+  readonly onDelayed?: (changes: number) => void;
 }
 
 /** Wraps a source. Lists are passed on at once, because a source lists rarely. */
@@ -48,7 +50,7 @@ export function pacedSource(source: Source, options: PaceOptions): Source {
 
 class PacedSink implements SourceSink {
   readonly #sink: SourceSink;
-  readonly #cluster: string;
+  readonly #name: string;
   readonly #options: PaceOptions;
   readonly #bucket: TokenBucket;
   /** Changes that wait, the newest by id. */
@@ -61,7 +63,7 @@ class PacedSink implements SourceSink {
 
   constructor(sink: SourceSink, cluster: string, options: PaceOptions) {
     this.#sink = sink;
-    this.#cluster = cluster;
+    this.#name = options.name ?? `cluster ${cluster}`;
     this.#options = options;
     this.#bucket = new TokenBucket({ rate: 1000 / PACE_MS, burst: PACE_BURST, now: () => options.clock.now() });
   }
@@ -77,7 +79,7 @@ class PacedSink implements SourceSink {
       this.#wait();
     }
     for (const event of events) this.#collected.set(eventId(event), event);
-    this.#options.onDelayed(events.length);
+    this.#options.onDelayed?.(events.length);
   }
 
   /** What was collected comes first: the list is newer. */
@@ -105,7 +107,7 @@ class PacedSink implements SourceSink {
     this.#delayedAt = now;
     if (!isCalm) return;
     const text = 'changes arrive too fast; until there are fewer, they take effect once a second';
-    log.warn(`cluster ${this.#cluster}: ${text}`);
+    log.warn(`${this.#name}: ${text}`);
   }
 
   #wait(): void {
@@ -117,7 +119,7 @@ class PacedSink implements SourceSink {
         this.#problem = '';
       } catch (error) {
         const problem = `cannot apply changes: ${messageOf(error)}; retrying every second`;
-        if (problem !== this.#problem) log.error(`cluster ${this.#cluster}: ${problem}`);
+        if (problem !== this.#problem) log.error(`${this.#name}: ${problem}`);
         this.#problem = problem;
         this.#wait();
       }

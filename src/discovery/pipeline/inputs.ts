@@ -13,6 +13,7 @@ import {
   createMockSource,
   type DirectorySourceOptions,
   type KubernetesSourceOptions,
+  pacedSource,
   ReadingShares,
   type Source,
 } from '../../sources/index.ts';
@@ -56,8 +57,11 @@ export function configuredSources(
     const options = { cluster, connection, log, clock, resyncMs, namespaces, limits, shares, ...kinds };
     return [...directory(), createKubernetesSource({ ...options, ...served })];
   };
-  const externalRegistry = (): Source =>
-    createConsulSource({ ...extRegistrySettings(settings), cluster, log, clock, random: Math.random, limits });
+  const externalRegistry = (): Source => {
+    const options = { ...extRegistrySettings(settings), cluster, log, clock, random: Math.random, limits };
+    // A registry in which something changes all the time must not delay the changes of other sources.
+    return pacedSource(createConsulSource(options), { clock, log, name: 'Consul' });
+  };
   const sources = registries.flatMap((registry) => {
     if (registry === 'Orchestrator') return orchestrator();
     return [registry === 'Mock' ? createMockSource({ cluster, clock }) : externalRegistry()];
