@@ -6,14 +6,23 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import type { StandInInstance } from '../../src/sources/consul/testing/stand-in-registry.ts';
+import { type StandInInstance, StandInRegistry } from '../../src/sources/consul/testing/stand-in-registry.ts';
 import {
   CONTROL,
   type Command,
   type Counts,
   type ServerFault,
+  serveStandIn,
 } from '../../src/sources/consul/testing/stand-in-server.ts';
-import { type Child, eventually, type Namespace, netnsUnavailable, tempDir } from '../harness/index.ts';
+import {
+  type Child,
+  eventually,
+  freePort,
+  type Namespace,
+  netnsUnavailable,
+  startDiscovery,
+  tempDir,
+} from '../harness/index.ts';
 import { type Document, resource } from './support/config.ts';
 import { type IdentityWorld, startIdentityWorld, type Workload } from './support/identity-world.ts';
 import { httpOutcome } from './support/peer-calls.ts';
@@ -51,7 +60,7 @@ async function command(control: Namespace, wanted: Command): Promise<Counts> {
   return JSON.parse(await control.run('curl', '-sS', '--fail', '-d', JSON.stringify(wanted), url)) as Counts;
 }
 
-const instanceOf = ({ name, netns }: Pick<Workload, 'name' | 'netns'>): StandInInstance => ({
+const instanceOf = ({ name, netns }: { name: string; netns: Pick<Namespace, 'address'> }): StandInInstance => ({
   node: `machine-${name}`,
   nodeAddress: netns.address,
   id: name,
@@ -230,4 +239,21 @@ describe('a stand-in for Consul beside Kubernetes documents and files', { skip }
       assert.match(await world.http('/debug/configz'), /"unhealthyEndpoints"/);
     });
   });
+});
+
+test('without its registry ctl-discovery is not ready, names it, and is ready when it comes', async (t) => {
+  const port = await freePort();
+  const flags = ['--registries', 'ExtRegistry', '--extregistryServerURL', `http://127.0.0.1:${port}`];
+  const discovery = await startDiscovery(t, { configDir: await tempDir(t), flags, waitReady: false });
+  await eventually(async () => {
+    const { status, body } = await discovery.http('/ready');
+    assert.deepEqual([status, body], [503, 'not ready: configuration is being read, waiting for consul\n']);
+  });
+  await eventually(() => assert.match(discovery.output(), /cannot read Consul: .*ECONNREFUSED.*; waiting for it/));
+  const registry = new StandInRegistry();
+  registry.register({ ...instanceOf({ name: 'web', netns: { address: '10.0.0.1' } }) });
+  const server = await serveStandIn(registry, port);
+  t.after(() => server.stop());
+  await discovery.waitReady();
+  assert.match((await discovery.http('/debug/registryz')).body, /web\.service\.consul/);
 });
