@@ -1,6 +1,7 @@
 /**
- * What reading a catalogue of Consul costs, with a stand-in for its HTTP API in a process of its own: time to ready, CPU,
- * memory and requests; then an instance that becomes critical, and 100 changes a second, while proxies are connected.
+ * What reading a catalogue of Consul costs, with a stand-in for its HTTP API in a process of its own: time to ready,
+ * CPU, memory and requests; then an instance that becomes critical, and 100 changes a second, while proxies are
+ * connected.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -168,8 +169,8 @@ async function measureLive(owner: Owner, world: World): Promise<Table[]> {
 }
 
 /**
- * Half of the changes are of health, a quarter new instances, a quarter removals of these. Each is undone later, so that
- * no change is lost in the debounce.
+ * Half of the changes are of health, a quarter new instances, a quarter removals of these. Each is undone later, so
+ * that no change is lost in the debounce.
  */
 function changeOf(step: number, services: number, endpoints: number): Command {
   const pair = step >> 2;
