@@ -17,6 +17,7 @@ import { PageMaker, ProxyTable, type Recent } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, otlpOptions, recordBuild } from '../observe/index.ts';
+import { policyLanguage } from '../policy/index.ts';
 import type { Previews } from '../preview/index.ts';
 import type { Engine } from '../push/index.ts';
 import type { AnyResource, MeshConfig, ResourceKey } from '../resources/index.ts';
@@ -31,7 +32,7 @@ import { type Controllers, runControllers } from './controllers/controllers.ts';
 import { type MeshIdentity, openIdentity } from './identity/identity.ts';
 import { followKeySets } from './identity/key-sets.ts';
 import type { OwnCertificate } from './identity/own-certificate.ts';
-import { analysisInput } from './pipeline/analysis-input.ts';
+import { type AnalyzedParts, analysisInput } from './pipeline/analysis-input.ts';
 import { DistributionHistory } from './pipeline/distribution.ts';
 import { warningLog } from './pipeline/document-log.ts';
 import { startDebouncer, startEngine } from './pipeline/engine.ts';
@@ -215,7 +216,7 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   // Ended after the drain, so that this replica leads until another serves its proxies.
   const { translation, refusedDocuments: documents, store } = intake;
   const version = () => engine.snapshot.version;
-  const analyzed = { store, engine, warningsOf: warningsIn(read), readsSecrets: readsSecrets(settings) };
+  const analyzed = { store, engine, warningsOf: warningsIn(read), ...analyzedBy(settings) };
   const ofMesh = { store, engine, publisher, documents, analysisInput: () => analysisInput(analyzed, []) };
   const controllers = closers.use(runControllers({ settings, cluster, translation, mesh, version, ...ofMesh }));
   // They answer until the streams have ended.
@@ -247,6 +248,11 @@ function warningsIn({ intake: { translation }, proxyConfigs }: Mesh) {
   return (key: ResourceKey) => [...translation.warningsOf(key), ...proxyConfigs.warningsOf(key)];
 }
 
+/** What analysis reads of the settings. */
+function analyzedBy(settings: DiscoverySettings): Pick<AnalyzedParts, 'readsSecrets' | 'policyLanguage'> {
+  return { readsSecrets: readsSecrets(settings), policyLanguage: policyLanguage(settings.meshLang) };
+}
+
 /** Whether the Secrets that Gateways name are read; gateways may read them themselves instead. */
 function readsSecrets({ gatewaySecretsRole }: DiscoverySettings): boolean {
   return gatewaySecretsRole === '';
@@ -269,7 +275,7 @@ function show({ settings, env, metrics, status }: Program, read: Mesh, serving: 
   const warningsOf = warningsIn(read);
   const replica = replicaName(env);
   const recent = shownActivity(activity, serving, identity);
-  const shownAlways = { replica, showConfigInAdsz, readsSecrets: readsSecrets(settings) };
+  const shownAlways = { replica, showConfigInAdsz, ...analyzedBy(settings) };
   const settled = { ...shownAlways, mesh: () => inForce.mesh, injection: webhooks.injection };
   const state = { store, engine, server, refusedPolicies, warningsOf, previews };
   const parts = { ...state, ...settled, recent, sources, leadership, history };

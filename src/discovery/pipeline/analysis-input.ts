@@ -10,11 +10,13 @@ export interface AnalyzedParts {
   readonly warningsOf: (key: ResourceKey) => readonly ResourceWarning[];
   /** Whether the Secrets that Gateways name are read; gateways may read them themselves instead. */
   readonly readsSecrets: boolean;
+  /** From `MESH_LANG`. */
+  readonly policyLanguage: AnalysisInput['policyLanguage'];
 }
 
 /** @param proxies connected proxies, which count as workloads */
 export function analysisInput(
-  { store, engine, warningsOf, readsSecrets }: AnalyzedParts,
+  { store, engine, warningsOf, readsSecrets, policyLanguage }: AnalyzedParts,
   proxies: AnalysisInput['proxies'],
 ): AnalysisInput {
   const now = Date.now();
@@ -25,6 +27,7 @@ export function analysisInput(
     proxies,
     manifests: [],
     readsSecrets,
+    policyLanguage,
     now,
   };
 }

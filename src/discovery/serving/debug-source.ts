@@ -5,7 +5,7 @@ import type { ConnectionStatus, Engine, Session } from '../../push/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import type { RefusedPolicies, Store } from '../../store/index.ts';
 import type { XdsServer } from '../../xds/index.ts';
-import { analysisInput } from '../pipeline/analysis-input.ts';
+import { type AnalyzedParts, analysisInput } from '../pipeline/analysis-input.ts';
 import type { DistributionHistory } from '../pipeline/distribution.ts';
 import { findingsOf } from '../pipeline/finding-log.ts';
 import type { GaugeSource } from '../pipeline/gauges.ts';
@@ -29,6 +29,7 @@ export interface DebugParts {
   readonly showConfigInAdsz: boolean;
   /** Whether the Secrets that Gateways name are read; gateways may read them themselves instead. */
   readonly readsSecrets: boolean;
+  readonly policyLanguage: AnalyzedParts['policyLanguage'];
 }
 
 /** The source for one page, which looks up sessions once. */
