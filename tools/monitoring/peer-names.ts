@@ -20,34 +20,66 @@ const OTHERS: Readonly<Record<string, string>> = {
   ctl_duplicate_proxy_clusters: 'pilot_duplicate_envoy_clusters',
 };
 
-/** Metrics that Istio does not have. */
-const OWN: ReadonlySet<string> = new Set([
-  'ctl_eds_instances',
-  'ctl_grpc_connections_ended_early',
-  'ctl_missing_credentials',
-  'ctl_name_conflicts',
-  'ctl_orch_endpoints_with_no_pods',
-  'ctl_otlp_items_total',
-  'ctl_policy_problems',
-  'ctl_push_canary_seconds',
-  'ctl_push_queue_length',
-  'ctl_push_withheld',
-  'ctl_refused_inbound_ports',
-  'ctl_refused_security_documents',
-  'ctl_remote_cluster_delayed_changes_total',
-  'ctl_source_stale_seconds',
-  'ctl_stage_seconds',
-  'ctl_telemetry_problems',
-  'ctl_unsupported_by_grpc',
-  'ctl_views_failing',
-  'ctl_xds_push_errors_total',
-]);
+/** Metrics that Istio has under the other name. */
+const SHARED: readonly (keyof typeof METRICS)[] = [
+  'ca_server_authentication_failure_count',
+  'ca_server_cert_chain_expiry_timestamp',
+  'ca_server_csr_count',
+  'ca_server_csr_parsing_err_count',
+  'ca_server_csr_sign_err_count',
+  'ca_server_id_extraction_err_count',
+  'ca_server_root_cert_expiry_timestamp',
+  'ca_server_success_cert_issuance_count',
+  'cfg_validation_config_delete_error',
+  'cfg_validation_config_load',
+  'cfg_validation_config_load_error',
+  'cfg_validation_config_update_error',
+  'cfg_validation_config_updates',
+  'cfg_validation_failed',
+  'cfg_validation_http_error',
+  'cfg_validation_passed',
+  'ctl_conflict_inbound_listener',
+  'ctl_conflict_outbound_listener_http_over_current_tcp',
+  'ctl_conflict_outbound_listener_tcp_over_current_http',
+  'ctl_conflict_outbound_listener_tcp_over_current_tcp',
+  'ctl_destrule_subsets',
+  'ctl_duplicate_proxy_clusters',
+  'ctl_eds_no_instances',
+  'ctl_endpoint_not_ready',
+  'ctl_inbound_updates',
+  'ctl_invalid_out_listeners',
+  'ctl_jwks_resolver_network_fetch_fail_total',
+  'ctl_jwks_resolver_network_fetch_success_total',
+  'ctl_no_ip',
+  'ctl_orch_cfg_events',
+  'ctl_orch_endpoints_pending_pod',
+  'ctl_orch_object_errors',
+  'ctl_orch_reg_events',
+  'ctl_proxy_convergence_time',
+  'ctl_proxy_queue_time',
+  'ctl_push_triggers',
+  'ctl_services',
+  'ctl_total_orch_object_errors',
+  'ctl_total_rejected_configs',
+  'ctl_total_xds_internal_errors',
+  'ctl_total_xds_rejects',
+  'ctl_virt_services',
+  'ctl_vservice_dup_domain',
+  'ctl_xds',
+  'ctl_xds_cds_reject',
+  'ctl_xds_config_size_bytes',
+  'ctl_xds_eds_reject',
+  'ctl_xds_expired_nonce',
+  'ctl_xds_lds_reject',
+  'ctl_xds_push_context_errors',
+  'ctl_xds_push_time',
+  'ctl_xds_pushes',
+  'ctl_xds_rds_reject',
+  'ctl_xds_write_timeout',
+];
 
-/** The name in Istio; undefined for a metric that only meshd has. */
-function peerName(name: string): string | undefined {
-  if (OWN.has(name)) return undefined;
-  const [ours, theirs] = PREFIXES.find(([prefix]) => name.startsWith(prefix)) ?? [];
-  if (ours === undefined || theirs === undefined) return undefined;
+function peerName(name: string): string {
+  const [ours = '', theirs = ''] = PREFIXES.find(([prefix]) => name.startsWith(prefix)) ?? [];
   return OTHERS[name] ?? theirs + name.slice(ours.length);
 }
 
@@ -61,11 +93,10 @@ export const PEER_NAMES: readonly RecordingRule[] = [
     record: 'istio_build',
     expr: 'label_replace(mesh_build{component="ctl-discovery"}, "component", "pilot", "", "")',
   },
-  ...Object.entries<MetricSpec>(METRICS).flatMap(([name, { type }]) => {
-    const record = peerName(name);
-    if (record === undefined) return [];
+  ...SHARED.flatMap((name) => {
+    const { type }: MetricSpec = METRICS[name];
     const endings = type === 'Distribution' ? HISTOGRAM : [''];
-    return endings.map((ending) => renamed(`${record}${ending}`, `${name}${ending}`));
+    return endings.map((ending) => renamed(`${peerName(name)}${ending}`, `${name}${ending}`));
   }),
   // The time to build a snapshot.
   ...HISTOGRAM.map((ending) =>
