@@ -294,7 +294,7 @@ function clickable(name: string) {
 }
 
 async function browserPicture(question: string): Promise<void> {
-  await shared.get().browser.screenshot(`question-${question.toLowerCase().replaceAll(/\W+/g, '-')}`);
+  await shared.get().browser.screenshot(`question-${question.toLowerCase().replaceAll(/\W+/g, '-')}`, false);
 }
 
 /** What a command of `ctl-discovery` prints. 1 is the exit code of those that find something wrong. */

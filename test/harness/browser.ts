@@ -26,7 +26,8 @@ export interface Browser {
   readonly errors: readonly string[];
   /** Violations of accessibility rules on the page as it is now, one line each. */
   violations(): Promise<readonly string[]>;
-  screenshot(name: string): Promise<void>;
+  /** @param whole with what is below the window; default true */
+  screenshot(name: string, whole?: boolean): Promise<void>;
 }
 
 /** Starts the browser with one page; it ends with its owner. */
@@ -52,9 +53,9 @@ export async function startBrowser(owner: Owner, baseURL: string): Promise<Brows
       const { violations } = (await page.evaluate(script)) as AxeResults;
       return violations.flatMap(({ id, help, nodes }) => nodes.map(({ html }) => `${id}: ${help}: ${html}`));
     },
-    async screenshot(name) {
+    async screenshot(name, whole = true) {
       await mkdir(SCREENSHOTS, { recursive: true });
-      await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+      await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: whole });
     },
   };
 }
