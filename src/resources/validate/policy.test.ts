@@ -36,6 +36,15 @@ describe('documents that are accepted', () => {
   });
 });
 
+test('authors are told of fields that no adapter inside reads', () => {
+  const params = '{ value: "1", monitored_resource_type: "a.b", monitoredResourceDimensions: {} }';
+  const { warnings = [] } = resourceOf('instance', `{ compiledTemplate: metric, params: ${params} }`);
+  assert.deepEqual(
+    warnings.map(({ field }) => field),
+    ['spec.params.monitored_resource_type', 'spec.params.monitoredResourceDimensions'],
+  );
+});
+
 describe('documents that are refused, with the field', () => {
   const rows: readonly (readonly [kind: string, spec: string, expected: RegExp])[] = [
     [

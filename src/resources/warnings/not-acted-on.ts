@@ -49,6 +49,12 @@ const FINDERS: Finders = {
         return [{ path: ['servers', index, 'tls', 'tlsCertificates', pair, 'caCertificates'], message }];
       }),
     ]),
+  instance: ({ compiledTemplate, params = {} }) =>
+    compiledTemplate === undefined
+      ? []
+      : Object.keys(params)
+          .filter((name) => /^monitored_?resource/i.test(name))
+          .map((name) => ({ path: ['params', name], message: 'no effect: no adapter inside reads it' })),
   ProxyConfig: ({ selector }, { rootNamespace }, namespace) => {
     if (namespace !== rootNamespace || Object.keys(selector?.matchLabels ?? {}).length === 0) return [];
     const message = 'it selects Pods of the root namespace only: without a selector, a document is for the whole mesh';
