@@ -244,7 +244,7 @@ test('invalid settings end the program with one line', async (t) => {
     [{ TOKEN_ISSUER: 'http://issuer.example' }, /^ctl-discovery: TOKEN_ISSUER: .*must use https/m],
     [
       { SPIFFE_BUNDLE_ENDPOINTS: 'other.example' },
-      /^ctl-discovery: SPIFFE_BUNDLE_ENDPOINTS: "other.example": there is no trust/m,
+      /^ctl-discovery: SPIFFE_BUNDLE_ENDPOINTS: "other.example": the trust domain is missing/m,
     ],
   ];
   for (const [env, line] of rows) {

@@ -131,6 +131,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'push',
     'types',
     'bundles',
+    'earlier',
     'previews',
     'protocol',
     'reads',

@@ -17,6 +17,7 @@ function repository(context: TestContext, files: Readonly<Record<string, string>
   const always = {
     'docs/security-model.md': `## Debug pages\n\n${PORTS}\n`,
     'docs/analysis.md': '',
+    'docs/metrics.md': '## Boards and alerts\n',
     'docs/architecture.md': '| `src/webhooks` | |\n',
     ...Object.fromEntries(linked),
   };
