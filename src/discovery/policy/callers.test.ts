@@ -54,6 +54,21 @@ test('a connection is authenticated again after a while, and when its certificat
   assert.equal(count, 2);
 });
 
+test('a token proves the caller of its own call only, and not of further calls on the connection', async () => {
+  const tokens = ['shop', 'other'];
+  const known = callers(async () => {
+    const namespace = tokens.shift();
+    if (namespace === undefined) throw new CtlError('unauthenticated', 'no token');
+    return { identity: { ...identity, namespace }, by: 'token', expiresAt: 60_000 };
+  });
+  const head = call('10.0.0.1', [], true);
+  for (const namespace of ['shop', 'other']) {
+    assert.equal((await known.verify(head)).namespace, namespace);
+    assert.equal(known.known(head), undefined);
+  }
+  await assert.rejects(known.verify(head), { code: 'unauthenticated' });
+});
+
 test('without TLS, programs of this machine name their namespace, and others are refused', async () => {
   const known = callers(() => assert.fail());
   assert.equal(known.known(call('127.0.0.1', ['shop']))?.namespace, 'shop');

@@ -10,7 +10,10 @@ import type { CallHead, ConnectionInfo } from '../../grpc/index.ts';
 import type { CallerRecord } from '../../policy/index.ts';
 import { type Authentication, credentialsOfCall } from '../../security/index.ts';
 
-/** A connection is authenticated again after this time, ms: its certificate may have expired or its root been removed. */
+/**
+ * A connection with a certificate is authenticated again after this time, ms: the certificate may have expired or its
+ * root been removed. Calls with a token are authenticated one by one: each may have another token.
+ */
 const VALID_MS = 10_000;
 
 /** Namespaces that one connection of a loopback address speaks for: a gateway in front of tests may have several. */
@@ -36,7 +39,7 @@ export class PolicyCallers {
     this.#now = now;
   }
 
-  /** The known caller of a connection, without a delay; undefined: see {@link verify}. */
+  /** The caller that is known by the connection, without a delay; undefined: see {@link verify}. */
   known(call: CallHead): CallerRecord | undefined {
     const verified = this.#verified.get(call.connection);
     if (verified !== undefined) return verified.until > this.#now.monotonic() ? verified.record : undefined;
@@ -52,7 +55,7 @@ export class PolicyCallers {
       const message = 'decisions and records are served on the secure gRPC address and to loopback addresses only';
       throw new CtlError('unauthenticated', message);
     }
-    const { identity, expiresAt } = await this.#callers.authenticate(credentials);
+    const { identity, by, expiresAt } = await this.#callers.authenticate(credentials);
     const uri = spiffeUri(identity);
     const { connection } = call;
     const record = this.#shared({
@@ -63,7 +66,7 @@ export class PolicyCallers {
     });
     const { monotonic, wall } = this.#now;
     const until = monotonic() + Math.min(VALID_MS, expiresAt - wall());
-    this.#verified.set(connection, { record, until });
+    if (by === 'certificate') this.#verified.set(connection, { record, until });
     return record;
   }
 

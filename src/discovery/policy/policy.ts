@@ -17,6 +17,7 @@ import type { DiscoverySettings } from '../../settings/index.ts';
 import type { MeshIdentity } from '../identity/identity.ts';
 import { refusalLog } from '../pipeline/observers.ts';
 import { PolicyCallers } from './callers.ts';
+import { DroppedRecords } from './dropped-records.ts';
 import { addStats, setConfigured } from './metrics.ts';
 import { createPolicyServices } from './services.ts';
 import { PolicyThreadOwner } from './thread-owner.ts';
@@ -44,6 +45,10 @@ export function openPolicy({ settings, snapshot, identity, metrics }: PolicyOpti
   if (!settings.plugins.includes('policy'))
     return { services: [], page: async () => '', published: () => {}, close: async () => {} };
   const { rootNamespace } = snapshot().settings;
+  const dropped = new DroppedRecords({
+    write: (message) => getScope('grpcAdapter').warn(message),
+    later: (ms, run) => void systemClock.setTimer(ms, run),
+  });
   const report = (message: FromPolicyThread): void => {
     if (message.kind === 'configured') configured(metrics, message);
     else if (message.kind === 'stats') addStats(metrics, message);
@@ -75,6 +80,7 @@ export function openPolicy({ settings, snapshot, identity, metrics }: PolicyOpti
     callers,
     check: (caller, request) => owner.check(caller, request),
     record: (caller, message) => owner.record(caller, message),
+    dropped: ({ key }) => dropped.message(key),
     refused: (peer, error) => refused(peer, error, 'a call of the policy component'),
   });
   if (documentsOf(snapshot()).length > 0) owner.start();

@@ -16,8 +16,13 @@ const RECORDS = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs';
 const MAX_CHECK_BYTES = 256 * 1024;
 /** Largest message of records: Envoy sends what it has collected from 16 KiB on. */
 const MAX_RECORDS_BYTES = 1024 * 1024;
-/** Messages of one stream whose records are in progress; the rest waits in its flow-control window. */
+/**
+ * Messages of one stream whose records are in progress; further ones are dropped. If they waited, they would use the
+ * flow-control window of the connection, on which the same Envoy thread asks for decisions.
+ */
 const MAX_UNRECORDED = 4;
+/** Bytes of messages of records that are received or in progress, of which no caller gets all. */
+const MAX_RECORD_MEMORY = 64 * 1024 * 1024;
 /** Streams of records of all proxies; a proxy has one for each of its threads and loggers. */
 const MAX_STREAMS = 50_000;
 
@@ -25,11 +30,14 @@ export interface PolicyServicesOptions {
   readonly callers: PolicyCallers;
   readonly check: (caller: CallerRecord, request: Buffer) => Promise<Buffer>;
   readonly record: (caller: CallerRecord, message: Buffer) => Promise<void>;
+  /** A message of records was dropped. */
+  readonly dropped: (caller: CallerRecord) => void;
   readonly refused: (peer: string, error: CtlError) => void;
 }
 
-export function createPolicyServices({ callers, check, record, refused }: PolicyServicesOptions): GrpcService {
+export function createPolicyServices({ callers, check, record, dropped, refused }: PolicyServicesOptions): GrpcService {
   const streams = new FairLimiter(MAX_STREAMS);
+  const memory = new FairLimiter(MAX_RECORD_MEMORY);
   const noted = (peer: string, error: unknown): never => {
     if (error instanceof CtlError && error.code !== 'unavailable') refused(peer, error);
     throw error;
@@ -48,7 +56,12 @@ export function createPolicyServices({ callers, check, record, refused }: Policy
         if (leave === undefined) throw new CtlError('resource_exhausted', 'too many streams of records of this proxy');
         call.onClose(leave);
         call.isOf(caller.key);
-        if (!call.closed) readRecords(call, (message) => record(caller, message));
+        if (!call.closed)
+          readRecords(call, {
+            admit: (bytes) => memory.enter(caller.key, bytes),
+            record: (message) => record(caller, message),
+            dropped: () => dropped(caller),
+          });
       })
       .catch((error: unknown) => {
         const known = error instanceof CtlError ? error : new CtlError('internal', 'internal error', {}, error);
@@ -62,16 +75,33 @@ export function createPolicyServices({ callers, check, record, refused }: Policy
   };
 }
 
-function readRecords(call: StreamCall, record: (message: Buffer) => Promise<void>): void {
+interface RecordReader {
+  /** Takes memory for a message; returns the function that releases it. Undefined: there is none. */
+  readonly admit: (bytes: number) => (() => void) | undefined;
+  readonly record: (message: Buffer) => Promise<void>;
+  readonly dropped: () => void;
+}
+
+function readRecords(call: StreamCall, { admit, record, dropped }: RecordReader): void {
   let open = 0;
-  const reader = new CallMessages(MAX_RECORDS_BYTES, (message) => {
+  /** Releases the memory of the message that is being received. */
+  let release: (() => void) | undefined;
+  const take = (message: Buffer): void => {
+    const done = release;
+    release = undefined;
     open++;
-    if (open === MAX_UNRECORDED) call.pause();
     void record(message).finally(() => {
-      if (open === MAX_UNRECORDED) call.resume();
       open--;
+      done?.();
     });
-  });
+  };
+  const admits = (bytes: number): boolean => {
+    release = open < MAX_UNRECORDED ? admit(Math.max(1, bytes)) : undefined;
+    if (release === undefined) dropped();
+    return release !== undefined;
+  };
+  const reader = new CallMessages(MAX_RECORDS_BYTES, take, admits);
+  call.onClose(() => release?.());
   call.read({
     data: (bytes) => {
       try {

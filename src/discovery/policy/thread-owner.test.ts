@@ -90,3 +90,54 @@ test('the flood of one caller leaves the others served', async (t) => {
   // Half of what is free to all.
   assert.ok(refused > 10_000, String(refused));
 });
+
+test('requests of one caller have at most half of the memory of all, and those that end return it', async (t) => {
+  const { owner } = start(t);
+  const http = { path: '/', method: 'GET', headers: { 'x-long': 'x'.repeat(256 * 1024 - 200) } };
+  const large = Buffer.from(encode(CheckRequest, { attributes: { request: { http } } }));
+  const flood = async (caller: CallerRecord, count: number): Promise<readonly string[]> =>
+    Promise.all(
+      Array.from({ length: count }, () =>
+        codeOf(owner.check(caller, large)).then(String, (error: { code: string }) => error.code),
+      ),
+    );
+  const [greedy, modest] = await Promise.all([flood(caller('shop'), 200), flood(caller('other'), 10)]);
+  const refused = greedy.filter((code) => code === 'resource_exhausted').length;
+  assert.ok(refused >= 70 && refused < 80, String(refused));
+  assert.deepEqual(modest, Array(10).fill('0'));
+  assert.deepEqual(await flood(caller('shop'), 10), Array(10).fill('7'));
+});
+
+test('a thread that dies again and again starts ever later, until it has run for a minute', async (t) => {
+  let now = 1_000_000;
+  const delays: number[] = [];
+  const restarts: (() => void)[] = [];
+  // Stand-in for the thread: ends as soon as its configuration is in force.
+  const dying = "import { parentPort } from 'node:worker_threads'; parentPort.postMessage({ kind: 'configured' });";
+  const owner = new PolicyThreadOwner({
+    workerFile: new URL(`data:text/javascript,${encodeURIComponent(dying)}`),
+    data: { options: { language: undefined, configNamespace: 'mesh-system' }, skipsSanVerification: false },
+    clock: {
+      now: () => now,
+      setTimer: (ms, run) => {
+        // The watch over a thread looks once a second.
+        if (ms !== 1_000) restarts.push(run);
+        if (ms !== 1_000) delays.push(ms);
+        return { cancel: () => undefined };
+      },
+    },
+    random: () => 0,
+    state: () => ({ documents: [], workloads: { set: [], deleted: [], services: [] } }),
+    onMessage: () => undefined,
+    onCrash: () => undefined,
+  });
+  owner.start();
+  t.after(() => owner.close());
+  for (const passed of [1_000, 59_000, 60_000, 1_000, 0]) {
+    await waitUntil(() => restarts.length > 0);
+    now += passed;
+    restarts.shift()?.();
+  }
+  await waitUntil(() => restarts.length > 0);
+  assert.deepEqual(delays, [200, 400, 800, 200, 400, 800]);
+});

@@ -20,6 +20,8 @@ import {
 
 /** Calls in progress, of which no caller gets all. */
 const MAX_CALLS = 16_384;
+/** Bytes of their requests, of which no caller gets all. */
+const MAX_CALL_MEMORY = 64 * 1024 * 1024;
 
 /** A thread that has sent nothing for this time hangs, ms; it sends measurements several times a second. */
 const SILENCE_MS = 10_000;
@@ -27,6 +29,8 @@ const SILENCE_MS = 10_000;
 const LOAD_MS = 60_000;
 
 const [RESTART_MS, MAX_RESTART_MS] = [200, 10_000];
+/** After this time without a crash, the next one counts as the first, ms. */
+const STABLE_MS = 60_000;
 
 /** Numbered callers; the one that was named first is forgotten when there are more. */
 const MAX_CALLERS = 50_000;
@@ -55,11 +59,13 @@ const UNDECIDED = 'the policy cannot be evaluated now';
 export class PolicyThreadOwner {
   readonly #options: ThreadOwnerOptions;
   readonly #limiter = new FairLimiter(MAX_CALLS);
+  readonly #memory = new FairLimiter(MAX_CALL_MEMORY);
   #worker: Worker | undefined;
   #wanted = false;
   #closing: (() => void) | undefined;
   #closed = false;
   #crashes = 0;
+  #crashedAt = 0;
   #restart: Timer | undefined;
   #watch: Timer | undefined;
   #heardAt = 0;
@@ -100,7 +106,7 @@ export class PolicyThreadOwner {
    */
   check(caller: CallerRecord, request: Uint8Array): Promise<Buffer> {
     if (this.#worker === undefined) return Promise.reject(new CtlError('unavailable', UNDECIDED));
-    const leave = this.#limiter.enter(caller.key);
+    const leave = this.#enter(caller.key, request.length);
     if (leave === undefined) {
       const message = 'too many decisions are waited for, by this proxy or in total';
       return Promise.reject(new CtlError('resource_exhausted', message));
@@ -121,13 +127,29 @@ export class PolicyThreadOwner {
     });
   }
 
-  /** Hands over a message of the access log service; resolves when its handlers have it, or it is lost. */
+  /** Takes a call and the memory of its request; undefined when this caller cannot have both. */
+  #enter(caller: string, bytes: number): (() => void) | undefined {
+    const release = this.#memory.enter(caller, Math.max(1, bytes));
+    const leave = release && this.#limiter.enter(caller);
+    if (leave === undefined) release?.();
+    if (release === undefined || leave === undefined) return undefined;
+    return () => {
+      leave();
+      release();
+    };
+  }
+
+  /**
+   * Hands over a message of the access log service; resolves when its handlers have it, or it is lost. The services
+   * limit how many are in progress.
+   */
   record(caller: CallerRecord, message: Uint8Array): Promise<void> {
     if (this.#worker === undefined) return Promise.resolve();
     return new Promise((resolve) => {
       const id = this.#next++;
       this.#records.set(id, resolve);
-      this.#post({ kind: 'record', id, caller: this.#numberOf(caller), message: new Uint8Array(message) });
+      const copy = new Uint8Array(message);
+      this.#post({ kind: 'record', id, caller: this.#numberOf(caller), message: copy }, [copy.buffer]);
     });
   }
 
@@ -198,9 +220,11 @@ export class PolicyThreadOwner {
     for (const resolve of this.#taken(this.#scrapes)) resolve('');
     this.#closing?.();
     if (this.#closed) return;
+    const { clock, random } = this.#options;
+    if (clock.now() - this.#crashedAt >= STABLE_MS) this.#crashes = 0;
+    this.#crashedAt = clock.now();
     this.#crashes++;
     this.#options.onCrash(reason);
-    const { clock, random } = this.#options;
     this.#restart = clock.setTimer(backoff(this.#crashes, RESTART_MS, MAX_RESTART_MS, random), () => {
       this.#restart = undefined;
       if (this.#wanted) this.#begin();
@@ -230,7 +254,6 @@ export class PolicyThreadOwner {
         return;
       case 'configured':
         this.#loaded = true;
-        this.#crashes = 0;
         break;
       case 'closed':
         this.#closing?.();
@@ -285,7 +308,8 @@ export class PolicyThreadOwner {
     if (this.#batch !== undefined) this.#flush(this.#batch);
   }
 
-  #post(message: ToPolicyThread): void {
-    this.#worker?.postMessage(message);
+  /** @param moved buffers that are handed over without a copy */
+  #post(message: ToPolicyThread, moved: readonly ArrayBuffer[] = []): void {
+    this.#worker?.postMessage(message, [...moved]);
   }
 }
