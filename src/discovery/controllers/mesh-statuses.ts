@@ -30,7 +30,7 @@ import { type ControllerInputs, runWhileLeading, statusOptions } from './leader-
 export interface MeshStatusInputs extends ControllerInputs {
   readonly documents: RefusedDocuments;
   readonly store: Pick<Store, 'get'>;
-  readonly engine: Pick<Engine, 'snapshot' | 'sessions' | 'reasonsFor' | 'withheld'>;
+  readonly engine: Pick<Engine, 'snapshot' | 'sessions' | 'reasonsFor' | 'readersOf' | 'withheld'>;
   readonly publisher: Pick<Publisher, 'onPublication'>;
   /** What analysis reads, without connected proxies: other replicas have others. */
   readonly analysisInput: () => AnalysisInput;
@@ -130,6 +130,7 @@ function followAcknowledgements(
     version: () => engine.snapshot.version,
     rootNamespace: () => engine.snapshot.settings.rootNamespace,
     documentsOf: documentsOf(engine),
+    readersOf: (key) => new Set(Array.from(engine.readersOf(key).keys(), ({ connectionId }) => connectionId)),
     withheld: () => withheldDocuments(engine),
     inForce,
   });

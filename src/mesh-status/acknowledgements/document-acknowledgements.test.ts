@@ -38,6 +38,7 @@ function startReplica(t: TestContext, server: ScriptedApiServer, name: string, a
     version: () => 2,
     rootNamespace: () => 'root',
     documentsOf: () => [KEY],
+    readersOf: () => new Set([name]),
     withheld: () => new Map(),
     inForce: () => ({ uid: 'uid', generation: 1, since: 2 }),
   });

@@ -12,7 +12,7 @@ export interface Unaccepted {
   /** The proxy's message by document. */
   readonly rejected: ReadonlyMap<ResourceKey, string>;
   readonly outstanding: ReadonlySet<ResourceKey>;
-  /** More resources are outstanding than were looked up: any document may be one of theirs. */
+  /** More resources are rejected or outstanding than were looked up: any document that it reads may be one of theirs. */
   readonly isCut: boolean;
 }
 
@@ -44,6 +44,11 @@ export class FollowedProxy {
     this.namespace = namespace;
     this.#proxy = proxy;
     this.#options = options;
+  }
+
+  /** See `ConnectedProxy`. */
+  get connectionId(): string {
+    return this.#proxy.connectionId;
   }
 
   get acknowledged(): number {
@@ -80,7 +85,8 @@ export class FollowedProxy {
     for (const [, name, answer] of this.#proxy.unaccepted()) {
       const isRejected = typeof answer === 'object' && answer.certain;
       if ((isRejected ? rejections++ : waiting++) >= MAX_EXPLAINED) {
-        isCut ||= !isRejected;
+        isCut = true;
+        if (Math.min(rejections, waiting) >= MAX_EXPLAINED) break;
         continue;
       }
       for (const key of documentsOf(this.#proxy.connectionId, name)) {
@@ -105,6 +111,8 @@ export class FollowedProxies {
   #refreshedAt = Number.NEGATIVE_INFINITY;
   /** By what they have acknowledged, the least first. */
   #behind: readonly FollowedProxy[] = [];
+  /** Whether proxies in `#behind` have disconnected. */
+  #haveLeft = false;
 
   constructor(options: FollowedProxiesOptions) {
     this.#options = options;
@@ -119,7 +127,7 @@ export class FollowedProxies {
 
   delete(proxy: FollowedProxy): void {
     this.#proxies.delete(proxy);
-    this.#behind = this.#behind.filter((each) => each !== proxy);
+    this.#haveLeft = true;
   }
 
   /** The proxies that may lack a change of this version. */
@@ -130,7 +138,8 @@ export class FollowedProxies {
       this.#refreshedAt = now;
       for (const proxy of this.#proxies) proxy.refresh(served());
       this.#behind = [...this.#proxies].sort((one, other) => one.acknowledged - other.acknowledged);
-    }
+    } else if (this.#haveLeft) this.#behind = this.#behind.filter((proxy) => this.#proxies.has(proxy));
+    this.#haveLeft = false;
     const first = this.#behind.findIndex(({ acknowledged }) => acknowledged >= version);
     return first < 0 ? this.#behind : this.#behind.slice(0, first);
   }

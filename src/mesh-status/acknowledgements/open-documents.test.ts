@@ -90,6 +90,71 @@ test('a resource that is withheld because of a rejection is one', () => {
   assert.deepEqual(found(mesh, A), [1, 1, 'c9.shop rejects it: bad']);
 });
 
+const many = (count: number) => Array.from({ length: count }, (_, index) => `VirtualService/shop/many-${index}`);
+
+test('of many documents that a proxy rejects, none counts as accepted', () => {
+  const mesh = new SimulatedMesh();
+  const keys = many(20);
+  const proxy = mesh.connect([...keys, A]);
+  mesh.connect([B]);
+  for (const key of keys) mesh.set(key, true);
+  mesh.set(B);
+  mesh.answer(proxy);
+  mesh.clock.advance(5000);
+  for (const key of keys) {
+    const [pending, rejected] = found(mesh, key) ?? [];
+    assert.notDeepEqual([pending, rejected], [0, 0], key);
+  }
+  assert.equal(keys.filter((key) => found(mesh, key)?.[1] === 1).length, 16);
+  for (const key of keys) mesh.set(key);
+  mesh.answer(proxy);
+  mesh.clock.advance(5000);
+  for (const key of keys) assert.deepEqual(found(mesh, key)?.slice(0, 2), [0, 0], key);
+});
+
+test('a proxy that does not answer holds up the documents that it uses only, however many', () => {
+  const mesh = new SimulatedMesh();
+  const keys = many(20);
+  mesh.connect(keys);
+  mesh.answer(mesh.connect([A]));
+  for (const key of [...keys, A]) mesh.set(key);
+  for (const proxy of mesh.proxies.keys()) if (proxy.uses.has(A)) mesh.answer(proxy);
+  mesh.clock.advance(5000);
+  for (const key of keys) assert.deepEqual(found(mesh, key), [1, 0, ''], key);
+  assert.deepEqual(found(mesh, A), [0, 0, '']);
+});
+
+test('a document that is deleted while a proxy rejects it is forgotten', () => {
+  for (const isLate of [false, true]) {
+    const mesh = new SimulatedMesh();
+    const proxy = mesh.connect([A]);
+    mesh.set(A, true);
+    mesh.answer(proxy);
+    mesh.clock.advance(3000);
+    assert.deepEqual(found(mesh, A)?.slice(0, 2), [0, 1]);
+    mesh.delete(A, isLate);
+    mesh.clock.advance(3000);
+    assert.equal(mesh.open.states().size, 0);
+  }
+});
+
+test('a visit ends in time where it is expensive to explain proxies, and the next one goes on', () => {
+  const mesh = new SimulatedMesh();
+  const at: number[] = [];
+  mesh.onUnaccepted = () => {
+    at.push(mesh.clock.now());
+    mesh.clock.pass(4);
+  };
+  for (let index = 0; index < 6; index++) mesh.connect([B]);
+  mesh.set(B);
+  mesh.set(A);
+  for (let index = 0; index < 40; index++) mesh.clock.advance(250);
+  // Those of a visit follow each other at once.
+  const inOneVisit = (index: number) => at[index + 2] === (at[index] ?? 0) + 8;
+  assert.ok(at.length >= 6 && !at.some((_, index) => inOneVisit(index)), at.join());
+  assert.deepEqual(found(mesh, A), [0, 0, '']);
+});
+
 test('a generation that the store does not have yet is not examined', () => {
   const mesh = new SimulatedMesh();
   mesh.set(A);
@@ -109,6 +174,7 @@ test('when all is quiet, the numbers are those of the proxies, whatever happened
     fc.record({ do: fc.constant('connect' as const), uses: fc.subarray(keys) }),
     fc.record({ do: fc.constantFrom('answer' as const, 'leave' as const), index: fc.nat(9) }),
     fc.record({ do: fc.constant('settle' as const), key }),
+    fc.record({ do: fc.constant('delete' as const), key, isLate: fc.boolean() }),
     fc.record({ do: fc.constant('pass' as const), ms: fc.nat(1500) }),
   );
   const property = fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
@@ -119,6 +185,9 @@ test('when all is quiet, the numbers are those of the proxies, whatever happened
       const proxy = 'index' in each ? nth(each.index) : undefined;
       if (each.do === 'set') {
         mesh.set(each.key, each.isBad);
+        settled.delete(each.key);
+      } else if (each.do === 'delete') {
+        mesh.delete(each.key, each.isLate);
         settled.delete(each.key);
       } else if (each.do === 'connect') mesh.connect(each.uses);
       else if (each.do === 'answer' && proxy !== undefined) mesh.answer(proxy);
@@ -133,6 +202,7 @@ test('when all is quiet, the numbers are those of the proxies, whatever happened
       }
     }
     mesh.clock.advance(60_000);
+    for (const document of mesh.open.states().keys()) assert.ok(mesh.documents.has(document), document);
     for (const [document, { since }] of mesh.documents) {
       const users = [...mesh.proxies.keys()].filter(({ uses }) => uses.has(document));
       const rejected = users.filter((proxy) => proxy.rejected.get(document) === since).length;

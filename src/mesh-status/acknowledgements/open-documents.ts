@@ -33,6 +33,8 @@ export interface OpenDocumentsOptions {
   readonly proxies: FollowedProxies;
   /** The document in force, if it is one of the cluster. */
   readonly inForce: (key: ResourceKey) => DocumentInForce | undefined;
+  /** The connections of the proxies for whose configuration the document was read. */
+  readonly readersOf: (key: ResourceKey) => ReadonlySet<string>;
   /** Rejections because of which a resource is withheld from other proxies, by document. */
   readonly withheld: () => ReadonlyMap<ResourceKey, Rejection>;
   /** The states of these documents have changed. */
@@ -52,7 +54,15 @@ interface OpenDocument {
   since: number;
   /** Proxies that lack other changes, and have accepted this one. */
   accepted: WeakSet<FollowedProxy>;
+  readers: Readers | undefined;
   state: DocumentState | undefined;
+}
+
+/** The connections that read a document. */
+interface Readers {
+  readonly at: number;
+  readonly version: number;
+  readonly connections: ReadonlySet<string>;
 }
 
 /** A proxy that has rejected something. */
@@ -69,6 +79,10 @@ const PATIENCE_MS = 1_000;
 const WAIT_MS = 10_000;
 /** The number of proxies that are explained in one visit. */
 const MAX_EXPLAINED = 8;
+/** Time after which no further proxy is explained in one visit, ms. */
+const EXPLAIN_MS = 5;
+/** How long it is believed which connections read a document of a snapshot, ms: proxies connect, and request more. */
+const READERS_MS = 1_000;
 
 export class OpenDocuments {
   readonly #options: OpenDocumentsOptions;
@@ -140,6 +154,7 @@ export class OpenDocuments {
       firstAt: this.#options.clock.now(),
       since: Number.NaN,
       accepted: new WeakSet<FollowedProxy>(),
+      readers: undefined,
       state: undefined,
     };
     this.#documents.set(key, document);
@@ -172,6 +187,11 @@ export class OpenDocuments {
   #visit(document: OpenDocument): NextVisit {
     const { clock, inForce } = this.#options;
     const found = inForce(document.key);
+    if (found === undefined && document.unsettled === 0) {
+      // It was deleted.
+      this.#close(document);
+      return 'none';
+    }
     if (found === undefined || !isPublished(found, document.unsettled))
       return clock.now() - document.openedAt < WAIT_MS ? 'next-round' : 'new-version';
     if (found.since !== document.since) {
@@ -195,31 +215,41 @@ export class OpenDocuments {
     return { pending: this.#options.proxies.behind(since).length, rejected: 0, message: '' };
   }
 
-  #explained({
-    key,
-    namespace,
-    since,
-    accepted,
-  }: OpenDocument): Pick<DocumentState, 'pending' | 'rejected' | 'message'> {
+  #explained(document: OpenDocument): Pick<DocumentState, 'pending' | 'rejected' | 'message'> {
+    const { key, namespace, since, accepted } = document;
+    const { clock, proxies } = this.#options;
+    const endsAt = clock.now() + EXPLAIN_MS;
     let [pending, rejected, message, explained] = [0, 0, '', 0];
     const refused = (rejection: Rejection): void => {
       rejected++;
       if (message === '') message = this.#shown(rejection, namespace);
     };
-    for (const proxy of this.#options.proxies.behind(since)) {
+    for (const proxy of proxies.behind(since)) {
       if (accepted.has(proxy)) continue;
-      const isKnown = proxy.isExplained || explained++ < MAX_EXPLAINED;
+      const isKnown = proxy.isExplained || (clock.now() < endsAt && explained++ < MAX_EXPLAINED);
       const found = isKnown ? proxy.unaccepted() : proxy.lastUnaccepted;
       const said = found?.rejected.get(key);
       if (said !== undefined) refused({ proxy: proxy.name, namespace: proxy.namespace, message: said });
       else if (!isKnown || found === undefined || !proxy.isSent(since)) pending++;
-      else if (found.outstanding.has(key) || found.isCut) pending++;
-      else accepted.add(proxy);
+      else if (found.outstanding.has(key)) pending++;
+      else if (!found.isCut) accepted.add(proxy);
+      else if (this.#isRead(document, proxy)) pending++;
     }
     this.#withheld ??= this.#options.withheld();
     const withheld = rejected > 0 ? undefined : this.#withheld.get(key);
     if (withheld !== undefined) refused(withheld);
     return { pending, rejected, message };
+  }
+
+  /** Whether a document was read for the configuration of a proxy. */
+  #isRead(document: OpenDocument, { connectionId }: FollowedProxy): boolean {
+    const { clock, readersOf } = this.#options;
+    const [now, version] = [clock.now(), this.#options.version()];
+    const { readers } = document;
+    const isBelieved = readers?.version === version && now - readers.at < READERS_MS;
+    const current = isBelieved ? readers : { at: now, version, connections: readersOf(document.key) };
+    document.readers = current;
+    return current.connections.has(connectionId);
   }
 
   /** Who may read a document of one namespace does not learn what proxies of others are, or say. */

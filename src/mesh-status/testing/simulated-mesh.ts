@@ -29,7 +29,12 @@ export class SteppedClock implements Clock {
       this.#now = Math.max(this.#now, next.at);
       next.run();
     }
-    this.#now = end;
+    this.#now = Math.max(this.#now, end);
+  }
+
+  /** Time that work takes. */
+  pass(ms: number): void {
+    this.#now += ms;
   }
 }
 
@@ -64,7 +69,7 @@ export class SimulatedProxy implements ObservedProxy {
       (isBad ? this.rejected : this.accepted).set(key, since);
       hasRejected ||= isBad;
     }
-    if ([...this.unaccepted()].length === 0) this.#complete = this.#mesh.version;
+    if ([...this.#lacking()].length === 0) this.#complete = this.#mesh.version;
     return hasRejected;
   }
 
@@ -73,10 +78,15 @@ export class SimulatedProxy implements ObservedProxy {
   }
 
   acknowledgedVersion(): number {
-    return [...this.unaccepted()].length === 0 ? this.#mesh.version : this.#complete;
+    return [...this.#lacking()].length === 0 ? this.#mesh.version : this.#complete;
   }
 
-  *unaccepted(): ReturnType<ObservedProxy['unaccepted']> & Generator {
+  unaccepted(): ReturnType<ObservedProxy['unaccepted']> {
+    this.#mesh.onUnaccepted();
+    return this.#lacking();
+  }
+
+  *#lacking(): ReturnType<ObservedProxy['unaccepted']> & Generator {
     for (const [key, { since }] of this.#mesh.documents) {
       if (!this.uses.has(key) || this.accepted.get(key) === since) continue;
       const isRejected = this.rejected.get(key) === since;
@@ -93,6 +103,8 @@ export class SimulatedMesh {
   readonly proxies = new Map<SimulatedProxy, FollowedProxy>();
   readonly open: OpenDocuments;
   readonly #followed: FollowedProxies;
+  /** Called when somebody asks what a proxy has not accepted. */
+  onUnaccepted = (): void => {};
   version = 1;
   #connections = 0;
 
@@ -106,6 +118,10 @@ export class SimulatedMesh {
       rootNamespace: () => 'root',
       proxies: this.#followed,
       inForce: (key) => this.documents.get(key),
+      readersOf: (key) => {
+        const readers = [...this.proxies.keys()].filter(({ uses }) => uses.has(key));
+        return new Set(readers.map(({ connectionId }) => connectionId));
+      },
       withheld: () => this.withheld,
       onChanged: (keys) => void this.changed.push(...keys),
     });
@@ -117,6 +133,13 @@ export class SimulatedMesh {
     const generation = (this.documents.get(key)?.generation ?? 0) + 1;
     this.documents.set(key, { uid: key, generation, since: this.version, isBad });
     this.open.changed(key, generation);
+  }
+
+  /** @param isLate whether the API server tells of the deletion before the store has it */
+  delete(key: ResourceKey, isLate = false): void {
+    if (isLate) this.open.changed(key, 0);
+    if (this.documents.delete(key)) this.version++;
+    if (!isLate) this.open.changed(key, 0);
   }
 
   connect(uses: Iterable<ResourceKey>, namespace = 'shop'): SimulatedProxy {
