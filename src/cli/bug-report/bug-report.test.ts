@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -32,10 +32,15 @@ function unpacked(archive: string): ReadonlyMap<string, string> {
 }
 
 /** Runs the command against a stand-in for the service. */
-async function report(answer: (path: string, response: ServerResponse) => void, limits = LIMITS) {
+async function report(
+  answer: (path: string, response: ServerResponse) => void,
+  { limits = LIMITS, env = {}, host = '127.0.0.1' } = {},
+) {
   const asked: string[] = [];
-  const server = createServer(({ url = '' }, response) => {
+  const withToken: string[] = [];
+  const server = createServer(({ url = '', headers }, response) => {
     asked.push(url);
+    if (headers.authorization !== undefined) withToken.push(url);
     answer(url, response);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -50,12 +55,14 @@ async function report(answer: (path: string, response: ServerResponse) => void, 
     commands: [bugReportCommand(limits)],
   } as const;
   const address = `127.0.0.1:${port}`;
-  const flags = ['--archive', archive, '--httpAddr', address, '--monitoringAddr', address, '--profileSeconds', '1'];
-  const args = ['bug-report', ...flags, '--introspect_port', String(port), 'web.shop'];
-  const code = await runProgram(program, args, { stdout: to('stdout'), stderr: to('stderr'), env: {} });
+  const addresses = ['--httpAddr', `${host}:${port}`, '--monitoringAddr', address];
+  const flags = ['--archive', archive, ...addresses, '--profileSeconds', '1'];
+  const introspection = ['--introspect_address', host, '--introspect_port', String(port)];
+  const args = ['bug-report', ...flags, ...introspection, 'web.shop'];
+  const code = await runProgram(program, args, { stdout: to('stdout'), stderr: to('stderr'), env });
   server.closeAllConnections();
   server.close();
-  return { code, ...out, files: unpacked(archive), asked };
+  return { code, ...out, files: unpacked(archive), asked, withToken };
 }
 
 test('a stand-in service without some parts: the report names them, and has all others', async () => {
@@ -97,12 +104,29 @@ test('a stand-in service with large parts: the report ends when it is full', asy
 
 test('a stand-in service that is slow: the report ends in time', async () => {
   const limits = { ...LIMITS, totalMs: 500 };
-  const { code, stderr, asked, files } = await report(() => {}, limits);
+  const { code, stderr, asked, files } = await report(() => {}, { limits });
   assert.match(stderr, /no time is left/);
   assert.ok(asked.length < 5, asked.join());
   assert.equal(code, 1);
   assert.match(stderr, /is empty: is 127\.0\.0\.1:\d+ a discovery service\?\n$/);
   assert.ok(files.has('manifest.json'));
+});
+
+test('the token is sent to this machine, except to the metrics, and nowhere else without TLS', async () => {
+  const token = join(folder, 'token');
+  writeFileSync(token, 'S3cret\n');
+  const env = { CTL_DEBUG_TOKEN_FILE: token };
+  const here = await report((_path, response) => void response.end('{"events":[]}'), { env });
+  for (const path of ['/metrics', '/debug/syncz', '/procj']) assert.ok(here.asked.includes(path), path);
+  for (const path of ['/debug/syncz', '/procj']) assert.ok(here.withToken.includes(path), path);
+  assert.ok(!here.withToken.includes('/metrics'));
+  // An address for documentation (RFC 5737): nothing is sent to it.
+  const elsewhere = await report((_path, response) => void response.end('{}'), { env, host: '192.0.2.1' });
+  assert.deepEqual(elsewhere.asked, ['/metrics']);
+  for (const file of ['status/sync.json', 'process/procj.json']) {
+    const line = `^missing: ${file}: the token of CTL_DEBUG_TOKEN_FILE is not sent to 192.0.2.1:\\d+ without TLS`;
+    assert.match(elsewhere.stderr, new RegExp(line, 'm'));
+  }
 });
 
 describe('what looks like a credential', () => {

@@ -2,6 +2,7 @@
 import { messageOf } from '../../core/errors.ts';
 import { readUpTo } from '../../core/network/body.ts';
 import { httpCall } from '../../core/network/http-call.ts';
+import { isLoopbackName } from '../../core/network/loopback.ts';
 import { unavailable } from '../errors.ts';
 import { printable } from '../output/index.ts';
 import type { Archive } from './archive.ts';
@@ -36,7 +37,8 @@ export interface Collected {
 
 export interface Service {
   readonly addresses: Readonly<Record<Interface, URL>>;
-  readonly headers: Readonly<Record<string, string>>;
+  /** The headers with the token of the debug interface; none without a token. */
+  readonly credential: Readonly<Record<string, string>>;
 }
 
 /** The longest text of a response that a reason quotes. */
@@ -81,8 +83,10 @@ export class Collector {
     const { partBytes, partMs } = this.#limits;
     const left = this.#deadline - this.#now();
     if (left <= takesMs) throw unavailable('no time is left');
-    const { addresses, headers } = this.#service;
-    const call = { to: new URL(path, addresses[from]), headers, timeoutMs: Math.min(left, partMs + takesMs) };
+    const { addresses, credential } = this.#service;
+    const to = new URL(path, addresses[from]);
+    const headers = from === 'monitoring' ? {} : protectedCredential(to, credential);
+    const call = { to, headers, timeoutMs: Math.min(left, partMs + takesMs) };
     return httpCall(call, async (response) => {
       const body = await readUpTo(partBytes, response);
       if (body === undefined) throw unavailable(`longer than ${partBytes} bytes`);
@@ -93,4 +97,11 @@ export class Collector {
       return body;
     });
   }
+}
+
+/** The credential for a server; throws CtlError where others could read it on the way. */
+function protectedCredential(to: URL, credential: Service['credential']): Service['credential'] {
+  const isProtected = to.protocol === 'https:' || isLoopbackName(to.hostname.replace(/^\[(.*)\]$/, '$1'));
+  if (isProtected || Object.keys(credential).length === 0) return credential;
+  throw unavailable(`the token of CTL_DEBUG_TOKEN_FILE is not sent to ${to.host} without TLS`);
 }

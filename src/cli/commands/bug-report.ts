@@ -66,7 +66,7 @@ async function serviceOf(
       monitoring: new URL(`http://${dialAddress(monitoringAddr)}`),
       introspection: new URL(`http://${hostPort({ host, port: introspectPort })}`),
     },
-    headers: await debugCredential(env),
+    credential: await debugCredential(env),
   };
 }
 
