@@ -7,6 +7,7 @@
  *   snapshots ──▶ analysis ──findings──────────────────────────────────────────────────────────────────────┘
  */
 export { DocumentAcknowledgements } from './acknowledgements/document-acknowledgements.ts';
+export { namespacesOf } from './acknowledgements/followed-proxies.ts';
 export type { DocumentInForce, Rejection } from './acknowledgements/open-documents.ts';
 export { MeshFindings } from './findings/mesh-findings.ts';
 export { MeshObjects } from './mesh-objects.ts';

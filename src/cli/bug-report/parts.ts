@@ -1,5 +1,5 @@
 /** The files of a bug report, and where each comes from. */
-import { scrubJson, scrubSettings, scrubText } from './scrub.ts';
+import { scrubJson, scrubSettings, scrubText } from '../../core/scrub.ts';
 
 /** The addresses of the service. */
 export type Interface = 'http' | 'monitoring' | 'introspection';

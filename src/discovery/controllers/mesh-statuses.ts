@@ -13,6 +13,7 @@ import {
   MeshFindings,
   MeshObjects,
   MeshStatuses,
+  namespacesOf,
   type ReconciledSources,
   type RefusedVersion,
   type Rejection,
@@ -102,6 +103,7 @@ function documentsInForce({ store, engine, publisher }: MeshStatusInputs) {
     }
   });
   return (key: ResourceKey): DocumentInForce | undefined => {
+    if (!FOLLOWED.has(kindOf(key))) return undefined;
     const document = store.get(key);
     const { source, uid, generation } = document?.origin ?? {};
     if (document === undefined || source !== OWN_CLUSTER_SOURCE || uid === undefined || generation === undefined)
@@ -159,7 +161,7 @@ function documentsOf(engine: MeshStatusInputs['engine']) {
     const session = sessions.get(connectionId);
     if (session === undefined) return [];
     const found = engine.reasonsFor(session, resource).flatMap(({ documents }) => documents);
-    return [...new Set(found)].filter((key) => FOLLOWED.has(kindOf(key)));
+    return [...new Set(found)];
   };
 }
 
@@ -168,7 +170,8 @@ function withheldDocuments(engine: MeshStatusInputs['engine']): ReadonlyMap<Reso
   for (const { documents, proxy: connectionId, namespace, message } of engine.withheld()) {
     // A connection's id begins with the id of its node: type~address~workload~domain.
     const proxy = connectionId.split('~')[2] ?? connectionId;
-    for (const key of documents) if (!found.has(key)) found.set(key, { proxy, namespace, message });
+    const rejection = { proxy, namespace, namespaces: namespacesOf(documents), message };
+    for (const key of documents) if (!found.has(key)) found.set(key, rejection);
   }
   return found;
 }

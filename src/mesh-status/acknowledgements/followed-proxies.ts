@@ -7,12 +7,20 @@ import type { ConnectedProxy } from '../../xds/index.ts';
 /** What is read of a proxy. */
 export type ObservedProxy = Omit<ConnectedProxy, 'listeners'>;
 
+/** A resource that a proxy rejects. */
+export interface RejectedResource {
+  /** What the proxy says. */
+  readonly message: string;
+  /** Of the documents from which it was generated. */
+  readonly namespaces: ReadonlySet<string>;
+}
+
 /** The documents from which the resources were generated that a proxy has not accepted. */
 export interface Unaccepted {
-  /** The proxy's message by document. */
-  readonly rejected: ReadonlyMap<ResourceKey, string>;
+  /** By document. */
+  readonly rejected: ReadonlyMap<ResourceKey, RejectedResource>;
   readonly outstanding: ReadonlySet<ResourceKey>;
-  /** More resources are rejected or outstanding than were looked up: any document that it reads may be one of theirs. */
+  /** More resources than were looked up: any document that the proxy reads may be one of theirs. */
   readonly isCut: boolean;
 }
 
@@ -20,7 +28,7 @@ export interface FollowedProxiesOptions {
   readonly clock: Clock;
   /** The version of the snapshot that proxies are served from. */
   readonly version: () => number;
-  /** The documents from which a resource of a connection was generated. */
+  /** The documents from which a resource of a connection was generated, also of kinds that have no statuses. */
   readonly documentsOf: (connectionId: string, resource: string) => readonly ResourceKey[];
 }
 
@@ -79,7 +87,7 @@ export class FollowedProxy {
   unaccepted(): Unaccepted {
     if (this.#unaccepted !== undefined && this.isExplained) return this.#unaccepted.found;
     const { clock, documentsOf } = this.#options;
-    const rejected = new Map<ResourceKey, string>();
+    const rejected = new Map<ResourceKey, RejectedResource>();
     const outstanding = new Set<ResourceKey>();
     let [rejections, waiting, isCut] = [0, 0, false];
     for (const [, name, answer] of this.#proxy.unaccepted()) {
@@ -89,10 +97,9 @@ export class FollowedProxy {
         if (Math.min(rejections, waiting) >= MAX_EXPLAINED) break;
         continue;
       }
-      for (const key of documentsOf(this.#proxy.connectionId, name)) {
-        if (!isRejected) outstanding.add(key);
-        else if (!rejected.has(key)) rejected.set(key, answer.rejected);
-      }
+      const documents = documentsOf(this.#proxy.connectionId, name);
+      if (isRejected) addRejected(rejected, documents, answer.rejected);
+      else for (const key of documents) outstanding.add(key);
     }
     const found = { rejected, outstanding, isCut };
     this.#unaccepted = { at: clock.now(), found };
@@ -143,4 +150,17 @@ export class FollowedProxies {
     const first = this.#behind.findIndex(({ acknowledged }) => acknowledged >= version);
     return first < 0 ? this.#behind : this.#behind.slice(0, first);
   }
+}
+
+function addRejected(
+  rejected: Map<ResourceKey, RejectedResource>,
+  documents: readonly ResourceKey[],
+  message: string,
+): void {
+  const resource = { message, namespaces: namespacesOf(documents) };
+  for (const key of documents) if (!rejected.has(key)) rejected.set(key, resource);
+}
+
+export function namespacesOf(documents: readonly ResourceKey[]): ReadonlySet<string> {
+  return new Set(documents.map((key) => key.split('/', 2)[1] ?? ''));
 }

@@ -85,9 +85,32 @@ test('a resource that is withheld because of a rejection is one', () => {
   const mesh = new SimulatedMesh();
   mesh.connect([A]);
   mesh.set(A);
-  mesh.withheld.set(A, { proxy: 'c9.shop', namespace: 'shop', message: 'bad' });
+  mesh.withheld.set(A, { proxy: 'c9.shop', namespace: 'shop', namespaces: new Set(['shop']), message: 'bad' });
   mesh.clock.advance(3000);
   assert.deepEqual(found(mesh, A), [1, 1, 'c9.shop rejects it: bad']);
+});
+
+test('what a proxy says about documents of several namespaces is shown in those of the root namespace only', () => {
+  const mesh = new SimulatedMesh();
+  const proxy = mesh.connect([A, ROOT]);
+  mesh.documentsOf = (resource) => [resource, 'Service/other/web'];
+  mesh.set(A, true);
+  mesh.set(ROOT, true);
+  mesh.answer(proxy);
+  mesh.clock.advance(3000);
+  assert.deepEqual(found(mesh, A), [0, 1, 'a proxy rejects it']);
+  assert.deepEqual(found(mesh, ROOT), [0, 1, `c1.shop rejects it: no ${ROOT}`]);
+});
+
+test('credentials are removed from what a proxy says', () => {
+  const mesh = new SimulatedMesh();
+  const proxy = mesh.connect([A]);
+  mesh.said = () => 'bad header {\n key: "authorization"\n value: "S3cret"\n}';
+  mesh.set(A, true);
+  mesh.answer(proxy);
+  mesh.clock.advance(3000);
+  const message = 'c1.shop rejects it: bad header { key: "authorization" value: "[redacted]" }';
+  assert.deepEqual(found(mesh, A), [0, 1, message]);
 });
 
 const many = (count: number) => Array.from({ length: count }, (_, index) => `VirtualService/shop/many-${index}`);

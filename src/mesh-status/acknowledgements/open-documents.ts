@@ -7,10 +7,11 @@
  * not accepted tell which documents they lack.
  */
 import type { Clock } from '../../core/clock.ts';
+import { scrubText } from '../../core/scrub.ts';
 import { type NextVisit, Rounds } from '../../object-status/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
 import { type DocumentState, type DocumentVersion, isSameState, MAX_MESSAGE } from './document-state.ts';
-import type { FollowedProxies, FollowedProxy } from './followed-proxies.ts';
+import type { FollowedProxies, FollowedProxy, RejectedResource } from './followed-proxies.ts';
 
 /** A document in force. */
 export interface DocumentInForce extends DocumentVersion {
@@ -18,12 +19,11 @@ export interface DocumentInForce extends DocumentVersion {
   readonly since: number;
 }
 
-/** A rejection, with the proxy's message. */
-export interface Rejection {
+/** A rejection of a resource. */
+export interface Rejection extends RejectedResource {
   readonly proxy: string;
   /** Of the proxy. */
   readonly namespace: string;
-  readonly message: string;
 }
 
 export interface OpenDocumentsOptions {
@@ -81,6 +81,8 @@ const WAIT_MS = 10_000;
 const MAX_EXPLAINED = 8;
 /** Time after which no further proxy is explained in one visit, ms. */
 const EXPLAIN_MS = 5;
+/** Characters of a proxy's message in which credentials are looked for: enough for what is shown. */
+const MAX_SCRUBBED = 8 * MAX_MESSAGE;
 /** How long it is believed which connections read a document of a snapshot, ms: proxies connect, and request more. */
 const READERS_MS = 1_000;
 
@@ -229,7 +231,7 @@ export class OpenDocuments {
       const isKnown = proxy.isExplained || (clock.now() < endsAt && explained++ < MAX_EXPLAINED);
       const found = isKnown ? proxy.unaccepted() : proxy.lastUnaccepted;
       const said = found?.rejected.get(key);
-      if (said !== undefined) refused({ proxy: proxy.name, namespace: proxy.namespace, message: said });
+      if (said !== undefined) refused({ proxy: proxy.name, namespace: proxy.namespace, ...said });
       else if (!isKnown || found === undefined || !proxy.isSent(since)) pending++;
       else if (found.outstanding.has(key)) pending++;
       else if (!found.isCut) accepted.add(proxy);
@@ -252,11 +254,16 @@ export class OpenDocuments {
     return current.connections.has(connectionId);
   }
 
-  /** Who may read a document of one namespace does not learn what proxies of others are, or say. */
-  #shown({ proxy, namespace, message }: Rejection, ofDocument: string): string {
-    const isVisible = namespace === ofDocument || ofDocument === this.#options.rootNamespace();
-    if (!isVisible) return 'a proxy of another namespace rejects it';
-    return `${proxy} rejects it: ${message.replace(/\s+/g, ' ')}`.slice(0, MAX_MESSAGE).toWellFormed();
+  /**
+   * Who may read a document of one namespace does not learn what proxies of others are, or say. What a proxy says about
+   * a resource may quote each document from which it was generated.
+   */
+  #shown({ proxy, namespace, namespaces, message }: Rejection, ofDocument: string): string {
+    const isOfRoot = ofDocument === this.#options.rootNamespace();
+    if (!isOfRoot && namespace !== ofDocument) return 'a proxy of another namespace rejects it';
+    if (!isOfRoot && ![...namespaces].every((each) => each === ofDocument)) return 'a proxy rejects it';
+    const said = scrubText(message.slice(0, MAX_SCRUBBED)).replace(/\s+/g, ' ');
+    return `${proxy} rejects it: ${said}`.slice(0, MAX_MESSAGE).toWellFormed();
   }
 
   #tellChanged(): void {

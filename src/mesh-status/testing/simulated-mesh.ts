@@ -90,7 +90,7 @@ export class SimulatedProxy implements ObservedProxy {
     for (const [key, { since }] of this.#mesh.documents) {
       if (!this.uses.has(key) || this.accepted.get(key) === since) continue;
       const isRejected = this.rejected.get(key) === since;
-      yield ['rds', key, isRejected ? { rejected: `no ${key}`, certain: true } : 'outstanding'];
+      yield ['rds', key, isRejected ? { rejected: this.#mesh.said(key), certain: true } : 'outstanding'];
     }
   }
 }
@@ -103,6 +103,10 @@ export class SimulatedMesh {
   readonly proxies = new Map<SimulatedProxy, FollowedProxy>();
   readonly open: OpenDocuments;
   readonly #followed: FollowedProxies;
+  /** Each resource has the name of a document. */
+  documentsOf = (resource: string): readonly ResourceKey[] => [resource];
+  /** What a proxy says that rejects a resource. */
+  said = (resource: string): string => `no ${resource}`;
   /** Called when somebody asks what a proxy has not accepted. */
   onUnaccepted = (): void => {};
   version = 1;
@@ -111,7 +115,11 @@ export class SimulatedMesh {
   constructor() {
     const { clock } = this;
     const version = () => this.version;
-    this.#followed = new FollowedProxies({ clock, version, documentsOf: (_connection, resource) => [resource] });
+    this.#followed = new FollowedProxies({
+      clock,
+      version,
+      documentsOf: (_connection, resource) => this.documentsOf(resource),
+    });
     this.open = new OpenDocuments({
       clock,
       version,
