@@ -39,7 +39,7 @@ export class Checker {
     if (node.kind === 'name') return this.#name(node.at, node.name);
     if (node.kind === 'list') throw expressionError(node.at, 'a list can only be the right operand of "in"');
     const form = FORMS.get(node.name);
-    if (form !== undefined) return form(this, node);
+    if (form !== undefined) return counted(form(this, node));
     return this.#function(node);
   }
 
@@ -116,6 +116,17 @@ export class Checker {
     const known = what === 'function' ? didYouMean(call.name, [...new Set([...names, ...forms])]) : '';
     return expressionError(call.at, `unknown ${what} ${JSON.stringify(call.name.slice(0, 80))}${known}`);
   }
+}
+
+/** Each evaluation of a form is a step. */
+function counted({ type, value, optional, constant }: Compiled): Compiled {
+  const spending =
+    <T>(read: (context: Context) => T) =>
+    (context: Context): T => {
+      context.spend(1);
+      return read(context);
+    };
+  return { type, value: spending(value), optional: spending(optional), constant };
 }
 
 const sameTypes = (one: readonly ValueType[], other: readonly ValueType[]): boolean =>
@@ -195,12 +206,14 @@ function logical(checker: Checker, call: Call): Compiled {
     return required('BOOL', (context) => (left(context) === deciding ? deciding : right(context)));
   }
   return required('BOOL', (context) => {
+    let one: Value;
     try {
-      return left(context) === deciding ? deciding : right(context);
+      one = left(context);
     } catch (error) {
       if (!(error instanceof EvaluationError) || right(context) !== deciding) throw error;
       return deciding;
     }
+    return one === deciding ? deciding : right(context);
   });
 }
 

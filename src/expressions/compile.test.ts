@@ -278,4 +278,23 @@ describe('limits of an evaluation', () => {
     const text = Array.from({ length: 5 }, () => 'toLower(source.name) == "b"').join(' || ');
     assert.throws(() => evaluate('CEXL', text, long), /too long for this expression/);
   });
+
+  test('an operand without a value inside of many others is read once', () => {
+    for (const [operator, name] of [
+      ['&&', 'front'],
+      ['||', 'back'],
+    ]) {
+      let text = 'source.labels["absent"] == "a"';
+      for (let depth = 0; depth < 30; depth++) text = `source.name == "${name}" ${operator} (${text})`;
+      let reads = 0;
+      const counting: Attributes = {
+        get(attribute) {
+          reads++;
+          return SOME.get(attribute);
+        },
+      };
+      assert.throws(() => evaluate('CEL', text, counting), /the map has no key "absent"/);
+      assert.equal(reads, 31);
+    }
+  });
 });

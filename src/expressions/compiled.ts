@@ -11,7 +11,7 @@ export class Context {
     this.attributes = attributes;
   }
 
-  /** Counts the work of a function; throws EvaluationError if it is too much. */
+  /** Counts the work of a function or an operator; throws EvaluationError if it is too much. */
   spend(steps: number): void {
     this.#steps -= steps;
     if (this.#steps < 0) throw new EvaluationError('the strings are too long for this expression');
