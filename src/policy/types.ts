@@ -273,6 +273,8 @@ export interface Rule {
   readonly namespace: string | undefined;
   /** Of type BOOL; absent: it always applies. */
   readonly match?: Expression;
+  /** Which part that decides is wrong: the requests to which the rule applies are refused. */
+  readonly broken?: string;
   readonly actions: readonly Action[];
   readonly requestHeaders: readonly HeaderOperation[];
   readonly responseHeaders: readonly HeaderOperation[];

@@ -49,6 +49,8 @@ export function decisionFilters(snapshot: MeshReader, view: EnvoyView): TypedCon
       includeTlsSession: true,
       // Header operations of rules may decide the route.
       clearRouteCache: true,
+      // A response with a header that HTTP does not allow is a failure.
+      validateMutations: true,
       statPrefix: NAME,
     }),
   ];

@@ -26,7 +26,7 @@ export function openHandler(handler: Handler, { host, page, configNamespace }: O
     case 'memquota':
       return openMemoryQuota(handler.params, host);
     case 'redisquota':
-      return openRedisQuota(handler.params, host);
+      return openRedisQuota(handler.id, handler.params, host);
     case 'stdio':
       return openStdio(handler.id, handler.params, host);
     case 'prometheus':

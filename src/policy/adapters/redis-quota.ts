@@ -39,7 +39,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1`;
 
 /** Throws CtlError `invalid_argument` for an address or windows that are not usable. */
-export function openRedisQuota(params: RedisQuotaParams, host: AdapterHost): RunningHandler {
+export function openRedisQuota(id: string, params: RedisQuotaParams, host: AdapterHost): RunningHandler {
   for (const quota of params.quotas) checkBuckets(quota);
   const { redisServerUrl: address, connectionPoolSize: connections } = params;
   const client = new RedisClient({ address, connections, host });
@@ -50,18 +50,21 @@ export function openRedisQuota(params: RedisQuotaParams, host: AdapterHost): Run
     },
     async quota(built) {
       const limit = limitFor(params.quotas, built);
-      if ((await client.command(...scriptFor(limit))) === 1) return { status: OK };
+      if ((await client.command(...scriptFor(id, limit))) === 1) return { status: OK };
       return { status: { code: CODE.RESOURCE_EXHAUSTED, message: `quota ${limit.quota.name} is exhausted` } };
     },
     close: () => client.close(),
   };
 }
 
-function scriptFor({ quota, maxAmount, validDurationMs, key }: Limit<RedisQuota>): string[] {
+/** The handler is part of the key: others, of any namespace, may limit the same instance in the same database. */
+function scriptFor(handler: string, { quota, maxAmount, validDurationMs, key }: Limit<RedisQuota>): string[] {
   const [max, window] = [String(maxAmount), String(Math.ceil(validDurationMs))];
-  if (quota.rateLimitAlgorithm === 'FIXED_WINDOW') return ['EVAL', FIXED, '1', `${PREFIX}fixed:${key}`, max, window];
+  const counter = `${handler}:${key}`;
+  if (quota.rateLimitAlgorithm === 'FIXED_WINDOW')
+    return ['EVAL', FIXED, '1', `${PREFIX}fixed:${counter}`, max, window];
   const bucket = String(Math.ceil(quota.bucketDurationMs));
-  return ['EVAL', ROLLING, '1', `${PREFIX}rolling:${key}`, max, window, bucket];
+  return ['EVAL', ROLLING, '1', `${PREFIX}rolling:${counter}`, max, window, bucket];
 }
 
 function checkBuckets({ name, rateLimitAlgorithm, bucketDurationMs, validDurationMs, overrides }: RedisQuota): void {

@@ -1,5 +1,5 @@
 /** Compiles all documents of the policy component: what is wrong is left out and reported, the rest is in force. */
-import type { Handler, PolicyConfig, PolicyDocument, PolicyOptions, Rule } from '../types.ts';
+import type { Handler, PolicyConfig, PolicyDocument, PolicyOptions, Rule, Variety } from '../types.ts';
 import { Vocabularies } from './attributes.ts';
 import { Compilation } from './compilation.ts';
 import {
@@ -7,13 +7,14 @@ import {
   type CompiledAdapter,
   compileRemoteHandler,
   compileRemoteInstance,
+  remoteVariety,
   templatesOf,
 } from './dynamic/remote.ts';
 import type { CompiledTemplate } from './dynamic/template.ts';
 import { type CompiledHandler, compileHandler } from './handlers.ts';
-import { type CompiledInstance, compileInstance } from './instances.ts';
+import { type CompiledInstance, compileInstance, VARIETIES } from './instances.ts';
 import { idOf } from './references.ts';
-import { compileRule } from './rules.ts';
+import { compileRule, type Parts } from './rules.ts';
 
 export function compilePolicy(documents: Iterable<PolicyDocument>, options: PolicyOptions): PolicyConfig {
   const steps = compilePolicySteps(documents, options);
@@ -33,12 +34,12 @@ export function* compilePolicySteps(
   const templates = yield* templatesOf(compilation);
   const adapters = yield* adaptersOf(compilation, templates);
   const handlers = yield* handlersOf(compilation, adapters);
-  const instances = yield* instancesOf(compilation, { vocabularies, templates });
+  const { instances, varieties } = yield* instancesOf(compilation, { vocabularies, templates });
   const rules: Rule[] = [];
   for (const document of compilation.documents('rule')) {
     yield undefined;
     const vocabulary = vocabularies.of(document.namespace);
-    const rule = compileRule(compilation, document, { vocabulary, handlers, instances });
+    const rule = compileRule(compilation, document, { vocabulary, handlers, instances, varieties });
     if (rule !== undefined) rules.push(rule);
   }
   return {
@@ -75,16 +76,23 @@ function* handlersOf(
 function* instancesOf(
   compilation: Compilation,
   parts: { readonly vocabularies: Vocabularies; readonly templates: ReadonlyMap<string, CompiledTemplate> },
-): Generator<undefined, ReadonlyMap<string, CompiledInstance>> {
-  const found = new Map<string, CompiledInstance>();
+): Generator<undefined, Pick<Parts, 'instances' | 'varieties'>> {
+  const instances = new Map<string, CompiledInstance>();
+  const varieties = new Map<string, Variety>();
   for (const document of compilation.documents('instance')) {
     yield undefined;
+    const { compiledTemplate } = document.spec;
+    const variety =
+      compiledTemplate === undefined
+        ? remoteVariety(compilation, document, parts.templates)
+        : VARIETIES[compiledTemplate];
+    if (variety !== undefined) varieties.set(idOf(document), variety);
     const vocabulary = parts.vocabularies.of(document.namespace);
     const compiled =
-      document.spec.compiledTemplate === undefined
+      compiledTemplate === undefined
         ? compileRemoteInstance(compilation, document, { vocabulary, templates: parts.templates })
         : compileInstance(compilation, document, vocabulary);
-    if (compiled !== undefined) found.set(idOf(document), compiled);
+    if (compiled !== undefined) instances.set(idOf(document), compiled);
   }
-  return found;
+  return { instances, varieties };
 }

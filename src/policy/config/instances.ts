@@ -15,7 +15,8 @@ import { instanceId } from './references.ts';
 
 type Template = NonNullable<TypedDocument<'instance'>['spec']['compiledTemplate']>;
 
-const VARIETIES: Readonly<Record<Template, Variety>> = {
+/** What instances of the templates inside are for. */
+export const VARIETIES: Readonly<Record<Template, Variety>> = {
   checknothing: 'CHECK',
   listentry: 'CHECK',
   logentry: 'REPORT',

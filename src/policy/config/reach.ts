@@ -25,9 +25,13 @@ function canMatch({ match }: Rule, facts: ReadonlyMap<string, string>): boolean 
   return [...(match?.equalities ?? [])].every(([name, value]) => (facts.get(name) ?? value) === value);
 }
 
-function isChecked({ actions, requestHeaders, responseHeaders }: Rule): boolean {
+function isChecked({ broken, actions, requestHeaders, responseHeaders }: Rule): boolean {
   const headers = requestHeaders.length + responseHeaders.length > 0;
-  return headers || actions.some(({ instances }) => instances.some(({ variety }) => variety !== 'REPORT'));
+  return (
+    broken !== undefined ||
+    headers ||
+    actions.some(({ instances }) => instances.some(({ variety }) => variety !== 'REPORT'))
+  );
 }
 
 function isReported({ actions }: Rule): boolean {

@@ -1,7 +1,7 @@
 /** Rules: conditions, actions with their handlers and instances, header operations. */
 import type { Expression, Language, ValueType, Vocabulary } from '../../expressions/index.ts';
-import { fieldPath, type PolicyHeaderOperation } from '../../resources/index.ts';
-import type { Action, HeaderOperation, Instance, Rule } from '../types.ts';
+import { fieldPath } from '../../resources/index.ts';
+import type { Action, HeaderOperation, Instance, Rule, Variety } from '../types.ts';
 import type { Compilation, TypedDocument } from './compilation.ts';
 import type { CompiledHandler } from './handlers.ts';
 import type { CompiledInstance } from './instances.ts';
@@ -15,38 +15,54 @@ export interface Parts {
   readonly vocabulary: Vocabulary;
   readonly handlers: ReadonlyMap<string, CompiledHandler>;
   readonly instances: ReadonlyMap<string, CompiledInstance>;
+  /** Of all instances whose template is known, also of those that are wrong. */
+  readonly varieties: ReadonlyMap<string, Variety>;
 }
 
 type RuleDocument = TypedDocument<'rule'>;
 
-/** Undefined, with problems, if nothing of the rule is left, or its condition is wrong. */
+/**
+ * With problems, if a part is wrong. What only records is left out then; a rule that decides is kept, and refuses the
+ * requests to which it applies. Undefined if nothing is left.
+ */
 export function compileRule(compilation: Compilation, document: RuleDocument, parts: Parts): Rule | undefined {
-  const { spec, namespace } = document;
+  const whole = new WholeRule(compilation, document, parts);
+  const { namespace } = document;
   const language = compilation.languageOf(document);
-  if (language === undefined) return undefined;
-  const match = conditionOf(compilation, document, { language, vocabulary: parts.vocabulary });
-  if (match === 'wrong') return undefined;
-  const actions = (spec.actions ?? []).flatMap((_, index) => compileAction(compilation, document, index, parts) ?? []);
-  const vocabulary = new Map([...parts.vocabulary, ...actions.flatMap(outputsOf)]);
-  const headers = (field: 'requestHeaderOperations' | 'responseHeaderOperations'): readonly HeaderOperation[] =>
-    (spec[field] ?? []).flatMap(
-      (operation, index) =>
-        compileHeader(compilation, document, [field, index], operation, { language, vocabulary }) ?? [],
-    );
+  const context = language === undefined ? undefined : { language, vocabulary: parts.vocabulary };
+  const match = context === undefined ? 'wrong' : conditionOf(compilation, document, context);
+  const applies = context !== undefined && match !== 'wrong';
+  if (!applies && whole.decides()) whole.lack(context === undefined ? 'metadata.annotations' : 'spec.match');
+  const actions = applies
+    ? (document.spec.actions ?? []).flatMap((_, index) => whole.action(index) ?? [])
+    : ([] as readonly Action[]);
+  const headerContext = { language: language ?? 'CEXL', vocabulary: withOutputs(parts.vocabulary, actions) };
+  const headers = (field: HeaderField): readonly HeaderOperation[] =>
+    applies ? (document.spec[field] ?? []).flatMap((_, index) => whole.header(field, index, headerContext) ?? []) : [];
   const [requestHeaders, responseHeaders] = [headers('requestHeaderOperations'), headers('responseHeaderOperations')];
-  if (actions.length + requestHeaders.length + responseHeaders.length === 0) {
-    compilation.problems.add(document, 'spec.actions', 'no action is left: the rule has no effect');
+  const { broken } = whole;
+  if (broken !== undefined) {
+    compilation.problems.add(
+      document,
+      'spec',
+      'the rule is wrong and decides: it refuses requests to which it applies',
+    );
+  } else if (actions.length + requestHeaders.length + responseHeaders.length === 0) {
+    if (applies) compilation.problems.add(document, 'spec.actions', 'no action is left: the rule has no effect');
     return undefined;
   }
   return {
     id: idOf(document),
     namespace: namespace === compilation.options.configNamespace ? undefined : namespace,
-    ...(match === undefined ? {} : { match }),
+    ...(match === undefined || match === 'wrong' ? {} : { match }),
+    ...(broken === undefined ? {} : { broken }),
     actions,
     requestHeaders,
     responseHeaders,
   };
 }
+
+type HeaderField = 'requestHeaderOperations' | 'responseHeaderOperations';
 
 interface Context {
   readonly language: Language;
@@ -66,71 +82,103 @@ function conditionOf(
   return 'wrong';
 }
 
-function compileAction(
-  compilation: Compilation,
-  document: RuleDocument,
-  index: number,
-  { handlers, instances }: Parts,
-): Action | undefined {
-  const { handler: reference = '', instances: names = [], name = '' } = document.spec.actions?.[index] ?? {};
-  const at = (...path: (string | number)[]): string => fieldPath(['spec', 'actions', index, ...path]);
-  const handler = compilation.find(reference, document.namespace, HANDLER_KINDS, handlers);
-  if (handler === undefined) {
-    compilation.problems.counts.unsatisfiedActions++;
-    compilation.problems.add(
-      document,
-      at('handler'),
-      `handler ${JSON.stringify(reference)} does not exist or is wrong`,
+/** Compiles the parts of a rule, and notes whether one that decides is lacking. */
+class WholeRule {
+  readonly #compilation: Compilation;
+  readonly #document: RuleDocument;
+  readonly #parts: Parts;
+  /** The first part that decides and is lacking. */
+  broken: string | undefined;
+
+  constructor(compilation: Compilation, document: RuleDocument, parts: Parts) {
+    this.#compilation = compilation;
+    this.#document = document;
+    this.#parts = parts;
+  }
+
+  lack(field: string): void {
+    this.broken ??= `${field} is wrong`;
+  }
+
+  /** Whether any part decides, or may. */
+  decides(): boolean {
+    const { actions = [], requestHeaderOperations = [], responseHeaderOperations = [] } = this.#document.spec;
+    const headers = requestHeaderOperations.length + responseHeaderOperations.length > 0;
+    return headers || actions.some(({ instances = [] }) => !instances.every((text) => this.#records(text)));
+  }
+
+  /** Whether an instance is known to record only. */
+  #records(text: string): boolean {
+    const { varieties } = this.#parts;
+    return this.#compilation.find(text, this.#document.namespace, INSTANCE_KINDS, varieties) === 'REPORT';
+  }
+
+  action(index: number): Action | undefined {
+    const { problems } = this.#compilation;
+    const { namespace, spec } = this.#document;
+    const { handler: reference = '', instances: names = [], name = '' } = spec.actions?.[index] ?? {};
+    const at = (...path: (string | number)[]): string => fieldPath(['spec', 'actions', index, ...path]);
+    const handler = this.#compilation.find(reference, namespace, HANDLER_KINDS, this.#parts.handlers);
+    if (handler === undefined) {
+      problems.counts.unsatisfiedActions++;
+      const message = `handler ${JSON.stringify(reference)} does not exist or is wrong`;
+      problems.add(this.#document, at('handler'), message);
+      if (!names.every((text) => this.#records(text))) this.lack(at('handler'));
+      return undefined;
+    }
+    const found = new Map<string, Instance>();
+    names.forEach((text, position) => {
+      const compiled = this.#compilation.find(text, namespace, INSTANCE_KINDS, this.#parts.instances);
+      const isTwice = compiled !== undefined && found.has(compiled.instance.id);
+      const problem = isTwice ? `instance ${JSON.stringify(text)} is listed twice` : misfit(text, compiled, handler);
+      if (problem === undefined && compiled !== undefined) found.set(compiled.instance.id, compiled.instance);
+      if (problem === undefined) return;
+      problems.add(this.#document, at('instances', position), problem);
+      if (!isTwice && !this.#records(text)) this.lack(at('instances', position));
+    });
+    if (found.size === 0) {
+      problems.add(this.#document, at('instances'), 'no instance is left: the action has no effect');
+      return undefined;
+    }
+    return { ...(name === '' ? {} : { name }), handler: handler.handler, instances: [...found.values()] };
+  }
+
+  header(field: HeaderField, index: number, context: Context): HeaderOperation | undefined {
+    const { name = '', values = [], operation = 'REPLACE' } = this.#document.spec[field]?.[index] ?? {};
+    const path = [field, index] as const;
+    const compiled = values.flatMap(
+      (text, at) =>
+        this.#compilation.expression(this.#document, [...path, 'values', at], text, { ...context, type: 'STRING' }) ??
+        [],
     );
+    if (compiled.length === values.length) return { name: name.toLowerCase(), operation, values: compiled };
+    this.lack(fieldPath(['spec', ...path]));
     return undefined;
   }
-  const found = new Map<string, Instance>();
-  names.forEach((text, position) => {
-    const compiled = compilation.find(text, document.namespace, INSTANCE_KINDS, instances);
-    const problem = instanceProblem(text, compiled, handler, found);
-    if (problem !== undefined) compilation.problems.add(document, at('instances', position), problem);
-    else if (compiled !== undefined) found.set(compiled.instance.id, compiled.instance);
-  });
-  if (found.size === 0) {
-    compilation.problems.add(document, at('instances'), 'no instance is left: the action has no effect');
-    return undefined;
-  }
-  return { ...(name === '' ? {} : { name }), handler: handler.handler, instances: [...found.values()] };
 }
 
-function instanceProblem(
+/** Why an instance cannot be given to a handler. */
+function misfit(
   text: string,
   compiled: CompiledInstance | undefined,
   { handler, templates }: CompiledHandler,
-  found: ReadonlyMap<string, Instance>,
 ): string | undefined {
   if (compiled === undefined) return `instance ${JSON.stringify(text)} does not exist or is wrong`;
   const { instance, template } = compiled;
-  if (found.has(instance.id)) return `instance ${JSON.stringify(text)} is listed twice`;
   if (!templates.has(template)) return `handler ${handler.id} does not support instances of template ${template}`;
   const limited = handler.adapter === 'memquota' || handler.adapter === 'redisquota';
   if (!limited || handler.params.quotas.some(({ name }) => name === instance.id)) return undefined;
   return `handler ${handler.id} has no quota for ${instance.id}`;
 }
 
-/** Attributes for header operations: the outputs of an action with a name. */
+/** The vocabulary of header operations: also the outputs of actions with a name. */
+function withOutputs(vocabulary: Vocabulary, actions: readonly Action[]): Vocabulary {
+  return new Map([...vocabulary, ...actions.flatMap(outputsOf)]);
+}
+
 function outputsOf({ name, instances }: Action): readonly (readonly [string, ValueType])[] {
   if (name === undefined) return [];
   return instances.flatMap(({ dynamic }) =>
     [...(dynamic?.output ?? [])].map(([field, type]) => [`${name}.output.${field}`, type] as const),
   );
-}
-
-function compileHeader(
-  compilation: Compilation,
-  document: RuleDocument,
-  path: readonly (string | number)[],
-  { name, values = [], operation = 'REPLACE' }: PolicyHeaderOperation,
-  context: Context,
-): HeaderOperation | undefined {
-  const expressions = values.map((text, index) =>
-    compilation.expression(document, [...path, 'values', index], text, { ...context, type: 'STRING' }),
-  );
-  const compiled = expressions.filter((each) => each !== undefined);
-  return compiled.length === values.length ? { name: name.toLowerCase(), operation, values: compiled } : undefined;
 }

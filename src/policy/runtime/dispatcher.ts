@@ -29,8 +29,8 @@ export interface Decision {
 export type ProblemLog = (kind: 'expression' | 'adapter', about: string, reason: string) => void;
 
 export interface DispatchInputs {
-  readonly handlers: HandlerSet;
-  readonly meter: RuntimeMeter;
+  readonly handlers: Pick<HandlerSet, 'get' | 'failureOf'>;
+  readonly meter: Pick<RuntimeMeter, 'request' | 'dispatched'>;
   readonly problem: ProblemLog;
   /** Monotonic ms. */
   readonly monotonic: () => number;
@@ -41,6 +41,9 @@ interface Destination {
   readonly action: Action;
   readonly built: Built;
 }
+
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\uffff]*$/;
+const MAX_HEADER_CHARACTERS = 8_192;
 
 const UNDECIDED: Status = { code: CODE.UNAVAILABLE, message: 'the policy cannot be evaluated' };
 
@@ -61,6 +64,11 @@ export function decide(
   let destinations: readonly Destination[];
   try {
     matching = rules.filter((rule) => decidesSomething(rule) && matches(rule, attributes, inputs));
+    for (const { id, broken } of matching) {
+      if (broken === undefined) continue;
+      inputs.problem('expression', `rule ${id}`, `it refuses requests: ${broken}`);
+      throw UNEVALUABLE;
+    }
     destinations = matching.flatMap((rule) => destinationsOf(rule, attributes, inputs));
   } catch (error) {
     if (error !== UNEVALUABLE) throw error;
@@ -82,8 +90,9 @@ export function decide(
 }
 
 /** Rules that only record need not be evaluated for a decision. */
-function decidesSomething({ actions, requestHeaders, responseHeaders }: Rule): boolean {
+function decidesSomething({ broken, actions, requestHeaders, responseHeaders }: Rule): boolean {
   return (
+    broken !== undefined ||
     requestHeaders.length + responseHeaders.length > 0 ||
     actions.some(({ instances }) => instances.some(({ variety }) => variety !== 'REPORT'))
   );
@@ -190,7 +199,18 @@ function withHeaders(
 }
 
 function changeOf({ name, operation, values }: HeaderOperation, scope: Attributes): HeaderChange {
-  return { name, operation, values: values.map((value) => String(value.evaluate(scope))) };
+  return { name, operation, values: values.map((value) => headerValue(name, String(value.evaluate(scope)))) };
+}
+
+/** The octets of RFC 9110 section 5.5: anything else could begin another header. Throws CtlError. */
+function headerValue(name: string, value: string): string {
+  if (value.length > MAX_HEADER_CHARACTERS) {
+    const length = `${value.length} characters, at most ${MAX_HEADER_CHARACTERS} may be set`;
+    const message = `the value of header ${name} has ${length}`;
+    throw new CtlError('invalid_argument', message);
+  }
+  if (HEADER_VALUE.test(value)) return value;
+  throw new CtlError('invalid_argument', `the value of header ${name} has characters that no header may have`);
 }
 
 /** Attributes, and `action.output.field` of the rule's own actions. */

@@ -144,6 +144,16 @@ describe('documents that are refused, with the field', () => {
     ],
     [
       'rule',
+      '{ responseHeaderOperations: [{ name: a, operation: REMOVE }] }',
+      /^spec\.responseHeaderOperations\[0\]\.operation: Envoy removes no header of a response/,
+    ],
+    [
+      'rule',
+      '{ requestHeaderOperations: [{ name: a, operation: REMOVE, values: [source.name] }] }',
+      /^spec\.requestHeaderOperations\[0\]\.values: REMOVE has none/,
+    ],
+    [
+      'rule',
       '{ requestHeaderOperations: [{ name: "a b", values: [x] }] }',
       /\[0\]\.name: expected the name of a header/,
     ],

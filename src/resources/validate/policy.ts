@@ -238,6 +238,11 @@ export function validatePolicyRule(spec: PolicyRuleSpec, errors: ValidationError
   });
   validateHeaders(requestHeaderOperations, errors.at('requestHeaderOperations'));
   validateHeaders(responseHeaderOperations, errors.at('responseHeaderOperations'));
+  responseHeaderOperations.forEach(({ operation }, index) => {
+    if (operation !== 'REMOVE') return;
+    const message = 'Envoy removes no header of a response for a decision: expected REPLACE or APPEND';
+    errors.add(['responseHeaderOperations', index, 'operation'], message);
+  });
 }
 
 function validateHeaders(operations: readonly PolicyHeaderOperation[], errors: ValidationErrors): void {
@@ -247,6 +252,7 @@ function validateHeaders(operations: readonly PolicyHeaderOperation[], errors: V
     if (RESERVED_HEADERS.has(name.toLowerCase())) errors.add([index, 'name'], 'this header cannot be changed');
     if (values.length > MAX_VALUES) errors.add([index, 'values'], `expected at most ${MAX_VALUES} values`);
     if (operation !== 'REMOVE' && values.length === 0) errors.add([index, 'values'], 'expected at least one value');
+    if (operation === 'REMOVE' && values.length > 0) errors.add([index, 'values'], 'REMOVE has none: expected none');
     values.forEach((value, at) => {
       checkExpression(errors.at(index, 'values', at), value);
     });

@@ -7,7 +7,7 @@ import {
   type Vocabulary,
 } from '../../../expressions/index.ts';
 import { fieldPath } from '../../../resources/index.ts';
-import type { Connection, Handler, Instance, RemoteParams } from '../../types.ts';
+import type { Connection, Handler, Instance, RemoteParams, Variety } from '../../types.ts';
 import type { Compilation, TypedDocument } from '../compilation.ts';
 import { fingerprint } from '../fingerprint.ts';
 import type { CompiledHandler } from '../handlers.ts';
@@ -194,6 +194,15 @@ function tlsOf(
     ...(serverName === undefined ? {} : { serverName }),
     ...(tokenPath === undefined ? {} : { token: { path: tokenPath, header, prefix } }),
   };
+}
+
+/** What an instance is for; undefined if its template does not exist or is wrong. */
+export function remoteVariety(
+  compilation: Compilation,
+  { spec, namespace }: TypedDocument<'instance'>,
+  templates: Documents<'template'>,
+): Variety | undefined {
+  return compilation.find(spec.template ?? '', namespace, TEMPLATE_KINDS, templates)?.template.variety;
 }
 
 export function compileRemoteInstance(
