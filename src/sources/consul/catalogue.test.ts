@@ -1,4 +1,4 @@
-/** Which of two answers decides about the health of an instance: the one with the higher index. */
+/** Which of two answers decides about the health of an instance, and what stays after a loss. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Check, checkOf, registrationOf } from './answers.ts';
@@ -10,13 +10,13 @@ function catalogue(): Catalogue {
   return made;
 }
 
-function registration(status: string) {
+function registration(status: string, n = 1) {
   const found = registrationOf({
-    Node: { Node: 'n', Address: '10.0.0.1' },
-    Service: { ID: 'web-1', Port: 80 },
+    Node: { Node: 'n', Address: `10.0.0.${n}` },
+    Service: { ID: `web-${n}`, Port: 80 },
     Checks: [{ Node: 'n', Status: status }],
   });
-  assert.ok(found !== undefined);
+  assert.ok(typeof found === 'object');
   return [found];
 }
 
@@ -58,4 +58,25 @@ test('after the index started again, what was known stays until it is read again
   assert.equal(statusOf(made), 'passing');
   made.settle();
   assert.equal(made.heldUntil, undefined);
+});
+
+test('after a loss, only what was read before it stays: what the registry has confirmed since is removed as always', () => {
+  const made = catalogue();
+  const names = new Map(['web', 'db', 'api'].map((name) => [name, '']));
+  const idsOf = (name: string) => made.instancesOf(name).map(({ id }) => id);
+  made.takeNames(names);
+  made.takeService('web', [...registration('passing', 1), ...registration('passing', 2)], 10);
+  made.takeService('db', registration('passing', 3), 10);
+  made.takeService('api', registration('passing', 4), 10);
+  made.reset();
+  made.takeService('web', [...registration('passing', 2), ...registration('passing', 5)], 2);
+  assert.deepEqual(idsOf('web'), ['web-1', 'web-2', 'web-5']);
+  assert.deepEqual(made.takeService('web', registration('passing', 5), 3)?.changed, ['web']);
+  assert.deepEqual(idsOf('web'), ['web-1', 'web-5'], 'web-2 was there after the loss');
+  made.takeService('db', registration('passing', 3), 4);
+  assert.deepEqual(made.takeNames(new Map([['web', '']])).changed, ['db']);
+  assert.deepEqual([idsOf('db'), idsOf('api')], [[], ['web-4']], 'a service that was not read after the loss stays');
+  made.reset();
+  made.takeService('web', registration('passing', 6), 1);
+  assert.deepEqual(idsOf('web'), ['web-1', 'web-5', 'web-6'], 'a second loss');
 });

@@ -9,7 +9,8 @@
  *
  * Loss. A registry that restarts without its state, restores an old one, or loses the right to see services, answers as
  * if they had been removed. So after its index went backwards, or when more than half of the services disappear at
- * once, nothing is removed for a time, and health that is no longer reported stays.
+ * once, nothing that was read before is removed for a time, and health that is no longer reported stays. What the
+ * registry has confirmed since then is removed as always.
  */
 import type { BadState, Check, Registration } from './answers.ts';
 
@@ -35,6 +36,8 @@ interface Known {
   /** Index and epoch of the answer about its service. */
   index: number;
   epoch: number;
+  /** How many losses there had been when it was read. */
+  losses: number;
   status: Status;
   /** The registry no longer has it; it stays for a time. */
   isMissing: boolean;
@@ -84,8 +87,10 @@ export class Catalogue {
   readonly #ahead: Record<BadState, Map<string, number>> = { critical: new Map(), warning: new Map() };
   /** Raised when the registry's index started again: lower indexes are newer then. */
   #epoch = 0;
-  /** Until then nothing is removed, monotonic ms. */
+  /** Until then nothing is removed that was read before the last loss, monotonic ms. */
   #heldUntil: number | undefined;
+  /** How often the registry seemed to have lost its data. */
+  #losses = 0;
   /** The epoch of the last list of services. */
   #namesEpoch = 0;
   #beyondServices = 0;
@@ -129,17 +134,12 @@ export class Catalogue {
       .map(([, { registration, status }]) => ({ ...registration, status }));
   }
 
-  /** Takes the list of all services. @param listed name → signature of its tags */
+  /** Takes the list of all services. @param listed name → signature (`tagsSignature`) */
   takeNames(listed: ReadonlyMap<string, string>): Consequences {
     this.#namesEpoch = this.#epoch;
     const lost = [...this.#services.keys()].filter((name) => !listed.has(name) && this.#services.get(name)?.isListed);
     if (this.#isImplausible(lost.length)) this.#hold();
-    const changed: string[] = [];
-    for (const name of lost) {
-      const service = this.#services.get(name);
-      if (service !== undefined) service.isListed = false;
-    }
-    if (this.#heldUntil === undefined) for (const name of lost) changed.push(...this.#remove(name));
+    const changed = lost.flatMap((name) => this.#unlist(name));
     const toRead: string[] = [];
     this.#beyondServices = 0;
     for (const [name, tags] of listed) {
@@ -199,12 +199,13 @@ export class Catalogue {
     service.instances.clear();
     for (const registration of registrations) {
       const key = instanceKey(registration.node, registration.id);
-      const known = { registration, index, epoch: this.#epoch, status: statusIn(registration), isMissing: false };
+      const read = { index, epoch: this.#epoch, losses: this.#losses, isMissing: false };
+      const known = { registration, ...read, status: statusIn(registration) };
       service.instances.set(key, known);
     }
     for (const [key, known] of before) {
       const isReplaced = service.instances.has(key) || places.has(placeOf(known.registration));
-      if (isHeld && !isReplaced) service.instances.set(key, { ...known, isMissing: true });
+      if (isHeld && !isReplaced && !this.#isConfirmed(known)) service.instances.set(key, { ...known, isMissing: true });
     }
     this.#reindex(name, before, service.instances);
     this.#restate(name, 'all');
@@ -260,7 +261,27 @@ export class Catalogue {
 
   #hold(): void {
     const { now, holdMs } = this.#options;
+    this.#losses++;
     if (holdMs > 0) this.#heldUntil ??= now() + holdMs;
+  }
+
+  /** Whether the registry has had it since its last loss. */
+  #isConfirmed({ losses }: Known): boolean {
+    return losses === this.#losses;
+  }
+
+  /** Removes a service that is no longer listed, except for instances that the registry may have lost. */
+  #unlist(name: string): readonly string[] {
+    const service = this.#services.get(name);
+    if (service === undefined) return [];
+    service.isListed = false;
+    const before = new Map(service.instances);
+    const isHeld = this.#heldUntil !== undefined;
+    if (isHeld && before.size === 0) return [];
+    for (const [key, known] of before) if (!isHeld || this.#isConfirmed(known)) service.instances.delete(key);
+    this.#reindex(name, before, service.instances);
+    if (service.instances.size === 0) return this.#remove(name);
+    return service.instances.size === before.size ? [] : [name];
   }
 
   #remove(name: string): readonly string[] {
