@@ -22,6 +22,8 @@ export interface Ask {
   readonly maxBytes: number;
   readonly consistency: Consistency;
   readonly signal: AbortSignal;
+  /** Whether a failure says nothing about the server: the next request asks the same one. */
+  readonly staysAtServer?: boolean;
 }
 
 export interface Answer {
@@ -71,7 +73,8 @@ export class ConsulClient {
       return await this.#get(ask);
     } catch (error) {
       const failure = toCtlError(error);
-      if (!ask.signal.aborted && failure.code !== 'resource_exhausted') this.#leave(asked);
+      const isOfServer = failure.code !== 'resource_exhausted' && ask.staysAtServer !== true;
+      if (!ask.signal.aborted && isOfServer) this.#leave(asked);
       throw failure;
     }
   }

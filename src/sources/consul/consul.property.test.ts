@@ -87,7 +87,8 @@ function expectedOf(registry: StandInRegistry): ReadonlyMap<string, string> {
   for (const name of ['a', 'b', 'c']) {
     const { body = '[]' } = registry.answer(`/v1/health/service/${name}`) ?? {};
     const instances = (JSON.parse(body) as unknown[])
-      .flatMap((each) => registrationOf(each) ?? [])
+      .map(registrationOf)
+      .filter((each) => typeof each === 'object')
       .map((each) => ({ ...each, status: each.critical ? 'critical' : each.warning ? 'warning' : 'passing' }) as const)
       .sort((x, y) => (`${x.node}\0${x.id}` < `${y.node}\0${y.id}` ? -1 : 1));
     for (const [key, event] of serviceDocuments(name, instances, SETTINGS, 0)) {

@@ -213,7 +213,94 @@ describe('a stand-in for Consul that lies', () => {
   });
 });
 
+describe('a service of a stand-in for Consul that cannot be read', () => {
+  for (const kind of ['error 500', 'half', 'silent'] as const) {
+    test(`${kind}: is a problem of its own; the source is synced, and others and their servers stay in use`, async () => {
+      const registry = registryOf('web', 'db', 'bad');
+      let isBad = true;
+      const fault = (path: string): Fault | undefined => (isBad && path.endsWith('/bad') ? kind : undefined);
+      const servers = [new URL('http://one:8500'), new URL('http://two:8500')];
+      const { source, clock, endpoints, isSynced, problems, asked, ...followed } = followRegistry(registry, {
+        fault,
+        servers,
+        timeoutMs: 1000,
+      });
+      await clock.advance(10_000);
+      assert.ok(isSynced());
+      assert.deepEqual(source.health(), { ok: true });
+      assert.notEqual(problems.get('service bad')?.message, undefined);
+      assert.deepEqual([endpoints('web').length, endpoints('bad').length], [2, 0]);
+      const before = asked.length;
+      const server = followed.hosts.at(-1);
+      for (let n = 0; n < 20; n++) {
+        registry.register(instance('web', 'web-1', { tags: [`version|v${n}`] }));
+        await clock.advance(1000);
+      }
+      assert.deepEqual(new Set(followed.hosts.slice(before)), new Set([server]));
+      const ofBad = asked.slice(before).filter((path) => path.includes('/bad?') || path.endsWith('/bad'));
+      assert.ok(ofBad.length <= 4, `${ofBad.length} requests about it in 20 s`);
+      isBad = false;
+      await clock.advance(60_000);
+      assert.deepEqual([endpoints('bad').length, problems.size], [2, 0]);
+      await source.close();
+    });
+  }
+
+  test('it does not delay changes of others when nothing else is read meanwhile', async () => {
+    const registry = registryOf('web', 'bad');
+    let isBad = false;
+    const { source, clock, endpoints, problems } = followRegistry(registry, {
+      fault: (path) => (isBad && path.endsWith('/bad') ? 'error 500' : undefined),
+    });
+    await clock.advance(1000);
+    isBad = true;
+    registry.register(instance('bad', 'bad-9'));
+    await clock.advance(30_000);
+    registry.register(instance('web', 'web-9'));
+    await clock.advance(1000);
+    assert.deepEqual([endpoints('web').length, endpoints('bad').length], [3, 2]);
+    assert.match(problems.get('service bad')?.message ?? '', /HTTP 500/);
+    await source.close();
+  });
+});
+
+describe('names of services that differ in case only', () => {
+  test('the one in lower case is read, in whatever order they come, and the other is a problem', async () => {
+    const registry = registryOf('Web', 'db');
+    const { source, clock, endpoints, problems, events, resources } = followRegistry(registry);
+    await clock.advance(1000);
+    assert.deepEqual([endpoints('web'), problems.size], [['10.0.0.1', '10.0.0.2'], 0]);
+    registry.register(instance('web', 'web-7'));
+    await clock.advance(1000);
+    assert.deepEqual(endpoints('web'), ['10.0.0.7']);
+    assert.match(problems.get('service Web')?.message ?? '', /differ in more than case; "web" is read instead/);
+    registry.deregister('node-1', 'web-7');
+    await clock.advance(2000);
+    assert.deepEqual([endpoints('web'), problems.size], [['10.0.0.1', '10.0.0.2'], 0]);
+    assert.equal(
+      events.filter(({ type }) => type === 'delete').length,
+      0,
+      'the document in force is never deleted in between',
+    );
+    registry.setStatus('node-1', 'Web-1', 'critical');
+    await clock.advance(1000);
+    assert.deepEqual(endpoints('web'), ['10.0.0.1!', '10.0.0.2']);
+    assert.ok(resources.has('ServiceEntry/default/web-8080.service.consul'));
+    await source.close();
+  });
+});
+
 describe('bounds', () => {
+  test('instances with names that are too long are a problem of their service only', async () => {
+    const registry = registryOf('web', 'db');
+    registry.register(instance('web', 'web-9', { node: 'n'.repeat(600) }));
+    const { source, clock, endpoints, problems } = followRegistry(registry);
+    await clock.advance(1000);
+    assert.deepEqual([endpoints('web').length, endpoints('db').length], [2, 2]);
+    assert.match(problems.get('service web')?.message ?? '', /at most 512 characters; 1 instances are not used/);
+    await source.close();
+  });
+
   test('names that are no labels, and services beyond the limit, are problems of themselves only', async () => {
     const registry = registryOf('a', 'b');
     const hostile = ['web.shop.svc.cluster.local', 'x'.repeat(64), '../../etc', 'A', '*'];
@@ -226,8 +313,11 @@ describe('bounds', () => {
       hosts.toSorted(),
       ['a-8080.service.consul', 'consul-8300.service.consul'].filter((name) => hosts.includes(name)),
     );
-    const [problem] = problems.values();
-    assert.match(problem?.message ?? '', /DNS labels, got 5 others such as "web.*CTL_EXTREGISTRY_MAX_SERVICES/);
+    assert.ok(problems.has('service A'));
+    assert.match(
+      problems.get('services')?.message ?? '',
+      /DNS labels, got 4 others such as "web.*CTL_EXTREGISTRY_MAX_SERVICES/,
+    );
     await source.close();
   });
 

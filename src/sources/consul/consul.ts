@@ -42,10 +42,10 @@ class ConsulSource implements Source {
   readonly #first = Promise.withResolvers<void>();
   /** Datacenter → what fails there. */
   readonly #failing = new Map<string, string>();
-  /** Name of a service → the documents that were sent, with their fingerprints or problems. */
+  /** Service, in lower case → the documents that were sent, with their fingerprints or problems. */
   readonly #sent = new Map<string, ReadonlyMap<ResourceKey, string>>();
   readonly #problems = new ProblemEvents();
-  /** Services whose documents may have changed → when the change was noticed, monotonic ms. */
+  /** Services, in lower case, whose documents may have changed → when the change was noticed, monotonic ms. */
   readonly #changed = new Map<string, number>();
   #sink: SourceSink | undefined;
   #waiting: number;

@@ -14,13 +14,13 @@
 import { backoff } from '../../core/backoff.ts';
 import type { Timer } from '../../core/clock.ts';
 import { CtlError, toCtlError } from '../../core/errors.ts';
-import { type Check, checkOf, type Registration, registrationOf, tagsSignature } from './answers.ts';
+import { type Check, checkOf, MAX_NAME, type Registration, registrationOf, tagsSignature } from './answers.ts';
 import { BlockingQuery, type BlockingQueryOptions } from './blocking-query.ts';
 import { Catalogue, type Consequences, type Instance } from './catalogue.ts';
 import type { Answer, Ask, ConsulClient } from './client.ts';
 import { isServiceName } from './documents.ts';
 import { readElements, readEntries, type Turns } from './json-members.ts';
-import { ReadQueue } from './read-queue.ts';
+import { type Blame, ReadQueue } from './read-queue.ts';
 import { Survey } from './survey.ts';
 import type { ConsulSourceOptions } from './types.ts';
 
@@ -36,11 +36,13 @@ const RESET_MS = 30_000;
 /** After failures of all servers: 0.5 s, 1 s, … 10 s. */
 const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 10_000;
+/** After failures of a single service: 0.5 s, 1 s, … 30 s. */
+const MAX_OWN_RETRY_MS = 30_000;
 /** Before another server is asked, ms. */
 const NEXT_SERVER_MS = 50;
 
 export interface DatacenterHandlers {
-  /** These services changed, or problems did. */
+  /** These services changed, in lower case, or problems did. */
   changed(names: readonly string[]): void;
   /** What fails, in one line; undefined when nothing does. Called for each change. */
   health(reason: string | undefined): void;
@@ -66,11 +68,15 @@ export class Datacenter {
   readonly #ending = new AbortController();
   /** What fails, by what is read. */
   readonly #failing = new Map<string, string>();
-  /** Problems of single services, by name. */
+  /** Service, in lower case, as everywhere but in requests → its name as it is registered. */
+  #spellings: ReadonlyMap<string, string> = new Map();
+  /** Problems of single services. */
   readonly #problems = new Map<string, string>();
   readonly #answered = new Set<string>();
-  /** Names in the last list that cannot be names of hosts, and those that differ in case only. */
+  /** Names in the last list that cannot be names of hosts. */
   #badNames: readonly string[] = [];
+  /** Names in the last list that are not read, because another one differs from them in case only. */
+  #otherSpellings: readonly string[] = [];
   /** Raised when reading starts anew: answers from before are not used. */
   #generation = 0;
   #resetAt = Number.NEGATIVE_INFINITY;
@@ -78,14 +84,21 @@ export class Datacenter {
   #settling: Timer | undefined;
 
   constructor(options: DatacenterOptions, handlers: DatacenterHandlers) {
-    const { name, clock, maxRequests, sweepQps } = options;
+    const { name, clock, maxRequests, sweepQps, random } = options;
     this.name = name;
     this.#options = options;
     this.#handlers = handlers;
     this.#catalogue = new Catalogue({ ...options, now: clock.now });
     const retryMs = retriesOf(options);
-    const read = (service: string) => this.#readService(service);
-    this.#queue = new ReadQueue({ clock, maxRequests, sweepQps, retryMs, read });
+    this.#queue = new ReadQueue({
+      clock,
+      maxRequests,
+      sweepQps,
+      retryMs,
+      ownRetryMs: (failures) => backoff(failures, FIRST_RETRY_MS, MAX_OWN_RETRY_MS, random),
+      read: (service, isSuspect) => this.#readService(service, isSuspect),
+      onFailed: (service, error, blame) => this.#noteUnread(service, toCtlError(error), blame),
+    });
     this.#survey = new Survey({
       clock,
       retryMs,
@@ -105,6 +118,7 @@ export class Datacenter {
     for (const query of this.#queries) query.start();
   }
 
+  /** @param name in lower case */
   instancesOf(name: string): readonly Instance[] {
     return this.#catalogue.instancesOf(name);
   }
@@ -125,6 +139,10 @@ export class Datacenter {
           ]),
     ];
     if (about.length > 0) problems.set('', about.join('; '));
+    for (const name of this.#otherSpellings) {
+      const read = JSON.stringify(this.#spellings.get(name.toLowerCase()));
+      problems.set(name, `expected names of services that differ in more than case; ${read} is read instead`);
+    }
     return problems;
   }
 
@@ -164,27 +182,37 @@ export class Datacenter {
     return { dc: this.name };
   }
 
-  #get(path: string, maxBytes: number): Promise<Answer> {
+  #get(path: string, maxBytes: number, staysAtServer = false): Promise<Answer> {
     const { client, consistency, timeoutMs } = this.#options;
     const ask: Ask = { path, query: this.#query(), timeoutMs, maxBytes, consistency, signal: this.#ending.signal };
-    return client.get(ask);
+    return client.get({ ...ask, staysAtServer });
   }
 
   async #takeNames(answer: Answer): Promise<void> {
     const generation = this.#generation;
     const answeredAt = this.#options.clock.now();
-    const listed = new Map<string, { name: string; tags: string }>();
-    const bad: string[] = [];
+    const listed = new Map<string, string>();
+    const spellings = new Map<string, string>();
+    const [bad, others]: [string[], string[]] = [[], []];
     await readEntries(answer.body, this.#options.turns, (name, tags) => {
-      const host = name.toLowerCase();
-      if (!isServiceName(name) || listed.has(host)) bad.push(JSON.stringify(name.slice(0, 80)));
-      else listed.set(host, { name, tags: tagsSignature(tags) });
+      if (!isServiceName(name)) {
+        bad.push(JSON.stringify(name.slice(0, 80)));
+        return;
+      }
+      const key = name.toLowerCase();
+      // Of several, the last one in the order of Unicode is read, in whatever order they come: that in lower case.
+      const [skipped = name, last = name] = [spellings.get(key) ?? name, name].toSorted();
+      if (skipped !== last) others.push(skipped);
+      if (last !== name) return;
+      spellings.set(key, name);
+      listed.set(key, tagsSignature(name, tags));
     });
     if (generation !== this.#generation) return;
     this.#badNames = bad;
-    const byName = new Map([...listed.values()].map(({ name, tags }) => [name, tags]));
-    const consequences = this.#catalogue.takeNames(byName);
-    this.#queue.moved(answer.index, [...byName.keys()], answeredAt);
+    this.#otherSpellings = others;
+    this.#spellings = spellings;
+    const consequences = this.#catalogue.takeNames(listed);
+    this.#queue.moved(answer.index, [...listed.keys()], answeredAt);
     this.#survey.moved(answer.index, answeredAt);
     for (const name of this.#problems.keys()) if (!this.#catalogue.has(name)) this.#problems.delete(name);
     this.#act(consequences);
@@ -206,37 +234,46 @@ export class Datacenter {
   }
 
   /** Returns from when on the answer is current. Rejects when the service has to be read again. */
-  async #readService(name: string): Promise<number> {
+  async #readService(name: string, isSuspect: boolean): Promise<number> {
     const generation = this.#generation;
     try {
-      const answer = await this.#get(`/v1/health/service/${encodeURIComponent(name)}`, MAX_SERVICE_BYTES);
+      const written = this.#spellings.get(name) ?? name;
+      const answer = await this.#get(`/v1/health/service/${encodeURIComponent(written)}`, MAX_SERVICE_BYTES, isSuspect);
       const registrations: Registration[] = [];
+      let tooLong = 0;
       await readElements(answer.body, this.#options.turns, (value) => {
         const registration = registrationOf(value);
-        if (registration !== undefined) registrations.push(registration);
+        if (registration === 'too long') tooLong++;
+        else if (registration !== undefined) registrations.push(registration);
       });
       if (generation !== this.#generation) throw new CtlError('unavailable', 'it was read before the index went back');
       const consequences = this.#catalogue.takeService(name, registrations, answer.index);
-      const { maxInstances } = this.#options;
-      const tooMany = `expected at most ${maxInstances} instances of all services (CTL_EXTREGISTRY_MAX_INSTANCES)`;
-      this.#noteService(name, consequences === undefined ? tooMany : undefined);
+      this.#noteService(name, consequences === undefined ? tooMany(this.#options) : ignored(tooLong));
       if (consequences !== undefined) this.#act(consequences);
       this.#note('services', undefined);
       this.#checkSynced();
       return answer.asOf;
     } catch (error) {
       const failure = toCtlError(error);
-      if (this.#ending.signal.aborted) throw failure;
-      if (failure.code === 'resource_exhausted') {
-        // A problem of this service only, which is read again when something changes.
-        this.#noteService(name, failure.message);
-        this.#catalogue.skip(name);
-        this.#checkSynced();
-        return this.#options.clock.now();
-      }
-      this.#note('services', failure);
-      throw failure;
+      if (this.#ending.signal.aborted || failure.code !== 'resource_exhausted') throw failure;
+      // A problem of this service only, which is read again when something changes.
+      this.#skip(name, failure);
+      return this.#options.clock.now();
     }
+  }
+
+  #noteUnread(name: string, failure: CtlError, blame: Blame): void {
+    if (this.#ending.signal.aborted) return;
+    if (blame === 'service') this.#skip(name, failure);
+    else if (blame === 'registry') this.#note('services', failure);
+  }
+
+  /** The service cannot be read; what was read before stays in force, and the others do not wait for it. */
+  #skip(name: string, failure: CtlError): void {
+    if (!this.#catalogue.has(name)) return;
+    this.#noteService(name, failure.oneLine());
+    this.#catalogue.skip(name);
+    this.#checkSynced();
   }
 
   #noteService(name: string, problem: string | undefined): void {
@@ -291,6 +328,15 @@ export class Datacenter {
     this.#isSynced = true;
     this.#handlers.synced();
   }
+}
+
+function tooMany({ maxInstances }: DatacenterOptions): string {
+  return `expected at most ${maxInstances} instances of all services (CTL_EXTREGISTRY_MAX_INSTANCES)`;
+}
+
+function ignored(tooLong: number): string | undefined {
+  if (tooLong === 0) return undefined;
+  return `expected nodes, IDs and addresses of at most ${MAX_NAME} characters; ${tooLong} instances are not used`;
 }
 
 /** The delay after this many failures in a row, ms: all servers are asked before it grows. */

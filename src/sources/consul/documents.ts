@@ -20,6 +20,7 @@ import {
   type ResourceWarning,
   resourceKey,
 } from '../../resources/index.ts';
+import { META } from './answers.ts';
 import type { Instance } from './catalogue.ts';
 import { endpointAddress, labelsOf, numberIn, protocolIn } from './instance-fields.ts';
 
@@ -31,14 +32,6 @@ export interface DocumentOptions {
   readonly limits?: DocumentLimits;
 }
 
-/** Keys of metadata of an instance, as in Istio 1.7 or, the last two, beyond it. */
-export const META = {
-  protocol: 'protocol',
-  external: 'external',
-  serviceAccount: 'service-account',
-  servicePort: 'service-port',
-} as const;
-
 /** Later than any document that somebody wrote. */
 const YOUNGEST = '9999-12-31T23:59:59Z';
 const MAX_WARNINGS = 16;
@@ -48,7 +41,8 @@ const DEFAULT_ACCOUNT = 'default';
 
 /** Whether a service of this name can have a host name of the form `NAME.service.consul`. */
 export function isServiceName(name: string): boolean {
-  return isDnsLabel(name.toLowerCase());
+  // Some letters beyond ASCII have one of ASCII as their lower case.
+  return /^[-0-9A-Za-z]+$/.test(name) && isDnsLabel(name.toLowerCase());
 }
 
 /** Host names are in lower case: services whose names differ in case only are one. */

@@ -24,7 +24,7 @@ const REST = 5;
 
 export class Survey {
   readonly #options: SurveyOptions;
-  /** Service → hash of its instances with checks; undefined before the first list. */
+  /** Service, in lower case → hash of its instances with checks; undefined before the first list. */
   #signatures: ReadonlyMap<string, number> | undefined;
   #index = 0;
   #movedAt = Number.NEGATIVE_INFINITY;
@@ -98,9 +98,10 @@ export class Survey {
     const signatures = new Map<string, number>();
     await parse(answer, ({ node, serviceId, serviceName, tags }) => {
       if (serviceName === '') return;
+      const service = serviceName.toLowerCase();
       // A sum, because the order of the list is the registry's.
-      const sum = (signatures.get(serviceName) ?? 0) + hashOf(`${node}\0${serviceId}\0${tags.join('\0')}`);
-      signatures.set(serviceName, sum % Number.MAX_SAFE_INTEGER);
+      const sum = (signatures.get(service) ?? 0) + hashOf(`${node}\0${serviceId}\0${tags.join('\0')}`);
+      signatures.set(service, sum % Number.MAX_SAFE_INTEGER);
     });
     if (generation !== this.#generation || this.#isClosed) return;
     const before = this.#signatures;

@@ -21,6 +21,8 @@ export interface InMemory {
   readonly call: Call;
   /** The paths that were asked, with their queries. */
   readonly asked: string[];
+  /** The servers that were asked. */
+  readonly hosts: string[];
   /** Requests in progress, and the most at once. */
   readonly open: { now: number; most: number };
 }
@@ -32,10 +34,12 @@ export function inMemoryConsul({
   delayMs = () => 0,
 }: InMemoryOptions): InMemory {
   const asked: string[] = [];
+  const hosts: string[] = [];
   const open = { now: 0, most: 0 };
   const call: Call = async ({ to, timeoutMs, signal }) => {
     if (!(to instanceof URL)) throw new CtlError('internal', 'expected a URL');
     asked.push(`${to.pathname}${to.search}`);
+    hosts.push(to.hostname);
     open.now++;
     open.most = Math.max(open.most, open.now);
     try {
@@ -79,7 +83,7 @@ export function inMemoryConsul({
       signal.addEventListener('abort', done);
     });
   };
-  return { call, asked, open };
+  return { call, asked, hosts, open };
 }
 
 function headersOf({ index }: StandInAnswer, kind: Fault | undefined): HttpBytes['headers'] {
