@@ -109,22 +109,47 @@ test('an unknown host gets the catch-all for itself, so that Envoy asks for the 
   session.close();
 });
 
-test('a proxy that asks for too many hosts, or too many unknown ones, gets everything', async () => {
+test('a proxy that asks for too many hosts, or too many unknown ones, gets everything and its answers', async () => {
   const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
   const session = await connected(mesh);
   const shared = newShared();
-  for (const [count, name] of [
-    [MAX_MADE + 1, 'unknown'],
-    [MAX_ASKED + 1, 'a'],
-  ] as const) {
+  const unknown = Array.from({ length: MAX_MADE + 1 }, (_, at) => `${ROUTES}/unknown${at}`);
+  const many = Array.from({ length: MAX_ASKED + 1 }, (_, at) => `${at}/a`);
+  for (const asked of [unknown, many]) {
     const demand = new Demand(shared);
-    ask(
-      shared,
-      demand,
-      Array.from({ length: count }, (_, at) => (name === 'a' ? `${at}/${name}` : `${ROUTES}/${name}${at}`)),
-    );
-    assert.equal(demand.parts(session.content(), 'on-demand'), session.content());
+    ask(shared, demand, asked);
+    const parts = demand.parts(session.content(), 'on-demand');
+    assert.equal(parts.cds, session.content().cds);
+    const has = versionsOf(parts.vhds);
+    for (const name of [...versionsOf(session.content().vhds).keys(), ...asked]) assert.ok(has.has(name), name);
   }
+  session.close();
+});
+
+test('a proxy that no longer asks gets everything, and answers to what it has asked for', async () => {
+  const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
+  const session = await connected(mesh);
+  const shared = newShared();
+  const demand = new Demand(shared);
+  assert.equal(demand.parts(session.content(), undefined), session.content());
+  ask(shared, demand, [`${ROUTES}/a`]);
+  const parts = demand.parts(session.content(), undefined);
+  assert.equal(parts.cds, session.content().cds);
+  assert.ok(versionsOf(parts.vhds).has(`${ROUTES}/a`));
+  session.close();
+});
+
+test('a host with a wildcard gets no virtual host', async () => {
+  const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
+  const session = await connected(mesh);
+  const shared = newShared();
+  const demand = new Demand(shared);
+  ask(shared, demand, [`${ROUTES}/*`, `${ROUTES}/*.${DNS}`]);
+  const hosts = decoded(demand.parts(session.content(), 'on-demand').vhds);
+  assert.deepEqual(
+    hosts.map(({ aliases, host }) => [aliases, host]),
+    [`${ROUTES}/*`, `${ROUTES}/*.${DNS}`, `${ROUTES}/ready`].map((name) => [[name], undefined]),
+  );
   session.close();
 });
 

@@ -25,7 +25,7 @@ export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
 export interface StreamDemand<Request> {
   readonly asked: NameSet;
   receive(request: Request): Request;
-  parts(content: Parts, mode: OnDemand): Parts;
+  parts(content: Parts, mode: OnDemand | undefined): Parts;
 }
 
 export class Demand implements StreamDemand<DeltaRequest> {
@@ -35,7 +35,13 @@ export class Demand implements StreamDemand<DeltaRequest> {
   #learned = NO_NAMES;
   /** The inputs of the last result. */
   #last:
-    | { readonly content: Parts; readonly asked: NameSet; readonly learned: NameSet; readonly parts: Parts }
+    | {
+        readonly content: Parts;
+        readonly asked: NameSet;
+        readonly learned: NameSet;
+        readonly mode: OnDemand | undefined;
+        readonly parts: Parts;
+      }
     | undefined;
 
   constructor(shared: SharedDemand) {
@@ -60,16 +66,22 @@ export class Demand implements StreamDemand<DeltaRequest> {
     return { ...request, subscribe, unsubscribe: NO_NAMES };
   }
 
-  /** What the proxy should have of its content; the same object while nothing changes. */
-  parts(content: Parts, mode: OnDemand): Parts {
+  /**
+   * What the proxy should have of its content; the same object while nothing changes.
+   * @param mode undefined: everything, and answers to what it has asked for, because requests wait for them
+   */
+  parts(content: Parts, mode: OnDemand | undefined): Parts {
     const asked = this.#asked;
+    if (mode === undefined && asked.size === 0) return content;
     const hosts = largestOf(content.vhds);
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts);
     const learned = this.#learned;
     const last = this.#last;
-    if (last?.content === content && last.asked === asked && last.learned === learned) return last.parts;
-    const parts = asked.size > MAX_ASKED ? content : this.#partsOf(content, hosts);
-    this.#last = { content, asked, learned, parts };
+    if (last?.content === content && last.asked === asked && last.learned === learned && last.mode === mode)
+      return last.parts;
+    const isWhole = mode === undefined || asked.size > MAX_ASKED;
+    const parts = isWhole ? this.#everything(content, hosts) : this.#partsOf(content, hosts);
+    this.#last = { content, asked, learned, mode, parts };
     return parts;
   }
 
@@ -83,6 +95,11 @@ export class Demand implements StreamDemand<DeltaRequest> {
     this.#learned = names.change(this.#learned, existing, NO_NAMES);
   }
 
+  #everything(content: Parts, largest: Bundle | undefined): Parts {
+    const answered = (bundle: Bundle): Bundle => this.#shared.everything(bundle, this.#asked);
+    return { ...content, vhds: content.vhds.map((bundle) => (bundle === largest ? answered(bundle) : bundle)) };
+  }
+
   #partsOf(content: Parts, largest: Bundle | undefined): Parts {
     const shared = this.#shared;
     const routes = shared.routesOf(content.rds);
@@ -91,7 +108,8 @@ export class Demand implements StreamDemand<DeltaRequest> {
     const own = shared.names.change(ready, this.#asked, NO_NAMES);
     const asked = shared.names.change(own, this.#learned, NO_NAMES);
     // A caller may ask for any hosts.
-    if (largest !== undefined && shared.madeIn(shared.hosts(largest, asked)) > MAX_MADE) return content;
+    if (largest !== undefined && shared.madeIn(shared.hosts(largest, asked)) > MAX_MADE)
+      return this.#everything(content, largest);
     const vhds = content.vhds.map((bundle) => (bundle === largest ? shared.hosts(bundle, asked) : bundle));
     // Whatever a proxy has from the start leads to its clusters; a change of it takes effect with its clusters.
     const wanted = shared.clustersOf([...content.lds, ...content.rds, ...content.ecds, ...vhds]);

@@ -16,6 +16,9 @@ import { LearnedHosts } from './learned-hosts.ts';
  */
 const READY = 'ready';
 
+/** In a domain: any characters. */
+const WILDCARD = '*';
+
 /** Begins the last part of the name of a virtual host that was made for one host. */
 const MADE_FOR = 'any:';
 
@@ -31,6 +34,7 @@ export class SharedDemand {
   readonly #hosts: WeakPairMemo<Bundle, NameSet, Bundle>;
   readonly #clusters: WeakPairMemo<Bundle, NameSet, Bundle>;
   readonly #always: WeakMemo<Bundle, readonly EncodedResource[]>;
+  readonly #everything: WeakPairMemo<Bundle, NameSet, Bundle>;
   readonly #existing: WeakPairMemo<Bundle, NameSet, NameSet>;
   readonly #made: WeakMemo<Bundle, number>;
   readonly #routes: WeakMemo<Bundle, NameSet>;
@@ -49,6 +53,7 @@ export class SharedDemand {
     this.#hosts = memos.pairs('hosts that were asked for');
     this.#clusters = memos.pairs('clusters of hosts that were asked for');
     this.#always = memos.weak('clusters that nobody asks for');
+    this.#everything = memos.pairs('all hosts, with answers');
     this.#existing = memos.pairs('existing hosts');
     this.#made = memos.weak('virtual hosts made for one host');
     this.#routes = memos.weak('route configurations with discovery');
@@ -81,6 +86,15 @@ export class SharedDemand {
       for (const name of asked.names) {
         for (const resource of answersFor(name, index)) resources.set(resource.name, resource);
       }
+      return nextBundle(emptyBundle('vhds', onDemand(bundle)), resources);
+    });
+  }
+
+  /** All virtual hosts, and answers to the names that a proxy has asked for. */
+  everything(bundle: Bundle, asked: NameSet): Bundle {
+    return this.#everything.get(bundle, asked, () => {
+      const answers = [...asked.names].filter((name) => bundle.get(name) === undefined).map(answeredName);
+      const resources = [...bundle.resources(), ...answers].map((each): [string, EncodedResource] => [each.name, each]);
       return nextBundle(emptyBundle('vhds', onDemand(bundle)), resources);
     });
   }
@@ -158,7 +172,8 @@ export function isMade(name: string): boolean {
  */
 function answersFor(name: string, index: HostIndex): readonly EncodedResource[] {
   const { routes, host } = splitName(name);
-  const found = host === READY ? undefined : index.find(name);
+  // A host with a wildcard would make a virtual host for all others.
+  const found = host === READY || host.includes(WILDCARD) ? undefined : index.find(name);
   if (found === undefined) return [answeredName(name)];
   if (found.hasWildcards) {
     const made = { name: `${routes}/${MADE_FOR}${host}`, domain: host, alias: name };

@@ -202,7 +202,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         this.#deps.observer.unknownType(this.#observed, request.typeUrl.slice(0, 256));
       return;
     }
-    const demand = type === 'vhds' && session.onDemand !== undefined ? this.#deps.demand : undefined;
+    const demand = type === 'vhds' ? this.#asking(session) : undefined;
     const known = demand?.asked.size ?? 0;
     const asked = demand?.receive(request) ?? request;
     if (demand !== undefined && demand.asked.size > known) this.#deps.observer.asked(demand.asked.size - known);
@@ -214,11 +214,16 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (answer.kind === 'ack' || answer.kind === 'nack') session.answered();
   }
 
+  /** What the proxy has asked for; undefined if it has no reason to ask. */
+  #asking({ onDemand }: ProxySession): StreamDemand<Request> | undefined {
+    const { demand } = this.#deps;
+    return onDemand !== undefined || (demand?.asked.size ?? 0) > 0 ? demand : undefined;
+  }
+
   /** What the proxy should have. */
   #content(session: ProxySession): Parts {
     const content = session.content();
-    const { onDemand } = session;
-    return onDemand === undefined ? content : (this.#deps.demand?.parts(content, onDemand) ?? content);
+    return this.#asking(session)?.parts(content, session.onDemand) ?? content;
   }
 
   answerOf(type: XdsType, name: string): ResourceAnswer {
