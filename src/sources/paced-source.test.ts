@@ -4,7 +4,7 @@ import { fakeClock } from '../core/testing/fake-clock.ts';
 import { keyOf, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
 import { createDebouncer } from '../store/index.ts';
 import { resource } from '../store/testing/documents.ts';
-import { PACE_BURST, PACE_MS, pacedSource } from './paced-source.ts';
+import { PACE_BURST, PACE_MS, type PaceOptions, pacedSource } from './paced-source.ts';
 import type { SourceSink } from './source.ts';
 
 const set = (name: string, version = 1): Extract<ResourceEvent, { type: 'set' }> => ({
@@ -18,6 +18,10 @@ const shown = (events: readonly ResourceEvent[]): string[] =>
 
 /** Paced sources of several clusters that send to one sink. */
 function pacedSources(to: SourceSink, ...clusters: readonly string[]) {
+  return pacedWith({}, to, ...clusters);
+}
+
+function pacedWith(more: Pick<PaceOptions, 'isOfEndpoints'>, to: SourceSink, ...clusters: readonly string[]) {
   const clock = fakeClock({ start: 500 });
   const lines: string[] = [];
   const note = (line: string): void => void lines.push(line);
@@ -26,7 +30,7 @@ function pacedSources(to: SourceSink, ...clusters: readonly string[]) {
   const onDelayed = (changes: number): void => {
     delayed += changes;
   };
-  const options = { clock, log, onDelayed };
+  const options = { clock, log, onDelayed, ...more };
   const opened = clusters.map((cluster) => {
     let sink: SourceSink | undefined;
     const source = pacedSource(
@@ -138,6 +142,21 @@ test('changes that cannot be passed on stay collected, and a closed source passe
   sink.apply([set('d', 1)]);
   clock.pass(5 * PACE_MS);
   assert.deepEqual(passed, []);
+});
+
+test('changes of endpoints are passed on at once, unless an earlier change of the document waits', async () => {
+  const { passed, sink: to } = recordingSink();
+  const isOfEndpoints = (event: ResourceEvent) => event.eventTime >= 100;
+  const { clock, opened } = pacedWith({ isOfEndpoints }, to, 'east');
+  const [{ sink } = assert.fail()] = opened;
+  for (let version = 1; version <= PACE_BURST; version++) sink.apply([set('a', version)]);
+  passed.length = 0;
+  sink.apply([set('a', 50), set('b', 100)]);
+  sink.apply([set('b', 101)]);
+  sink.apply([set('a', 102)]);
+  assert.deepEqual(passed, [['Service/ns/b@100'], ['Service/ns/b@101']]);
+  await clock.advance(PACE_MS);
+  assert.deepEqual(passed.slice(2), [['Service/ns/a@102']]);
 });
 
 test('changes of others are published as soon as they are quiet, although clusters change without a pause', async () => {

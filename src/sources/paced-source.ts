@@ -21,6 +21,11 @@ export const PACE_BURST = 30;
 const CALM_MS = 60_000;
 
 export interface PaceOptions {
+  /**
+   * Whether an event changes nothing but endpoints, which do not delay the changes of others: it is passed on at once,
+   * unless an earlier one of its key waits. Default: no event.
+   */
+  readonly isOfEndpoints?: (event: ResourceEvent) => boolean;
   readonly clock: Clock;
   readonly log: Log;
   /** What the source is called in the log; absent: its cluster. */
@@ -68,8 +73,14 @@ class PacedSink implements SourceSink {
     this.#bucket = new TokenBucket({ rate: 1000 / PACE_MS, burst: PACE_BURST, now: () => options.clock.now() });
   }
 
-  apply(...[events, seenAt]: Parameters<SourceSink['apply']>): void {
+  apply(...[all, seenAt]: Parameters<SourceSink['apply']>): void {
     if (this.#closed) return;
+    const { isOfEndpoints = () => false } = this.#options;
+    const isUrgent = (event: ResourceEvent): boolean => !this.#collected.has(eventId(event)) && isOfEndpoints(event);
+    const urgent = all.filter(isUrgent);
+    if (urgent.length > 0) this.#sink.apply(urgent, seenAt);
+    const events = urgent.length === 0 ? all : all.filter((event) => !urgent.includes(event));
+    if (events.length === 0) return;
     if (this.#timer === undefined) {
       if (this.#bucket.take() === 0) {
         this.#sink.apply(events, seenAt);

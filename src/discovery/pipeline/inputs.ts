@@ -4,7 +4,16 @@ import { systemClock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { Connection } from '../../kubernetes/index.ts';
 import { getScope } from '../../logging/index.ts';
-import { CLUSTER_KINDS, documentLimits, type ResourceEvent } from '../../resources/index.ts';
+import { changedEndpoints } from '../../model/index.ts';
+import {
+  type AnyResource,
+  CLUSTER_KINDS,
+  documentLimits,
+  keyOf,
+  type ResourceChange,
+  type ResourceEvent,
+  type ResourceKey,
+} from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import {
   createConsulSource,
@@ -22,6 +31,14 @@ import { NO_REMOTES, RemoteClusters, type RemoteClustersOptions, type Remotes } 
 import { extRegistrySettings } from '../config/ext-registry.ts';
 import type { Sources } from '../config/sources.ts';
 
+/** The document in force. */
+type InForce = (key: ResourceKey) => AnyResource | undefined;
+
+function changeBy(after: AnyResource, inForce: InForce): ResourceChange {
+  const key = keyOf(after);
+  return { key, before: inForce(key), after };
+}
+
 /**
  * The sources in the order of `--registries`. A directory that is not a registry (only configuration is read from it)
  * comes first.
@@ -29,6 +46,7 @@ import type { Sources } from '../config/sources.ts';
  * @param namespaces that are read from the cluster; empty: all
  * @param serves which Ingresses and Gateways of the cluster belong to the mesh (without `servesIngress` no Ingress is
  *   read), and who learns of documents that are not read
+ * @param inForce the documents of all sources; default: none
  */
 export function configuredSources(
   settings: DiscoverySettings,
@@ -36,6 +54,7 @@ export function configuredSources(
   { namespaces, rootNamespace }: { readonly namespaces: readonly string[]; readonly rootNamespace: string },
   serves: Pick<KubernetesSourceOptions, 'onAccess' | 'servesGateway' | 'servesIngress'> &
     Pick<DirectorySourceOptions, 'onIgnored'>,
+  inForce: InForce = () => undefined,
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
   const limits = documentLimits(settings.documentLimitFactor, settings.virtualServiceDelegates, rootNamespace);
@@ -60,7 +79,9 @@ export function configuredSources(
   const externalRegistry = (): Source => {
     const options = { ...extRegistrySettings(settings), cluster, log, clock, random: Math.random, limits };
     // A registry in which something changes all the time must not delay the changes of other sources.
-    return pacedSource(createConsulSource(options), { clock, log, name: 'Consul' });
+    const isOfEndpoints = (event: ResourceEvent): boolean =>
+      event.type === 'set' && changedEndpoints(changeBy(event.resource, inForce)) !== undefined;
+    return pacedSource(createConsulSource(options), { clock, log, name: 'Consul', isOfEndpoints });
   };
   const sources = registries.flatMap((registry) => {
     if (registry === 'Orchestrator') return orchestrator();

@@ -102,6 +102,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
     connection,
     { namespaces, rootNamespace },
     { ...serves, onIgnored: meter.ignored },
+    (key) => store.get(key),
   );
   const sources = createSources([...registries, ...openConfigSources(options)]);
   const remotes = configuredRemotes(settings, connection, namespaces, {
