@@ -24,6 +24,7 @@ export type { Push, PushReason } from './push.ts';
 export type { Session } from './sessions/index.ts';
 export type {
   Bundle,
+  BundleDiff,
   ConnectionStatus,
   EncodedResource,
   FailingView,

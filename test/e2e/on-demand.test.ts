@@ -53,6 +53,9 @@ before(async () => {
     'routes',
     ...otherService('split', 101, mesh.v1.address),
     ...otherService('moved', 102, mesh.v1.address),
+    ...otherService('narrow', 103, mesh.v1.address),
+    ...otherService('ready', 104, mesh.v1.address),
+    virtualService('narrow', ['narrow'], [{ match: [{ uri: { prefix: '/here' } }], route: [to('v2')] }]),
     virtualService(
       'split',
       ['split'],
@@ -146,6 +149,20 @@ test('the same requests have the same outcomes as with everything', async () => 
   const backends = new Set<unknown>();
   for (let count = 0; count < 40; count++) backends.add((await send(client, 'split')).by);
   assert.deepEqual([...backends].sort(), ['web-v1', 'web-v2']);
+});
+
+test('requests that no route matches, and odd hosts, are answered as with everything', async () => {
+  const { client, whole } = shared.get();
+  for (const [host, path] of [
+    ['narrow', '/other'],
+    ['narrow', '/other'],
+    ['narrow', '/here'],
+    ['ready'],
+    ['later-1'],
+  ] as const) {
+    const [found, expected] = [await send(client, host, path), await send(whole, host, path)];
+    assert.deepEqual([found.status, found.by], [expected.status, expected.by], `${host}${path ?? ''}`);
+  }
 });
 
 test('a mirrored request reaches the cluster that nobody asked for', async () => {

@@ -1,59 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { fakeClock } from '../../core/testing/fake-clock.ts';
-import { createDebouncer, type DebounceHooks, pause } from './debounce.ts';
-
-/** A clock that is moved to points in time. */
-function timeline() {
-  const clock = fakeClock();
-  return {
-    clock,
-    advanceTo: (time: number) => clock.advance(time - clock.now()),
-    hangTo: (time: number) => clock.hang(time - clock.now()),
-  };
-}
-
-interface Published {
-  readonly at: number;
-  readonly keys: readonly string[] | 'all';
-}
-
-function setUp(
-  options: { edsDebounce?: boolean; publishMs?: number; afterMs?: number; maxMs?: number; busyMs?: number } = {},
-) {
-  const { clock, advanceTo, hangTo } = timeline();
-  const published: Published[] = [];
-  const counts = { change: 0, reset: 0, quiesce: 0, max: 0, error: 0, concurrent: 0, running: 0 };
-  let busyMs = 0;
-  const hooks: DebounceHooks = {
-    onChange: () => void counts.change++,
-    onTimerReset: () => void counts.reset++,
-    onQuiesce: () => void counts.quiesce++,
-    onMaxTime: () => void counts.max++,
-    onError: () => void counts.error++,
-  };
-  const debouncer = createDebouncer({
-    afterMs: options.afterMs ?? 100,
-    maxMs: options.maxMs ?? 1000,
-    edsDebounce: options.edsDebounce ?? true,
-    clock,
-    hooks,
-    endpointsOf: (key) => /^(?:EndpointSlice|Endpoints|Pod)\/(.+?)(?:-\d+)?$/.exec(key)?.[1],
-    busyMs: () => busyMs,
-    publish: async (keys) => {
-      busyMs += options.busyMs ?? 0;
-      counts.running++;
-      counts.concurrent = Math.max(counts.concurrent, counts.running);
-      published.push({ at: clock.now(), keys: keys === 'all' ? keys : [...keys] });
-      const ms = options.publishMs ?? 0;
-      if (ms > 0) await new Promise<void>((resolve) => clock.setTimer(ms, resolve));
-      counts.running--;
-    },
-  });
-  const change = (...keys: string[]) => debouncer.changed(new Set(keys));
-  return { debouncer, change, advanceTo, hangTo, clock, published, counts };
-}
+import { setUp, timeline } from '../testing/debouncer.ts';
+import { createDebouncer, pause } from './debounce.ts';
 
 test('an announced change prolongs the wait before it is read; without a change nothing is published', async () => {
   const { debouncer, change, advanceTo, published } = setUp();
@@ -197,85 +146,6 @@ test('a change while a publish is under way waits its own delay, and for that pu
     [100, 600],
   );
   assert.equal(counts.concurrent, 1);
-});
-
-test('without endpoint debounce, endpoints are published at once and alone; other changes wait', async () => {
-  const { change, advanceTo, published } = setUp({ edsDebounce: false });
-  change('EndpointSlice/a/b', 'Service/a/b');
-  await advanceTo(10);
-  assert.deepEqual(published, [{ at: 0, keys: ['EndpointSlice/a/b'] }]);
-  await advanceTo(100);
-  assert.deepEqual(published[1], { at: 100, keys: 'all' });
-});
-
-test('with endpoint debounce, an endpoint change is published when its service has been quiet for the delay', async () => {
-  const { change, advanceTo, published, counts } = setUp();
-  change('EndpointSlice/a/b-1');
-  await advanceTo(50);
-  change('EndpointSlice/a/b-2');
-  await advanceTo(149);
-  assert.deepEqual(published, []);
-  await advanceTo(150);
-  assert.deepEqual(published, [{ at: 150, keys: ['EndpointSlice/a/b-1', 'EndpointSlice/a/b-2'] }]);
-  assert.deepEqual([counts.quiesce, counts.max], [1, 0]);
-});
-
-test('endpoints of a quiet service do not wait for another service, nor for its Pods', async () => {
-  const { change, advanceTo, published, counts } = setUp();
-  change('EndpointSlice/a/quiet-1', 'Pod/a/quiet');
-  for (let at = 0; at <= 1000; at += 50) {
-    await advanceTo(at);
-    change('EndpointSlice/a/restless-1');
-  }
-  assert.deepEqual(published, [
-    { at: 100, keys: ['EndpointSlice/a/quiet-1', 'Pod/a/quiet'] },
-    { at: 1000, keys: ['EndpointSlice/a/restless-1'] },
-  ]);
-  assert.deepEqual([counts.quiesce, counts.max], [1, 1]);
-});
-
-test('endpoints do not wait for configuration that never pauses, which takes those that wait along', async () => {
-  const { change, advanceTo, published } = setUp();
-  for (let at = 0; at <= 990; at += 30) {
-    await advanceTo(at);
-    change('VirtualService/a/b');
-    if (at === 300 || at === 960) change(`EndpointSlice/a/b-${at}`);
-  }
-  await advanceTo(1000);
-  assert.deepEqual(published, [
-    { at: 400, keys: ['EndpointSlice/a/b-300'] },
-    { at: 1000, keys: 'all' },
-  ]);
-  await advanceTo(1050);
-  assert.equal(published.length, 2);
-});
-
-test('endpoints are published with configuration that follows them soon', async () => {
-  const { change, advanceTo, published } = setUp();
-  change('EndpointSlice/a/b-1');
-  await advanceTo(40);
-  change('Service/a/b');
-  await advanceTo(1000);
-  assert.deepEqual(published, [{ at: 140, keys: 'all' }]);
-});
-
-test('after a publish endpoints wait until the main thread has been idle for long enough', async () => {
-  const { change, advanceTo, published } = setUp({ busyMs: 30 });
-  change('EndpointSlice/a/b-1');
-  await advanceTo(20);
-  change('EndpointSlice/a/c-1');
-  await advanceTo(90);
-  change('EndpointSlice/a/d-1');
-  await advanceTo(1000);
-  assert.deepEqual(published, [
-    { at: 100, keys: ['EndpointSlice/a/b-1'] },
-    { at: 250, keys: ['EndpointSlice/a/c-1', 'EndpointSlice/a/d-1'] },
-  ]);
-});
-
-test('a main thread that is always busy delays endpoints by a bounded time', () => {
-  assert.equal(pause(0), 0);
-  assert.equal(pause(10_000), 250);
 });
 
 test('flush publishes without waiting; after stop nothing is published', async () => {

@@ -79,6 +79,9 @@ const LATE_MS = 5;
  */
 const IDLE_PER_BUSY = 4;
 
+/** So much after configuration endpoints are published that it has not taken along, ms. */
+const AFTER_WINDOW_MS = 1;
+
 /** Endpoints wait for the main thread no longer than this, in milliseconds: it may be busy with other work. */
 const MAX_PAUSE_MS = 250;
 
@@ -137,14 +140,16 @@ class WindowDebouncer implements Debouncer {
     const { clock, edsDebounce, hooks, endpointsOf } = this.#options;
     hooks.onChange();
     const at = Math.min(seenAt, clock.now());
-    let waits = false;
-    for (const key of keys) {
-      const service = endpointsOf(key);
-      if (service === undefined) waits = true;
-      else if (edsDebounce) this.#settling.changed(service, key, at);
-      else this.#urgent.add(key);
-    }
+    const services = Array.from(keys, (key) => [key, endpointsOf(key)] as const);
+    const waits = services.some(([, service]) => service === undefined);
     if (waits) this.#configurationChanged(at);
+    // What was changed together with configuration is published with it: endpoints that are removed together with the
+    // route to them must not be missing first.
+    for (const [key, service] of services) {
+      if (service === undefined) continue;
+      if (!edsDebounce) this.#urgent.add(key);
+      else if (!waits) this.#settling.changed(service, key, at);
+    }
     this.#reported(seenAt);
     this.#armEndpoints();
     this.#publishNext();
@@ -268,7 +273,7 @@ class WindowDebouncer implements Debouncer {
     const paced = Math.max(end, at + pause(this.#options.busyMs() - busyMs));
     // Configuration that is published soon takes them along: one push instead of two.
     const window = this.#window === undefined ? Number.NEGATIVE_INFINITY : this.#endOf(this.#window);
-    return window > paced && window <= end + this.#options.afterMs / 2 ? window : paced;
+    return window >= paced && window <= end + this.#options.afterMs / 2 ? window + AFTER_WINDOW_MS : paced;
   }
 
   #armEndpoints(): void {
@@ -276,14 +281,16 @@ class WindowDebouncer implements Debouncer {
     this.#setEndpointTimer(this.#endpointsAt());
   }
 
-  #setEndpointTimer(at: number): void {
+  /** @param isLast whether the wait ends when the timer fires, however late */
+  #setEndpointTimer(at: number, isLast = false): void {
     const { clock } = this.#options;
     const now = clock.now();
-    this.#endpointTimer = clock.setTimer(Math.max(0, at - now), () => this.#onEndpointTimer(Math.max(at, now)));
+    const due = isLast ? Number.POSITIVE_INFINITY : Math.max(at, now);
+    this.#endpointTimer = clock.setTimer(Math.max(0, at - now), () => this.#onEndpointTimer(due));
   }
 
-  /** @param setFor when the timer should have fired */
-  #onEndpointTimer(setFor: number): void {
+  /** @param due when the timer should have fired; if it fires late, the wait takes one more turn of the event loop */
+  #onEndpointTimer(due: number): void {
     this.#endpointTimer = undefined;
     if (this.#settling.isEmpty) return;
     const { clock, hooks } = this.#options;
@@ -292,7 +299,7 @@ class WindowDebouncer implements Debouncer {
     if (at > now) {
       hooks.onTimerReset();
       this.#setEndpointTimer(at);
-    } else if (now > setFor + LATE_MS) this.#setEndpointTimer(now);
+    } else if (now > due + LATE_MS) this.#setEndpointTimer(now, true);
     else {
       this.#endpointsDue = true;
       this.#publishNext();

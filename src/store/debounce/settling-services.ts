@@ -1,6 +1,9 @@
 /** The endpoint changes that wait, service by service, until the endpoints of the service have been quiet. */
 import type { ResourceKey } from '../../resources/index.ts';
 
+/** Kinds of workloads, which settle by themselves. */
+const WORKLOADS = ['Pod/', 'WorkloadEntry/'];
+
 interface Settling {
   readonly openedAt: number;
   readonly keys: Set<ResourceKey>;
@@ -57,7 +60,17 @@ export class SettlingServices {
       restless ||= settling.lastChangeAt + this.#afterMs > now;
       this.#settling.delete(service);
     }
+    if (keys.size > 0) this.#takeWorkloads(keys);
     return { keys, restless };
+  }
+
+  /** An endpoint is read with the workload behind it, which must not be an older one. */
+  #takeWorkloads(keys: Set<ResourceKey>): void {
+    for (const [service, settling] of this.#settling) {
+      if (!WORKLOADS.some((kind) => service.startsWith(kind))) continue;
+      for (const key of settling.keys) keys.add(key);
+      this.#settling.delete(service);
+    }
   }
 
   clear(): void {

@@ -24,10 +24,44 @@ const BYTES = 256;
 /** The version of resources without a message: the name is all that they say. */
 const ANSWERED = 'answered';
 
+/** Begin the last part of names of resources that exist for one proxy only. No host has a space. */
+const ANSWER = 'answer ';
+const MADE_FOR = 'any ';
+
+/** Whether a name is of a resource that is made here. */
+export function isOwnName(name: string): boolean {
+  const host = name.slice(name.lastIndexOf('/') + 1);
+  return host.startsWith(ANSWER) || host.startsWith(MADE_FOR);
+}
+
+const ownName = (name: string, kind: string): string => {
+  const host = name.lastIndexOf('/') + 1;
+  return `${name.slice(0, host)}${kind}${name.slice(host)}`;
+};
+
+/** The name of the resource that ends the wait for a name. */
+export function answerName(name: string): string {
+  return ownName(name, ANSWER);
+}
+
+/** The name of a virtual host that was made for a name. */
+export function madeName(name: string): string {
+  return ownName(name, MADE_FOR);
+}
+
+/**
+ * A name without a host. Its answer makes a route configuration usable: Envoy waits for a first response with a name of
+ * the configuration.
+ */
+export function readyName(routes: string): string {
+  return `${routes}/`;
+}
+
 /** Ends the wait for a name. */
-export function answeredName(name: string): EncodedResource {
+export function answeredName(alias: string): EncodedResource {
+  const name = answerName(alias);
   const writer = new BackwardWriter(BYTES);
-  writer.string(RESOURCE.aliases, name);
+  writer.string(RESOURCE.aliases, alias);
   writer.string(RESOURCE.name, name);
   writer.string(RESOURCE.version, ANSWERED);
   writer.message(RESOURCES, 0);
@@ -35,13 +69,10 @@ export function answeredName(name: string): EncodedResource {
   return { name, version: ANSWERED, fragment, anyOffset: fragment.length, refs: [] };
 }
 
-/**
- * A virtual host with another name and one domain only, which ends the wait for a name.
- * @param alias the name that was asked for
- */
+/** A virtual host with another name and one domain only. */
 export function restrictedHost(
   host: EncodedResource,
-  { name, domain, alias }: { readonly name: string; readonly domain: string; readonly alias: string },
+  { name, domain }: { readonly name: string; readonly domain: string },
 ): EncodedResource {
   const message = messageFor(resourceMessage(host), name, domain);
   const version = contentVersion(message);
@@ -53,7 +84,6 @@ export function restrictedHost(
   writer.string(ANY.typeUrl, TYPE_URL);
   writer.message(RESOURCE.message, any);
   const anyLength = writer.mark() - any;
-  writer.string(RESOURCE.aliases, alias);
   writer.string(RESOURCE.name, name);
   writer.string(RESOURCE.version, version);
   writer.message(RESOURCES, 0);

@@ -8,7 +8,8 @@ import { envoy } from '../../protobuf/index.ts';
 import { type Bundle, resourceMessage } from '../../push/index.ts';
 import { inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import { type DeltaRequest, NameSets, NO_NAMES } from '../protocol/index.ts';
-import { Demand, MAX_ASKED, MAX_MADE } from './demand.ts';
+import { answerName, madeName } from './aliased-resource.ts';
+import { Demand, MAX_ASKED } from './demand.ts';
 import { FORGET_MS, LearnedHosts } from './learned-hosts.ts';
 import { SharedDemand } from './shared-demand.ts';
 
@@ -24,22 +25,26 @@ function newShared(clock = fakeClock()): SharedDemand {
   return new SharedDemand(new NameSets(memos), memos, () => clock.now());
 }
 
+const newDemand = (shared: SharedDemand) => new Demand(shared, () => {});
+
+const EMPTY: DeltaRequest = {
+  typeUrl: '',
+  responseNonce: '',
+  nack: undefined,
+  node: undefined,
+  subscribe: NO_NAMES,
+  unsubscribe: NO_NAMES,
+  initialVersions: new Map(),
+};
+
 function ask(
   { names }: SharedDemand,
   demand: Demand,
   asked: readonly string[],
   versions: ReadonlyMap<string, string> = new Map(),
 ) {
-  const request: DeltaRequest = {
-    typeUrl: 'type.googleapis.com/envoy.config.route.v3.VirtualHost',
-    responseNonce: '',
-    nack: undefined,
-    node: undefined,
-    subscribe: names.of(asked),
-    unsubscribe: NO_NAMES,
-    initialVersions: versions,
-  };
-  return demand.receive(request);
+  const request = { ...EMPTY, subscribe: names.of(asked), initialVersions: versions };
+  return demand.receive('vhds', request, 'on-demand');
 }
 
 async function connected(mesh: Mesh) {
@@ -80,17 +85,17 @@ test('a proxy gets the hosts that it asks for, under all names, with their clust
   const session = await connected(mesh);
   assert.equal(session.onDemand, 'on-demand');
   const shared = newShared();
-  const demand = new Demand(shared);
+  const demand = newDemand(shared);
   const first = demand.parts(session.content(), 'on-demand');
   assert.deepEqual(clusters(first.cds), []);
-  assert.deepEqual(decoded(first.vhds), [{ name: `${ROUTES}/ready`, aliases: [`${ROUTES}/ready`], host: undefined }]);
+  assert.deepEqual(decoded(first.vhds), [{ name: answerName(`${ROUTES}/`), aliases: [`${ROUTES}/`], host: undefined }]);
   ask(shared, demand, [`${ROUTES}/a`, `${ROUTES}/a.${NAMESPACE}`, `${ROUTES}/b.${DNS}:80`]);
   const second = demand.parts(session.content(), 'on-demand');
   assert.deepEqual(clusters(second.cds), [`outbound|80||a.${DNS}`, `outbound|80||b.${DNS}`]);
   const answered = decoded(second.vhds).filter(({ host }) => host === undefined);
   assert.deepEqual(
     answered.flatMap(({ aliases }) => aliases),
-    [`${ROUTES}/a`, `${ROUTES}/a.${NAMESPACE}`, `${ROUTES}/ready`],
+    [`${ROUTES}/`, `${ROUTES}/a`, `${ROUTES}/a.${NAMESPACE}`, `${ROUTES}/b.${DNS}:80`],
   );
   assert.equal(demand.parts(session.content(), 'on-demand'), second);
   session.close();
@@ -100,42 +105,87 @@ test('an unknown host gets the catch-all for itself, so that Envoy asks for the 
   const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
   const session = await connected(mesh);
   const shared = newShared();
-  const demand = new Demand(shared);
+  const demand = newDemand(shared);
   ask(shared, demand, [`${ROUTES}/example.com`]);
   const [made] = decoded(demand.parts(session.content(), 'on-demand').vhds).filter(({ host }) => host !== undefined);
-  assert.deepEqual(made?.aliases, [`${ROUTES}/example.com`]);
+  assert.equal(made?.name, madeName(`${ROUTES}/example.com`));
   assert.deepEqual(made?.host?.domains, ['example.com']);
   assert.equal(made?.host?.routes?.[0]?.route?.cluster, 'PassthroughCluster');
   session.close();
 });
 
-test('a proxy that asks for too many hosts, or too many unknown ones, gets everything and its answers', async () => {
+test('a proxy that asks for too many hosts gets everything, and answers, and keeps it', async () => {
   const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
   const session = await connected(mesh);
   const shared = newShared();
-  const unknown = Array.from({ length: MAX_MADE + 1 }, (_, at) => `${ROUTES}/unknown${at}`);
-  const many = Array.from({ length: MAX_ASKED + 1 }, (_, at) => `${at}/a`);
-  for (const asked of [unknown, many]) {
-    const demand = new Demand(shared);
-    ask(shared, demand, asked);
-    const parts = demand.parts(session.content(), 'on-demand');
-    assert.equal(parts.cds, session.content().cds);
-    const has = versionsOf(parts.vhds);
-    for (const name of [...versionsOf(session.content().vhds).keys(), ...asked]) assert.ok(has.has(name), name);
-  }
+  const asked = Array.from({ length: MAX_ASKED + 1 }, (_, at) => `${ROUTES}/unknown${at}`);
+  const demand = newDemand(shared);
+  ask(shared, demand, asked);
+  const parts = demand.parts(session.content(), 'on-demand');
+  assert.equal(parts.cds, session.content().cds);
+  const has = versionsOf(parts.vhds);
+  for (const name of [...versionsOf(session.content().vhds).keys(), ...asked.map(answerName)])
+    assert.ok(has.has(name), name);
   session.close();
 });
 
-test('a proxy that no longer asks gets everything, and answers to what it has asked for', async () => {
+test('a proxy that was sent everything keeps it', async () => {
   const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
   const session = await connected(mesh);
   const shared = newShared();
-  const demand = new Demand(shared);
-  assert.equal(demand.parts(session.content(), undefined), session.content());
+  const demand = newDemand(shared);
   ask(shared, demand, [`${ROUTES}/a`]);
-  const parts = demand.parts(session.content(), undefined);
-  assert.equal(parts.cds, session.content().cds);
-  assert.ok(versionsOf(parts.vhds).has(`${ROUTES}/a`));
+  const whole = demand.parts(session.content(), undefined);
+  assert.equal(whole.cds, session.content().cds);
+  assert.ok(versionsOf(whole.vhds).has(answerName(`${ROUTES}/a`)));
+  assert.equal(demand.parts(session.content(), 'on-demand'), whole);
+  const other = newDemand(shared);
+  assert.equal(other.parts(session.content(), undefined), session.content());
+  assert.equal(other.parts(session.content(), 'on-demand'), session.content());
+  session.close();
+});
+
+test('a name that is asked for again is answered again', async () => {
+  const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
+  const session = await connected(mesh);
+  const shared = newShared();
+  const demand = newDemand(shared);
+  const names = [`${ROUTES}/a`, `${ROUTES}/a.${DNS}:80`, `${ROUTES}/unknown.example`, `${ROUTES}/ready`];
+  assert.equal(ask(shared, demand, names).subscribe.size, 0);
+  assert.deepEqual([...ask(shared, demand, names).subscribe.names].sort(), names.map(answerName).sort());
+  const has = versionsOf(demand.parts(session.content(), 'on-demand').vhds);
+  for (const name of names) assert.ok(has.has(answerName(name)), name);
+  session.close();
+});
+
+test('a change of what a proxy does not use leaves its resources as they are', async () => {
+  const mesh = new Mesh(inline, [service(NAMESPACE, 'a'), service(NAMESPACE, 'b', { clusterIP: '10.9.0.2' })]);
+  const session = await connected(mesh);
+  const shared = newShared();
+  const demand = newDemand(shared);
+  ask(shared, demand, [`${ROUTES}/a`, `${ROUTES}/c`]);
+  const before = demand.parts(session.content(), 'on-demand');
+  mesh.change([
+    meshResource('VirtualService', NAMESPACE, 'b', {
+      hosts: ['b'],
+      http: [{ timeout: '3s', route: [{ destination: { host: 'b' } }] }],
+    }),
+  ]);
+  mesh.change([service(NAMESPACE, 'd', { clusterIP: '10.9.0.4' })]);
+  await mesh.settled();
+  const after = demand.parts(session.content(), 'on-demand');
+  assert.notEqual(session.content().vhds, before.vhds);
+  assert.deepEqual(
+    after.vhds.map((each) => before.vhds.includes(each)),
+    after.vhds.map(() => true),
+  );
+  assert.deepEqual(
+    after.cds.map((each) => before.cds.includes(each)),
+    after.cds.map(() => true),
+  );
+  mesh.change([service(NAMESPACE, 'c', { clusterIP: '10.9.0.3' })]);
+  await mesh.settled();
+  assert.ok(clusters(demand.parts(session.content(), 'on-demand').cds).includes(`outbound|80||c.${DNS}`));
   session.close();
 });
 
@@ -143,27 +193,32 @@ test('a host with a wildcard gets no virtual host', async () => {
   const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
   const session = await connected(mesh);
   const shared = newShared();
-  const demand = new Demand(shared);
+  const demand = newDemand(shared);
   ask(shared, demand, [`${ROUTES}/*`, `${ROUTES}/*.${DNS}`]);
   const hosts = decoded(demand.parts(session.content(), 'on-demand').vhds);
   assert.deepEqual(
     hosts.map(({ aliases, host }) => [aliases, host]),
-    [`${ROUTES}/*`, `${ROUTES}/*.${DNS}`, `${ROUTES}/ready`].map((name) => [[name], undefined]),
+    [`${ROUTES}/`, `${ROUTES}/*`, `${ROUTES}/*.${DNS}`].map((name) => [[name], undefined]),
   );
   session.close();
 });
 
-test('a proxy that reconnects has asked for what it reports', async () => {
+test('a proxy that reconnects keeps what it reports', async () => {
   const mesh = new Mesh(inline, [service(NAMESPACE, 'a'), service(NAMESPACE, 'b')]);
   const session = await connected(mesh);
   const shared = newShared();
-  const before = new Demand(shared);
-  ask(shared, before, ['*', `${ROUTES}/a`, `${ROUTES}/elsewhere.example`]);
-  const had = versionsOf(before.parts(session.content(), 'on-demand').vhds);
-  const after = new Demand(shared);
-  const passedOn = ask(shared, after, ['*', `${ROUTES}/a`, `${ROUTES}/elsewhere.example`], had);
+  const before = newDemand(shared);
+  const names = ['*', `${ROUTES}/a`, `${ROUTES}/elsewhere.example`];
+  ask(shared, before, names);
+  const had = before.parts(session.content(), 'on-demand');
+  const after = newDemand(shared);
+  // Clusters come first: they must not be removed before virtual hosts are reported.
+  const request = { subscribe: NO_NAMES, initialVersions: versionsOf(had.cds) };
+  after.receive('cds', { ...EMPTY, ...request }, 'on-demand');
+  assert.deepEqual(versionsOf(after.parts(session.content(), 'on-demand').cds), versionsOf(had.cds));
+  const passedOn = ask(shared, after, names, versionsOf(had.vhds));
   assert.deepEqual([...passedOn.subscribe.names], ['*']);
-  assert.deepEqual(versionsOf(after.parts(session.content(), 'on-demand').vhds), had);
+  assert.deepEqual(versionsOf(after.parts(session.content(), 'on-demand').vhds), versionsOf(had.vhds));
   session.close();
 });
 
@@ -175,10 +230,10 @@ test('a proxy gets what others of its view have asked for within a day, and keep
   const session = await connected(mesh);
   const clock = fakeClock();
   const shared = newShared(clock);
-  const first = new Demand(shared);
+  const first = newDemand(shared);
   ask(shared, first, [`${ROUTES}/a`, `${ROUTES}/unknown.example`]);
   first.parts(session.content(), 'learned');
-  const second = new Demand(shared);
+  const second = newDemand(shared);
   assert.deepEqual(clusters(second.parts(session.content(), 'learned').cds), [`outbound|80||a.${DNS}`]);
   assert.ok(
     !decoded(second.parts(session.content(), 'learned').vhds).some(({ aliases }) =>
@@ -189,9 +244,9 @@ test('a proxy gets what others of its view have asked for within a day, and keep
   first.parts(session.content(), 'learned');
   const both = [`outbound|80||a.${DNS}`, `outbound|80||b.${DNS}`];
   assert.deepEqual(clusters(second.parts(session.content(), 'learned').cds), both);
-  assert.deepEqual(clusters(new Demand(shared).parts(session.content(), 'on-demand').cds), []);
+  assert.deepEqual(clusters(newDemand(shared).parts(session.content(), 'on-demand').cds), []);
   await clock.advance(FORGET_MS + 1);
-  assert.deepEqual(clusters(new Demand(shared).parts(session.content(), 'learned').cds), []);
+  assert.deepEqual(clusters(newDemand(shared).parts(session.content(), 'learned').cds), []);
   assert.deepEqual(clusters(second.parts(session.content(), 'learned').cds), both);
   session.close();
 });
@@ -206,12 +261,12 @@ test('the hosts that are learned are few', () => {
   assert.equal(learned.of('small').size, 0);
 });
 
-const NAMES = ['a', 'b', 'c', 'one.wild.example', 'two.wild.example'];
+const NAMES = ['a', 'b', 'c', 'x-part.example', 'ready', 'one.wild.example', 'two.wild.example'];
 const step = fc.oneof(
   fc.record({ kind: fc.constant('service' as const), name: fc.constantFrom('a', 'b', 'c'), exists: fc.boolean() }),
   fc.record({
     kind: fc.constant('route' as const),
-    host: fc.constantFrom('a', 'b', '*.wild.example', 'one.wild.example'),
+    host: fc.constantFrom('a', 'b', '*.wild.example', 'one.wild.example', '*-part.example'),
     to: fc.constantFrom('a', 'b', 'c'),
     exists: fc.boolean(),
   }),
@@ -227,7 +282,7 @@ test('property: what a proxy has is what a fresh one would get for the same name
       const mesh = new Mesh(inline, [service(NAMESPACE, 'a'), service(NAMESPACE, 'b')]);
       const session = await connected(mesh);
       const shared = newShared();
-      const demand = new Demand(shared);
+      const demand = newDemand(shared);
       for (const each of steps) {
         if (each.kind === 'ask') ask(shared, demand, [`${ROUTES}/${each.name}`]);
         else if (each.kind === 'service') {
@@ -242,8 +297,9 @@ test('property: what a proxy has is what a fresh one would get for the same name
         await mesh.settled();
         const parts = demand.parts(session.content(), 'on-demand');
         const fresh = newShared();
-        const again = new Demand(fresh);
+        const again = newDemand(fresh);
         ask(fresh, again, [...demand.asked.names]);
+
         const expected = again.parts(session.content(), 'on-demand');
         for (const type of ['cds', 'vhds'] as const)
           assert.deepEqual(versionsOf(parts[type]), versionsOf(expected[type]), type);

@@ -2,19 +2,18 @@
  * The configuration of a proxy that asks for what it uses. Envoy asks for a virtual host when a request needs it, and
  * the proxy gets the host with the clusters that it leads to, in the order of all changes: clusters, endpoints, host.
  *
- * A proxy keeps what it was sent: Envoy does not ask again for what was taken away.
+ * A proxy keeps what it was sent, also over a reconnect: Envoy does not ask again for what was taken away.
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
 import type { Bundle, Parts } from '../../push/index.ts';
 import { type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
-import { isMade, readyName, type SharedDemand } from './shared-demand.ts';
+import { answerName, isOwnName, readyName } from './aliased-resource.ts';
+import { OUTBOUND_PREFIX } from './cluster-names.ts';
+import type { Derived, SharedDemand } from './shared-demand.ts';
 
 /** More names than a workload calls. A proxy that has asked for more gets everything. */
 export const MAX_ASKED = 1024;
-
-/** The same for hosts that the mesh does not know: for each of them a virtual host is made. */
-export const MAX_MADE = 256;
 
 const WILDCARD = '*';
 
@@ -24,28 +23,37 @@ export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
 /** What a stream asks for, whatever its variant. */
 export interface StreamDemand<Request> {
   readonly asked: NameSet;
-  receive(request: Request): Request;
+  receive(type: XdsType, request: Request, mode: OnDemand | undefined): Request;
   parts(content: Parts, mode: OnDemand | undefined): Parts;
+}
+
+/** The inputs of {@link Demand.parts}, and what it returned. */
+interface Last {
+  readonly content: Parts;
+  readonly asked: NameSet;
+  readonly given: NameSet;
+  readonly kept: NameSet;
+  readonly parts: Parts;
 }
 
 export class Demand implements StreamDemand<DeltaRequest> {
   readonly #shared: SharedDemand;
+  readonly #onAsked: (names: number) => void;
   #asked = NO_NAMES;
-  /** What others have asked for: it only grows, because Envoy does not ask again. */
-  #learned = NO_NAMES;
-  /** The inputs of the last result. */
-  #last:
-    | {
-        readonly content: Parts;
-        readonly asked: NameSet;
-        readonly learned: NameSet;
-        readonly mode: OnDemand | undefined;
-        readonly parts: Parts;
-      }
-    | undefined;
+  /** Virtual hosts that it has without having asked on this stream: it had them before, or others have asked. */
+  #given = NO_NAMES;
+  /** Clusters that it had before this stream. */
+  #kept = NO_NAMES;
+  /** It was sent everything, of which nothing is taken away. */
+  #isWhole = false;
+  #last: Last | undefined;
+  /** The bundles of the last result, by type. */
+  readonly #derived: { hosts?: Derived; readonly clusters: Map<string, Derived> } = { clusters: new Map() };
 
-  constructor(shared: SharedDemand) {
+  /** @param onAsked learns of further names */
+  constructor(shared: SharedDemand, onAsked: (names: number) => void) {
     this.#shared = shared;
+    this.#onAsked = onAsked;
   }
 
   /** The names that the proxy has asked for. */
@@ -54,34 +62,51 @@ export class Demand implements StreamDemand<DeltaRequest> {
   }
 
   /**
-   * Takes the names of a request for virtual hosts.
+   * Takes the names of a request for virtual hosts, and the clusters that a proxy has when it connects.
    * @returns the request as of a proxy that subscribes to everything that it should have
    */
-  receive(request: DeltaRequest): DeltaRequest {
+  receive(type: XdsType, request: DeltaRequest, mode: OnDemand | undefined): DeltaRequest {
+    if (mode === undefined && this.#asked.size === 0) return request;
+    if (type === 'cds') this.#keep(request);
+    return type === 'vhds' ? this.#receiveHosts(request) : request;
+  }
+
+  #keep({ initialVersions }: DeltaRequest): void {
+    if (initialVersions.size === 0) return;
+    const outbound = [...initialVersions.keys()].filter((name) => name.startsWith(OUTBOUND_PREFIX));
+    this.#kept = this.#shared.names.of(outbound);
+  }
+
+  #receiveHosts(request: DeltaRequest): DeltaRequest {
     const { names } = this.#shared;
-    const reported = [...request.initialVersions.keys()].filter((name) => !isMade(name));
-    const asked = [...request.subscribe.names, ...reported].filter((name) => name !== WILDCARD);
-    if (asked.length > 0) this.#asked = names.change(this.#asked, names.of(asked), NO_NAMES);
-    const subscribe = request.subscribe.has(WILDCARD) ? names.of([WILDCARD]) : NO_NAMES;
-    return { ...request, subscribe, unsubscribe: NO_NAMES };
+    const asked = [...request.subscribe.names].filter((name) => name !== WILDCARD && !isOwnName(name));
+    // Envoy asks again when a request was too late for the first answer, or finds no route.
+    const again = asked.filter((name) => this.#asked.has(name)).map(answerName);
+    if (asked.length > again.length) {
+      this.#asked = names.change(this.#asked, names.of(asked), NO_NAMES);
+      this.#onAsked(asked.length - again.length);
+    }
+    const reported = [...request.initialVersions.keys()].filter((name) => !isOwnName(name));
+    if (reported.length > 0) this.#given = names.change(this.#given, names.of(reported), NO_NAMES);
+    const subscribe = request.subscribe.has(WILDCARD) ? [...again, WILDCARD] : again;
+    return { ...request, subscribe: names.of(subscribe), unsubscribe: NO_NAMES };
   }
 
   /**
    * What the proxy should have of its content; the same object while nothing changes.
-   * @param mode undefined: everything, and answers to what it has asked for, because requests wait for them
+   * @param mode undefined: everything
    */
   parts(content: Parts, mode: OnDemand | undefined): Parts {
+    if (mode === undefined || this.#asked.size > MAX_ASKED) this.#isWhole = true;
     const asked = this.#asked;
-    if (mode === undefined && asked.size === 0) return content;
+    if (this.#isWhole && asked.size === 0) return content;
     const hosts = largestOf(content.vhds);
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts);
-    const learned = this.#learned;
-    const last = this.#last;
-    if (last?.content === content && last.asked === asked && last.learned === learned && last.mode === mode)
+    const [given, kept, last] = [this.#given, this.#kept, this.#last];
+    if (last?.content === content && last.asked === asked && last.given === given && last.kept === kept)
       return last.parts;
-    const isWhole = mode === undefined || asked.size > MAX_ASKED;
-    const parts = isWhole ? this.#everything(content, hosts) : this.#partsOf(content, hosts);
-    this.#last = { content, asked, learned, mode, parts };
+    const parts = this.#isWhole ? this.#everything(content, hosts) : this.#partsOf(content, hosts);
+    this.#last = { content, asked, given, kept, parts };
     return parts;
   }
 
@@ -90,30 +115,35 @@ export class Demand implements StreamDemand<DeltaRequest> {
     const { learned, names } = this.#shared;
     if (this.#last?.asked !== this.#asked && this.#asked.size > 0)
       learned.learn(hosts.viewKey, this.#shared.namesOfHosts(hosts, this.#asked), hosts.size);
-    // Those that exist: a host that was removed would be answered as an unknown one.
-    const existing = this.#shared.existing(hosts, learned.of(hosts.viewKey));
-    this.#learned = names.change(this.#learned, existing, NO_NAMES);
+    this.#given = names.change(this.#given, learned.of(hosts.viewKey), NO_NAMES);
   }
 
-  #everything(content: Parts, largest: Bundle | undefined): Parts {
+  /** Everything, with answers to what it has asked for: requests wait for them. */
+  #everything(content: Parts, hosts: Bundle | undefined): Parts {
     const answered = (bundle: Bundle): Bundle => this.#shared.everything(bundle, this.#asked);
-    return { ...content, vhds: content.vhds.map((bundle) => (bundle === largest ? answered(bundle) : bundle)) };
+    return { ...content, vhds: content.vhds.map((bundle) => (bundle === hosts ? answered(bundle) : bundle)) };
   }
 
-  #partsOf(content: Parts, largest: Bundle | undefined): Parts {
+  #partsOf(content: Parts, hosts: Bundle | undefined): Parts {
     const shared = this.#shared;
-    const routes = shared.routesOf(content.rds);
-    if (routes.size === 0 && this.#asked.size === 0) return content;
-    const ready = shared.names.of(Array.from(routes.names, readyName));
-    const own = shared.names.change(ready, this.#asked, NO_NAMES);
-    const asked = shared.names.change(own, this.#learned, NO_NAMES);
-    // A caller may ask for any hosts.
-    if (largest !== undefined && shared.madeIn(shared.hosts(largest, asked)) > MAX_MADE)
-      return this.#everything(content, largest);
-    const vhds = content.vhds.map((bundle) => (bundle === largest ? shared.hosts(bundle, asked) : bundle));
+    const ready = shared.names.of(Array.from(shared.routesOf(content.rds).names, readyName));
+    const asked = shared.names.change(ready, this.#asked, NO_NAMES);
+    const derived = hosts && shared.hosts(hosts, { asked, given: this.#given }, this.#derived.hosts);
+    if (derived !== undefined) this.#derived.hosts = derived;
+    const vhds = content.vhds.map((bundle) => (bundle === hosts && derived ? derived.bundle : bundle));
     // Whatever a proxy has from the start leads to its clusters; a change of it takes effect with its clusters.
-    const wanted = shared.clustersOf([...content.lds, ...content.rds, ...content.ecds, ...vhds]);
-    return { ...content, vhds, cds: content.cds.map((bundle) => shared.clusters(bundle, wanted)) };
+    const led = shared.clustersOf([...content.lds, ...content.rds, ...content.ecds, ...vhds]);
+    const wanted = shared.names.change(led, this.#kept, NO_NAMES);
+    return { ...content, vhds, cds: content.cds.map((bundle) => this.#clusters(bundle, wanted)) };
+  }
+
+  #clusters(bundle: Bundle, wanted: NameSet): Bundle {
+    const { clusters } = this.#derived;
+    const derived = this.#shared.clusters(bundle, wanted, clusters.get(bundle.viewKey));
+    // A proxy has few views.
+    if (clusters.size > 16) clusters.clear();
+    clusters.set(bundle.viewKey, derived);
+    return derived.bundle;
   }
 }
 

@@ -3,7 +3,8 @@ import { PMap } from '../../core/pmap.ts';
 import type { Bundle, EncodedResource } from '../../push/index.ts';
 import { domainsOf } from './aliased-resource.ts';
 
-const ANY = '*';
+/** In a domain: any characters. */
+export const ANY = '*';
 
 /** The virtual host for a name that a proxy asks for. */
 export interface FoundHost {
@@ -56,8 +57,9 @@ export class HostIndex {
     const { routes, host } = splitName(name);
     const exact = this.domains.get(`${routes}/${host}`);
     if (exact !== undefined) return exact;
-    for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const found = this.domains.get(`${routes}/${ANY}${host.slice(dot)}`);
+    // Also a part of a label: `*-db.example.com`.
+    for (let start = 1; start < host.length; start++) {
+      const found = this.domains.get(`${routes}/${ANY}${host.slice(start)}`);
       if (found !== undefined) return found;
     }
     return this.domains.get(`${routes}/${ANY}`);

@@ -16,11 +16,15 @@ const MIN_HOSTS = 20;
 
 /** A host that no proxy has asked for, for so long, ms, is not sent before somebody asks. */
 export const FORGET_MS = 24 * 3_600_000;
+/** Interval at which hosts are forgotten, ms. */
+const CHECK_MS = 60_000;
 
 interface ViewHosts {
   names: NameSet;
   /** When a proxy asked last, monotonic ms. */
   readonly asked: Map<string, number>;
+  /** When hosts were last forgotten. */
+  checkedAt: number;
 }
 
 export class LearnedHosts {
@@ -40,7 +44,11 @@ export class LearnedHosts {
    * @param hosts how many the view has
    */
   learn(view: string, names: Iterable<string>, hosts: number): void {
-    const known = this.#views.get(view) ?? { names: NO_NAMES, asked: new Map<string, number>() };
+    const known = this.#views.get(view) ?? {
+      names: NO_NAMES,
+      asked: new Map<string, number>(),
+      checkedAt: this.#now(),
+    };
     this.#views.delete(view);
     this.#views.set(view, known);
     const most = Math.max(MIN_HOSTS, Math.min(MAX_HOSTS, Math.floor(hosts * MAX_PART)));
@@ -55,7 +63,10 @@ export class LearnedHosts {
   of(view: string): NameSet {
     const known = this.#views.get(view);
     if (known === undefined) return NO_NAMES;
-    const since = this.#now() - FORGET_MS;
+    const now = this.#now();
+    if (now < known.checkedAt + CHECK_MS) return known.names;
+    known.checkedAt = now;
+    const since = now - FORGET_MS;
     const forgotten = [...known.asked].filter(([, at]) => at < since);
     if (forgotten.length > 0) {
       for (const [name] of forgotten) known.asked.delete(name);

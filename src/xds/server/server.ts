@@ -192,7 +192,7 @@ export class XdsServer {
 
   #ads(): GrpcService {
     const sotw = { protocol: new SotwProtocol(this.#shared), format: this.#requests.sotw };
-    const demand = () => new Demand(this.#demand);
+    const demand = () => new Demand(this.#demand, (names) => this.#options.observer.asked(names));
     const delta = { protocol: new DeltaProtocol(this.#shared), format: this.#requests.delta, demand };
     const refuseV2: StreamHandler = (call) => {
       const message = 'xDS v2 is not served: set transport_api_version and resource_api_version to V3';

@@ -156,7 +156,10 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       const session = engine.connect(authorized, this, callerKey, type === undefined ? [] : [type]);
       this.#session = session;
       observer.connected(this.#observed, session.node);
-      this.#workload = this.#deps.workloadConnected?.(authorized, connectedProxy(session, this.#machine));
+      this.#workload = this.#deps.workloadConnected?.(
+        authorized,
+        connectedProxy(session, this.#machine, () => this.#content(session)),
+      );
       // What an application always has leads to clusters, which its first response has to contain.
       if (session.onDemand !== undefined) await Promise.all(ALWAYS_NEEDED.map((each) => session.need(each)));
       await session.ready;
@@ -202,28 +205,20 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         this.#deps.observer.unknownType(this.#observed, request.typeUrl.slice(0, 256));
       return;
     }
-    const demand = type === 'vhds' ? this.#asking(session) : undefined;
-    const known = demand?.asked.size ?? 0;
-    const asked = demand?.receive(request) ?? request;
-    if (demand !== undefined && demand.asked.size > known) this.#deps.observer.asked(demand.asked.size - known);
+    const { demand } = this.#deps;
+    const asked = demand?.receive(type, request, session.onDemand) ?? request;
     const shown = XDS[type].confidential ? withoutSecrets(asked) : asked;
     const answer = this.#machine.receive(type, shown, this.#content(session), this.#deps.clock.wall());
-    this.#limits.names.hold(type, demand?.asked ?? this.#machine.names(type), this.#machine.reported(type));
+    const names = type === 'vhds' && demand?.asked.size ? demand.asked : this.#machine.names(type);
+    this.#limits.names.hold(type, names, this.#machine.reported(type));
     if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);
     else if (answer.kind === 'nack') this.#rejected(type, shown, answer, session);
     if (answer.kind === 'ack' || answer.kind === 'nack') session.answered();
   }
 
-  /** What the proxy has asked for; undefined if it has no reason to ask. */
-  #asking({ onDemand }: ProxySession): StreamDemand<Request> | undefined {
-    const { demand } = this.#deps;
-    return onDemand !== undefined || (demand?.asked.size ?? 0) > 0 ? demand : undefined;
-  }
-
   /** What the proxy should have. */
   #content(session: ProxySession): Parts {
-    const content = session.content();
-    return this.#asking(session)?.parts(content, session.onDemand) ?? content;
+    return this.#deps.demand?.parts(session.content(), session.onDemand) ?? session.content();
   }
 
   answerOf(type: XdsType, name: string): ResourceAnswer {

@@ -1,7 +1,7 @@
 /** The interface for following the streams of proxies, with the reports of a proxy and the resources that it has. */
 import type { ProxyNode } from '../../core/proxy.ts';
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import type { ProxySession } from '../../push/index.ts';
+import type { Parts, ProxySession } from '../../push/index.ts';
 import type { AdsMachine, AnyRequest, ResourceState, UnacceptedAnswer } from '../protocol/index.ts';
 
 /**
@@ -39,16 +39,17 @@ export type WorkloadConnected = (node: ProxyNode, proxy: ConnectedProxy) => Work
 export function connectedProxy<Request extends AnyRequest>(
   session: ProxySession,
   machine: AdsMachine<Request>,
+  contentOf: () => Parts,
 ): ConnectedProxy {
   return {
     connectionId: session.connectionId,
     completeVersion: () => session.completeVersion(),
-    acknowledgedVersion: () => machine.acknowledgedVersion(session.content(), session.completeVersion()),
+    acknowledgedVersion: () => machine.acknowledgedVersion(contentOf(), session.completeVersion()),
     *unaccepted() {
-      const content = session.content();
+      const content = contentOf();
       for (const type of XDS_TYPES)
         for (const [name, answer] of machine.unaccepted(type, content)) yield [type, name, answer];
     },
-    listeners: () => machine.states('lds', session.content()),
+    listeners: () => machine.states('lds', contentOf()),
   };
 }
