@@ -58,7 +58,7 @@ function startReplica(t: TestContext, server: ScriptedApiServer, name: string, a
   t.after(() => replica.close());
   const pending = () => replica.of(KEY).map((state) => state?.pending);
   const lease = () => server.find(LEASES, `meshd-documents-${name}`, NS);
-  return { replica, proxy, pending, lease };
+  return { replica, proxy, pending, lease, disappear: () => connection.close() };
 }
 
 test('the replica that leads learns what the proxies of others lack, and who has not reported', async (t) => {
@@ -95,4 +95,20 @@ test('a replica that no longer leads reports what the next one needs', async (t)
   await end();
   t.after(second.replica.follow(() => {}));
   await waitUntil(() => second.pending().join() === '0,0');
+});
+
+test('when a replica ends without a word, all documents are looked at, not only those that it reported', async (t) => {
+  const server = await startServer(t);
+  const [leader, other] = [startReplica(t, server, 'leader', 2), startReplica(t, server, 'other')];
+  let all = 0;
+  const end = leader.replica.follow((keys) => {
+    if (keys.length === 0) all++;
+  });
+  t.after(end);
+  for (const { replica } of [leader, other]) replica.changed(KEY, 1);
+  await waitUntil(() => leader.pending().join() === '0,1');
+  const before = all;
+  await other.disappear();
+  await waitUntil(() => leader.pending().length === 1);
+  assert.equal(all, before + 1);
 });

@@ -8,7 +8,7 @@ import { REPORT_SECONDS, type ReportPlace } from './report-lease.ts';
 import { splitReport } from './report-text.ts';
 
 export interface ReplicaReportsOptions extends ReportPlace {
-  /** Called with the keys whose entries have changed, and when replicas have come or gone. */
+  /** Called with the keys whose entries have changed, and with none when replicas have come or gone: look at all. */
   onChanged(keys: readonly string[]): void;
 }
 
@@ -115,7 +115,9 @@ export class ReplicaReports {
       (key) => before.get(key) !== after.get(key),
     );
     const isPresent = replica?.isExpired === false;
-    if (changed.length > 0 || (known?.isExpired === false) !== isPresent) this.#options.onChanged(changed);
+    if (changed.length > 0) this.#options.onChanged(changed);
+    // A replica that is gone is not waited for any more, also with what it has not reported about.
+    if ((known?.isExpired === false) !== isPresent) this.#options.onChanged([]);
   }
 
   #check(): void {
