@@ -26,3 +26,18 @@ spec:
     ],
   );
 });
+
+test('what a rule tells of another namespace is for those who see that', () => {
+  const rule = (name: string, handler: string) => `
+apiVersion: config.mesh.io/v1alpha2
+kind: rule
+metadata: { name: ${name}, namespace: a }
+spec: { actions: [{ handler: ${handler}, instances: [entry] }] }
+---`;
+  const found = findingsIn(`${rule('elsewhere', 'list.b')}${rule('own', 'list')}`);
+  const of = (name: string) => found.filter(({ resource }) => resource.name === name && resource.kind === 'rule');
+  assert.equal(of('elsewhere').length, 2);
+  for (const each of of('elsewhere')) assert.deepEqual(each.reveals, ['b'], each.message);
+  assert.equal(of('own').length, 2);
+  for (const each of of('own')) assert.equal(each.reveals, undefined, each.message);
+});

@@ -29,6 +29,8 @@ export interface PolicyProblem {
   readonly field: string;
   /** What was expected, one line. */
   readonly message: string;
+  /** Other namespaces of whose documents the problem tells, such as whether one exists. */
+  readonly reveals?: readonly string[];
 }
 
 /** Canonical codes of gRPC (google.rpc.Status). */

@@ -16,8 +16,8 @@ export function* policyDocuments(mesh: AnalyzedMesh): Findings {
   if (documents.length === 0) return;
   const options = { language: mesh.policyLanguage, configNamespace: mesh.settings.rootNamespace };
   const { problems } = yield* compilePolicySteps(documents, options);
-  for (const { kind, namespace, name, origin, field, message } of problems) {
+  for (const { kind, namespace, name, origin, field, message, reveals } of problems) {
     const text = field === '' ? message : `${field}: ${message}`;
-    yield mesh.findingOf('IST0133', { kind, namespace, name }, origin, text);
+    yield mesh.findingOf('IST0133', { kind, namespace, name }, origin, text, reveals);
   }
 }

@@ -11,13 +11,21 @@ import {
 import { type ContentOf, fieldPath, type PolicyKind } from '../../resources/index.ts';
 import type { PolicyDocument, PolicyOptions } from '../types.ts';
 import { Problems } from './problems.ts';
-import { idOf, meanings } from './references.ts';
+import { idOf, meanings, type Reference } from './references.ts';
 
 /** Documents of a kind in a namespace; the configuration namespace has the limit, too. */
 const MAX_DOCUMENTS = 1000;
 const LANGUAGE_ANNOTATION = 'policy.mesh.io/lang';
 
 export type TypedDocument<K extends PolicyKind> = PolicyDocument & { readonly kind: K; readonly spec: ContentOf<K> };
+
+interface ExpressionContext {
+  readonly vocabulary: Vocabulary;
+  readonly language: Language;
+  readonly type?: ValueType;
+  /** To documents on which the vocabulary depends. */
+  readonly references?: readonly Reference[];
+}
 
 export class Compilation {
   readonly options: PolicyOptions;
@@ -78,13 +86,13 @@ export class Compilation {
     document: PolicyDocument,
     path: readonly (string | number)[],
     text: string,
-    { vocabulary, language, type }: { vocabulary: Vocabulary; language: Language; type?: ValueType },
+    { vocabulary, language, type, references }: ExpressionContext,
   ): Expression | undefined {
     try {
       return compileExpression(text, { vocabulary, language, ...(type === undefined ? {} : { type }) });
     } catch (error) {
       if (!(error instanceof CtlError)) throw error;
-      this.problems.add(document, fieldPath(['spec', ...path]), error.message);
+      this.problems.add(document, fieldPath(['spec', ...path]), error.message, references);
       return undefined;
     }
   }

@@ -1,5 +1,6 @@
 /** Collects what is wrong with the documents, and counts it for the metrics. */
 import type { PolicyCounts, PolicyDocument, PolicyProblem } from '../types.ts';
+import type { Reference } from './references.ts';
 
 type Counter = { -readonly [K in keyof PolicyCounts]: PolicyCounts[K] };
 
@@ -25,15 +26,20 @@ export class Problems {
     unsatisfiedActions: 0,
   };
 
-  /** @param field path from the document's root */
-  add(document: PolicyDocument, field: string, message: string): void {
+  /**
+   * @param field path from the document's root
+   * @param references to documents on which the problem depends
+   */
+  add(document: PolicyDocument, field: string, message: string, references: readonly Reference[] = []): void {
     const counter = ERRORS[document.kind];
     if (counter !== undefined) this.counts[counter] += 1;
     const { kind, namespace, name, origin } = document;
     const kept = this.#kept.get(namespace) ?? 0;
     if (kept >= MAX_PROBLEMS) return;
     this.#kept.set(namespace, kept + 1);
-    this.list.push({ kind, namespace, name, origin, field, message });
+    const reveals = [...new Set(references.map((each) => each.namespace))].filter((each) => each !== namespace);
+    const more = reveals.length === 0 ? {} : { reveals };
+    this.list.push({ kind, namespace, name, origin, field, message, ...more });
   }
 }
 

@@ -6,7 +6,7 @@ import type { Compilation, TypedDocument } from './compilation.ts';
 import type { CompiledHandler } from './handlers.ts';
 import type { CompiledInstance } from './instances.ts';
 import { INSTANCE_KINDS } from './params.ts';
-import { idOf } from './references.ts';
+import { idOf, meanings, type Reference } from './references.ts';
 
 const HANDLER_KINDS: ReadonlySet<string> = new Set(['handler']);
 
@@ -41,14 +41,17 @@ export function compileRule(compilation: Compilation, document: RuleDocument, pa
     applies ? (document.spec[field] ?? []).flatMap((_, index) => whole.header(field, index, headerContext) ?? []) : [];
   const [requestHeaders, responseHeaders] = [headers('requestHeaderOperations'), headers('responseHeaderOperations')];
   const { broken } = whole;
+  const references = whole.references();
   if (broken !== undefined) {
     compilation.problems.add(
       document,
       'spec',
       'the rule is wrong and decides: it refuses requests to which it applies',
+      references,
     );
   } else if (actions.length + requestHeaders.length + responseHeaders.length === 0) {
-    if (applies) compilation.problems.add(document, 'spec.actions', 'no action is left: the rule has no effect');
+    if (applies)
+      compilation.problems.add(document, 'spec.actions', 'no action is left: the rule has no effect', references);
     return undefined;
   }
   return {
@@ -113,6 +116,20 @@ class WholeRule {
     return this.#compilation.find(text, this.#document.namespace, INSTANCE_KINDS, varieties) === 'REPORT';
   }
 
+  /** What the handlers and the instances of all actions may mean. */
+  references(): readonly Reference[] {
+    return (this.#document.spec.actions ?? []).flatMap((_, index) => this.#referencesOf(index));
+  }
+
+  #referencesOf(index: number): readonly Reference[] {
+    const { namespace, spec } = this.#document;
+    const { handler = '', instances = [] } = spec.actions?.[index] ?? {};
+    return [
+      ...meanings(handler, namespace, HANDLER_KINDS),
+      ...instances.flatMap((text) => meanings(text, namespace, INSTANCE_KINDS)),
+    ];
+  }
+
   action(index: number): Action | undefined {
     const { problems } = this.#compilation;
     const { namespace, spec } = this.#document;
@@ -122,7 +139,7 @@ class WholeRule {
     if (handler === undefined) {
       problems.counts.unsatisfiedActions++;
       const message = `handler ${JSON.stringify(reference)} does not exist or is wrong`;
-      problems.add(this.#document, at('handler'), message);
+      problems.add(this.#document, at('handler'), message, this.#referencesOf(index));
       if (!names.every((text) => this.#records(text))) this.lack(at('handler'));
       return undefined;
     }
@@ -133,11 +150,12 @@ class WholeRule {
       const problem = isTwice ? `instance ${JSON.stringify(text)} is listed twice` : misfit(text, compiled, handler);
       if (problem === undefined && compiled !== undefined) found.set(compiled.instance.id, compiled.instance);
       if (problem === undefined) return;
-      problems.add(this.#document, at('instances', position), problem);
+      problems.add(this.#document, at('instances', position), problem, this.#referencesOf(index));
       if (!isTwice && !this.#records(text)) this.lack(at('instances', position));
     });
     if (found.size === 0) {
-      problems.add(this.#document, at('instances'), 'no instance is left: the action has no effect');
+      const message = 'no instance is left: the action has no effect';
+      problems.add(this.#document, at('instances'), message, this.#referencesOf(index));
       return undefined;
     }
     return { ...(name === '' ? {} : { name }), handler: handler.handler, instances: [...found.values()] };
@@ -146,10 +164,10 @@ class WholeRule {
   header(field: HeaderField, index: number, context: Context): HeaderOperation | undefined {
     const { name = '', values = [], operation = 'REPLACE' } = this.#document.spec[field]?.[index] ?? {};
     const path = [field, index] as const;
+    // Outputs of actions have the types that their instances say.
+    const options = { ...context, type: 'STRING', references: this.references() } as const;
     const compiled = values.flatMap(
-      (text, at) =>
-        this.#compilation.expression(this.#document, [...path, 'values', at], text, { ...context, type: 'STRING' }) ??
-        [],
+      (text, at) => this.#compilation.expression(this.#document, [...path, 'values', at], text, options) ?? [],
     );
     if (compiled.length === values.length) return { name: name.toLowerCase(), operation, values: compiled };
     this.lack(fieldPath(['spec', ...path]));
