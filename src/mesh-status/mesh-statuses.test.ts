@@ -1,6 +1,7 @@
 /** What the replica that leads writes to a scripted API server. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { Clock } from '../core/clock.ts';
 import { waitUntil } from '../core/testing/wait-until.ts';
 import { Connection, KubernetesClient } from '../kubernetes/index.ts';
 import { fastClock } from '../kubernetes/testing/fast-clock.ts';
@@ -11,7 +12,7 @@ import type { DocumentState } from './acknowledgements/document-state.ts';
 import type { MeshFindings } from './findings/mesh-findings.ts';
 import type { ValidationMessage } from './findings/validation-messages.ts';
 import { MeshObjects } from './mesh-objects.ts';
-import { MeshStatuses } from './mesh-statuses.ts';
+import { MeshStatuses, OVERDUE_MS } from './mesh-statuses.ts';
 
 const TYPE = {
   group: 'networking.mesh.io',
@@ -46,7 +47,15 @@ async function startLeader(t: TestContext, qps = 1000) {
   const path = server.define(TYPE);
   const control = storeWrites(server);
   const clock = fastClock(20);
-  const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
+  const timers: number[] = [];
+  const counted: Clock = {
+    now: clock.now,
+    setTimer(ms, run) {
+      timers.push(ms);
+      return clock.setTimer(ms, run);
+    },
+  };
+  const connection = new Connection({ access: server.access(), clock: counted, random: () => 0, userAgent: 'test' });
   t.after(() => connection.close());
   const lines: string[] = [];
   const write = (message: string) => void lines.push(message);
@@ -111,6 +120,7 @@ async function startLeader(t: TestContext, qps = 1000) {
     server,
     control,
     lines,
+    timers,
     statuses,
     statusOf,
     report,
@@ -167,6 +177,19 @@ test('what is as it should be is not written again', async (t) => {
   for (let round = 0; round < 5; round++) leader.report({});
   await leader.acknowledge('later');
   assert.equal(leader.writes(), before + 1);
+});
+
+test('a document that was acknowledged is not waited for while replicas have not reported', async (t) => {
+  const leader = await startLeader(t);
+  leader.set(1);
+  leader.report({});
+  await leader.has('Acknowledged', 1);
+  await leader.acknowledge('other');
+  const waits = () => leader.timers.filter((ms) => ms === OVERDUE_MS).length;
+  const before = waits();
+  leader.report({}, undefined);
+  await leader.acknowledge('later');
+  assert.equal(waits(), before);
 });
 
 for (const [what, refusal] of [

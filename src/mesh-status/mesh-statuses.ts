@@ -6,7 +6,8 @@ import type { Acknowledgements } from './acknowledgements/document-acknowledgeme
 import { type DocumentVersion, joinStates } from './acknowledgements/document-state.ts';
 import type { MeshFindings } from './findings/mesh-findings.ts';
 import type { MeshObjects } from './mesh-objects.ts';
-import { type RefusedVersion, reconciledCondition } from './reconciled.ts';
+import { isSettled, type RefusedVersion, reconciledCondition } from './reconciled.ts';
+import { SlicedKeys } from './sliced-keys.ts';
 import { MESH_RULES } from './status-rules.ts';
 
 export interface ReconciledSources {
@@ -26,7 +27,7 @@ export interface MeshStatusesOptions extends StatusAccess {
 }
 
 /** Time in which a change normally arrives everywhere, ms: before, no condition is written that it has not. */
-const OVERDUE_MS = 2_000;
+export const OVERDUE_MS = 2_000;
 /** Time that other replicas have to report, once this one leads, ms: the last leader had no report. */
 const REPORTING_MS = 3_000;
 
@@ -40,6 +41,7 @@ interface Waiting {
 export class MeshStatuses {
   readonly #options: MeshStatusesOptions;
   readonly #writer: StatusWriter;
+  readonly #all: SlicedKeys;
   readonly #waiting = new Map<string, Waiting>();
   #startedAt = Number.POSITIVE_INFINITY;
   #timer: Timer | undefined;
@@ -50,6 +52,8 @@ export class MeshStatuses {
     const { statusQps: qps, statusBurst: burst, statusLog: log } = options;
     const desired = () => ({ get: (key: string) => this.#wanted(key) });
     this.#writer = new StatusWriter({ ...options, desired, rules: MESH_RULES, qps, burst, log });
+    const { objects } = options;
+    this.#all = new SlicedKeys({ keys: () => objects.keys(), pass: (keys) => this.#writer.changed(keys) });
   }
 
   start(): void {
@@ -59,10 +63,10 @@ export class MeshStatuses {
     this.#startedAt = clock.now();
     if (reconciled !== undefined) {
       const onChanged = (documents: readonly ResourceKey[]): void =>
-        documents.length === 0 ? this.#writer.changed(objects.keys()) : this.changed(documents);
+        documents.length === 0 ? this.allChanged() : this.changed(documents);
       this.#unfollow.push(reconciled.acknowledgements.follow(onChanged));
     }
-    this.#timer = clock.setTimer(REPORTING_MS, () => this.#writer.changed(objects.keys()));
+    this.#timer = clock.setTimer(REPORTING_MS, () => this.allChanged());
     findings?.changed();
   }
 
@@ -73,12 +77,13 @@ export class MeshStatuses {
 
   /** Something has changed about all documents. */
   allChanged(): void {
-    this.#writer.changed(this.#options.objects.keys());
+    this.#all.start();
   }
 
   /** Nothing is written after the promise has resolved. */
   async close(): Promise<void> {
     this.#timer?.cancel();
+    this.#all.close();
     for (const { timer } of this.#waiting.values()) timer.cancel();
     this.#options.findings?.close();
     await Promise.all([...this.#unfollow.map((end) => end()), this.#writer.close()]);
@@ -110,7 +115,7 @@ export class MeshStatuses {
     const found = inForce(document);
     const isKnown = acknowledgements.areKnown && client.connection.clock.now() - this.#startedAt >= REPORTING_MS;
     const joined = found === undefined || !isKnown ? undefined : joinStates(found, acknowledgements.of(document));
-    const isPending = joined !== undefined && joined.silent + joined.pending > 0;
+    const isPending = joined !== undefined && joined.silent + joined.pending > 0 && !isSettled(object);
     if (!isPending) this.#arrived(key);
     return reconciledCondition(object, {
       inForce: found,
