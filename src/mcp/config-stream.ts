@@ -8,7 +8,7 @@
 import { CtlError } from '../core/errors.ts';
 import { encodeFields, type FieldToWrite } from '../protobuf/wire/index.ts';
 import type { MeshKind } from '../resources/index.ts';
-import { applied, type Differences, differences } from './differences.ts';
+import { applied, type Differences, differences, refused } from './differences.ts';
 import { BY_XDS_TYPE } from './kinds.ts';
 import type { Response } from './mcp-stream.ts';
 import type { ServedDocuments, ServedKind } from './served-documents.ts';
@@ -22,10 +22,17 @@ export interface ConfigRequest {
   readonly initialVersions?: ReadonlyMap<string, string>;
 }
 
+interface Pending {
+  readonly nonce: string;
+  /** Versions by name after an ACK, and after a NACK. */
+  readonly accepted: ReadonlyMap<string, string>;
+  readonly refused: ReadonlyMap<string, string>;
+}
+
 interface Watched {
   accepted: ReadonlyMap<string, string>;
   sent: string | undefined;
-  pending: { readonly nonce: string; readonly accepted: ReadonlyMap<string, string> } | undefined;
+  pending: Pending | undefined;
 }
 
 /** More than there are kinds and versions. */
@@ -55,7 +62,7 @@ export class ConfigStream {
       return;
     }
     if (known.pending?.nonce !== responseNonce) return;
-    if (nack === undefined) known.accepted = known.pending.accepted;
+    known.accepted = nack === undefined ? known.pending.accepted : known.pending.refused;
     known.pending = undefined;
     this.#respond(typeUrl, known);
   }
@@ -75,7 +82,7 @@ export class ConfigStream {
     this.#nonce += 1;
     const nonce = String(this.#nonce);
     watched.sent = current.version;
-    watched.pending = { nonce, accepted: applied(has, sent) };
+    watched.pending = { nonce, accepted: applied(has, sent), refused: refused(has, sent) };
     this.#send(encodeResponse(this.#mode, typeUrl, current, nonce, sent));
   }
 }

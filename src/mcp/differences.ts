@@ -22,3 +22,13 @@ export function applied(has: ReadonlyMap<string, string>, { changed, removed }: 
   for (const name of removed) after.delete(name);
   return after;
 }
+
+/**
+ * The versions that a peer may have after it has refused these differences. Readers put the documents without mistakes
+ * in force, so that each name may be there or not: with an empty version it is sent again, or removed if it is gone.
+ */
+export function refused(has: ReadonlyMap<string, string>, { changed, removed }: Differences): Map<string, string> {
+  const after = new Map(has);
+  for (const name of [...changed.map((document) => document.name), ...removed]) after.set(name, '');
+  return after;
+}

@@ -3,7 +3,9 @@
  *
  * - Each collection has at most one response without an answer. What changes meanwhile is in the next one.
  * - An answer with the nonce of that response accepts it, or refuses it with `error_detail`; others are stale and
- *   ignored. A refused response is not sent again before something changes.
+ *   ignored. A refused response is not sent again before something changes. Its documents may be in force at the sink
+ *   or not: those that still exist are part of the next response, and those that do not are removed by it.
+ * - A request without a nonce begins the collection anew, once the last response has an answer.
  * - Requests that ask for changes only get them against what was accepted, or against the versions that they state,
  *   from the first response on.
  * - Collections that this control plane does not have are empty: sinks of Istio ask for those of Mixer, too.
@@ -12,7 +14,7 @@ import { CtlError } from '../core/errors.ts';
 import { istio } from '../protobuf/index.ts';
 import { encodeFields, type FieldToWrite } from '../protobuf/wire/index.ts';
 import type { MeshKind } from '../resources/index.ts';
-import { applied, type Differences, differences } from './differences.ts';
+import { applied, type Differences, differences, refused } from './differences.ts';
 import { BY_COLLECTION } from './kinds.ts';
 import type { ServedDocuments, ServedKind } from './served-documents.ts';
 
@@ -24,13 +26,29 @@ export type Response = readonly Uint8Array[];
 /** The outcome of a request, for metrics. */
 export type Answered = 'first' | 'ack' | 'nack';
 
+interface Pending {
+  readonly nonce: string;
+  /** Versions by name after an ACK, and after a NACK. */
+  readonly accepted: ReadonlyMap<string, string>;
+  readonly refused: ReadonlyMap<string, string>;
+}
+
+/** How a sink begins a collection. */
+interface Beginning {
+  readonly incremental: boolean;
+  /** The versions that it states, by name. */
+  readonly accepted: ReadonlyMap<string, string>;
+}
+
 interface Watched {
   incremental: boolean;
   /** Accepted versions by name. */
   accepted: ReadonlyMap<string, string>;
   /** The version of the last response. */
   sent: string | undefined;
-  pending: { readonly nonce: string; readonly accepted: ReadonlyMap<string, string> } | undefined;
+  pending: Pending | undefined;
+  /** A request that begins the collection anew, while a response has no answer. */
+  restart: Beginning | undefined;
 }
 
 /** More than Istio has; a stream with more is not one of a sink. */
@@ -69,16 +87,17 @@ export class McpStream {
       if (known === undefined && this.#watched.size >= MAX_COLLECTIONS)
         throw new CtlError('resource_exhausted', `more than ${MAX_COLLECTIONS} collections`);
       const accepted = new Map(incremental ? Object.entries(initialResourceVersions) : []);
-      const watched: Watched = { incremental, accepted, sent: undefined, pending: undefined };
-      this.#watched.set(collection, watched);
-      this.#respond(collection, watched);
+      const beginning: Beginning = { incremental, accepted };
+      if (known?.pending === undefined) this.#begin(collection, beginning);
+      else known.restart = beginning;
       return 'first';
     }
     if (known.pending?.nonce === responseNonce) {
-      if (errorDetail === null) known.accepted = known.pending.accepted;
+      known.accepted = errorDetail === null ? known.pending.accepted : known.pending.refused;
       known.pending = undefined;
       known.incremental = incremental;
-      this.#respond(collection, known);
+      if (known.restart === undefined) this.#respond(collection, known);
+      else this.#begin(collection, known.restart);
     }
     if (errorDetail === null) return 'ack';
     this.#rejected(`${collection}: ${errorDetail.message.slice(0, MAX_MESSAGE_CHARS).replaceAll(/\s+/g, ' ')}`);
@@ -92,6 +111,12 @@ export class McpStream {
     }
   }
 
+  #begin(collection: string, beginning: Beginning): void {
+    const watched: Watched = { ...beginning, sent: undefined, pending: undefined, restart: undefined };
+    this.#watched.set(collection, watched);
+    this.#respond(collection, watched);
+  }
+
   #respond(collection: string, watched: Watched): void {
     const current = this.#served.of(BY_COLLECTION.get(collection));
     if (watched.pending !== undefined || watched.sent === current.version) return;
@@ -101,7 +126,9 @@ export class McpStream {
     this.#nonce += 1;
     const nonce = String(this.#nonce);
     watched.sent = current.version;
-    watched.pending = { nonce, accepted: applied(has, sent) };
+    // A response with all documents says of each name whether it exists.
+    const before = isDelta ? has : new Map([...watched.accepted.keys()].map((name) => [name, '']));
+    watched.pending = { nonce, accepted: applied(has, sent), refused: refused(before, sent) };
     this.#send(encodeResponse(collection, current, nonce, isDelta, sent));
   }
 }

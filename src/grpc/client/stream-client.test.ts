@@ -145,12 +145,14 @@ test('a server that is away, silent or gone is an error of one line', async () =
   assert.match(await errorOf(open(at, '/a/b', { connectTimeoutMs: 20 })), /did not answer within 20 ms$/);
 });
 
-test('a server whose certificate has another name, or another root, is not asked', async () => {
-  const valid = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS };
-  const ca = makeCa({ name: 'one', ...valid });
+const VALID = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS };
+
+/** A server with TLS that greets each stream. Its certificate has the name far.example. */
+async function secured() {
+  const ca = makeCa({ name: 'one', ...VALID });
   const keys = ecKey('P-256');
   const leaf = makeLeaf({
-    ...valid,
+    ...VALID,
     issuer: ca,
     keys,
     uris: ['spiffe://cluster.local/ns/a/sa/b'],
@@ -169,12 +171,34 @@ test('a server whose certificate has another name, or another root, is not asked
     for (const session of sessions) session.destroy();
     server.close();
   });
-  const { port } = server.address() as AddressInfo;
+  return { ca, port: (server.address() as AddressInfo).port };
+}
+
+test('a server is verified even when a variable of Node turns verification off', async (t) => {
+  const variable = 'NODE_TLS_REJECT_UNAUTHORIZED';
+  const before = process.env[variable];
+  t.after(() => {
+    if (before === undefined) delete process.env[variable];
+    else process.env[variable] = before;
+  });
+  process.env[variable] = '0';
+  const { ca, port } = await secured();
+  const other = makeCa({ name: 'other', ...VALID });
+  const tls = { client: undefined, serverName: 'far.example' };
+  const good = open(port, '/a/b', {}, { ...tls, roots: ca.certificate });
+  await waitUntil(() => good.messages.length === 1);
+  const bad = open(port, '/a/b', {}, { ...tls, roots: other.certificate });
+  assert.match(await errorOf(bad), /^unavailable: .*certificate/);
+  assert.deepEqual(bad.messages, []);
+});
+
+test('a server whose certificate has another name, or another root, is not asked', async () => {
+  const { ca, port } = await secured();
   const tls = { roots: ca.certificate, client: undefined, serverName: 'far.example' };
   const good = open(port, '/a/b', {}, tls);
   await waitUntil(() => good.messages.length === 1);
   assert.match(await errorOf(open(port, '/a/b', {}, { ...tls, serverName: 'near.example' })), /near\.example/);
-  const other = makeCa({ name: 'other', ...valid });
+  const other = makeCa({ name: 'other', ...VALID });
   assert.match(
     await errorOf(open(port, '/a/b', {}, { ...tls, roots: other.certificate })),
     /^unavailable: .*certificate/,

@@ -206,6 +206,8 @@ function connect({ host, port, tls }: StreamTarget): Socket {
     host,
     port,
     ALPNProtocols: ['h2'],
+    // Explicitly, because NODE_TLS_REJECT_UNAUTHORIZED changes the default.
+    rejectUnauthorized: true,
     // RFC 6066 section 3: SNI has no addresses.
     ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
     ...(roots === undefined ? {} : { ca: roots }),

@@ -3,11 +3,13 @@ import { test } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import type { ClientStreamHandler, StreamTls } from '../../grpc/index.ts';
-import { BY_COLLECTION } from '../../mcp/index.ts';
+import { BY_COLLECTION, BY_XDS_TYPE, RESOURCE_TYPE_URL } from '../../mcp/index.ts';
+import { envoy, istio } from '../../protobuf/index.ts';
 import { createConfigSource, type FollowedTls } from './config-source.ts';
 import { McpSink } from './mcp-sink.ts';
 import { ReceivedDocuments } from './received.ts';
 import { EventStore, LIMITS, requestOf, resourcesMessage } from './testing/exchange.ts';
+import { XdsClient } from './xds-client.ts';
 
 const COLLECTIONS = [...BY_COLLECTION.keys()];
 const ROUTES = 'istio/networking/v1alpha3/virtualservices';
@@ -28,19 +30,19 @@ interface Opened {
 }
 
 /** A source whose streams the test plays. */
-function played(tls?: FollowedTls) {
+function played(tls?: FollowedTls, xds = false) {
   const clock = fakeClock();
   const [streams, lines, store]: [Opened[], string[], EventStore] = [[], [], new EventStore()];
   let reconnections = 0;
   const log = (line: string): void => void lines.push(line);
-  const options = { source: 'mcp://far', limits: LIMITS, groups: BY_COLLECTION, now: clock.now };
+  const options = { source: 'mcp://far', limits: LIMITS, groups: xds ? BY_XDS_TYPE : BY_COLLECTION, now: clock.now };
   const documents = new ReceivedDocuments({ ...options, maxBytes: 100_000 });
   const source = createConfigSource({
     id: 'mcp://far',
     cluster: 'c',
     host: 'far',
     port: 1,
-    protocol: new McpSink({ documents, node: 'n', incremental: false }),
+    protocol: xds ? new XdsClient({ documents, node: 'n' }) : new McpSink({ documents, node: 'n', incremental: false }),
     stream: STREAM,
     tls,
     onReconnect: () => {
@@ -168,6 +170,57 @@ test('a document with a mistake is refused with its reason, and the others of th
   answer(stream, ROUTES, ['shop/web']);
   assert.equal(store.problems.size, 0);
   assert.equal(requestOf(stream.sent.at(-1) ?? new Uint8Array()).errorDetail, null);
+});
+
+test('a response with documents that have no name removes nothing, and the source is not healthy', async () => {
+  const { streams, store, source } = played();
+  const stream = await first(streams);
+  stream.handler.opened();
+  for (const collection of COLLECTIONS) answer(stream, collection, collection === ROUTES ? ['shop/a', 'shop/b'] : []);
+  answer(stream, ROUTES, ['shop/a', '']);
+  const { errorDetail } = requestOf(stream.sent.at(-1) ?? new Uint8Array());
+  assert.match(errorDetail?.message ?? '', /1 resources without metadata\.name/);
+  assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/a', 'VirtualService/shop/b']);
+  // Another collection that is answered does not hide it.
+  answer(stream, COLLECTIONS[0] ?? '');
+  const health = source.health();
+  assert.match(health.ok ? '' : health.reason, /virtualservices: 1 resources without metadata\.name/);
+  answer(stream, ROUTES, ['shop/a']);
+  assert.deepEqual(source.health(), { ok: true });
+  assert.deepEqual([...store.documents.keys(), ...store.problems], ['VirtualService/shop/a']);
+});
+
+test('a server of xDS that changes its encoding removes nothing, and the source is not healthy', async () => {
+  const { DiscoveryRequest, DiscoveryResponse } = envoy.service.discovery.v3;
+  const { streams, store, source } = played(undefined, true);
+  const stream = await first(streams);
+  stream.handler.opened();
+  const type = 'networking.istio.io/v1/VirtualService';
+  const body = { typeUrl: 'type.googleapis.com/istio.networking.v1alpha3.VirtualService', value: ROUTE };
+  const value = istio.mcp.v1alpha1.Resource.encode({ metadata: { name: 'shop/web', version: '1' }, body }).finish();
+  const send = (typeUrl: string, resources: { typeUrl: string; value: Uint8Array }[]): void => {
+    const response = { typeUrl, versionInfo: '1', nonce: `n-${typeUrl}`, resources };
+    stream.handler.message(Buffer.from(DiscoveryResponse.encode(response).finish()));
+  };
+  for (const each of BY_XDS_TYPE.keys()) send(each, each === type ? [{ typeUrl: RESOURCE_TYPE_URL, value }] : []);
+  assert.deepEqual(source.health(), { ok: true });
+  send(type, [{ typeUrl: 'type.googleapis.com/google.protobuf.Struct', value: new Uint8Array() }]);
+  const { errorDetail, responseNonce } = DiscoveryRequest.decode(stream.sent.at(-1) ?? new Uint8Array());
+  assert.match(errorDetail?.message ?? '', /1 resources that are not .*istio\.mcp\.v1alpha1\.Resource/);
+  assert.equal(responseNonce, `n-${type}`);
+  assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/web']);
+  const health = source.health();
+  assert.match(health.ok ? '' : health.reason, /v1\/VirtualService: 1 resources that are not/);
+  send(type, []);
+  assert.deepEqual([source.health(), store.documents.size], [{ ok: true }, 0]);
+});
+
+test('a nonce that is too long is refused', async () => {
+  const { streams } = played();
+  const { handler } = await first(streams);
+  handler.opened();
+  const [collection, nonce] = [ROUTES, 'n'.repeat(1025)];
+  assert.throws(() => handler.message(resourcesMessage({ collection, nonce })), /a nonce has 1025 characters/);
 });
 
 test('a renewed certificate opens another connection at once', async () => {

@@ -61,6 +61,8 @@ class ConfigSource implements Source {
   readonly #health: HealthLog;
   /** Groups that have never been answered: the source is synced when there are none. */
   readonly #waiting: Set<string>;
+  /** Why the last response of a group was refused, by group. */
+  readonly #refused = new Map<string, string>();
   #sink: SourceSink | undefined;
   #stream: ClientStream | undefined;
   #unfollow: (() => void) | undefined;
@@ -139,12 +141,16 @@ class ConfigSource implements Source {
     if (events.length > 0) this.#sink?.apply(events);
     for (const reply of replies) this.#stream?.send(reply);
     if (problem !== undefined) {
+      if (group !== undefined) this.#refused.set(group, problem);
       this.#health.bad(`${this.id}: a response is refused: ${problem}`, CONSEQUENCE);
       return;
     }
     if (group === undefined) return;
     this.#failures = 0;
-    this.#health.good(`${this.id} is read again`);
+    this.#refused.delete(group);
+    const [other] = this.#refused.values();
+    if (other === undefined) this.#health.good(`${this.id} is read again`);
+    else this.#health.bad(`${this.id}: a response is refused: ${other}`, CONSEQUENCE);
     this.#waiting.delete(group);
     if (this.#waiting.size > 0) return;
     this.#patience?.cancel();

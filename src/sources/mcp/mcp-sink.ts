@@ -14,7 +14,7 @@ import { encode, istio } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import type { ConfigProtocol, Received } from './protocol.ts';
 import type { Applied, ReceivedDocuments, ReceivedResource } from './received.ts';
-import { nackMessage, resourceAt } from './resources.ts';
+import { checkedNonce, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
 
 const { RequestResources } = istio.mcp.v1alpha1;
 
@@ -88,24 +88,31 @@ export class McpSink implements ConfigProtocol {
       if (!(error instanceof CtlError)) throw error;
       const { message } = error;
       return {
-        group: undefined,
+        group: collection,
         events: [],
         problem: message,
         replies: [this.#nack(response, RESOURCE_EXHAUSTED, message)],
       };
     }
     this.#answered.add(collection);
-    const { events, refused } = applied;
+    const { events } = applied;
+    const unnamed = unnamedProblem(response.resources);
+    const refused = unnamed === undefined ? applied.refused : [unnamed, ...applied.refused];
     const reply =
       refused.length === 0
         ? this.#request({ collection, responseNonce: nonce })
         : this.#nack(response, INVALID_ARGUMENT, nackMessage(refused));
-    return { group: collection, events, replies: [reply] };
+    const problem = unnamed === undefined ? {} : { problem: `${collection}: ${unnamed}` };
+    return { group: collection, events, replies: [reply], ...problem };
   }
 
   #apply({ collection, resources, removed }: Response, isAll: boolean): Applied {
     const { documents } = this.#options;
-    return isAll ? documents.replace(collection, resources) : documents.change(collection, resources, removed);
+    // One without a name may be any document: nothing that is missing was removed.
+    const isComplete = isAll && unnamedProblem(resources) === undefined;
+    return isComplete
+      ? documents.replace(collection, resources)
+      : documents.change(collection, resources, isAll ? [] : removed);
   }
 
   #nack({ collection, nonce }: Response, code: number, message: string): Uint8Array {
@@ -126,7 +133,7 @@ function decodeResponse(bytes: Buffer): Response {
     if (field.number === 2) response.collection = reader.text(field);
     else if (field.number === 3) response.resources.push(resourceAt(reader.content(field)));
     else if (field.number === 4) response.removed.push(reader.text(field));
-    else if (field.number === 5) response.nonce = reader.text(field);
+    else if (field.number === 5) response.nonce = checkedNonce(reader.text(field));
     else if (field.number === 6) response.incremental = field.value !== 0;
   }
   return response;

@@ -3,12 +3,15 @@ import type { ResourceEvent } from '../../resources/index.ts';
 
 /** What a message of the source has caused. */
 export interface Received {
-  /** The group that was answered: a collection, or a type; undefined if the message was refused as a whole. */
+  /** The group of the message: a collection, or a type; undefined if it was not asked for. */
   readonly group: string | undefined;
   readonly events: readonly ResourceEvent[];
   /** Messages to send. */
   readonly replies: readonly Uint8Array[];
-  /** Why the whole message was refused, one line. */
+  /**
+   * Why the message is no answer for its group, one line: it was refused as a whole, or does not say which documents
+   * exist.
+   */
   readonly problem?: string;
 }
 

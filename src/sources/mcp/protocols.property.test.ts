@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
 import { BY_COLLECTION, BY_XDS_TYPE, ConfigStream, McpStream } from '../../mcp/index.ts';
-import { envoy, istio } from '../../protobuf/index.ts';
+import { envoy, google, istio } from '../../protobuf/index.ts';
 import { McpSink } from './mcp-sink.ts';
 import type { ConfigProtocol } from './protocol.ts';
 import { ReceivedDocuments } from './received.ts';
@@ -27,6 +27,22 @@ const step = fc.oneof(
 );
 
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/** Documents of this revision are spoiled on the way, and so refused by the reader. */
+const SPOILED = 3;
+
+function spoiled(bytes: Uint8Array): Uint8Array {
+  const resource = istio.mcp.v1alpha1.Resource.decode(bytes);
+  const { body } = resource;
+  const content = Buffer.from(body?.value ?? []);
+  if (body === null || !(content.includes(`v${SPOILED}.`) || content.includes(`n${SPOILED}`))) return bytes;
+  return istio.mcp.v1alpha1.Resource.encode({ ...resource, body: { ...body, typeUrl: 'x/y' } }).finish();
+}
+
+function spoiledAny(any: Uint8Array): google.protobuf.Any.Input {
+  const { typeUrl, value } = google.protobuf.Any.decode(any);
+  return { typeUrl, value: spoiled(value) };
+}
 
 /** The source's end of a stream. */
 interface SourceEnd {
@@ -93,7 +109,7 @@ function run(steps: readonly Step[], ends: Ends): void {
   for (const each of steps) {
     if (each.kind === 'set') {
       const kind = each.name % 2 === 0 ? 'VirtualService' : 'AuthorizationPolicy';
-      world.set(documentOf(kind, `d${each.name}`, each.revision));
+      world.set(documentOf(kind, `d${each.name}`, each.revision), each.revision);
     } else if (each.kind === 'remove') {
       world.remove(`${each.name % 2 === 0 ? 'VirtualService' : 'AuthorizationPolicy'}/shop/d${each.name}`);
     } else if (each.kind === 'deliver') link.deliver(each.toReader);
@@ -102,7 +118,11 @@ function run(steps: readonly Step[], ends: Ends): void {
     else link = connect();
   }
   link.settle();
-  assert.deepEqual(store.fingerprints(), world.fingerprints());
+  const refused = new Set([...world.revisions].flatMap(([key, revision]) => (revision === SPOILED ? [key] : [])));
+  const without = (all: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(all).filter(([key]) => !refused.has(key)));
+  assert.deepEqual(without(store.fingerprints()), without(world.fingerprints()));
+  assert.deepEqual([...store.problems].sort(), [...refused].sort());
 }
 
 function received(groups: ConstructorParameters<typeof ReceivedDocuments>[0]['groups']): ReceivedDocuments {
@@ -118,10 +138,14 @@ function mcpEnds(incremental: boolean, ignoresVersions: boolean): Ends {
       const stream = new McpStream(
         world.served,
         (chunks) => {
-          if (!ignoresVersions || !incremental) return send(chunks);
-          // It marks all responses but the first of a stream, whether they have all documents or not.
           const response = istio.mcp.v1alpha1.Resources.decode(Buffer.concat(chunks));
-          send([resourcesMessage({ ...response, incremental: !isFirst })]);
+          const resources = response.resources.map((each) => {
+            const bytes = spoiled(istio.mcp.v1alpha1.Resource.encode(each).finish());
+            return istio.mcp.v1alpha1.Resource.decode(bytes);
+          });
+          // It marks all responses but the first of a stream, whether they have all documents or not.
+          const marked = ignoresVersions && incremental ? { incremental: !isFirst } : {};
+          send([resourcesMessage({ ...response, resources, ...marked })]);
           isFirst = false;
         },
         () => {},
@@ -139,11 +163,15 @@ function mcpEnds(incremental: boolean, ignoresVersions: boolean): Ends {
 }
 
 function xdsEnds(): Ends {
-  const { DiscoveryRequest } = envoy.service.discovery.v3;
+  const { DiscoveryRequest, DiscoveryResponse } = envoy.service.discovery.v3;
   return {
     reader: new XdsClient({ documents: received(BY_XDS_TYPE), node: 'n' }),
     open(world, send) {
-      const stream = new ConfigStream(world.served, 'sotw', send);
+      const stream = new ConfigStream(world.served, 'sotw', (chunks) => {
+        const response = DiscoveryResponse.decode(Buffer.concat(chunks));
+        const resources = response.resources.map((any) => spoiledAny(google.protobuf.Any.encode(any).finish()));
+        send([DiscoveryResponse.encode({ ...response, resources }).finish()]);
+      });
       world.served.onChange((kinds) => stream.changed(kinds));
       return {
         receive(bytes) {
@@ -156,17 +184,24 @@ function xdsEnds(): Ends {
 }
 
 function deltaEnds(): Ends {
-  const { DeltaDiscoveryRequest } = envoy.service.discovery.v3;
+  const { DeltaDiscoveryRequest, DeltaDiscoveryResponse } = envoy.service.discovery.v3;
   return {
     reader: new DeltaReader(),
     open(world, send) {
-      const stream = new ConfigStream(world.served, 'delta', send);
+      const stream = new ConfigStream(world.served, 'delta', (chunks) => {
+        const response = DeltaDiscoveryResponse.decode(Buffer.concat(chunks));
+        const resources = response.resources.map((each) => ({
+          ...each,
+          resource: spoiledAny(google.protobuf.Any.encode(each.resource ?? {}).finish()),
+        }));
+        send([DeltaDiscoveryResponse.encode({ ...response, resources }).finish()]);
+      });
       world.served.onChange((kinds) => stream.changed(kinds));
       return {
         receive(bytes) {
-          const { typeUrl, responseNonce, initialResourceVersions } = DeltaDiscoveryRequest.decode(bytes);
+          const { typeUrl, responseNonce, errorDetail, initialResourceVersions } = DeltaDiscoveryRequest.decode(bytes);
           const initialVersions = new Map(Object.entries(initialResourceVersions));
-          stream.receive({ typeUrl, responseNonce, nack: undefined, initialVersions });
+          stream.receive({ typeUrl, responseNonce, nack: errorDetail?.message, initialVersions });
         },
       };
     },
@@ -182,7 +217,7 @@ const ROWS: Readonly<Record<string, () => Ends>> = {
 };
 
 for (const [name, ends] of Object.entries(ROWS)) {
-  test(`${name}: a reader has the documents of its source after any changes and reconnections`, () => {
+  test(`${name}: a reader has the documents of its source after any changes, refusals and reconnections`, () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => run(steps, ends())),
       { numRuns: 150 },
@@ -263,9 +298,7 @@ test('a sink that lies gets one response at most for each collection before it a
       for (const each of steps) {
         if (typeof each === 'number') world.set(documentOf('VirtualService', 'a', each));
         else {
-          const isAnswer = waiting.get(each.collection) === each.responseNonce;
-          // A request without a nonce begins the collection anew.
-          if (isAnswer || each.responseNonce === '') waiting.delete(each.collection);
+          if (waiting.get(each.collection) === each.responseNonce) waiting.delete(each.collection);
           stream.receive(istio.mcp.v1alpha1.RequestResources.encode(each).finish());
         }
       }

@@ -57,10 +57,10 @@ export class ReceivedDocuments {
     return [...this.#groups.values()].reduce((sum, entries) => sum + entries.size, 0);
   }
 
-  /** The versions of the group's documents that are not refused, by name. */
+  /** The versions of the group's documents by name; '' for those that are refused, which have to be sent again. */
   versions(group: string): Record<string, string> {
-    const entries = [...this.#entriesOf(group)].filter(([, { read }]) => 'resource' in read);
-    return Object.fromEntries(entries.map(([name, { version }]) => [name, version]));
+    const entries = [...this.#entriesOf(group)];
+    return Object.fromEntries(entries.map(([name, { version, read }]) => [name, 'resource' in read ? version : '']));
   }
 
   /**

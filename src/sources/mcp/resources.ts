@@ -1,4 +1,5 @@
 /** Parts of responses that both protocols have. */
+import { CtlError } from '../../core/errors.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import type { ReceivedResource } from './received.ts';
 
@@ -10,6 +11,24 @@ const MAX_CHARS = 1000;
 export function nackMessage(refused: readonly string[]): string {
   const more = refused.length > MAX_NAMED ? `; and ${refused.length - MAX_NAMED} more` : '';
   return `refused documents: ${refused.slice(0, MAX_NAMED).join('; ')}`.slice(0, MAX_CHARS) + more;
+}
+
+/** Longest nonce, bytes. It is sent back with each answer. */
+const MAX_NONCE = 1024;
+
+/** Reads the nonce of a response. Throws CtlError `invalid_argument` if it is too long. */
+export function checkedNonce(nonce: string): string {
+  if (nonce.length <= MAX_NONCE) return nonce;
+  throw new CtlError('invalid_argument', `a nonce has ${nonce.length} characters, of which there may be ${MAX_NONCE}`);
+}
+
+/**
+ * Why a response does not say which documents exist, one line; undefined if it does. Documents that are missing in such
+ * a response must not be removed.
+ */
+export function unnamedProblem(resources: readonly ReceivedResource[]): string | undefined {
+  const unnamed = resources.filter(({ name }) => name === '').length;
+  return unnamed === 0 ? undefined : `${unnamed} resources without metadata.name`;
 }
 
 /** Name and version of an encoded `istio.mcp.v1alpha1.Resource`. Throws CtlError `invalid_argument` for other bytes. */

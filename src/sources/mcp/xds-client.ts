@@ -4,6 +4,7 @@
  *
  * Each type is requested once, for all of its documents, and each response is answered with its nonce. A response with
  * documents that are refused is answered with their problems and the version before (a NACK); the others are in force.
+ * A response with resources that cannot be read or have no name removes nothing.
  * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol
  */
 import { CtlError } from '../../core/errors.ts';
@@ -12,7 +13,7 @@ import { encode, envoy } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import type { ConfigProtocol, Received } from './protocol.ts';
 import type { ReceivedDocuments, ReceivedResource } from './received.ts';
-import { nackMessage, resourceAt } from './resources.ts';
+import { checkedNonce, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
 
 const { DiscoveryRequest } = envoy.service.discovery.v3;
 
@@ -60,20 +61,25 @@ export class XdsClient implements ConfigProtocol {
 
   receive(bytes: Buffer): Received {
     const response = decodeResponse(bytes);
-    const { typeUrl, version, resources, foreign } = response;
+    const { typeUrl, version, resources } = response;
     const { documents } = this.#options;
     if (!BY_XDS_TYPE.has(typeUrl)) return { group: undefined, events: [], replies: [] };
     try {
+      const problem = problemOf(response);
+      if (problem !== undefined) {
+        const { events, refused } = documents.change(typeUrl, resources, []);
+        const replies = [this.#answer(response, nackMessage([problem, ...refused]))];
+        return { group: typeUrl, events, problem: `${typeUrl}: ${problem}`, replies };
+      }
       const { events, refused } = documents.replace(typeUrl, resources);
-      const problems = foreign === 0 ? refused : [...refused, `${foreign} resources that are not ${RESOURCE_TYPE_URL}`];
-      if (problems.length > 0)
-        return { group: typeUrl, events, replies: [this.#answer(response, nackMessage(problems))] };
+      if (refused.length > 0)
+        return { group: typeUrl, events, replies: [this.#answer(response, nackMessage(refused))] };
       this.#accepted.set(typeUrl, version);
       return { group: typeUrl, events, replies: [this.#answer(response)] };
     } catch (error) {
       if (!(error instanceof CtlError)) throw error;
       const { message } = error;
-      return { group: undefined, events: [], problem: message, replies: [this.#answer(response, message)] };
+      return { group: typeUrl, events: [], problem: message, replies: [this.#answer(response, message)] };
     }
   }
 
@@ -84,6 +90,14 @@ export class XdsClient implements ConfigProtocol {
   }
 }
 
+/**
+ * Why the response does not say which documents exist; undefined if it does. A server with another encoding must not
+ * remove all policies.
+ */
+function problemOf({ foreign, resources }: Response): string | undefined {
+  return foreign === 0 ? unnamedProblem(resources) : `${foreign} resources that are not ${RESOURCE_TYPE_URL}`;
+}
+
 /** Reads `DiscoveryResponse`. Throws CtlError `invalid_argument` for other bytes. */
 function decodeResponse(bytes: Buffer): Response {
   const reader = new WireReader(bytes);
@@ -92,7 +106,7 @@ function decodeResponse(bytes: Buffer): Response {
     if (field.number === 1) response.version = reader.text(field);
     else if (field.number === 2) takeAny(reader.content(field), response);
     else if (field.number === 4) response.typeUrl = reader.text(field);
-    else if (field.number === 5) response.nonce = reader.text(field);
+    else if (field.number === 5) response.nonce = checkedNonce(reader.text(field));
   }
   return response;
 }

@@ -32,6 +32,8 @@ export function documentOf(
 /** Documents that change, and are served at once. */
 export class ServedWorld {
   readonly documents = new Map<ResourceKey, AnyResource>();
+  /** As they were set, by key. */
+  readonly revisions = new Map<ResourceKey, number>();
   #announce: (() => void) | undefined;
   readonly served = new ServedDocuments({
     read: (key) => this.documents.get(key),
@@ -47,13 +49,15 @@ export class ServedWorld {
     },
   });
 
-  set(document: AnyResource): void {
+  set(document: AnyResource, revision = 0): void {
+    this.revisions.set(keyOf(document), revision);
     this.documents.set(keyOf(document), document);
     this.#changed(keyOf(document));
   }
 
   remove(key: ResourceKey): void {
     this.documents.delete(key);
+    this.revisions.delete(key);
     this.#changed(key);
   }
 
