@@ -116,9 +116,10 @@ async function overMcp(owner: Owner): Promise<Origin> {
     ...{ clients: NOTHING, received: NOTHING, acknowledged: NOTHING, rejected: NOTHING, receiveFailed: NOTHING },
     ...{ sendFailed: NOTHING, refused: NOTHING, internalError: NOTHING, endedEarly: NOTHING, requestTooLarge: NOTHING },
   };
+  const authorize = async () => ({ key: 'bench', maxStreamMs: Number.POSITIVE_INFINITY });
   const server = createGrpcServer({
     listeners: [{ host: '127.0.0.1', port: 0 }],
-    services: [createMcpService({ served, authorize: async () => 'bench', maxReceiveBytes: 2 ** 24, observer })],
+    services: [createMcpService({ served, authorize, maxReceiveBytes: 2 ** 24, observer, clock: systemClock })],
     observer,
     maxStreams: 10,
     maxConnections: 10,

@@ -238,7 +238,10 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const { services } = policy;
   const parts = { settings, engine, identity, observer, followers, debugPages, documents: configuration, services };
   const server = await startXdsServer(parts);
-  closers.add(() => server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 }));
+  closers.add(() => {
+    configuration.service.close();
+    return server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 });
+  });
   closers.use(await startDns({ settings, env, engine, identity }));
   return { engine, previews, debouncer, controllers, webhooks, server, recent };
 }

@@ -1,6 +1,5 @@
 /** gRPC over HTTP/2: a server, and a client of single streams. */
 
-export { MessageReader } from './client/message-reader.ts';
 export {
   type ClientStream,
   openClientStream,

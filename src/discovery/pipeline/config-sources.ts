@@ -18,6 +18,7 @@ import {
   createPeerSource,
   type MeshCertificate,
   namedSource,
+  pacedSource,
   type Source,
 } from '../../sources/index.ts';
 import { rootNamespaceOf } from '../config/model-settings.ts';
@@ -34,7 +35,10 @@ export interface ConfigSourcesOptions {
   readonly certificate: Promise<MeshCertificate | undefined>;
 }
 
-/** Share of the heap limit for the documents of a source; derived data makes them about three times as large. */
+/**
+ * Share of the heap limit for the documents of all other control planes together; derived data makes them about three
+ * times as large.
+ */
 const SHARE = 1 / 8;
 
 /** Whether a source is another control plane. */
@@ -76,7 +80,7 @@ function openConfigSource(
   const isPlain = (tlsSettings?.mode ?? 'DISABLE') === 'DISABLE';
   if (isPlain && host !== 'localhost' && !isLoopbackAddress(host))
     log.warn(`${id} is read in plain text: whoever answers there defines policies; set tlsSettings of configSources`);
-  return createPeerSource({
+  const source = createPeerSource({
     ...{ id, cluster, protocol, host, port, limits, certificate, log },
     tls: tlsSettings,
     namespace: settings.namespace,
@@ -84,11 +88,19 @@ function openConfigSource(
     maxMessageBytes: settings.mcpMaxMsgSize,
     streamWindow: settings.mcpInitialWindowSize,
     connectionWindow: settings.mcpInitialConnWindowSize,
-    maxBytes: Math.floor(getHeapStatistics().heap_size_limit * SHARE),
+    maxBytes: memoryOfEach(mesh.configSources, getHeapStatistics().heap_size_limit),
     onReconnect: () => metrics.mesh_mcp_reconnections.inc(),
     clock: systemClock,
     random: Math.random,
   });
+  return pacedSource(source, { clock: systemClock, log, name: id });
+}
+
+/** Maximum memory of the documents of each control plane, bytes: they share equally, so that none displaces another. */
+export function memoryOfEach(sources: readonly ConfigSourceSettings[], heapLimit: number): number {
+  const kinds = sources.map(({ address }) => parseConfigSource(address)?.kind);
+  const peers = kinds.filter((kind) => kind === 'mcp' || kind === 'xds').length;
+  return Math.floor((heapLimit * SHARE) / Math.max(1, peers));
 }
 
 function refused(index: number, message: string): CtlError {

@@ -26,7 +26,7 @@ function limited(write: (message: string) => void): LimitedLog {
 }
 
 /** The same with the limit for the address of a peer, because each connection has another port. */
-function limitedByPeer(write: (message: string) => void): LimitedLog {
+export function limitedByPeer(write: (message: string) => void): LimitedLog {
   const log = limited(write);
   return (peer, message) => log(peer.replace(/:\d+$/, ''), message);
 }

@@ -1,13 +1,12 @@
 /**
  * Serves the documents in force to other control planes of the mesh: over MCP, and as configuration over xDS. Readers
- * are identities of the mesh's trust domain in the root namespace or in the namespace of this program.
+ * are the control planes of the root namespace and of the namespace of this program, and who is named for it.
  */
 import { systemClock } from '../../core/clock.ts';
 import { CtlError, messageOf } from '../../core/errors.ts';
-import type { Identity } from '../../core/identity.ts';
-import type { GrpcService } from '../../grpc/index.ts';
+import { type Identity, spiffeUri } from '../../core/identity.ts';
 import { getScope } from '../../logging/index.ts';
-import { createMcpService, ServedDocuments } from '../../mcp/index.ts';
+import { createMcpService, type McpService, readerIdentities, ServedDocuments } from '../../mcp/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import type { AnyResource, ResourceKey } from '../../resources/index.ts';
 import { credentialsOfCall } from '../../security/index.ts';
@@ -16,9 +15,10 @@ import type { ConfigServing } from '../../xds/index.ts';
 import type { MeshIdentity } from '../identity/identity.ts';
 import { isPeer } from '../pipeline/config-sources.ts';
 import type { Intake } from '../pipeline/intake.ts';
+import { limitedByPeer, refusalLog } from '../pipeline/observers.ts';
 
 export interface DocumentServing {
-  readonly service: GrpcService;
+  readonly service: McpService;
   readonly config: ConfigServing;
   close(): void;
 }
@@ -38,6 +38,11 @@ const DELAY_MS = 10;
 export function serveDocuments(options: DocumentServingOptions): DocumentServing {
   const { settings, intake, identity, metrics } = options;
   const log = getScope('mcp');
+  const readers = readerIdentities({
+    trustDomain: options.trustDomain,
+    namespaces: [options.rootNamespace, settings.namespace],
+    more: settings.configReaders,
+  });
   const served = new ServedDocuments({
     read: (key) => readServed(intake, key),
     delayMs: DELAY_MS,
@@ -46,9 +51,10 @@ export function serveDocuments(options: DocumentServingOptions): DocumentServing
   });
   for (const { id } of intake.sources.all) served.changed(intake.store.documentsOf(id).keys());
   intake.follow({ changed: (keys) => served.changed(keys), changePending: () => {} });
+  const rejections = limitedByPeer((message) => log.warn(message));
   const rejected = (peer: string, message: string): void =>
-    log.warn(`${peer}: the control plane has refused documents: ${message}`);
-  const refused = (peer: string, { message }: CtlError): void => log.warn(`${peer}: a stream is refused: ${message}`);
+    rejections(peer, `${peer}: the control plane has refused documents: ${message}`);
+  const refused = refusalLog('mcp');
   const service = createMcpService({
     served,
     async authorize(call) {
@@ -57,7 +63,9 @@ export function serveDocuments(options: DocumentServingOptions): DocumentServing
         throw new CtlError('unimplemented', 'documents are served only on the secure gRPC address');
       }
       const caller = await identity.callers.authenticate(credentials);
-      return readerKey(caller.identity, options);
+      const key = readerKey(caller.identity, readers);
+      const maxAgeMs = settings.keepaliveMaxServerConnectionAgeMs;
+      return { key, maxStreamMs: Math.min(caller.expiresAt - Date.now(), maxAgeMs) };
     },
     maxReceiveBytes: settings.grpcMaxRecvMsgSize,
     observer: {
@@ -70,15 +78,16 @@ export function serveDocuments(options: DocumentServingOptions): DocumentServing
       },
       receiveFailed: () => metrics.mesh_mcp_recv_failures_total.inc(),
       sendFailed: () => metrics.mesh_mcp_send_failures_total.inc(),
-      refused,
+      refused: (peer, error) => refused(peer, error, 'a stream of MCP'),
       internalError: (error, peer) => log.error(`${peer}: internal error: ${messageOf(error)}`),
     },
+    clock: systemClock,
   });
   const authorize: ConfigServing['authorize'] = (caller) => {
     if (caller === undefined) {
       throw new CtlError('unauthenticated', 'documents are served only to callers with a credential of the mesh');
     }
-    readerKey(caller.identity, options);
+    readerKey(caller.identity, readers);
   };
   return { service, config: { served, authorize, rejected }, close: () => served.close() };
 }
@@ -89,15 +98,10 @@ function readServed({ store }: Pick<Intake, 'store'>, key: ResourceKey): AnyReso
   return document === undefined || isPeer(document.source) ? undefined : document.resource;
 }
 
-/** The key of a reader, for limits. Throws CtlError `permission_denied` for an identity that is no control plane. */
-function readerKey(
-  { trustDomain, namespace, serviceAccount }: Identity,
-  { settings, rootNamespace, trustDomain: own }: DocumentServingOptions,
-): string {
-  if (trustDomain === own && (namespace === rootNamespace || namespace === settings.namespace)) {
-    return `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
-  }
-  const expected = [...new Set([rootNamespace, settings.namespace])].map((each) => `namespace ${each}`).join(' or ');
-  const message = `documents are served only to identities of trust domain ${own} in ${expected}`;
-  throw new CtlError('permission_denied', `${message}, not to ${namespace}/${serviceAccount} of ${trustDomain}`);
+/** The key of a reader, for limits. Throws CtlError `permission_denied` for an identity that is none. */
+function readerKey(identity: Identity, readers: ReadonlySet<string>): string {
+  const key = spiffeUri(identity);
+  if (readers.has(key)) return key;
+  const message = `documents are served only to ctl-discovery and to identities of CTL_CONFIG_READERS, not to ${key}`;
+  throw new CtlError('permission_denied', message);
 }

@@ -108,6 +108,37 @@ test('a message that is too large ends the stream with one line', async () => {
   assert.deepEqual(opened.messages, []);
 });
 
+test('a server that does not read the answers to its messages loses the stream', async () => {
+  const { port } = await raw((stream) => {
+    // It sends, and never reads.
+    stream.respond(GRPC);
+    stream.pause();
+  });
+  const opened = open(port, '/a/b');
+  await waitUntil(() => opened.opened);
+  for (let sent = 0; sent < 200 && opened.errors.length === 0; sent++) opened.stream.send(Buffer.alloc(10_000));
+  assert.match(await errorOf(opened), /^resource_exhausted: 127\.0\.0\.1:\d+ does not read what it is sent$/);
+});
+
+test('what is sent when the stream opens may be large', async () => {
+  const { server, port } = await startServer();
+  after(() => server.destroy());
+  const messages: number[] = [];
+  const stream = openClientStream(
+    { host: '127.0.0.1', port, tls: undefined, path: MIRROR },
+    { ...OPTIONS, maxMessageBytes: 2_000_000 },
+    {
+      opened: () => {
+        for (let sent = 0; sent < 4; sent++) stream.send(Buffer.alloc(700_000));
+      },
+      message: ({ length }) => void messages.push(length),
+      ended: (error) => assert.fail(error),
+    },
+  );
+  after(() => stream.close());
+  await waitUntil(() => messages.length === 4);
+});
+
 test('the status of a server is the error of the stream', async () => {
   const rows: [answer: (stream: http2.ServerHttp2Stream) => void, error: RegExp][] = [
     [

@@ -10,7 +10,7 @@ import { connect as connectTls, type PeerCertificate } from 'node:tls';
 import { CtlError, type CtlErrorCode, oneLineOf } from '../../core/errors.ts';
 import { hostPort } from '../../core/network/listen.ts';
 import { prefixed } from '../messages.ts';
-import { MessageReader } from './message-reader.ts';
+import { CallMessages } from '../streams/call-messages.ts';
 
 export interface StreamTls {
   /** PEM certificates that verify the server's; undefined: those of the system. */
@@ -55,7 +55,10 @@ export interface StreamHandler {
 }
 
 export interface ClientStream {
-  /** Sends a message; nothing once the stream has ended. */
+  /**
+   * Sends a message; nothing once the stream has ended. The stream ends with `resource_exhausted` when the server does
+   * not read: when 1 MiB waits besides what was sent while the stream was opened.
+   */
   send(message: Uint8Array): void;
   close(): void;
 }
@@ -73,6 +76,8 @@ const CODES: Readonly<Record<string, CtlErrorCode>> = {
 };
 
 const MAX_STATUS_CHARS = 500;
+/** Answers that may wait because the server does not read them, bytes: an answer is short. */
+const MAX_UNSENT_BYTES = 1024 * 1024;
 /** RFC 9113 section 6.9.1: the window of a connection begins with this size, and cannot be set by SETTINGS. */
 const INITIAL_WINDOW = 65_535;
 
@@ -92,8 +97,10 @@ class Http2Stream implements ClientStream {
   readonly #socket: Socket;
   readonly #session: ClientHttp2Session;
   readonly #connecting: NodeJS.Timeout;
-  readonly #messages: MessageReader;
+  readonly #messages: CallMessages;
   #stream: ClientHttp2Stream | undefined;
+  /** The most bytes that may wait to be sent. What is sent when the stream opens is the choice of the caller. */
+  #maxUnsent = Number.POSITIVE_INFINITY;
   #keepalive: NodeJS.Timeout | undefined;
   /** The status in the trailers, or in the headers of a response without messages. */
   #status: CtlError | undefined;
@@ -103,7 +110,7 @@ class Http2Stream implements ClientStream {
     this.#name = hostPort(target);
     this.#options = options;
     this.#handler = handler;
-    this.#messages = new MessageReader(options.maxMessageBytes, (bytes) => handler.message(bytes));
+    this.#messages = new CallMessages(options.maxMessageBytes, (bytes) => handler.message(bytes));
     this.#socket = connect(target);
     this.#socket.once('error', (error) => this.#unreachable(error));
     const settings = { initialWindowSize: options.streamWindow, enablePush: false };
@@ -123,6 +130,8 @@ class Http2Stream implements ClientStream {
   send(message: Uint8Array): void {
     if (this.#closed || this.#stream === undefined || this.#stream.writableEnded) return;
     this.#stream.write(prefixed(message));
+    if (this.#stream.writableLength <= this.#maxUnsent) return;
+    this.#end(new CtlError('resource_exhausted', `${this.#name} does not read what it is sent`));
   }
 
   close(): void {
@@ -150,6 +159,7 @@ class Http2Stream implements ClientStream {
     stream.on('close', () => this.#unreachable(undefined));
     this.#keepalive = setInterval(() => this.#ping(), keepaliveMs).unref();
     this.#handler.opened();
+    this.#maxUnsent = stream.writableLength + MAX_UNSENT_BYTES;
   }
 
   #began(headers: IncomingHttpHeaders & { readonly ':status'?: number | undefined }): void {
@@ -172,7 +182,7 @@ class Http2Stream implements ClientStream {
   #read(bytes: Buffer): void {
     if (this.#closed) return;
     try {
-      this.#messages.take(bytes);
+      this.#messages.add(bytes);
     } catch (error) {
       this.#end(error instanceof CtlError ? error : new CtlError('internal', oneLineOf(error), {}, error));
     }

@@ -25,6 +25,14 @@ export const discoveryIdentityEnv = {
       'localhost (everything). When false, everyone who reaches the address sees everything except profiles, eventsz ' +
       'and diffz.',
   },
+  CTL_CONFIG_READERS: {
+    setting: 'configReaders',
+    type: 'string',
+    default: '',
+    meaning:
+      'Identities that may read all documents over MCP and xDS, besides the service account ctl-discovery of the root ' +
+      'namespace and of the namespace of the program: SPIFFE IDs, or NAMESPACE/ACCOUNT, separated by commas.',
+  },
   CTL_DEBUG_TOKEN_FILE: {
     setting: 'debugTokenFile',
     type: 'string',

@@ -121,7 +121,8 @@ test('a stream that is lost is opened again, later after each failure, and every
   const waits: (number | undefined)[] = [];
   for (let failures = 1; failures <= 7; failures++) {
     stream.handler.ended(lost);
-    waits.push(clock.pending()[0]);
+    // The last timer: an earlier one is that of the log's limit.
+    waits.push(clock.pending().at(-1));
     await clock.advance(waits.at(-1) ?? 0);
     stream = await first(streams, failures);
   }
@@ -221,6 +222,14 @@ test('a nonce that is too long is refused', async () => {
   handler.opened();
   const [collection, nonce] = [ROUTES, 'n'.repeat(1025)];
   assert.throws(() => handler.message(resourcesMessage({ collection, nonce })), /a nonce has 1025 characters/);
+});
+
+test('reasons that a server varies have a few lines in the log', async () => {
+  const { streams, lines } = played();
+  const stream = await first(streams);
+  stream.handler.opened();
+  for (let index = 0; index < 100; index++) answer(stream, `collection ${index}`);
+  assert.equal(lines.filter((line) => line.includes('was not requested')).length, 5);
 });
 
 test('a renewed certificate opens another connection at once', async () => {

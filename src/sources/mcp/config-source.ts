@@ -7,6 +7,7 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import { type CtlError, toCtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { type ClientStream, openClientStream, type StreamClientOptions, type StreamTls } from '../../grpc/index.ts';
+import { limitLog } from '../../logging/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import type { ConfigProtocol, Received } from './protocol.ts';
@@ -78,7 +79,12 @@ class ConfigSource implements Source {
     this.cluster = options.cluster;
     this.#options = options;
     this.#waiting = new Set(options.protocol.groups);
-    this.#health = new HealthLog(options.log, options.clock.now);
+    const { id, log, clock } = options;
+    // The server chooses a part of the reasons.
+    const warn = limitLog({ write: (line) => log.warn(line), later: (ms, run) => void clock.setTimer(ms, run) });
+    const info = limitLog({ write: (line) => log.info(line), later: (ms, run) => void clock.setTimer(ms, run) });
+    const limited = { warn: (line: string) => warn(id, line), info: (line: string) => info(id, line) };
+    this.#health = new HealthLog(limited, clock.now);
   }
 
   get synced(): Promise<void> {

@@ -23,6 +23,9 @@ export interface ConfigRequestsDeps {
   readonly fail: (error: unknown) => void;
 }
 
+/** Of the error of a caller. */
+const MAX_MESSAGE_CHARS = 1000;
+
 export class ConfigRequests {
   readonly #deps: ConfigRequestsDeps;
   #stream: ConfigStream | undefined;
@@ -35,10 +38,12 @@ export class ConfigRequests {
   receive(request: AnyRequest & Partial<Pick<DeltaRequest, 'initialVersions'>>): void {
     const { typeUrl, responseNonce, nack, initialVersions } = request;
     const { transport, serving, fail } = this.#deps;
-    if (nack !== undefined)
-      serving.rejected(transport.peer, `${typeUrl.slice(0, 256)}: ${nack.replaceAll(/\s+/g, ' ')}`);
     try {
       this.#stream ??= this.#open();
+      if (nack !== undefined) {
+        const message = nack.slice(0, MAX_MESSAGE_CHARS).replaceAll(/\s+/g, ' ');
+        serving.rejected(transport.peer, `${typeUrl.slice(0, 256)}: ${message}`);
+      }
       const known = initialVersions === undefined ? {} : { initialVersions };
       this.#stream.receive({ typeUrl, responseNonce, nack, ...known });
     } catch (error) {

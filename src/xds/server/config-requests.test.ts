@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CtlError } from '../../core/errors.ts';
+import { ServedDocuments } from '../../mcp/index.ts';
+import { NameSet } from '../protocol/name-set.ts';
+import { EMPTY_HASH } from '../protocol/set-hash.ts';
+import { ConfigRequests } from './config-requests.ts';
+
+function requests(authorize: () => void) {
+  const [failed, rejected]: [unknown[], string[]] = [[], []];
+  const made = new ConfigRequests({
+    transport: {
+      peer: '192.0.2.1:1',
+      read: () => assert.fail('reads'),
+      send: (_chunks, done) => done('drained'),
+      copiedBytes: (bytes) => bytes,
+      pause: () => {},
+      resume: () => {},
+      fail: () => {},
+      end: () => {},
+      abort: () => {},
+      retireConnection: () => {},
+    },
+    mode: 'sotw',
+    caller: undefined,
+    serving: {
+      served: new ServedDocuments({
+        read: () => undefined,
+        delayMs: 0,
+        clock: { setTimer: () => ({ cancel: () => {} }) },
+        onLeftOut: () => {},
+      }),
+      authorize,
+      rejected: (_peer, message) => void rejected.push(message),
+    },
+    fail: (error) => void failed.push(error),
+  });
+  const refuse = (nack: string): void =>
+    made.receive({
+      typeUrl: 'networking.istio.io/v1/VirtualService',
+      responseNonce: '1',
+      nack,
+      names: new NameSet(new Set(), EMPTY_HASH),
+      node: undefined,
+    });
+  return { refuse, failed, rejected };
+}
+
+test('the errors of a caller that may not read documents are not logged', () => {
+  const denied = new CtlError('permission_denied', 'not you');
+  const { refuse, failed, rejected } = requests(() => {
+    throw denied;
+  });
+  refuse('forged line');
+  assert.deepEqual([failed, rejected], [[denied], []]);
+});
+
+test('the error of a control plane is cut for the log', () => {
+  const { refuse, failed, rejected } = requests(() => {});
+  refuse(`a\n${'b'.repeat(30_000)}`);
+  assert.deepEqual([failed, rejected], [[], [`networking.istio.io/v1/VirtualService: a ${'b'.repeat(998)}`]]);
+});
