@@ -4,7 +4,7 @@
  */
 
 import { parseSpiffeUri, spiffeUri } from '../core/identity.ts';
-import { usageError } from '../settings/errors.ts';
+import { usageError } from '../settings/index.ts';
 
 /** The service account of control planes. */
 const SERVICE_ACCOUNT = 'ctl-discovery';

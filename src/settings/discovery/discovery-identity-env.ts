@@ -30,8 +30,8 @@ export const discoveryIdentityEnv = {
     type: 'string',
     default: '',
     meaning:
-      'Identities that may read all documents over MCP and xDS, besides the service account ctl-discovery of the root ' +
-      'namespace and of the namespace of the program: SPIFFE IDs, or NAMESPACE/ACCOUNT, separated by commas.',
+      'Identities that may read all documents over MCP and xDS, besides the service account ctl-discovery of the ' +
+      'root namespace and of the namespace of the program: SPIFFE IDs, or NAMESPACE/ACCOUNT, separated by commas.',
   },
   CTL_DEBUG_TOKEN_FILE: {
     setting: 'debugTokenFile',

@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
 import { ServedDocuments } from '../../mcp/index.ts';
-import { NameSet } from '../protocol/name-set.ts';
-import { EMPTY_HASH } from '../protocol/set-hash.ts';
 import { ConfigRequests } from './config-requests.ts';
 
 function requests(authorize: () => void) {
@@ -36,13 +34,7 @@ function requests(authorize: () => void) {
     fail: (error) => void failed.push(error),
   });
   const refuse = (nack: string): void =>
-    made.receive({
-      typeUrl: 'networking.istio.io/v1/VirtualService',
-      responseNonce: '1',
-      nack,
-      names: new NameSet(new Set(), EMPTY_HASH),
-      node: undefined,
-    });
+    made.receive({ typeUrl: 'networking.istio.io/v1/VirtualService', responseNonce: '1', nack, node: undefined });
   return { refuse, failed, rejected };
 }
 
