@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { compilePolicy, PolicyThread, type PolicyThreadData, type ToPolicyThread } from '../src/policy/index.ts';
+import { compilePolicySteps, PolicyThread, type PolicyThreadData, type ToPolicyThread } from '../src/policy/index.ts';
 import { guardedAddress, guardedFetch } from '../src/security/index.ts';
 
 function repeated(ms: number, run: () => void): () => void {
@@ -29,7 +29,7 @@ function start(port: MessagePort): void {
       resolve: (host) => guardedAddress(host, (name) => lookup(name, { all: true })),
       readFile: (path) => readFile(path),
     },
-    compile: compilePolicy,
+    compile: compilePolicySteps,
     post: (message) => port.postMessage(message),
     nextTurn: (run) => setImmediate(run),
   });

@@ -18,4 +18,5 @@ export {
 } from './logging.ts';
 export { rotateMaxBytes } from './rotate.ts';
 export { isLogLevel, LOG_LEVELS, LOG_SCOPES, type ProgramName, type ScopeName } from './scopes.ts';
+export { type LogSink, openSink } from './sink.ts';
 export { loggingScopes, parseScopeLevels, parseScopeList } from './spec.ts';

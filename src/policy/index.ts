@@ -2,7 +2,6 @@
 export type { AdapterHost } from './adapters/types.ts';
 export type { CallerRecord, ServiceRecord, WorkloadChanges, WorkloadRecord } from './attributes/workloads.ts';
 export {
-  compilePolicy,
   compilePolicySteps,
   policyDocument,
   type Reach,

@@ -72,6 +72,8 @@ export type FromPolicyThread =
       readonly runtime: RuntimeStats | undefined;
       readonly activity: { readonly daemons: number; readonly workers: number };
       readonly closed: { readonly handlers: number; readonly failures: number };
+      /** Entries of records beyond the limit of a message. */
+      readonly droppedEntries: number;
     }
   | {
       readonly kind: 'log';

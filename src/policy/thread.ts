@@ -6,6 +6,7 @@ import { CtlError, oneLineOf } from '../core/errors.ts';
 import { TimeFairQueue } from '../core/fairness/time-fair-queue.ts';
 import { TimeShares } from '../core/fairness/time-shares.ts';
 import type { Log } from '../core/log.ts';
+import type { Slices } from '../core/slices.ts';
 import type { AdapterHost } from './adapters/types.ts';
 import type { CallerRecord } from './attributes/workloads.ts';
 import {
@@ -36,7 +37,16 @@ const UNDECIDED = new Uint8Array(0);
 
 type Work =
   | { readonly kind: 'check'; readonly id: number; readonly caller: CallerRecord; readonly request: Uint8Array }
-  | { readonly kind: 'record'; readonly id: number; readonly caller: CallerRecord; readonly message: Uint8Array };
+  | RecordWork;
+
+interface RecordWork {
+  readonly kind: 'record';
+  readonly id: number;
+  readonly caller: CallerRecord;
+  readonly message: Uint8Array;
+  /** What is left to do, once it has begun. */
+  steps?: Slices<Promise<void>>;
+}
 
 /** The parts of a host that the thread does not provide itself. */
 export type ThreadHost = Omit<AdapterHost, 'lines' | 'log' | 'skipsSanVerification'>;
@@ -44,7 +54,7 @@ export type ThreadHost = Omit<AdapterHost, 'lines' | 'log' | 'skipsSanVerificati
 export interface PolicyThreadOptions {
   readonly data: PolicyThreadData;
   readonly host: ThreadHost;
-  readonly compile: (documents: readonly PolicyDocument[], options: PolicyOptions) => PolicyConfig;
+  readonly compile: (documents: readonly PolicyDocument[], options: PolicyOptions) => Slices<PolicyConfig>;
   readonly post: (message: FromPolicyThread) => void;
   /** Calls `run` after new messages were taken. */
   readonly nextTurn: (run: () => void) => void;
@@ -60,6 +70,10 @@ export class PolicyThread {
   #answered: number[] = [];
   #responses: Uint8Array[] = [];
   #scheduled = false;
+  /** The configuration that is being compiled, and the newest documents after it. */
+  #compiling: Slices<PolicyConfig> | undefined;
+  #next: readonly PolicyDocument[] | undefined;
+  #configured = false;
   #unwritten = 0;
 
   constructor(options: PolicyThreadOptions) {
@@ -116,11 +130,44 @@ export class PolicyThread {
     }
   }
 
+  /**
+   * Compiles documents in slices, so that calls are decided meanwhile. A compilation that has begun is finished, or
+   * frequent changes would keep all of them from coming into force; of those that wait then, the newest is compiled.
+   */
   #configure(documents: readonly PolicyDocument[]): void {
-    const { compile, post, data } = this.#options;
-    const config = compile(documents, data.options);
+    this.#next = documents;
+    if (this.#compiling === undefined) this.#compileNext();
+  }
+
+  #compileNext(): void {
+    const { compile, data, nextTurn } = this.#options;
+    if (this.#next === undefined) return;
+    this.#compiling = compile(this.#next, data.options);
+    this.#next = undefined;
+    nextTurn(() => this.#compileSlice());
+  }
+
+  #compileSlice(): void {
+    const { host, nextTurn } = this.#options;
+    const compiling = this.#compiling;
+    if (compiling === undefined) return;
+    const end = host.monotonic() + SLICE_MS;
+    do {
+      const step = compiling.next();
+      if (step.done !== true) continue;
+      this.#compiling = undefined;
+      this.#putInForce(step.value);
+      this.#compileNext();
+      return;
+    } while (host.monotonic() < end);
+    nextTurn(() => this.#compileSlice());
+  }
+
+  #putInForce(config: PolicyConfig): void {
     const { counts, problems } = config;
-    post({ kind: 'configured', counts, problems, ...this.#engine.configure(config) });
+    this.#options.post({ kind: 'configured', counts, problems, ...this.#engine.configure(config) });
+    this.#configured = true;
+    if (this.#queue.size > 0) this.#schedule();
   }
 
   #add(caller: number, work: (caller: CallerRecord) => Work): void {
@@ -139,6 +186,8 @@ export class PolicyThread {
 
   #run(): void {
     this.#scheduled = false;
+    // Calls before the first configuration wait for it.
+    if (!this.#configured) return;
     const { monotonic } = this.#options.host;
     const end = monotonic() + SLICE_MS;
     let before = monotonic();
@@ -155,8 +204,7 @@ export class PolicyThread {
 
   #do(work: Work): void {
     if (work.kind === 'record') {
-      const recorded = (): void => this.#options.post({ kind: 'recorded', id: work.id });
-      this.#engine.record(work.message, work.caller).then(recorded, recorded);
+      this.#record(work);
       return;
     }
     const { id, request, caller } = work;
@@ -172,6 +220,20 @@ export class PolicyThread {
       if (!(error instanceof CtlError)) throw error;
       this.#answer(id, UNDECIDED);
     }
+  }
+
+  /** Works on a message of records until its caller's turn is over. */
+  #record(work: RecordWork): void {
+    const { host, post } = this.#options;
+    work.steps ??= this.#engine.record(work.message, work.caller);
+    const end = host.monotonic() + QUANTUM_MS;
+    do {
+      const step = work.steps.next();
+      if (step.done !== true) continue;
+      void step.value.then(() => post({ kind: 'recorded', id: work.id }));
+      return;
+    } while (host.monotonic() < end);
+    this.#queue.add(work.caller.key, work, true);
   }
 
   #answer(id: number, response: Uint8Array): void {
@@ -205,6 +267,9 @@ export class PolicyThread {
 
   #close(): void {
     this.#stopStats();
+    this.#compiling = undefined;
+    this.#next = undefined;
+    this.#configured = false;
     this.#engine.close();
     this.#sendStats();
     this.#options.post({ kind: 'closed' });

@@ -19,6 +19,7 @@ import { refusalLog } from '../pipeline/observers.ts';
 import { PolicyCallers } from './callers.ts';
 import { DroppedRecords } from './dropped-records.ts';
 import { addStats, setConfigured } from './metrics.ts';
+import { HandlerOutput } from './output.ts';
 import { createPolicyServices } from './services.ts';
 import { PolicyThreadOwner } from './thread-owner.ts';
 import { allWorkloads, isEmptyChange, workloadChanges } from './workload-feed.ts';
@@ -49,14 +50,18 @@ export function openPolicy({ settings, snapshot, identity, metrics }: PolicyOpti
     write: (message) => getScope('grpcAdapter').warn(message),
     later: (ms, run) => void systemClock.setTimer(ms, run),
   });
+  const output = new HandlerOutput((lines) =>
+    getScope('grpcAdapter').warn(`${lines} lines were dropped, because the output is not read fast enough`),
+  );
   const report = (message: FromPolicyThread): void => {
     if (message.kind === 'configured') configured(metrics, message);
-    else if (message.kind === 'stats') addStats(metrics, message);
-    else if (message.kind === 'log') getScope(message.scope)[message.level](message.message);
+    else if (message.kind === 'stats') {
+      addStats(metrics, message);
+      dropped.entries(message.droppedEntries);
+    } else if (message.kind === 'log') getScope(message.scope)[message.level](message.message);
     else if (message.kind === 'lines') {
-      const { stream, text } = message;
-      const output = stream === 'STDOUT' ? process.stdout : process.stderr;
-      output.write(text, () => owner.written(text.length));
+      output.write(message.stream, message.text);
+      owner.written(message.text.length);
     }
   };
   const owner = new PolicyThreadOwner({
@@ -96,7 +101,10 @@ export function openPolicy({ settings, snapshot, identity, metrics }: PolicyOpti
       if (!isEmptyChange(workloads)) owner.changeWorkloads(workloads);
       if (isNeeded) owner.configure(documentsOf(change.snapshot));
     },
-    close: () => owner.close(),
+    async close() {
+      await owner.close();
+      output.close();
+    },
   };
 }
 

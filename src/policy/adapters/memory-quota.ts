@@ -12,6 +12,9 @@ const STEPS = 20;
  */
 const MAX_COUNTERS = 20_000;
 
+/** Memory of a counter beside its key, and of each character of the key, bytes. */
+const [COUNTER_BYTES, CHARACTER_BYTES] = [512, 2];
+
 /** How often counters without use are dropped, ms. */
 const SWEEP_MS = 10_000;
 
@@ -49,23 +52,39 @@ class RollingCounter {
 interface Counted {
   readonly counter: RollingCounter;
   readonly validDurationMs: number;
+  /** Releases its memory; absent for one of further keys. */
+  readonly release: (() => void) | undefined;
 }
 
-export function openMemoryQuota({ quotas }: MemoryQuotaParams, host: AdapterHost): RunningHandler {
+/**
+ * @param admit takes bytes of the namespace's memory; returns the function that releases them. Undefined: none is left
+ */
+export function openMemoryQuota(
+  { quotas }: MemoryQuotaParams,
+  host: AdapterHost,
+  admit: (bytes: number) => (() => void) | undefined,
+): RunningHandler {
   const counters = new Map<string, Counted>();
   const stepOf = (validDurationMs: number): number | undefined =>
     validDurationMs === 0 ? undefined : Math.floor((host.monotonic() * STEPS) / validDurationMs);
   const counterOf = (key: string, limit: string, validDurationMs: number): RollingCounter => {
-    const wanted = counters.has(key) || counters.size < MAX_COUNTERS ? key : `further ${limit}`;
+    const own = counters.get(key);
+    if (own?.validDurationMs === validDurationMs) return own.counter;
+    const isNew = own === undefined && counters.size < MAX_COUNTERS;
+    const release = isNew ? admit(COUNTER_BYTES + CHARACTER_BYTES * key.length) : own?.release;
+    const wanted = release === undefined ? `further ${limit}` : key;
     const known = counters.get(wanted);
-    if (known !== undefined && known.validDurationMs === validDurationMs) return known.counter;
+    if (known?.validDurationMs === validDurationMs) return known.counter;
     const counter = new RollingCounter();
-    counters.set(wanted, { counter, validDurationMs });
+    counters.set(wanted, { counter, validDurationMs, release });
     return counter;
   };
   const stop = host.every(SWEEP_MS, () => {
-    for (const [key, { counter, validDurationMs }] of counters)
-      if (counter.isUnused(stepOf(validDurationMs))) counters.delete(key);
+    for (const [key, { counter, validDurationMs, release }] of counters) {
+      if (!counter.isUnused(stepOf(validDurationMs))) continue;
+      counters.delete(key);
+      release?.();
+    }
   });
   return {
     daemons: 1,
@@ -76,6 +95,10 @@ export function openMemoryQuota({ quotas }: MemoryQuotaParams, host: AdapterHost
       if (counter.take(maxAmount, stepOf(validDurationMs))) return { status: OK };
       return { status: { code: CODE.RESOURCE_EXHAUSTED, message: `quota ${quota.name} is exhausted` } };
     },
-    close: stop,
+    close: () => {
+      stop();
+      for (const { release } of counters.values()) release?.();
+      counters.clear();
+    },
   };
 }

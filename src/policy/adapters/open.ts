@@ -1,4 +1,5 @@
 /** Starts the handler that a document describes. */
+import type { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Handler } from '../types.ts';
 import { openDenier } from './denier.ts';
 import { openListChecker } from './list-checker.ts';
@@ -13,18 +14,20 @@ export interface OpenOptions {
   readonly host: AdapterHost;
   /** Of all Prometheus handlers. */
   readonly page: MetricPage;
+  /** Memory of the counters of all quotas, by namespace. */
+  readonly counters: FairLimiter;
   readonly configNamespace: string;
 }
 
 /** Throws CtlError when the parameters are not usable. */
-export function openHandler(handler: Handler, { host, page, configNamespace }: OpenOptions): RunningHandler {
+export function openHandler(handler: Handler, { host, page, configNamespace, counters }: OpenOptions): RunningHandler {
   switch (handler.adapter) {
     case 'denier':
       return openDenier(handler.params);
     case 'listchecker':
       return openListChecker(handler.id, handler.params, host);
     case 'memquota':
-      return openMemoryQuota(handler.params, host);
+      return openMemoryQuota(handler.params, host, (bytes) => counters.enter(handler.namespace, bytes));
     case 'redisquota':
       return openRedisQuota(handler.id, handler.params, host);
     case 'stdio':

@@ -130,6 +130,21 @@ test('results that may not be used again are not', async (t) => {
   assert.equal(adapter.asked.length, 2);
 });
 
+test('a long message is cut, and a response of more than 4 KiB is not used again', async (t) => {
+  let length = 2_000;
+  const status = () => ({ code: 7, message: 'x'.repeat(length) });
+  const adapter = await startAdapter(t, () =>
+    JSON.stringify({ status: status(), validDurationMs: 1_000, validUseCount: 10 }),
+  );
+  const { running } = open(t, { address: adapter.address });
+  for (let count = 0; count < 2; count++)
+    assert.equal((await running.check?.(value('short'), CALL))?.status.message, 'x'.repeat(1_000));
+  assert.equal(adapter.asked.length, 1);
+  length = 5_000;
+  for (let count = 0; count < 2; count++) await running.check?.(value('long'), CALL);
+  assert.equal(adapter.asked.length, 3);
+});
+
 test('a slow adapter, one that does not answer as its template says, and one that is gone decide nothing', async (t) => {
   let answer: Answer = () => new Promise<string>(() => undefined);
   const adapter = await startAdapter(t, (request) => answer(request));

@@ -1,7 +1,7 @@
 /** Adapters outside: gRPC servers that `adapter` and `template` documents describe. */
 import { CtlError } from '../../core/errors.ts';
 import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
-import type { DynamicTemplate, Handler } from '../types.ts';
+import type { DynamicTemplate, Handler, Status } from '../types.ts';
 import { RemoteChannel } from './remote-channel.ts';
 import { ResultCache } from './result-cache.ts';
 import {
@@ -18,6 +18,8 @@ const DEFAULT_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 5_000;
 /** Calls in progress, of which no caller gets all. */
 const MAX_CALLS = 2_000;
+/** Of the message of a status: the body of a denied request has no more. */
+const MAX_MESSAGE_CHARACTERS = 1_000;
 
 type RemoteHandler = Extract<Handler, { readonly adapter: 'remote' }>;
 
@@ -60,8 +62,9 @@ export function openRemote(handler: RemoteHandler, host: AdapterHost, configName
       const known = cache.use(context.caller, key, host.monotonic());
       if (known !== undefined) return known;
       return call(template, [message], context).then((response): CheckResult => {
-        const result = template.decodeCheck(response);
-        cache.keep(context.caller, key, result, host.monotonic());
+        const decoded = template.decodeCheck(response);
+        const result = { ...decoded, status: shortened(decoded.status) };
+        cache.keep(context.caller, key, result, { now: host.monotonic(), bytes: response.length });
         return result;
       });
     },
@@ -71,7 +74,7 @@ export function openRemote(handler: RemoteHandler, host: AdapterHost, configName
       const response = await call(template, [message], context, { name, amount: 1n, bestEffort: false });
       const granted = template.decodeQuota(response).get(name);
       if (granted === undefined) throw new CtlError('unavailable', `the adapter returned no quota ${name}`);
-      if (granted.status.code !== 0 || granted.grantedAmount >= 1) return { status: granted.status };
+      if (granted.status.code !== 0 || granted.grantedAmount >= 1) return { status: shortened(granted.status) };
       return { status: { code: CODE.RESOURCE_EXHAUSTED, message: `quota ${name} is exhausted` } };
     },
     async report(entries, context) {
@@ -86,6 +89,10 @@ export function openRemote(handler: RemoteHandler, host: AdapterHost, configName
     },
     close: () => channel.close(),
   };
+}
+
+function shortened({ code, message }: Status): Status {
+  return { code, message: message.slice(0, MAX_MESSAGE_CHARACTERS) };
 }
 
 function dynamic({ instance, value }: Built): { readonly template: DynamicTemplate; readonly message: Uint8Array } {

@@ -8,6 +8,7 @@ import type { CheckResult } from './types.ts';
 const MAX_OF_CALLER = 500;
 const MAX_ALL = 20_000;
 const MAX_KEY_CHARACTERS = 4_096;
+const MAX_RESPONSE_BYTES = 4_096;
 /** Longest time, whatever an adapter says, ms. */
 const MAX_TTL_MS = 3_600_000;
 
@@ -33,10 +34,14 @@ export class ResultCache {
     return entry.until <= now ? undefined : entry.result;
   }
 
-  /** Keeps the result as its adapter allows. The first use has taken place. */
-  keep(caller: string, key: string, result: CheckResult, now: number): void {
+  /**
+   * Keeps the result as its adapter allows, unless its key or response is long. The first use has taken place.
+   * @param bytes length of the response
+   */
+  keep(caller: string, key: string, result: CheckResult, { now, bytes }: { now: number; bytes: number }): void {
     const uses = result.validUseCount - 1;
-    if (uses <= 0 || result.validDurationMs <= 0 || key.length > MAX_KEY_CHARACTERS) return;
+    if (uses <= 0 || result.validDurationMs <= 0) return;
+    if (key.length > MAX_KEY_CHARACTERS || bytes > MAX_RESPONSE_BYTES) return;
     const entries = this.#callers.get(caller) ?? new Map<string, Entry>();
     this.#callers.delete(caller);
     this.#callers.set(caller, entries);

@@ -117,3 +117,18 @@ test('a check with output of an adapter outside decides, and its output becomes 
   assert.equal(await check('ann'), '503 UNAVAILABLE:outside.mesh-system:the policy cannot be evaluated');
   assert.match(logged.join('\n'), /handler outside.mesh-system: 127\.0\.0\.1:\d+: /);
 });
+
+test('a handler that no rule names is not started', (t) => {
+  const host = testHost();
+  const engine = new PolicyEngine({
+    host,
+    configNamespace: 'mesh-system',
+    logs: { attributes: () => undefined, grpcAdapter: () => undefined },
+    log: host.log,
+  });
+  t.after(() => engine.close());
+  const idle = '\n---\nkind: handler\nmetadata: { name: idle }\nspec: { compiledAdapter: stdio, params: {} }\n';
+  const config = compiled(`${documents('127.0.0.1:1')}${idle}`);
+  assert.deepEqual([config.problems, config.handlers.size], [[], 2]);
+  assert.deepEqual(engine.configure(config).transition, { opened: 1, reused: 0, openFailures: 0 });
+});

@@ -1,6 +1,8 @@
 /** The policy component at work: the configuration in force, and decisions and records under it. */
 import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Log } from '../../core/log.ts';
+import type { Slices } from '../../core/slices.ts';
 import type { Attributes } from '../../expressions/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { openHandler } from '../adapters/open.ts';
@@ -8,8 +10,9 @@ import { MetricPage } from '../adapters/prometheus.ts';
 import type { AdapterHost, CallContext } from '../adapters/types.ts';
 import { CheckAttributes } from '../attributes/check.ts';
 import { HttpRecordAttributes, TcpRecordAttributes } from '../attributes/record.ts';
+import { entriesOf, type RecordEntry } from '../attributes/record-entries.ts';
 import { type CallerRecord, type WorkloadChanges, WorkloadTable } from '../attributes/workloads.ts';
-import type { PolicyConfig } from '../types.ts';
+import type { Handler, PolicyConfig } from '../types.ts';
 import { encodeDecision } from './check-response.ts';
 import { collectReports, type DispatchInputs, decide, type ReportBatch, report } from './dispatcher.ts';
 import { type HandlerSet, HandlerTable } from './handler-table.ts';
@@ -17,7 +20,13 @@ import { countVarieties, RuleIndex } from './rule-index.ts';
 import { RuntimeMeter, type RuntimeStats, type TransitionStats, type VarietyCounts } from './stats.ts';
 
 const { CheckRequest } = envoy.service.auth.v3;
-const { StreamAccessLogsMessage } = envoy.service.accesslog.v3;
+const { HTTPAccessLogEntry, TCPAccessLogEntry } = envoy.data.accesslog.v3;
+
+/** Entries of one message of records: Envoy sends what it has collected from 16 KiB on. */
+const MAX_ENTRIES = 1_000;
+
+/** Bytes of the counters of all `memquota` handlers, of which no namespace gets all. */
+const MAX_COUNTER_MEMORY = 64 * 1024 * 1024;
 
 /** Characters of a line about a problem. */
 const MAX_LOGGED = 500;
@@ -42,15 +51,17 @@ export class PolicyEngine {
   readonly #handlers: HandlerTable;
   readonly #meter = new RuntimeMeter();
   readonly #page = new MetricPage();
+  readonly #counters = new FairLimiter(MAX_COUNTER_MEMORY);
   #inForce: InForce | undefined;
   #closed = { handlers: 0, failures: 0 };
   #calls = 0;
+  #droppedEntries = 0;
 
   constructor(options: PolicyEngineOptions) {
     const { host, configNamespace, log } = options;
     this.#options = options;
     this.#handlers = new HandlerTable({
-      open: (handler) => openHandler(handler, { host, configNamespace, page: this.#page }),
+      open: (handler) => openHandler(handler, { host, configNamespace, page: this.#page, counters: this.#counters }),
       log,
       closed: (failed) => {
         if (failed) this.#closed.failures++;
@@ -65,7 +76,7 @@ export class PolicyEngine {
     readonly varieties: VarietyCounts;
   } {
     this.#closed = { handlers: 0, failures: 0 };
-    const transition = this.#handlers.replace(config.handlers.values());
+    const transition = this.#handlers.replace(namedHandlers(config));
     const handlers = this.#handlers.current;
     if (handlers === undefined) throw new CtlError('internal', 'no handlers');
     const { logs, host } = this.#options;
@@ -105,19 +116,30 @@ export class PolicyEngine {
     }
   }
 
-  /** Hands the records of a message of the access log service to handlers. Never rejects. */
-  async record(bytes: Uint8Array, caller: CallerRecord): Promise<void> {
-    const { rules, handlers, inputs } = this.#ready();
-    handlers.enter();
+  /**
+   * Hands the records of a message of the access log service to handlers; yields between entries. The promise resolves
+   * when they have them, and never rejects.
+   */
+  *record(bytes: Uint8Array, caller: CallerRecord): Slices<Promise<void>> {
+    let entered: HandlerSet | undefined;
     try {
+      const { rules, handlers, inputs } = this.#ready();
+      handlers.enter();
+      entered = handlers;
       const own = rules.of(caller.namespace);
       const batches = new Map<string, ReportBatch>();
-      for (const attributes of this.#recordsOf(bytes, caller)) collectReports(own, attributes, batches, inputs);
-      await report(batches.values(), this.#call(caller), inputs);
+      let entries = 0;
+      for (const entry of entriesOf(bytes)) {
+        entries++;
+        if (entries <= MAX_ENTRIES) collectReports(own, this.#recordOf(entry, caller), batches, inputs);
+        yield undefined;
+      }
+      this.#droppedEntries += Math.max(0, entries - MAX_ENTRIES);
+      return report(batches.values(), this.#call(caller), inputs).finally(() => handlers.leave());
     } catch (error) {
       this.#options.logs.attributes(caller.key, `records of ${caller.key}: ${oneLineOf(error)}`.slice(0, MAX_LOGGED));
-    } finally {
-      handlers.leave();
+      entered?.leave();
+      return Promise.resolve();
     }
   }
 
@@ -131,8 +153,11 @@ export class PolicyEngine {
     readonly runtime: RuntimeStats | undefined;
     readonly activity: { readonly daemons: number; readonly workers: number };
     readonly closed: { readonly handlers: number; readonly failures: number };
+    readonly droppedEntries: number;
   } {
-    return { runtime: this.#meter.take(), activity: this.#handlers.activity(), closed: this.#closed };
+    const droppedEntries = this.#droppedEntries;
+    this.#droppedEntries = 0;
+    return { runtime: this.#meter.take(), activity: this.#handlers.activity(), closed: this.#closed, droppedEntries };
   }
 
   close(): void {
@@ -160,9 +185,15 @@ export class PolicyEngine {
     throw new CtlError('invalid_argument', 'the request has no attributes');
   }
 
-  *#recordsOf(bytes: Uint8Array, caller: CallerRecord): Generator<Attributes> {
-    const { httpLogs, tcpLogs } = StreamAccessLogsMessage.decode(bytes);
-    for (const entry of httpLogs?.logEntry ?? []) yield new HttpRecordAttributes(entry, caller, this.#workloads);
-    for (const entry of tcpLogs?.logEntry ?? []) yield new TcpRecordAttributes(entry, caller, this.#workloads);
+  #recordOf({ kind, bytes }: RecordEntry, caller: CallerRecord): Attributes {
+    return kind === 'http'
+      ? new HttpRecordAttributes(HTTPAccessLogEntry.decode(bytes), caller, this.#workloads)
+      : new TcpRecordAttributes(TCPAccessLogEntry.decode(bytes), caller, this.#workloads);
   }
+}
+
+/** Those that a rule names: others would have connections, loops and lists for nothing. */
+function namedHandlers({ rules, handlers }: PolicyConfig): readonly Handler[] {
+  const named = new Set(rules.flatMap(({ actions }) => actions.map(({ handler }) => handler.id)));
+  return [...handlers.values()].filter(({ id }) => named.has(id));
 }
