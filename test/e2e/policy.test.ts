@@ -292,6 +292,7 @@ test('metrics have the values that the documents and requests define', async () 
     document('instance', 'requests', { compiledTemplate: 'quota' }),
     document('instance', 'wrong', { compiledTemplate: 'listentry', params: { value: 'no.such.attribute' } }),
     rule('quotas', action('quotas', 'requests')),
+    rule('unable', { match: 'request.path == "/unable"', ...action('broken', 'requests') }),
     rule('denied', { match: 'request.path == "/deny"', ...action('deny', 'any') }),
     rule('unsatisfied', action('missing', 'any')),
     rule('unreadable', { match: 'no.such.attribute == 1', ...action('deny', 'any') }),
@@ -302,7 +303,7 @@ test('metrics have the values that the documents and requests define', async () 
     plc_config_handler_validation_error_total: 0,
     plc_config_instance_configs_total: 2,
     plc_config_instance_config_errors_total: 1,
-    plc_config_rule_configs_total: 2,
+    plc_config_rule_configs_total: 3,
     plc_config_rule_config_match_error_total: 1,
     plc_config_unsatisfied_action_handler_total: 1,
     plc_config_rule_config_errors_total: 3,
@@ -316,7 +317,7 @@ test('metrics have the values that the documents and requests define', async () 
     plc_handler_daemons_total: 1,
     plc_handler_workers_total: 0,
     'plc_dispatcher_destinations_per_variety_total{variety="CHECK"}': 1,
-    'plc_dispatcher_destinations_per_variety_total{variety="QUOTA"}': 1,
+    'plc_dispatcher_destinations_per_variety_total{variety="QUOTA"}': 2,
   });
   assert.ok(((await metric('plc_config_attributes_total')) ?? 0) > 50);
   const dispatched = 'plc_runtime_dispatches_total{adapter="denier",error="false"}';
