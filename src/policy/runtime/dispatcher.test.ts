@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Attributes, Value } from '../../expressions/index.ts';
 import { openHandler } from '../adapters/open.ts';
 import { MetricPage } from '../adapters/prometheus.ts';
@@ -54,7 +55,10 @@ async function outcome(spec: string, values: Readonly<Record<string, Value>>, an
   const host = testHost();
   const open = new Map<string, RunningHandler>();
   for (const handler of handlers.values())
-    open.set(handler.id, openHandler(handler, { host, page: new MetricPage(), configNamespace: ROOT }));
+    open.set(
+      handler.id,
+      openHandler(handler, { host, page: new MetricPage(), configNamespace: ROOT, counters: new FairLimiter(1) }),
+    );
   const problems: string[] = [];
   const inputs = {
     handlers: { get: (id: string) => open.get(id), failureOf: () => undefined },
