@@ -49,6 +49,9 @@ for (const [what, params, value, code] of [
     '::ffff:10.1.2.3',
     0,
   ],
+  ['a mapped IPv4 address in the list', { overrides: ['::ffff:10.1.2.3'], entryType: 'IP_ADDRESSES' }, '10.1.2.3', 0],
+  ['a mapped range', { overrides: ['::ffff:10.1.0.0/112'], entryType: 'IP_ADDRESSES' }, '::ffff:10.1.9.9', 0],
+  ['the end of it', { overrides: ['::ffff:10.1.0.0/112'], entryType: 'IP_ADDRESSES' }, '10.2.0.1', 7],
   ['a pattern matches anywhere', { overrides: ['v[0-9]'], entryType: 'REGEX' }, 'is v7', 0],
   ['a pattern that does not match', { overrides: ['^v[0-9]$'], entryType: 'REGEX' }, 'v77', 7],
 ] satisfies readonly (readonly [string, Partial<ListParams>, Value, number])[]) {
@@ -58,8 +61,16 @@ for (const [what, params, value, code] of [
 test('entries that are not usable are refused with their text', () => {
   assert.throws(() => entriesOf('IP_ADDRESSES', ['10.0.0.0/33']), /"10.0.0.0\/33" is not an address or range/);
   assert.throws(() => entriesOf('IP_ADDRESSES', ['name']), /"name" is not an address or range/);
-  assert.throws(() => entriesOf('REGEX', ['(']), /"\(" is not a pattern of RE2/);
+  assert.throws(() => entriesOf('REGEX', ['(']), /"\(": expected a regular expression/);
   assert.throws(() => entriesOf('REGEX', Array<string>(501).fill('a')), /501 entries, at most 500/);
+});
+
+test('patterns that cost too much are refused, and values that are too long for all of them', async () => {
+  assert.throws(() => entriesOf('REGEX', ['(a{1000}){1000}']), /expected a (?:simpler )?regular expression/);
+  const patterns = Array.from({ length: 500 }, (_, index) => `^[a-z]{20}${index}$`);
+  const check = (value: string) => codeFor({ overrides: patterns, entryType: 'REGEX' }, value);
+  assert.equal(await check(`${'a'.repeat(20)}7`), 0);
+  await assert.rejects(async () => check('a'.repeat(8_000)), /too many for the patterns of the list/);
 });
 
 test('a value that is too long, or no address, is not compared', async () => {

@@ -38,8 +38,9 @@ export function openListChecker(id: string, params: ListParams, host: AdapterHos
     check({ value }) {
       if (value.template !== 'listentry') throw new CtlError('internal', `no list entry: ${value.template}`);
       const entry = value.value;
-      const judged = (isListed: boolean) => (isListed === params.blacklist ? refused(textOf(entry)) : allowed);
-      if (overrides.has(entry) || provided === undefined) return judged(overrides.has(entry));
+      const judged = (found: boolean) => (found === params.blacklist ? refused(textOf(entry)) : allowed);
+      const isListed = overrides.has(entry);
+      if (isListed || provided === undefined) return judged(isListed);
       return provided.entries().then((entries) => judged(entries.has(entry)));
     },
     close: () => provided?.close(),

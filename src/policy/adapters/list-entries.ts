@@ -1,7 +1,7 @@
 /** The entries of a list, indexed by how they are compared, so that a look-up does not grow with the list. */
-import { RE2JS } from 're2js';
 import { CtlError } from '../../core/errors.ts';
 import type { Value } from '../../expressions/index.ts';
+import { readRegex, regexMatcher } from '../../regex/index.ts';
 import { addressBytes } from '../attributes/values.ts';
 import type { ListParams } from '../types.ts';
 import { textOf } from './types.ts';
@@ -10,6 +10,10 @@ import { textOf } from './types.ts';
 export const MAX_ENTRIES = 100_000;
 const MAX_PATTERNS = 500;
 const MAX_PATTERN_CHARACTERS = 1_000;
+/** Instructions of a pattern. */
+const MAX_PATTERN_PROGRAM = 1_000;
+/** Characters of a value times the instructions of all patterns: some ten milliseconds. */
+const MAX_STEPS = 2_000_000;
 /** A longer value is not compared: matching takes time with its length. */
 const MAX_VALUE_CHARACTERS = 8_192;
 
@@ -50,33 +54,41 @@ function patterns(written: readonly string[]): Entries {
   const compiled = written.map((pattern) => {
     if (pattern.length > MAX_PATTERN_CHARACTERS)
       throw new CtlError('invalid_argument', `a pattern is longer than ${MAX_PATTERN_CHARACTERS} characters`);
-    try {
-      return RE2JS.compile(pattern);
-    } catch (error) {
-      throw new CtlError('invalid_argument', `${JSON.stringify(pattern)} is not a pattern of RE2`, {}, error);
-    }
+    const read = readRegex(pattern, MAX_PATTERN_PROGRAM);
+    if ('problem' in read) throw new CtlError('invalid_argument', `${JSON.stringify(pattern)}: ${read.problem}`);
+    return { matches: regexMatcher(pattern), size: read.size };
   });
+  const size = compiled.reduce((sum, each) => sum + each.size, 0);
   return {
     size: compiled.length,
     has(value) {
       const text = comparable(value);
-      return compiled.some((pattern) => pattern.matcher(text).find());
+      if (text.length * size > MAX_STEPS) {
+        const message = `the value has ${text.length} characters, too many for the patterns of the list`;
+        throw new CtlError('resource_exhausted', message);
+      }
+      return compiled.some(({ matches }) => matches(text));
     },
   };
 }
+
+/** Bits of an IPv6 address before the IPv4 address that it maps. */
+const MAPPED_BITS = 96;
 
 /** Address ranges by length of their prefix. */
 function addresses(written: readonly string[]): Entries {
   const prefixes = new Map<number, Set<string>>();
   for (const range of written) {
-    const [address = '', length, ...more] = range.split('/');
-    const bytes = addressBytes(address);
+    const [text = '', length, ...more] = range.split('/');
+    const bytes = addressBytes(text);
     const bits = length === undefined ? (bytes?.length ?? 0) * 8 : Number(length);
     const isRange = bytes !== undefined && more.length === 0 && /^\d*$/.test(length ?? '') && bits <= bytes.length * 8;
     if (!isRange || length === '')
       throw new CtlError('invalid_argument', `${JSON.stringify(range.slice(0, 100))} is not an address or range`);
-    const key = bytes.length * 1000 + bits;
-    prefixes.set(key, (prefixes.get(key) ?? new Set()).add(masked(bytes, bits)));
+    const address = bits >= MAPPED_BITS ? unmapped(bytes) : bytes;
+    const prefix = address === bytes ? bits : bits - MAPPED_BITS;
+    const key = address.length * 1000 + prefix;
+    prefixes.set(key, (prefixes.get(key) ?? new Set()).add(masked(address, prefix)));
   }
   return {
     size: written.length,

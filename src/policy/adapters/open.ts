@@ -33,7 +33,7 @@ export function openHandler(handler: Handler, { host, page, configNamespace, cou
     case 'stdio':
       return openStdio(handler.id, handler.params, host);
     case 'prometheus':
-      return openPrometheus(handler.id, handler.params, host, page);
+      return openPrometheus(handler, handler.params, { host, page, configNamespace });
     case 'remote':
       return openRemote(handler, host, configNamespace);
   }

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { PrometheusParams, StdioParams } from '../types.ts';
 import { MetricPage, openPrometheus } from './prometheus.ts';
 import { openStdio } from './stdio.ts';
-import { built, CALL, metric, testHost } from './testing/host.ts';
+import { built, CALL, metric, type TestHost, testHost } from './testing/host.ts';
 
 const STDIO: StdioParams = {
   logStream: 'STDOUT',
@@ -89,9 +89,21 @@ const SIZES = {
   buckets: [10, 100],
 } as const;
 
+const prometheus = (
+  id: string,
+  params: PrometheusParams,
+  { host = testHost(), page }: { host?: TestHost; page: MetricPage },
+) =>
+  openPrometheus({ id, namespace: id.split('.').at(-1) ?? '' }, params, { host, page, configNamespace: 'mesh-system' });
+const samplesOf = (page: MetricPage): string[] =>
+  page
+    .text()
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'));
+
 test('metrics are counted by their labels, as Prometheus reads them', async () => {
   const page = new MetricPage();
-  const handler = openPrometheus('prom.shop', { metrics: [COUNTER, SIZES] }, testHost(), page);
+  const handler = prometheus('prom.shop', { metrics: [COUNTER, SIZES] }, { page });
   const sizes = [5, 50, 500].map((size) => metric('sizes', size, { user: 'ann' }));
   await handler.report?.(
     [metric('count', 1n, { user: 'a"\\\n' }), metric('count', 2n, { user: 'a"\\\n' }), ...sizes],
@@ -124,7 +136,7 @@ test('handlers with a metric of one name are told apart; one of another kind is 
     ['b.shop', 'COUNTER'],
     ['c.shop', 'GAUGE'],
   ] as const) {
-    const handler = openPrometheus(id, { metrics: [{ ...COUNTER, kind }] }, testHost(), page);
+    const handler = prometheus(id, { metrics: [{ ...COUNTER, kind }] }, { page });
     await handler.report?.([metric('count', 1n, { user: 'ann' })], CALL);
   }
   const samples = page
@@ -140,7 +152,7 @@ test('handlers with a metric of one name are told apart; one of another kind is 
 test('time series have a limit, and expire without updates', async () => {
   const [page, host] = [new MetricPage(), testHost()];
   const params: PrometheusParams = { metrics: [COUNTER], expiryMs: 1_000, expiryCheckIntervalMs: 500 };
-  const handler = openPrometheus('prom.shop', params, host, page);
+  const handler = prometheus('prom.shop', params, { host, page });
   for (let user = 0; user < 2_010; user++) await handler.report?.([metric('count', 1n, { user: `u${user}` })], CALL);
   const series = () =>
     page
@@ -153,4 +165,61 @@ test('time series have a limit, and expire without updates', async () => {
   assert.equal(series(), 0);
   await handler.report?.([metric('count', 1n, { user: 'new' })], CALL);
   assert.equal(series(), 1);
+});
+
+test('of metrics with one name, that of the root namespace decides the kind', async () => {
+  const page = new MetricPage();
+  for (const [id, kind] of [
+    ['a.a', 'GAUGE'],
+    ['z.mesh-system', 'COUNTER'],
+  ] as const)
+    await prometheus(id, { metrics: [{ ...COUNTER, kind }] }, { page }).report?.([metric('count', 1n, {})], CALL);
+  assert.deepEqual(samplesOf(page), ['mesh_requests_total{policy_handler="z.mesh-system",user=""} 1']);
+});
+
+test('a distribution counts its buckets', async () => {
+  const [page, host] = [new MetricPage(), testHost()];
+  const handler = prometheus('prom.shop', { metrics: [SIZES] }, { page, host });
+  for (let user = 0; user < 500; user++) await handler.report?.([metric('sizes', 1n, { user: `u${user}` })], CALL);
+  assert.equal(samplesOf(page).length, 2_000);
+  assert.match(host.logged.join('\n'), /64 values of metric mesh_sizes were not counted/);
+});
+
+test('a namespace gets at most half of the page that others leave, and gives it back', async () => {
+  const page = new MetricPage();
+  const fill = async (namespace: string) => {
+    const names = Array.from({ length: 20 }, (_, index) => `m${index}`);
+    const metrics = names.map((name) => ({ ...COUNTER, name, instanceName: `${name}.instance.shop` }));
+    const handler = prometheus(`prom.${namespace}`, { metrics }, { page });
+    for (const name of names)
+      for (let user = 0; user < 2_000; user++) await handler.report?.([metric(name, 1n, { user: `${user}` })], CALL);
+    return handler;
+  };
+  const kept = (namespace: string) =>
+    samplesOf(page).filter((line) => line.includes(`policy_handler="prom.${namespace}"`)).length;
+  const first = await fill('a');
+  await fill('b');
+  assert.deepEqual([kept('a'), kept('b')], [25_000, 12_500]);
+  await first.close();
+  await fill('c');
+  assert.deepEqual([kept('a'), kept('c')], [0, 18_750]);
+});
+
+test('the page has a limit of bytes', async () => {
+  const page = new MetricPage();
+  const labelNames = Array.from({ length: 64 }, (_, index) => `l${index}`);
+  const handler = prometheus('prom.shop', { metrics: [{ ...SIZES, labelNames }] }, { page });
+  const others = Object.fromEntries(labelNames.map((name) => [name, '"'.repeat(256)]));
+  const counters = prometheus(
+    'more.shop',
+    { metrics: [0, 1].map((at) => ({ ...COUNTER, labelNames, name: `m${at}`, instanceName: `m${at}.instance.shop` })) },
+    { page },
+  );
+  for (let user = 0; user < 400; user++) {
+    const dimensions = { ...others, l0: `${user}` };
+    await handler.report?.([metric('sizes', 1n, dimensions)], CALL);
+    await counters.report?.([metric('m0', 1n, dimensions), metric('m1', 1n, dimensions)], CALL);
+  }
+  const bytes = Buffer.byteLength(page.text());
+  assert.ok(bytes > 8 * 1024 * 1024 && bytes <= 16 * 1024 * 1024, String(bytes));
 });

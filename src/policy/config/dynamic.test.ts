@@ -317,3 +317,13 @@ describe('descriptors from outside', () => {
     );
   });
 });
+
+test('parameters have at most 256 fields', () => {
+  const many = (count: number) =>
+    `{ properties: { ${Array.from({ length: count }, (_, index) => `k${index}: source.name`).join(', ')} } }`;
+  assert.deepEqual(messages(compiled(documents(many(255)))), []);
+  assert.match(
+    messages(compiled(documents(many(256)))).join('\n'),
+    /instance\/entry: spec\.params\.properties: expected at most 256 fields of parameters/,
+  );
+});

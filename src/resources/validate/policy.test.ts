@@ -45,6 +45,23 @@ test('authors are told of fields that no adapter inside reads', () => {
   );
 });
 
+test('authors are told of settings of handlers that have no effect', () => {
+  const warned = (spec: string) => (resourceOf('handler', spec).warnings ?? []).map(({ field }) => field);
+  assert.deepEqual(warned('{ compiledAdapter: denier, params: { validDuration: 5s, valid_use_count: 2 } }'), [
+    'spec.params.validDuration',
+    'spec.params.valid_use_count',
+  ]);
+  const list = '{ overrides: [a], cachingInterval: 1s, caching_use_count: 1 }';
+  assert.deepEqual(warned(`{ compiledAdapter: listchecker, params: ${list} }`), [
+    'spec.params.cachingInterval',
+    'spec.params.caching_use_count',
+  ]);
+  assert.deepEqual(warned('{ compiledAdapter: memquota, params: { minDeduplicationDuration: 1s } }'), [
+    'spec.params.minDeduplicationDuration',
+  ]);
+  assert.deepEqual(warned('{ compiledAdapter: denier }'), []);
+});
+
 describe('documents that are refused, with the field', () => {
   const rows: readonly (readonly [kind: string, spec: string, expected: RegExp])[] = [
     [
@@ -129,6 +146,34 @@ describe('documents that are refused, with the field', () => {
       'handler',
       '{ compiledAdapter: prometheus, params: { metrics: [{ instance_name: a, kind: COUNTER, label_names: ["a-b"] }] } }',
       /^spec\.params\.metrics\[0\]\.labelNames\[0\]: expected the name of a label/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: prometheus, params: { metrics: [{ instanceName: a, kind: COUNTER, labelNames: [policy_handler] }] } }',
+      /labelNames\[0\]: expected another name/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: prometheus, params: { metrics: [{ instanceName: a, kind: COUNTER, labelNames: [le] }] } }',
+      /labelNames\[0\]: expected another name/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: prometheus, params: { metrics: [{ instanceName: a, kind: COUNTER, labelNames: [b, c, b] }] } }',
+      /labelNames\[2\]: expected each label once/,
+    ],
+    [
+      'handler',
+      '{ compiledAdapter: prometheus, params: { metrics: [{ instanceName: a, name: b.c, kind: COUNTER }, { instanceName: b, name: b_c, kind: GAUGE }] } }',
+      /metrics\[1\]\.name: expected one metric istio_b_c of the handler/,
+    ],
+    [
+      'handler',
+      JSON.stringify({
+        compiledAdapter: 'listchecker',
+        params: { entryType: 'REGEX', overrides: Array(501).fill('a') },
+      }),
+      /^spec\.params\.overrides: expected at most 500 entries/,
     ],
     ['rule', '{}', /^spec\.actions: expected at least one action or header operation/],
     [

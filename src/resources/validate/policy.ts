@@ -27,6 +27,9 @@ const MAX_INSTANCES = 64;
 const MAX_HEADERS = 64;
 const MAX_VALUES = 16;
 const MAX_ENTRIES = 10_000;
+/** Patterns of a list, which are compared one by one, and the characters of one. */
+const MAX_PATTERNS = 500;
+const MAX_PATTERN_CHARACTERS = 1000;
 /** Characters of a descriptor: in base64, 256 KiB. */
 const MAX_DESCRIPTOR = 349_528;
 
@@ -155,8 +158,9 @@ function validateList(params: AdapterParams<'listchecker'> | undefined, errors: 
     if (refreshInterval < 1000) errors.add(['refreshInterval'], 'expected a duration of at least 1s');
     if (ttl < refreshInterval) errors.add(['ttl'], 'expected a duration of at least refreshInterval');
   }
-  if (overrides.length > MAX_ENTRIES) errors.add(['overrides'], `expected at most ${MAX_ENTRIES} entries`);
-  overrides.slice(0, MAX_ENTRIES).forEach((entry, index) => {
+  const limit = entryType === 'REGEX' ? MAX_PATTERNS : MAX_ENTRIES;
+  if (overrides.length > limit) errors.add(['overrides'], `expected at most ${limit} entries`);
+  overrides.slice(0, limit).forEach((entry, index) => {
     const problem = entryProblem(entryType, entry);
     if (problem !== undefined) errors.add(['overrides', index], problem);
   });
@@ -167,6 +171,7 @@ function entryProblem(type: AdapterParams<'listchecker'>['entryType'], entry: st
     return isCidr(entry) ? undefined : 'expected an IP address or one with a prefix length';
   }
   if (type !== 'REGEX') return undefined;
+  if (entry.length > MAX_PATTERN_CHARACTERS) return `expected at most ${MAX_PATTERN_CHARACTERS} characters`;
   const read = readRegex(entry, 1000);
   return 'problem' in read ? read.problem : undefined;
 }
@@ -197,10 +202,16 @@ function validateRedis(params: AdapterParams<'redisquota'> | undefined, errors: 
 }
 
 const LABEL = /^[a-zA-Z_]\w*$/;
+/** Labels that the page adds. */
+const RESERVED_LABELS: ReadonlySet<string> = new Set(['policy_handler', 'le']);
 
 function validatePrometheus(params: AdapterParams<'prometheus'> | undefined, errors: ValidationErrors): void {
-  params?.metrics.forEach(({ kind, buckets, labelNames }, index) => {
+  const names = new Set<string>();
+  params?.metrics.forEach(({ kind, buckets, labelNames, namespace, name: written, instanceName }, index) => {
     const path = ['metrics', index];
+    const name = `${namespace}_${written === '' ? instanceName : written}`.replace(/\W/g, '_');
+    if (names.has(name)) errors.add([...path, 'name'], `expected one metric ${name} of the handler`);
+    names.add(name);
     const given = Object.values(buckets ?? {}).filter((each) => each !== undefined).length;
     if (kind === 'DISTRIBUTION' && given !== 1) {
       errors.add([...path, 'buckets'], 'expected one of linearBuckets, exponentialBuckets, explicitBuckets');
@@ -211,11 +222,19 @@ function validatePrometheus(params: AdapterParams<'prometheus'> | undefined, err
     }
     if (labelNames.length > MAX_INSTANCES)
       errors.add([...path, 'labelNames'], `expected at most ${MAX_INSTANCES} labels`);
-    labelNames.forEach((name, label) => {
-      if (!LABEL.test(name) || name.startsWith('__')) {
-        errors.add([...path, 'labelNames', label], 'expected the name of a label: letters, digits and _');
-      }
-    });
+    validateLabels(labelNames, errors.at(...path, 'labelNames'));
+  });
+}
+
+function validateLabels(names: readonly string[], errors: ValidationErrors): void {
+  names.forEach((name, index) => {
+    if (!LABEL.test(name) || name.startsWith('__')) {
+      errors.add([index], 'expected the name of a label: letters, digits and _');
+    } else if (RESERVED_LABELS.has(name)) {
+      errors.add([index], 'expected another name: each metric has a label of this name');
+    } else if (names.indexOf(name) < index) {
+      errors.add([index], 'expected each label once');
+    }
   });
 }
 

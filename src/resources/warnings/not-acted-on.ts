@@ -19,6 +19,13 @@ type Finders = {
   ) => readonly ValidationError[];
 };
 
+/** Parameters by which Istio's proxies kept results. */
+const UNREAD_PARAMS: Readonly<Record<string, RegExp>> = {
+  denier: /^valid_?(duration|use_?count)$/i,
+  listchecker: /^caching_?(interval|use_?count)$/i,
+  memquota: /^min_?deduplication_?duration$/i,
+};
+
 const FINDERS: Finders = {
   AuthorizationPolicy: (content) => [...ordinaryStars(content), ...waypointTargets(content)],
   RequestAuthentication: waypointTargets,
@@ -49,6 +56,12 @@ const FINDERS: Finders = {
         return [{ path: ['servers', index, 'tls', 'tlsCertificates', pair, 'caCertificates'], message }];
       }),
     ]),
+  handler: ({ compiledAdapter, params = {} }) => {
+    const unread = compiledAdapter === undefined ? undefined : UNREAD_PARAMS[compiledAdapter];
+    return Object.keys(params)
+      .filter((name) => unread?.test(name))
+      .map((name) => ({ path: ['params', name], message: 'no effect: an Envoy asks once for each request' }));
+  },
   instance: ({ compiledTemplate, params = {} }) =>
     compiledTemplate === undefined
       ? []

@@ -5,7 +5,7 @@
 import { CtlError } from '../../../core/errors.ts';
 import { isObject } from '../../../core/objects.ts';
 import type { Attributes, Expression, Value, ValueType } from '../../../expressions/index.ts';
-import type { Descriptors, FieldDescriptor } from './descriptors.ts';
+import type { Descriptors, FieldDescriptor, MessageDescriptor } from './descriptors.ts';
 import {
   bytesField,
   DOUBLES,
@@ -28,6 +28,8 @@ export type CompileText = (path: Path, text: string) => Expression;
 
 /** Parameters inside each other, of a message that may contain itself. */
 const MAX_DEPTH = 16;
+/** Fields of all messages of the parameters; of instances, also entries of maps and lists, which are expressions. */
+const MAX_FIELDS = 256;
 const STRING = 9;
 const BOOL = 8;
 const ENUM = 14;
@@ -55,9 +57,24 @@ export function compileMessage(
   return new Compiler(descriptors, compileText).message(message, params, []);
 }
 
+/** By descriptor: its fields by each name that parameters may use. */
+const FIELDS = new WeakMap<MessageDescriptor, ReadonlyMap<string, FieldDescriptor>>();
+
+function fieldsOf(descriptor: MessageDescriptor): ReadonlyMap<string, FieldDescriptor> {
+  const known = FIELDS.get(descriptor);
+  if (known !== undefined) return known;
+  const fields = new Map<string, FieldDescriptor>();
+  for (const field of descriptor.fields) {
+    for (const name of [field.name, camelCase(field.name)]) if (!fields.has(name)) fields.set(name, field);
+  }
+  FIELDS.set(descriptor, fields);
+  return fields;
+}
+
 class Compiler {
   readonly #descriptors: Descriptors;
   readonly #compileText: CompileText | undefined;
+  #count = 0;
 
   constructor(descriptors: Descriptors, compileText: CompileText | undefined) {
     this.#descriptors = descriptors;
@@ -69,8 +86,10 @@ class Compiler {
     const descriptor = this.#descriptors.messages.get(name);
     if (descriptor === undefined) throw new ParamsError(path, `the descriptor has no message ${name.slice(1)}`);
     if (!isObject(params)) throw new ParamsError(path, 'expected an object');
+    this.#counted(Object.keys(params).length, path);
+    const fields = fieldsOf(descriptor);
     const parts = Object.entries(params).map(([key, value]) => {
-      const field = descriptor.fields.find((each) => each.name === key || camelCase(each.name) === key);
+      const field = fields.get(key);
       if (field === undefined) throw new ParamsError([...path, key], `message ${name.slice(1)} has no such field`);
       return { number: field.number, encode: this.#field(field, value, [...path, key]) };
     });
@@ -78,10 +97,16 @@ class Compiler {
     return (attributes) => Buffer.concat(encoders.map((encode) => encode(attributes)));
   }
 
+  #counted(fields: number, path: Path): void {
+    this.#count += fields;
+    if (this.#count > MAX_FIELDS) throw new ParamsError(path, `expected at most ${MAX_FIELDS} fields of parameters`);
+  }
+
   #field(field: FieldDescriptor, value: unknown, path: Path): Encode {
     if (this.#isMap(field)) return this.#map(field, value, path);
     if (!field.repeated) return this.#single(field, value, path);
     if (!Array.isArray(value)) throw new ParamsError(path, 'expected a list');
+    if (this.#compileText !== undefined) this.#counted(value.length, path);
     const all = value.map((item: unknown, index) => this.#single(field, item, [...path, index]));
     return (attributes) => Buffer.concat(all.map((encode) => encode(attributes)));
   }
@@ -93,6 +118,7 @@ class Compiler {
   /** Keys of maps are values, not expressions. */
   #map({ number, typeName }: FieldDescriptor, value: unknown, path: Path): Encode {
     if (!isObject(value)) throw new ParamsError(path, 'expected an object');
+    if (this.#compileText !== undefined) this.#counted(Object.keys(value).length, path);
     const fields = this.#descriptors.messages.get(typeName)?.fields ?? [];
     const [keyField, valueField] = [1, 2].map((each) => fields.find((field) => field.number === each));
     if (keyField?.type !== STRING || valueField === undefined) throw new ParamsError(path, 'expected a map by strings');
