@@ -294,19 +294,21 @@ test('metrics have the values that the documents and requests define', async () 
     rule('quotas', action('quotas', 'requests')),
     rule('unable', { match: 'request.path == "/unable"', ...action('broken', 'requests') }),
     rule('denied', { match: 'request.path == "/deny"', ...action('deny', 'any') }),
+  ];
+  await apply(
+    ...documents,
     rule('unsatisfied', action('missing', 'any')),
     rule('unreadable', { match: 'no.such.attribute == 1', ...action('deny', 'any') }),
-  ];
-  await apply(...documents);
+  );
   await expect({
     plc_config_handler_configs_total: 3,
     plc_config_handler_validation_error_total: 0,
     plc_config_instance_configs_total: 2,
     plc_config_instance_config_errors_total: 1,
-    plc_config_rule_configs_total: 3,
+    plc_config_rule_configs_total: 5,
     plc_config_rule_config_match_error_total: 1,
     plc_config_unsatisfied_action_handler_total: 1,
-    plc_config_rule_config_errors_total: 3,
+    plc_config_rule_config_errors_total: 4,
     plc_config_template_configs_total: 0,
     plc_config_template_config_errors_total: 0,
     plc_config_adapter_info_configs_total: 0,
@@ -326,6 +328,9 @@ test('metrics have the values that the documents and requests define', async () 
     await metric('plc_dispatcher_destinations_per_request_count'),
     await metric('plc_runtime_dispatch_duration_seconds_count{adapter="denier"}'),
   ];
+  // Rules that are wrong and decide refuse all requests.
+  await settled({ web: ['503 UNAVAILABLE:the policy cannot be evaluated'] });
+  await apply(...documents);
   await settled({ web: [DENIED, { path: '/deny' }] });
   await eventually(async () => {
     assert.ok(((await metric(dispatched)) ?? 0) > dispatches);
