@@ -79,7 +79,7 @@ function openConfigSource(
   const id = protocol === 'mcp' ? `mcp://${address}` : address;
   const isPlain = (tlsSettings?.mode ?? 'DISABLE') === 'DISABLE';
   if (isPlain && host !== 'localhost' && !isLoopbackAddress(host))
-    log.warn(`${id} is read in plain text: whoever answers there defines policies; set tlsSettings of configSources`);
+    log.warn(`${id} is read in plain text, so any server at its address can define policies; set tlsSettings`);
   const source = createPeerSource({
     ...{ id, cluster, protocol, host, port, limits, certificate, log },
     tls: tlsSettings,
