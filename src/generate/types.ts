@@ -56,6 +56,8 @@ export interface Capabilities {
   readonly fieldsOf140?: true;
   /** Set if the proxies ask for the virtual hosts that they use. Of outbound parts only. */
   readonly onDemand?: OnDemand;
+  /** Hosts that these proxies get without asking, because their Sidecar names them; absent: none. */
+  readonly namedHosts?: readonly string[];
   /** Options that the owners of the proxies have set: see `ProxyOptions` of core/proxy.ts. */
   readonly http10?: true;
   readonly idleTimeoutMs?: number;

@@ -17,7 +17,7 @@ export { modeOfPort } from './policies/peer-authentication.ts';
 export { selectedRule } from './rules/destination-rules.ts';
 export { gatewayName } from './rules/route-names.ts';
 export { destinationHosts } from './rules/virtual-services.ts';
-export { defaultScopeId } from './scopes/scope-plan.ts';
+export { defaultScopeId, type NamedHosts, namedHosts } from './scopes/scope-plan.ts';
 export { decidesForAll, mayClaimForOthers, ownCallersOnly } from './services/ownership.ts';
 export {
   type BoundInstance,

@@ -139,6 +139,8 @@ export interface ProxySession {
   parts(type: XdsType): readonly Bundle[];
   /** Set if the proxy asks for the virtual hosts that it uses. */
   readonly onDemand: OnDemand | undefined;
+  /** Hosts that it gets without asking. */
+  readonly namedHosts: readonly string[];
   /** Snapshot version of the parts. */
   version(): number;
   /** The version up to which the parts are complete: without units that could not be generated. */

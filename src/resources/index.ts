@@ -175,6 +175,7 @@ export type {
   AuthorizationRule,
   AuthorizationSource,
 } from './schema/security.ts';
+export { SIDECAR_CONFIGURATION, sidecarConfigurationOf } from './sidecar-configuration.ts';
 export { TRAFFIC_METRICS, type TrafficMetric } from './traffic-metrics.ts';
 export { type UnreachedRoute, type UnreachedRoutes, unreachedRoutes } from './unreached-routes.ts';
 export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';

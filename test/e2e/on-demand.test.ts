@@ -204,17 +204,31 @@ test('edits of hosts that are in use take effect without a failed request', asyn
 test('the next proxy of a workload has what the one before it has asked for', async () => {
   const { mesh } = shared.get();
   const address = mesh.address(41);
-  const egress = [{ number: HTTP_PORT, protocol: 'HTTP' }];
-  await mesh.config.apply('learning', sidecar('client-learning', { address, egress }));
-  const metadata = { SIDECAR_CONFIGURATION: 'learned' };
-  const start = () => mesh.startProxy({ name: 'client-learning', mode: 'delta', address, metadata });
+  const egress = { number: HTTP_PORT, protocol: 'HTTP' };
+  const namespace = 'learning';
+  const labels = { 'sidecar.mesh.io/configuration': 'learned' };
+  await mesh.config.apply(
+    namespace,
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace, labels } },
+    sidecar('client-learning', {
+      namespace,
+      address,
+      egress: [{ ...egress, hosts: ['default/*', `*/other-4.${SUFFIX}`] }],
+    }),
+  );
+  const start = () => mesh.startProxy({ name: 'client-learning', namespace, mode: 'delta', address });
   const first = await start();
-  await retry(async () => assert.equal((await send(first, 'other-1')).status, 200));
+  await retry(async () => assert.equal((await send(first, 'other-1.default')).status, 200));
   assert.equal((await send(first, 'other-2.default')).status, 200);
+  // Its Sidecar names this host.
+  assert.deepEqual(
+    await clustersOf(first),
+    ['other-1', 'other-2', 'other-4'].map((name) => clusterOf(name)),
+  );
   await first.stop();
   const second = await start();
-  await retry(async () => assert.deepEqual(await clustersOf(second), [clusterOf('other-1'), clusterOf('other-2')]));
-  assert.equal((await send(second, 'other-2')).status, 200);
+  await retry(async () => assert.equal((await clustersOf(second)).length, 3));
+  assert.equal((await send(second, 'other-2.default')).status, 200);
   await second.stop();
 });
 

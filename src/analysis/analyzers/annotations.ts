@@ -2,7 +2,7 @@
 
 import { messageOf } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
-import { INGRESS_CLASS_ANNOTATION, meshKey } from '../../resources/index.ts';
+import { INGRESS_CLASS_ANNOTATION, meshKey, SIDECAR_CONFIGURATION } from '../../resources/index.ts';
 import type { AnalyzedMesh } from '../mesh/mesh.ts';
 import type { AnnotationRule, Finding, Findings, Manifest } from '../types.ts';
 
@@ -47,7 +47,7 @@ function* annotation(
   const name = meshKey(key);
   if (!isOfMesh(name) || IGNORED.has(name)) return;
   const rule = rules.get(name);
-  const kinds = rule === undefined ? OTHERS.get(name) : ['Pod'];
+  const kinds = rule === undefined ? OTHERS.get(name) : name === SIDECAR_CONFIGURATION ? ['Pod', 'Namespace'] : ['Pod'];
   if (kinds === undefined) {
     yield mesh.finding('IST0108', manifest, `annotation ${key} is not known`);
     return;

@@ -169,6 +169,21 @@ function patternsOf(hosts: ReadonlyMap<string, ReadonlySet<string>>): ReadonlyMa
   return patterns;
 }
 
+/** The hosts in the egress listeners of a Sidecar. */
+export interface NamedHosts {
+  /** Those without wildcards, sorted. */
+  readonly hosts: readonly string[];
+  /** Whether others are imported as well. */
+  readonly hasWildcards: boolean;
+}
+
+export function namedHosts({ content: { egress = [] } }: Sidecar): NamedHosts {
+  const imported = egress.flatMap(({ hosts }) => hosts).filter((host) => !host.startsWith('~'));
+  const names = imported.map((host) => canonicalHost(host.slice(host.indexOf('/') + 1)));
+  const hosts = [...new Set(names.filter((name) => !isWildcardHost(name)))].sort();
+  return { hosts, hasWildcards: egress.length === 0 || names.some(isWildcardHost) };
+}
+
 /** Whether a listener imports `hostname` (possibly a wildcard) defined in `owner`. */
 export function importsHost(plan: ListenerPlan, owner: string, hostname: string): boolean {
   if (plan.everything) return true;

@@ -2,7 +2,7 @@
  * Reads the mesh to determine the views of a proxy, and records each read as a fact; also computes which of these facts
  * a change affects. Only the views of proxies for which such a fact was read are determined again.
  */
-import type { ProxyNode } from '../../core/proxy.ts';
+import type { ProxyNode, SidecarConfiguration } from '../../core/proxy.ts';
 import {
   changedLocalityNames,
   comparedLabelsOfMesh,
@@ -18,13 +18,21 @@ import {
   type ChangeSet,
   type Gateway,
   labelsMatch,
+  type NamedHosts,
+  namedHosts,
   networkAddress,
   type ProxyNetwork,
   type Scope,
   type Snapshot,
   statedNetworks,
 } from '../../model/index.ts';
-import type { Resource, ResourceKey } from '../../resources/index.ts';
+import {
+  type AnyResource,
+  type Resource,
+  type ResourceKey,
+  resourceKey,
+  sidecarConfigurationOf,
+} from '../../resources/index.ts';
 import { placementText } from './envoy-filters.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -138,6 +146,22 @@ export class ProxyMesh {
     return { id };
   }
 
+  /** The hosts that the Sidecar of a scope names; undefined without a Sidecar. */
+  namedHosts(scope: string): NamedHosts | undefined {
+    note(scopeFact(scope));
+    const key = this.#snapshot.scopeById(scope)?.sidecar;
+    const sidecar = key === undefined ? undefined : this.#snapshot.resources('Sidecar').get(key);
+    return sidecar && namedHosts(sidecar);
+  }
+
+  /** What the Namespace states for its sidecars. */
+  sidecarsOfNamespace(namespace: string): SidecarConfiguration | undefined {
+    const key = resourceKey('Namespace', '', namespace);
+    note(fact.resource(key));
+    const found = this.#snapshot.resources('Namespace').get(key);
+    return found && sidecarConfigurationOf(found.meta);
+  }
+
   ingressOf(scope: string): Scope['ingress'] {
     note(scopeFact(scope));
     return this.#snapshot.scopeById(scope)?.ingress;
@@ -224,6 +248,10 @@ function ruleLabelsIn(snapshot: Snapshot, id: string): string {
   return scope === undefined ? '' : snapshot.ruleLabels(scope).join('\n');
 }
 
+function sidecarsIn(namespace: AnyResource | undefined): SidecarConfiguration | undefined {
+  return namespace && sidecarConfigurationOf(namespace.meta);
+}
+
 /** The labels of a proxy that are among these `key=value` strings. */
 export function pick(labels: Labels, asked: readonly string[]): Record<string, string> {
   const picked: Record<string, string> = {};
@@ -235,6 +263,17 @@ export function pick(labels: Labels, asked: readonly string[]): Record<string, s
     if (value !== undefined && label === `${key}=${value}`) picked[key] = value;
   }
   return picked;
+}
+
+/** The facts about changed documents. */
+function* changedConfigs({ configs }: ChangeSet): Generator<Fact> {
+  for (const [key, { before, after }] of configs) {
+    const [kind, namespace = ''] = key.split('/');
+    if (kind === 'EnvoyFilter' && placementText(before) !== placementText(after)) yield fact.resource(key);
+    if (kind === 'Namespace' && sidecarsIn(before) !== sidecarsIn(after)) yield fact.resource(key);
+    if (kind === 'Sidecar') yield sidecarsOf(namespace);
+    if (kind === 'Gateway') yield GATEWAYS;
+  }
 }
 
 /** The names that only one of the sets has; equal sets are usually the same object. */
@@ -268,12 +307,7 @@ export function changedProxyFacts(
     if (everything) facts.add(scopeFact(id));
     for (const changed of changedLabels(previous, next, id)) facts.add(changed);
   }
-  for (const [key, { before, after }] of changes.configs) {
-    const [kind, namespace = ''] = key.split('/');
-    if (kind === 'EnvoyFilter' && placementText(before) !== placementText(after)) facts.add(fact.resource(key));
-    if (kind === 'Sidecar') facts.add(sidecarsOf(namespace));
-    if (kind === 'Gateway') facts.add(GATEWAYS);
-  }
+  for (const changed of changedConfigs(changes)) facts.add(changed);
   for (const [selections, factOf] of [
     [changes.peerAuthentication, peerAuthenticationOf],
     [changes.policies, policiesOf],

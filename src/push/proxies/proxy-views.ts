@@ -24,7 +24,6 @@ import {
 } from '../../generate/index.ts';
 import {
   type BoundInstance,
-  defaultScopeId,
   type Gateway,
   isEmptySelector,
   isTlsReady,
@@ -74,13 +73,19 @@ function telemetryOf(mesh: ProxyMesh, node: ProxyNode): Pick<OutboundView, 'trac
   return { ...(node.tracing && { tracing: node.tracing }), ...(telemetry.length > 0 && { telemetry }) };
 }
 
-/** A Sidecar says what its proxies use: they get all of it, unless a proxy wants to ask for it. */
-function onDemandOf({ settings }: ProxyMesh, node: ProxyNode, scope: string): Pick<Capabilities, 'onDemand'> {
+/**
+ * How a sidecar gets what it sees: as the workload states, else its Namespace, else the mesh. The hosts that a Sidecar
+ * names are sent in any case; if it has no wildcards, there is nothing else to ask for.
+ */
+function onDemandOf(mesh: ProxyMesh, node: ProxyNode, scope: string): Pick<Capabilities, 'onDemand' | 'namedHosts'> {
   const { extensions, namespace, options } = node;
   if (!node.discoversVirtualHosts || extensions?.includes(ON_DEMAND_FILTER) === false) return {};
-  const ofMesh = scope === defaultScopeId(namespace) ? settings.sidecarConfiguration : 'all';
-  const configuration = options?.configuration ?? ofMesh;
-  return configuration === 'all' ? {} : { onDemand: configuration };
+  const configuration =
+    options?.configuration ?? mesh.sidecarsOfNamespace(namespace) ?? mesh.settings.sidecarConfiguration;
+  if (configuration === 'all') return {};
+  const { hosts = [], hasWildcards = true } = mesh.namedHosts(scope) ?? {};
+  if (!hasWildcards) return {};
+  return { onDemand: configuration, ...(hosts.length > 0 && { namedHosts: hosts }) };
 }
 
 type EnvoyFilters = ReturnType<ProxyMesh['envoyFiltersOf']>;

@@ -2,7 +2,7 @@
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import { GENERATED_FOR, type GeneratedType, type OnDemand } from '../../generate/index.ts';
+import { type Capabilities, GENERATED_FOR, type GeneratedType, type OnDemand } from '../../generate/index.ts';
 import type { Push } from '../push.ts';
 import type { Bundle, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
@@ -121,8 +121,16 @@ export class Session implements ProxySession {
   }
 
   get onDemand(): OnDemand | undefined {
+    return this.#outbound()?.onDemand;
+  }
+
+  get namedHosts(): readonly string[] {
+    return this.#outbound()?.namedHosts ?? [];
+  }
+
+  #outbound(): Capabilities | undefined {
     const views = this.#views.length > 0 ? this.#views : (this.#next ?? []);
-    for (const { view: placed } of views) if (placed.view.part === 'outbound') return placed.view.capabilities.onDemand;
+    for (const { view: placed } of views) if (placed.view.part === 'outbound') return placed.view.capabilities;
     return undefined;
   }
 

@@ -25,6 +25,7 @@ import {
 import { DEFAULT_LIMITS, type DocumentLimits } from '../limits.ts';
 import { waypointLabel } from '../policy-targets.ts';
 import { isSecretPath } from '../schema/secret.ts';
+import { sidecarConfigurationErrors } from '../sidecar-configuration.ts';
 import { MOST_WRONG, trimmed } from '../trimmed.ts';
 import { semanticErrors } from '../validate/index.ts';
 import { notActedOn } from '../warnings/not-acted-on.ts';
@@ -214,7 +215,7 @@ function parseEnvelope(
     };
   }
   const { name, namespace, labels, annotations, creationTimestamp, deletionTimestamp, generation } = parsed.data;
-  warnings.push(...waypointLabel(kind, labels ?? {}));
+  warnings.push(...waypointLabel(kind, labels ?? {}), ...sidecarConfigurationErrors(kind, { labels, annotations }));
   const read = Object.entries(annotations ?? {}).filter(([key]) => isReadAnnotation(key));
   const meta: ResourceMeta = {
     name,

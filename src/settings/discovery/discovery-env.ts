@@ -125,7 +125,7 @@ export const discoveryEnv = {
     meaning:
       'What sidecars get of the services that they see: all; on-demand (from Envoy 1.40 on): those that their ' +
       'applications call, from the first call on; or learned: also those that other sidecars of the same ' +
-      'configuration have called. Node metadata SIDECAR_CONFIGURATION overrides it.',
+      'configuration have called. The label sidecar.mesh.io/configuration of a Namespace or Pod overrides it.',
   },
   CTL_GENERATE_WORKERS: {
     setting: 'generateWorkers',

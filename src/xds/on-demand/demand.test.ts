@@ -251,6 +251,22 @@ test('a proxy gets what others of its view have asked for within a day, and keep
   session.close();
 });
 
+test('hosts that a Sidecar names are there without having been asked for, others are asked for', async () => {
+  const mesh = new Mesh(inline, [
+    ...['a', 'b', 'c'].map((name) => service(NAMESPACE, name)),
+    service('other', 'd'),
+    meshResource('Sidecar', NAMESPACE, 'only', { egress: [{ hosts: ['./*', `./a.${DNS}`] }] }),
+  ]);
+  const session = await connected(mesh);
+  const shared = newShared();
+  const demand = newDemand(shared);
+  const parts = () => demand.parts(session.content(), 'on-demand', session.namedHosts);
+  assert.deepEqual(clusters(parts().cds), [`outbound|80||a.${DNS}`]);
+  ask(shared, demand, [`${ROUTES}/b`, `${ROUTES}/d.other`]);
+  assert.deepEqual(clusters(parts().cds), [`outbound|80||a.${DNS}`, `outbound|80||b.${DNS}`]);
+  session.close();
+});
+
 test('the hosts that are learned are few', () => {
   const learned = new LearnedHosts(new NameSets(new Memos()), () => 0);
   const many = Array.from({ length: 1000 }, (_, at) => `${ROUTES}/host-${at}`);

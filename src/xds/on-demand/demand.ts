@@ -24,7 +24,7 @@ export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
 export interface StreamDemand<Request> {
   readonly asked: NameSet;
   receive(type: XdsType, request: Request, mode: OnDemand | undefined): Request;
-  parts(content: Parts, mode: OnDemand | undefined): Parts;
+  parts(content: Parts, mode: OnDemand | undefined, named: readonly string[]): Parts;
 }
 
 /** The inputs of {@link Demand.parts}, and what it returned. */
@@ -95,13 +95,16 @@ export class Demand implements StreamDemand<DeltaRequest> {
   /**
    * What the proxy should have of its content; the same object while nothing changes.
    * @param mode undefined: everything
+   * @param named hosts that it gets without asking
    */
-  parts(content: Parts, mode: OnDemand | undefined): Parts {
+  parts(content: Parts, mode: OnDemand | undefined, named: readonly string[] = []): Parts {
     if (mode === undefined || this.#asked.size > MAX_ASKED) this.#isWhole = true;
     const asked = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
     const hosts = largestOf(content.vhds);
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts);
+    if (named.length > 0 && hosts !== undefined && this.#last?.content !== content)
+      this.#give(this.#shared.namedHosts(hosts, content.rds, named));
     const [given, kept, last] = [this.#given, this.#kept, this.#last];
     if (last?.content === content && last.asked === asked && last.given === given && last.kept === kept)
       return last.parts;
@@ -112,10 +115,14 @@ export class Demand implements StreamDemand<DeltaRequest> {
 
   /** Tells others what it has asked for, and takes what these have asked for. */
   #learn(hosts: Bundle): void {
-    const { learned, names } = this.#shared;
+    const { learned } = this.#shared;
     if (this.#last?.asked !== this.#asked && this.#asked.size > 0)
       learned.learn(hosts.viewKey, this.#shared.namesOfHosts(hosts, this.#asked), hosts.size);
-    this.#given = names.change(this.#given, learned.of(hosts.viewKey), NO_NAMES);
+    this.#give(learned.of(hosts.viewKey));
+  }
+
+  #give(hosts: NameSet): void {
+    this.#given = this.#shared.names.change(this.#given, hosts, NO_NAMES);
   }
 
   /** Everything, with answers to what it has asked for: requests wait for them. */

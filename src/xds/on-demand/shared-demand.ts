@@ -154,6 +154,14 @@ export class SharedDemand {
     });
   }
 
+  /** The virtual hosts of these hosts in all route configurations, but those of which a proxy only gets a part. */
+  namedHosts(bundle: Bundle, routes: readonly Bundle[], hosts: readonly string[]): NameSet {
+    const index = this.indexOf(bundle);
+    const configurations = [...this.routesOf(routes).names];
+    const found = configurations.flatMap((each) => hosts.map((host) => index.find(`${each}/${host}`)));
+    return this.names.of(found.flatMap((each) => (each === undefined || each.hasWildcards ? [] : [each.host.name])));
+  }
+
   indexOf(bundle: Bundle): HostIndex {
     const { index } = this.#indexes.get(bundle, () => {
       const made = { bundle, index: HostIndex.of(bundle, this.#newest.get(bundle.viewKey)?.deref()) };

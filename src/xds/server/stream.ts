@@ -218,7 +218,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** What the proxy should have. */
   #content(session: ProxySession): Parts {
-    return this.#deps.demand?.parts(session.content(), session.onDemand) ?? session.content();
+    return this.#deps.demand?.parts(session.content(), session.onDemand, session.namedHosts) ?? session.content();
   }
 
   answerOf(type: XdsType, name: string): ResourceAnswer {

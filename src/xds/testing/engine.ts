@@ -53,6 +53,7 @@ export class FakeEngine implements PushEngine {
       node,
       connectionId: `${node.id}-${++this.#counter}`,
       onDemand: undefined,
+      namedHosts: [],
       ready: this.hold ? new Promise((resolve) => this.#held.push(resolve)) : Promise.resolve(),
       content: () => this.#content.parts,
       parts: this.#content.partsOf,

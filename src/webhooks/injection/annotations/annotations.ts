@@ -4,7 +4,8 @@
  * has both, the name of `mesh.io` takes precedence.
  */
 import { CtlError, messageOf } from '../../../core/errors.ts';
-import { meshKey } from '../../../resources/index.ts';
+import { SIDECAR_CONFIGURATIONS, type SidecarConfiguration } from '../../../core/proxy.ts';
+import { meshKey, SIDECAR_CONFIGURATION } from '../../../resources/index.ts';
 import { recordOf, textsOf } from '../pod-shape.ts';
 import { ineffectiveNames } from './ineffective-names.ts';
 import {
@@ -176,6 +177,15 @@ const CONFIGURATION = {
     'the proxy configuration',
     'Additional tags of metrics, separated by commas.',
   ),
+  sidecarConfiguration: {
+    name: SIDECAR_CONFIGURATION,
+    on: 'label or annotation',
+    read: oneOf(...SIDECAR_CONFIGURATIONS),
+    default: 'that of the Namespace, then of the mesh',
+    meaning:
+      'What the sidecar gets of the services that it sees: all, those that its application calls (on-demand), or ' +
+      'those and the ones that proxies with the same configuration have called (learned).',
+  } satisfies AnnotationSpec<SidecarConfiguration>,
   network: label(
     'topology.mesh.io/network',
     networkName,

@@ -43,7 +43,8 @@ export function proxyData(input: ProxyDataInput): {
   const isRedirected = interceptionMode !== 'NONE';
   const redirects = isRedirected && !global.cni;
   const validates = isRedirected && global.cni;
-  const env = Object.entries(textsOf(config.written.proxyMetadata)).map(([name, value]) => ({ name, value }));
+  const variables = { ...textsOf(config.written.proxyMetadata), ...configurationVariable(options) };
+  const env = Object.entries(variables).map(([name, value]) => ({ name, value }));
   const proxy: Omit<ProxyData, 'grpcBootstrap'> = {
     image: proxyImage(input),
     initImage: initImage(input),
@@ -79,6 +80,11 @@ export function proxyData(input: ProxyDataInput): {
     initEnv: env.filter(({ name }) => REDIRECTION_VARIABLES.has(name)),
   };
   return { proxy, warnings: [...(isRedirected ? ineffective(input, redirection) : []), ...shortGracePeriod(input)] };
+}
+
+/** The variable by which the agent states it in the metadata of the proxy's node. */
+function configurationVariable({ sidecarConfiguration }: PodOptions): Readonly<Record<string, string>> {
+  return sidecarConfiguration === undefined ? {} : { MESH_META_SIDECAR_CONFIGURATION: sidecarConfiguration };
 }
 
 /** Annotations of the Pod, or the mesh configuration; values were checked when they were read. */
