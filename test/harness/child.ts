@@ -98,8 +98,10 @@ export async function startChild(owner: Owner, options: ChildOptions): Promise<C
     return typeof first === 'string' ? end('SIGKILL') : first;
   };
   owner.after(async () => {
+    // A process that nobody stopped may be the cause of the failure.
+    const state = exit === undefined ? '' : `, ended with ${exit.signal ?? `code ${exit.code}`} before`;
     await stop();
-    if (owner.error) process.stderr.write(`--- ${name} (pid ${pid}) ---\n${output()}\n`);
+    if (owner.error) process.stderr.write(`--- ${name} (pid ${pid}${state}) ---\n${output()}\n`);
   });
   return {
     name,

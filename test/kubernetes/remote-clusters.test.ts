@@ -96,10 +96,18 @@ const remoteSecret = (kubeconfig: string) => ({
   stringData: { east: kubeconfig },
 });
 
-/** Leads connections to an address, or to one port of it, to the port for redirected ones of an Envoy. */
+/** The user of the Envoy that takes redirected connections. */
+const PROXY_UID = 1337;
+
+/**
+ * Leads connections to an address, or to one port of it, to the port for redirected ones of an Envoy. Those of the
+ * Envoy are not redirected: until it has the Service, it passes a connection on to the original address, again and
+ * again.
+ */
 async function redirect(owner: Owner, address: string, port?: number): Promise<void> {
   const run = (command: string, ...args: readonly string[]) => promisify(execFile)(command, args);
   const connections = [
+    ...['--match', 'owner', '!', '--uid-owner', `${PROXY_UID}`],
     '--destination',
     address,
     '--protocol',
@@ -202,6 +210,7 @@ describe('a mesh of two clusters', { skip }, () => {
       metadata: { NAMESPACE, LABELS: { app: 'east' }, INTERCEPTION_MODE: 'REDIRECT', CLUSTER_ID: 'east' },
       mode: 'delta',
       adsPort: discovery.ports.grpc,
+      uid: PROXY_UID,
     });
     for (const address of [own, other]) await redirect(owner, address);
     const answer = async (address: string) => {
