@@ -30,6 +30,7 @@ import { parseWorkloadProbe, type WorkloadProbe } from './health/workload-probe.
 import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
 import { planServices, serviceNames } from './services-plan.ts';
 import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
+import { policyIdentity } from './settings/policy-identity.ts';
 import { type AgentProxyConfig, loadMeshConfig, readDataFile } from './settings/proxy-config.ts';
 import { thisMachine, type WorkloadAddress, workloadAddress } from './settings/workload-address.ts';
 import { dialedAddress, exposureOf } from './settings/xds-local.ts';
@@ -129,8 +130,14 @@ export async function planAgent(
   const gateway = planGatewaySecrets(role, settings, workload.namespace, sds);
   const { services, warnings: serviceWarnings } = planServices(proxyConfig, sds);
   const facts = { ...workload, role, platform: credentials.cloud.platform, sds, interceptionMode, labelFile, env };
-  const node = planNode(settings, proxyConfig, gateway, facts);
-  const xds = planXds(settings, addresses, node, loopback);
+  const policy = policyIdentity(settings, {
+    trustDomain: domain,
+    namespace: settings.meshNamespace || DEFAULT_NAMESPACE,
+    upstreams: addresses,
+    hasTemplate: templateOf(settings, proxyConfig) !== '',
+  });
+  const node = planNode(settings, proxyConfig, gateway, { ...facts, policyCluster: policy.inBootstrap });
+  const xds = planXds(settings, addresses, node, { loopback, policyId: policy.required });
   const input: BootstrapInput = {
     ...bootstrapSettings(settings, proxyConfig),
     services,
@@ -142,7 +149,7 @@ export async function planAgent(
     xdsLocal: xds.local === undefined ? undefined : dialedAddress(xds.local, loopback),
     sdsPath: identity?.sdsPath,
     controlPlaneRoots: settings.caProvider === WORKLOAD_API ? CONTROL_PLANE_ROOTS : undefined,
-    policySan: policySan(settings, domain),
+    policy,
   };
   return {
     role,
@@ -167,7 +174,8 @@ export async function planAgent(
       exposureOf(xds.local),
       credentials.warnings,
       gateway.warnings,
-      withoutEffect(role, settings, proxyConfig),
+      withoutEffect(role, proxyConfig),
+      policy.warnings,
       dns?.warnings ?? [],
       serviceWarnings,
     ].flat(),
@@ -241,28 +249,10 @@ function identityPlan(
   };
 }
 
-/** The SPIFFE ID of the mesh's policy component, for templates (--policyIdentity). */
-function policySan(settings: AgentSettings, trustDomain: string): string {
-  const namespace = settings.meshNamespace || DEFAULT_NAMESPACE;
-  return `spiffe://${trustDomain}/${settings.policyIdentity || `ns/${namespace}/sa/mesh-policy-service-account`}`;
-}
-
-/**
- * Warnings about settings. The built-in bootstrap has no connections to a policy component: only a template can use its
- * identity.
- */
-function withoutEffect(
-  role: ProxyRole,
-  { policyIdentity, templateFile }: AgentSettings,
-  { proxyBootstrapTemplatePath = '', gatewayTopology }: AgentProxyConfig,
-): string[] {
-  const hasTemplate = (templateFile || proxyBootstrapTemplatePath) !== '';
-  return [
-    ...(policyIdentity === '' || hasTemplate ? [] : ['--policyIdentity has no effect without a bootstrap template']),
-    ...(role === 'router' || gatewayTopology === undefined
-      ? []
-      : ['PROXY_CONFIG: gatewayTopology has no effect on a sidecar: it is for gateways']),
-  ];
+function withoutEffect(role: ProxyRole, { gatewayTopology }: AgentProxyConfig): string[] {
+  return role === 'router' || gatewayTopology === undefined
+    ? []
+    : ['PROXY_CONFIG: gatewayTopology has no effect on a sidecar: it is for gateways'];
 }
 
 /** The parts of the bootstrap that come from settings alone. */
@@ -349,6 +339,11 @@ function controlPlaneAddresses(
   };
 }
 
+/** The file of the bootstrap template; '' for the built-in bootstrap. */
+function templateOf({ templateFile }: AgentSettings, { proxyBootstrapTemplatePath = '' }: AgentProxyConfig): string {
+  return templateFile || proxyBootstrapTemplatePath;
+}
+
 /** The built-in bootstrap or that of the template, with the override merged into it; empty without Envoy. */
 async function wholeBootstrap(
   settings: AgentSettings,
@@ -356,7 +351,7 @@ async function wholeBootstrap(
   input: BootstrapInput,
 ): Promise<JsonObject> {
   if (settings.disableEnvoy) return {};
-  const template = settings.templateFile || proxyConfig.proxyBootstrapTemplatePath || '';
+  const template = templateOf(settings, proxyConfig);
   const base = template === '' ? bootstrap(input) : fillTemplate(await neededFile(template), input, template);
   if (settings.bootstrapOverride === '') return base;
   const override = await neededFile(settings.bootstrapOverride);

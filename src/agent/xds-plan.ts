@@ -14,6 +14,8 @@ export interface XdsPlan {
   readonly node: JsonObject;
   /** False for the State of the World protocol. */
   readonly delta: boolean;
+  /** SPIFFE ID that the certificate of the policy component must have; undefined: the name of its address. */
+  readonly policyId: string | undefined;
   /** Where the proxy listens; undefined without a proxy. */
   readonly local: LocalAddress | undefined;
   readonly socketMode: number;
@@ -33,12 +35,15 @@ const GRPC_STREAMS = 64;
 /** Envoy has the user of the agent; applications without Envoy have the group of the socket's folder. */
 const [OWNER_SOCKET, GROUP_SOCKET] = [0o600, 0o660];
 
-/** @param loopback the loopback address of the workload's address family */
+/**
+ * @param loopback the loopback address of the workload's address family
+ * @param policyId the SPIFFE ID of the policy component, if it has to have one
+ */
 export function planXds(
   settings: AgentSettings,
   addresses: ControlPlanes,
   node: JsonObject,
-  loopback: string,
+  { loopback, policyId }: { readonly loopback: string; readonly policyId: string | undefined },
 ): XdsPlan {
   const local = parseXdsLocal(settings.xdsLocal, loopback);
   if (local === undefined && addresses.length > 1)
@@ -51,6 +56,7 @@ export function planXds(
     addresses,
     node,
     delta: settings.deltaXds,
+    policyId,
     local,
     socketMode: settings.disableEnvoy ? GROUP_SOCKET : OWNER_SOCKET,
     savePath: settings.xdsSave,

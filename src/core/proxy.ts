@@ -33,6 +33,20 @@ export const XDS_CLUSTER = 'xds-grpc';
  */
 export const POLICY_NAMESPACE_METADATA = 'mesh-policy-namespace';
 
+/** The methods of the policy component: Envoy's services for decisions (ext_authz) and for access logs. */
+export const POLICY_METHODS = {
+  check: '/envoy.service.auth.v3.Authorization/Check',
+  records: '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs',
+} as const;
+
+/**
+ * Name of the static cluster of a bootstrap that leads to the control plane, and verifies the SPIFFE ID of the policy
+ * component (--policyIdentity). A proxy with this cluster announces it: node metadata {@link POLICY_CLUSTER_METADATA}
+ * with this name as its value.
+ */
+export const POLICY_CLUSTER = 'policy-grpc';
+export const POLICY_CLUSTER_METADATA = 'MESH_POLICY_CLUSTER';
+
 /** Key of the node metadata by which a proxy announces that it can fetch mesh certificates. */
 export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';
 
@@ -168,6 +182,8 @@ export interface ProxyNode {
   readonly workloadGroup?: string;
   /** Set if Istio's agent serves the secrets: it supports fewer names of file secrets. */
   readonly istioAgent?: true;
+  /** Set if it reaches the policy component through {@link POLICY_CLUSTER}. */
+  readonly policyCluster?: true;
   /**
    * Which program answers the DNS queries of its machine with the names of the mesh: one that subscribes to the name
    * table, or the proxy's own listener. Absent: none. Such a proxy sees allocated addresses of services that have none.

@@ -50,6 +50,8 @@ export interface Capabilities {
   readonly sds: boolean;
   /** Set if that agent is Istio's. */
   readonly istioAgent?: true;
+  /** Set if Envoy reaches the policy component through `POLICY_CLUSTER` of core/proxy.ts. */
+  readonly policyCluster?: true;
   /** Set if Envoy has the replacements of deprecated fields: see `OLDEST_TESTED` of core/envoy-version.ts. */
   readonly replacements?: true;
   /** Set if Envoy has fields that the oldest supported version lacks: see `FIELDS_OF_1_40` there. */

@@ -1,6 +1,6 @@
 /**
- * The xDS proxy with certificates: agents with TLS to the control plane, their Envoys without. Network namespaces, real
- * Envoys, redirected traffic.
+ * The xDS proxy with certificates: agents with TLS to the control plane, their Envoys without, for configuration, and
+ * for decisions and records of the policy component. Network namespaces, real Envoys, redirected traffic.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,6 +12,7 @@ import { eventually, netnsUnavailable, tempDir } from '../harness/index.ts';
 import { resource } from './support/config.ts';
 import { type IdentityWorld, startIdentityWorld, type Workload } from './support/identity-world.ts';
 import { type Load, startLoad } from './support/load.ts';
+import { policyDocument } from './support/policy-documents.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
@@ -24,6 +25,7 @@ const run = promisify(execFile);
 interface Shared {
   readonly world: IdentityWorld;
   readonly client: Workload;
+  readonly server: Workload;
   readonly load: Load;
 }
 
@@ -56,7 +58,7 @@ before(async () => {
       env: { XDS_LOCAL: join(folder, 'server', 'XDS') },
     }),
   ]);
-  shared.set({ world, client, load: await startLoad(client, server) });
+  shared.set({ world, client, server, load: await startLoad(client, server) });
 });
 
 /** A file system that has no space for a snapshot. */
@@ -111,4 +113,52 @@ describe('with certificates', { skip }, () => {
     // Envoy may have tried before the proxy listened.
     assert.equal(stat('total') - stat('connect_fail'), 1);
   });
+
+  test('Envoy asks for decisions and sends records through the agent, or verifies the policy component itself', async () => {
+    const { world, client, server, load } = shared.get();
+    await world.config.apply('rules', ...RULES);
+    const workload = (name: string, identity: string) =>
+      world.addWorkload({ name, namespace: 'foo', proxied: true, flags: ['--policyIdentity', identity] });
+    const [verified, misled] = await Promise.all([
+      workload('verified', 'ns/mesh-system/sa/ctl-discovery'),
+      workload('misled', 'ns/mesh-system/sa/another'),
+    ]);
+    const outcome = async (to: Workload, path: string): Promise<string> => {
+      const url = `http://${to.serviceAddress}${path}`;
+      return client.netns.run('curl', '-sS', '-m', '10', '-o', '/dev/null', '-w', '%{http_code}', url);
+    };
+    await eventually(
+      async () => {
+        const all = [server, verified, misled].map(
+          async (to) => `${await outcome(to, '/admin')} ${await outcome(to, '/')}`,
+        );
+        assert.deepEqual(await Promise.all(all), ['403 200', '403 200', '503 503']);
+      },
+      { timeoutMs: 30_000 },
+    );
+    await eventually(() => {
+      for (const to of ['server', 'verified']) assert.match(world.discoveryOutput(), new RegExp(`"recorded":"${to}"`));
+    });
+    await load.more(20);
+  });
 });
+
+const line = { compiledTemplate: 'logentry', params: { variables: { recorded: 'destination.workload.name | ""' } } };
+const RULES = [
+  policyDocument('handler', 'deny', { compiledAdapter: 'denier', params: { status: { code: 7 } } }, 'foo'),
+  policyDocument('instance', 'any', { compiledTemplate: 'checknothing' }, 'foo'),
+  policyDocument('handler', 'lines', { compiledAdapter: 'stdio' }, 'foo'),
+  policyDocument('instance', 'line', line, 'foo'),
+  policyDocument(
+    'rule',
+    'admin',
+    {
+      match: 'request.path == "/admin"',
+      actions: [
+        { handler: 'deny', instances: ['any'] },
+        { handler: 'lines', instances: ['line'] },
+      ],
+    },
+    'foo',
+  ),
+];

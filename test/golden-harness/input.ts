@@ -20,7 +20,14 @@
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { metadataText, type ProxyNode, type ProxyOptions, SIDECAR_CONFIGURATIONS } from '../../src/core/proxy.ts';
+import {
+  metadataText,
+  POLICY_CLUSTER,
+  POLICY_CLUSTER_METADATA,
+  type ProxyNode,
+  type ProxyOptions,
+  SIDECAR_CONFIGURATIONS,
+} from '../../src/core/proxy.ts';
 import { DEFAULT_SETTINGS } from '../../src/model/testing/settings.ts';
 import { applyChanges, createModel, replay } from '../../src/model/testing/steps.ts';
 import type { Snapshot } from '../../src/model/types/types.ts';
@@ -259,6 +266,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     ...(agentReadsSecrets && { agentReadsSecrets }),
     ...(dns && { dns }),
     ...(proxyless && { proxyless }),
+    ...(metadata[POLICY_CLUSTER_METADATA] === POLICY_CLUSTER && { policyCluster: true }),
     ...(options && { options: options as ProxyOptions }),
   };
 }

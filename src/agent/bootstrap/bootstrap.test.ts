@@ -29,6 +29,12 @@ const CASES: Readonly<Record<string, JsonObject>> = {
     }),
   ),
   'sidecar-proxied': bootstrap(bootstrapInput({ xdsLocal: { path: './etc/mesh/proxy/XDS' } })),
+  'sidecar-policy-identity': bootstrap(
+    bootstrapInput({
+      node: nodeOf(nodeInput({ policyCluster: true })),
+      policy: { san: 'spiffe://cluster.local/ns/mesh-system/sa/policy', inBootstrap: true },
+    }),
+  ),
   services: bootstrap(
     bootstrapInput({
       statsdUdpAddress: '127.0.0.1:8125',

@@ -4,9 +4,10 @@
  * https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/bootstrap/v3/bootstrap.proto
  */
 import { isIP } from 'node:net';
-import { SDS_CLUSTER, XDS_CLUSTER } from '../../core/proxy.ts';
+import { POLICY_CLUSTER, SDS_CLUSTER, XDS_CLUSTER } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import type { ControlPlane } from '../settings/control-plane.ts';
+import type { PolicyIdentity } from '../settings/policy-identity.ts';
 import type { LocalAddress } from '../settings/xds-local.ts';
 import { address, CERTIFICATE_SECRET, endpoint, http2, members, ROOTS_SECRET, secret } from './parts.ts';
 import { metricsSink, type RemoteServices, serviceClusters, tracer } from './services.ts';
@@ -51,8 +52,8 @@ export interface BootstrapInput {
   readonly sdsPath: string | undefined;
   /** Name of the secret with the roots that verify the control plane; undefined: those of the mesh. */
   readonly controlPlaneRoots?: string | undefined;
-  /** SPIFFE ID of the policy component, for templates. */
-  readonly policySan: string;
+  /** How the policy component is verified. */
+  readonly policy: Pick<PolicyIdentity, 'san' | 'inBootstrap'>;
   /** False for the State of the World protocol. */
   readonly delta: boolean;
   /** Milliseconds; 0 waits for the first configuration without limit. */
@@ -149,6 +150,7 @@ function dynamicResources({ delta, initialFetchTimeoutMs }: BootstrapInput): Jso
 
 function staticClusters(input: BootstrapInput): JsonValue[] {
   const clusters: JsonValue[] = [input.xdsLocal === undefined ? xdsCluster(input) : xdsProxyCluster(input.xdsLocal)];
+  if (input.policy.inBootstrap) clusters.push(policyCluster(input));
   if (input.sdsPath !== undefined) clusters.push(sdsCluster(input.sdsPath));
   if (input.prometheusPort !== 0) {
     const local = endpoint(address('127.0.0.1', input.adminPort));
@@ -157,20 +159,33 @@ function staticClusters(input: BootstrapInput): JsonValue[] {
   return [...clusters, ...serviceClusters(input.services)];
 }
 
-function xdsCluster({ controlPlane, controlPlaneRoots }: BootstrapInput): JsonObject {
+function xdsCluster(input: BootstrapInput): JsonObject {
+  const { controlPlane } = input;
+  const name = { san_type: 'DNS', matcher: { exact: controlPlane.serverName } };
+  return controlPlaneCluster(XDS_CLUSTER, input, name);
+}
+
+/** The control plane once more, verified as the policy component. */
+function policyCluster(input: BootstrapInput): JsonObject {
+  return controlPlaneCluster(POLICY_CLUSTER, input, { san_type: 'URI', matcher: { exact: input.policy.san } });
+}
+
+/** @param san the name that the certificate of the control plane must have */
+function controlPlaneCluster(cluster: string, input: BootstrapInput, san: JsonObject): JsonObject {
+  const { controlPlane, controlPlaneRoots } = input;
   const { host, port, tls } = controlPlane;
   return {
-    name: XDS_CLUSTER,
+    name: cluster,
     type: isIP(host) === 0 ? 'STRICT_DNS' : 'STATIC',
     ...(isIP(host) === 0 ? { dns_lookup_family: 'ALL', respect_dns_ttl: true } : {}),
     connect_timeout: XDS_CONNECT_TIMEOUT,
-    ...members(XDS_CLUSTER, endpoint(address(host, port))),
+    ...members(cluster, endpoint(address(host, port))),
     upstream_connection_options: { tcp_keepalive: { keepalive_time: 300 } },
     ...http2(
       { connection_keepalive: { interval: KEEPALIVE_INTERVAL, timeout: KEEPALIVE_TIMEOUT } },
       { max_connection_duration: CONNECTION_AGE },
     ),
-    ...(tls ? { transport_socket: controlPlaneTls(controlPlane, controlPlaneRoots) } : {}),
+    ...(tls ? { transport_socket: controlPlaneTls(controlPlane, san, controlPlaneRoots) } : {}),
   };
 }
 
@@ -186,7 +201,7 @@ function xdsProxyCluster(local: LocalAddress): JsonObject {
   };
 }
 
-function controlPlaneTls({ serverName }: ControlPlane, rootsSecret = ROOTS_SECRET): JsonObject {
+function controlPlaneTls({ serverName }: ControlPlane, san: JsonObject, rootsSecret = ROOTS_SECRET): JsonObject {
   return {
     name: 'envoy.transport_sockets.tls',
     typed_config: {
@@ -198,7 +213,7 @@ function controlPlaneTls({ serverName }: ControlPlane, rootsSecret = ROOTS_SECRE
         tls_certificate_sds_secret_configs: [secret(CERTIFICATE_SECRET)],
         combined_validation_context: {
           default_validation_context: {
-            match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }],
+            match_typed_subject_alt_names: [san],
           },
           validation_context_sds_secret_config: secret(rootsSecret),
         },

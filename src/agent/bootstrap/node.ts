@@ -8,7 +8,14 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
-import { DNS_AGENT_METADATA, SDS_CLUSTER, SDS_CLUSTER_METADATA, USER_SDS_METADATA } from '../../core/proxy.ts';
+import {
+  DNS_AGENT_METADATA,
+  POLICY_CLUSTER,
+  POLICY_CLUSTER_METADATA,
+  SDS_CLUSTER,
+  SDS_CLUSTER_METADATA,
+  USER_SDS_METADATA,
+} from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 
 export interface NodeInput {
@@ -32,6 +39,8 @@ export interface NodeInput {
   readonly userSds: boolean;
   /** Whether the DNS queries of the machine are redirected to the agent. */
   readonly dnsAgent: boolean;
+  /** Whether the bootstrap has a cluster for the policy component. */
+  readonly policyCluster?: boolean;
   /** Metadata of the cloud (CLOUD_METADATA). */
   readonly platform: Readonly<Record<string, string>> | undefined;
   /** The fields of the proxy configuration that the control plane reads; absent without such fields. */
@@ -68,6 +77,7 @@ function metadataOf(input: NodeInput): JsonObject {
     INSTANCE_IPS: input.addresses.join(','),
     MESH_VERSION: input.version,
     ...(input.sds ? { [SDS_CLUSTER_METADATA]: SDS_CLUSTER } : {}),
+    ...(input.policyCluster === true ? { [POLICY_CLUSTER_METADATA]: POLICY_CLUSTER } : {}),
     ...(input.userSds ? { [USER_SDS_METADATA]: 'true' } : {}),
     ...(input.dnsAgent ? { [DNS_AGENT_METADATA]: 'true' } : {}),
     ...(input.role === 'sidecar' ? { INTERCEPTION_MODE: input.interceptionMode } : {}),

@@ -57,7 +57,7 @@ function templateValues(input: BootstrapInput): ReadonlyMap<string, JsonValue> {
     ['discovery_host', input.controlPlane.host],
     ['discovery_port', input.controlPlane.port],
     ['sds_path', input.sdsPath ?? ''],
-    ['policy_san', input.policySan],
+    ['policy_san', input.policy.san],
   ];
   return new Map(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
 }

@@ -12,6 +12,7 @@ import type {
   ClientUnaryCall,
   Metadata,
   ServiceError,
+  VerifyOptions,
 } from '@grpc/grpc-js';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { hostPort } from '../../core/network/listen.ts';
@@ -25,8 +26,10 @@ export interface GrpcTarget {
 }
 
 export interface GrpcTls {
-  /** DNS name that the server's certificate must have. */
+  /** DNS name that the server's certificate must have, unless {@link GrpcTls.serverId} is set. */
   readonly serverName: string;
+  /** SPIFFE ID that the server's certificate must have; absent: the DNS name counts. */
+  readonly serverId?: string | undefined;
   /** PEM certificates of the roots that verify the server's certificate. */
   readonly roots: string;
   /** The client certificate, PEM. */
@@ -177,11 +180,23 @@ function createCredentials({ credentials }: typeof Grpc, tls: GrpcTls | undefine
   if (tls === undefined) return credentials.createInsecure();
   const own = tls.client === undefined ? [] : [Buffer.from(tls.client.key), Buffer.from(tls.client.chain)];
   try {
-    return credentials.createSsl(Buffer.from(tls.roots), ...own);
+    const [key = null, chain = null] = own;
+    return credentials.createSsl(Buffer.from(tls.roots), key, chain, verificationOf(tls));
   } catch (error) {
     const message = `the roots or the certificate for TLS are not usable: ${oneLineOf(error)}`;
     throw new CtlError('failed_precondition', message, {}, error);
   }
+}
+
+/** In place of the verification of the DNS name: the certificate must have the SPIFFE ID. */
+function verificationOf({ serverId }: GrpcTls): VerifyOptions {
+  if (serverId === undefined) return {};
+  return {
+    checkServerIdentity: (_, { subjectaltname = '' }) =>
+      subjectaltname.split(', ').includes(`URI:${serverId}`)
+        ? undefined
+        : new Error(`the certificate of the server does not have the identity ${serverId}`),
+  };
 }
 
 function channelOptions({ tls }: GrpcTarget, { maxMessageBytes, keepaliveMs }: GrpcClientOptions): ClientOptions {

@@ -15,6 +15,7 @@ export {
   type GrpcServer,
   type GrpcServerLimits,
   type GrpcServerOptions,
+  type ServedMethod,
   type ServerStream,
   startGrpcServer,
 } from './server.ts';

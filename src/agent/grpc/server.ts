@@ -21,18 +21,26 @@ export type ServerStream = ServerDuplexStream<Buffer, Uint8Array>;
 export interface GrpcServerLimits {
   /** Further connections are closed. */
   readonly connections: number;
-  /** Maximum number of streams on all connections; further ones end with RESOURCE_EXHAUSTED. */
+  /**
+   * Maximum number of streams on all connections, of methods without a limit of their own; further ones end with
+   * RESOURCE_EXHAUSTED.
+   */
   readonly streams: number;
   /** A longer message from a client ends its stream with RESOURCE_EXHAUSTED. */
   readonly messageBytes: number;
 }
 
+/** A handler of streams, whose number {@link GrpcServerLimits.streams} limits, or one with a limit of its own. */
+export type ServedMethod =
+  | ((stream: ServerStream) => void)
+  | { readonly serve: (stream: ServerStream) => void; readonly streams: number };
+
 export interface GrpcServerOptions {
   readonly address: { readonly path: string } | { readonly host: string; readonly port: number };
   /** Mode of the socket at a path; 0600 by default. */
   readonly socketMode?: number;
-  /** Handlers keyed by `/package.Service/Method`. Other methods end with UNIMPLEMENTED. */
-  readonly methods: Readonly<Record<string, (stream: ServerStream) => void>>;
+  /** Keyed by `/package.Service/Method`. Other methods end with UNIMPLEMENTED. */
+  readonly methods: Readonly<Record<string, ServedMethod>>;
   readonly limits: GrpcServerLimits;
   /** How often connections are checked by a PING; undefined for never. */
   readonly keepalive?: {
@@ -116,7 +124,7 @@ async function loadInjector({ methods, limits, keepalive }: GrpcServerOptions): 
     'grpc.max_receive_message_length': limits.messageBytes,
     'grpc.max_send_message_length': -1,
     // More than the limit of all streams, so that further ones are answered instead of waiting in the client.
-    'grpc.max_concurrent_streams': limits.streams + SPARE_STREAMS,
+    'grpc.max_concurrent_streams': limits.streams + streamsOf(methods) + SPARE_STREAMS,
     'grpc-node.max_session_memory': SESSION_MEMORY_MB,
     ...(keepalive === undefined
       ? {}
@@ -125,11 +133,14 @@ async function loadInjector({ methods, limits, keepalive }: GrpcServerOptions): 
           'grpc.keepalive_timeout_ms': Math.min(keepalive.intervalMs, MAX_PING_TIMEOUT_MS),
         }),
   });
-  const open = new Set<ServerStream>();
-  for (const [path, serve] of Object.entries(methods)) {
+  const shared = new Set<ServerStream>();
+  for (const [path, method] of Object.entries(methods)) {
+    const isShared = typeof method === 'function';
+    const serve = isShared ? method : method.serve;
+    const [open, most] = isShared ? [shared, limits.streams] : [new Set<ServerStream>(), method.streams];
     const handle = (stream: ServerStream): void => {
-      if (open.size >= limits.streams) {
-        endWithError(stream, new CtlError('resource_exhausted', `more than ${limits.streams} streams`));
+      if (open.size >= most) {
+        endWithError(stream, new CtlError('resource_exhausted', `more than ${most} streams`));
         return;
       }
       open.add(stream);
@@ -142,6 +153,11 @@ async function loadInjector({ methods, limits, keepalive }: GrpcServerOptions): 
   }
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   return (socket) => injector.injectConnection(socket);
+}
+
+/** The streams of the methods that have a limit of their own. */
+function streamsOf(methods: GrpcServerOptions['methods']): number {
+  return Object.values(methods).reduce((sum, each) => sum + (typeof each === 'function' ? 0 : each.streams), 0);
 }
 
 /** Ends a stream with the status of an error, after the messages that have been written. */

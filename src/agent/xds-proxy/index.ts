@@ -10,6 +10,7 @@ import { endWithError, type GrpcServer, openGrpcClient, type ServerStream, start
 import type { IdentityMetric, SecretSource } from '../types.ts';
 import type { XdsPlan } from '../xds-plan.ts';
 import { Connection } from './connection.ts';
+import { PolicyCalls } from './policy-calls.ts';
 import { Snapshot } from './snapshot.ts';
 import { readSnapshot, type SnapshotOwner, snapshotPath } from './snapshot-file.ts';
 import { createSnapshotSaver, type SnapshotSaver } from './snapshot-saver.ts';
@@ -56,7 +57,9 @@ export async function connectControlPlane(options: ConnectOptions): Promise<Agen
     log,
   });
   if (path !== undefined) saver = createSnapshotSaver({ path, owner, snapshot: connection.snapshot, clock, log });
-  const server = local === undefined ? undefined : await startProxy(options, local, connection);
+  const { policyId: serverId } = options;
+  const policy = new PolicyCalls({ addresses, secrets, serverId, openClient, clock, random: Math.random, log });
+  const server = local === undefined ? undefined : await startProxy(options, local, connection, policy);
   return {
     subscribe: (type) => connection.subscribe(type),
     reportHealth: (health) => connection.reportHealth(health),
@@ -64,6 +67,7 @@ export async function connectControlPlane(options: ConnectOptions): Promise<Agen
     metrics: () => metricsOf(connection, upstream.failures(), saver?.failures() ?? 0),
     async close() {
       await server?.close();
+      await policy.close();
       await connection.close();
       await saver?.close();
     },
@@ -87,13 +91,14 @@ function startProxy(
   { maxRequestBytes, maxStreams, socketMode }: ConnectOptions,
   local: NonNullable<XdsPlan['local']>,
   connection: Connection,
+  policy: PolicyCalls,
 ): Promise<GrpcServer> {
   const accept = (variant: 'sotw' | 'delta') => (stream: ServerStream) =>
     connection.accept(stream, variant, (error) => endWithError(stream, error));
   return startGrpcServer({
     address: local,
     socketMode,
-    methods: { [XDS_PATHS.sotw]: accept('sotw'), [XDS_PATHS.delta]: accept('delta') },
+    methods: { [XDS_PATHS.sotw]: accept('sotw'), [XDS_PATHS.delta]: accept('delta'), ...policy.methods() },
     limits: { connections: 2 * maxStreams, streams: maxStreams, messageBytes: maxRequestBytes },
     log: getScope('adsc'),
   }).catch((error: unknown) => {

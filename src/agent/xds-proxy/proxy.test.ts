@@ -48,6 +48,7 @@ async function startProxy(
     local: { path: socket },
     socketMode: 0o600,
     savePath: options.save ?? '',
+    policyId: undefined,
     maxRequestBytes: 100_000,
     maxStreams: 8,
   });

@@ -302,11 +302,16 @@ class Stream implements UpstreamStream {
   }
 }
 
-function toGrpcTarget({ host, port, tls, serverName }: ControlPlane, secrets: WorkloadSecrets | undefined): GrpcTarget {
+/** @param serverId SPIFFE ID that the certificate must have in place of the address's name */
+export function toGrpcTarget(
+  { host, port, tls, serverName }: ControlPlane,
+  secrets: WorkloadSecrets | undefined,
+  serverId?: string,
+): GrpcTarget {
   const address = { host, port };
   if (!tls || secrets === undefined) return { address, tls: undefined };
   const { key, chain } = secrets.certificate;
-  return { address, tls: { serverName, roots: secrets.roots, client: { key, chain } } };
+  return { address, tls: { serverName, serverId, roots: secrets.roots, client: { key, chain } } };
 }
 
 /** Resolves with the error when a stream has ended. */

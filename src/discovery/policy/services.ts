@@ -5,12 +5,10 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
+import { POLICY_METHODS } from '../../core/proxy.ts';
 import { CallMessages, type GrpcService, prefixed, type StreamCall, type UnaryCall } from '../../grpc/index.ts';
 import type { CallerRecord } from '../../policy/index.ts';
 import type { PolicyCallers } from './callers.ts';
-
-const CHECK = '/envoy.service.auth.v3.Authorization/Check';
-const RECORDS = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs';
 
 /** Largest request: Envoy's limit for the headers of a request, 60 KiB, and its certificate. */
 const MAX_CHECK_BYTES = 256 * 1024;
@@ -70,8 +68,8 @@ export function createPolicyServices({ callers, check, record, dropped, refused 
       });
   };
   return {
-    unary: { [CHECK]: { handler, maxReceiveBytes: MAX_CHECK_BYTES } },
-    streams: { [RECORDS]: accept },
+    unary: { [POLICY_METHODS.check]: { handler, maxReceiveBytes: MAX_CHECK_BYTES } },
+    streams: { [POLICY_METHODS.records]: accept },
   };
 }
 

@@ -1,9 +1,9 @@
 /**
  * The policy component: the filter that asks it for decisions about requests, and the access loggers that send it
- * records. Proxies have them only where a rule may apply to their traffic, and reach the component by the connection
- * to the control plane of their bootstrap.
+ * records. Proxies have them only where a rule may apply to their traffic, and reach the component by a cluster of
+ * their bootstrap that leads to the control plane.
  */
-import { POLICY_NAMESPACE_METADATA, XDS_CLUSTER } from '../../core/proxy.ts';
+import { POLICY_CLUSTER, POLICY_NAMESPACE_METADATA, XDS_CLUSTER } from '../../core/proxy.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { API_VERSION_V3, toDuration } from '../common/index.ts';
 import type { PolicyTraffic } from '../indexes/index.ts';
@@ -39,7 +39,7 @@ export function decisionFilters(snapshot: MeshReader, view: EnvoyView): TypedCon
   return [
     typedConfig(HTTP_EXT_AUTHZ, ExtAuthz, {
       grpcService: {
-        envoyGrpc: { clusterName: XDS_CLUSTER },
+        envoyGrpc: { clusterName: clusterOf(view) },
         timeout: toDuration(TIMEOUT_MS),
         initialMetadata: [metadataOf(view)],
       },
@@ -62,13 +62,17 @@ export function recordLogs(snapshot: MeshReader, view: EnvoyView): ServiceLog[] 
   if (recording.length === 0) return [];
   const names = (of: 'requestHeaders' | 'responseHeaders') =>
     [...new Set(recording.flatMap((each) => each[of]))].sort();
-  const common = { to: 'service', cluster: XDS_CLUSTER, logName: NAME, metadata: metadataOf(view) } as const;
+  const common = { to: 'service', cluster: clusterOf(view), logName: NAME, metadata: metadataOf(view) } as const;
   const [requestHeaders, responseHeaders] = [names('requestHeaders'), names('responseHeaders')];
   const responseTrailers = ['grpc-message', 'grpc-status'];
   return [
     { ...common, of: 'requests', requestHeaders, responseHeaders, responseTrailers },
     { ...common, of: 'connections' },
   ];
+}
+
+function clusterOf({ capabilities }: EnvoyView): string {
+  return capabilities.policyCluster === true ? POLICY_CLUSTER : XDS_CLUSTER;
 }
 
 function metadataOf({ namespace }: EnvoyView): { readonly key: string; readonly value: string } {

@@ -43,17 +43,30 @@ function dnsDomainFor({ settings }: ProxyMesh, { namespace, dnsDomain }: ProxyNo
 
 /** The capabilities that generation reads: a few of the hundreds of extensions that an Envoy lists. */
 function capabilitiesOf(node: ProxyNode): Capabilities {
-  const { extensions, sds, istioAgent, version, options: { http10, idleTimeoutMs, clientFiles } = {} } = node;
+  const {
+    extensions,
+    sds,
+    istioAgent,
+    policyCluster,
+    version,
+    options: { http10, idleTimeoutMs, clientFiles } = {},
+  } = node;
   return {
     extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)),
     sds,
     ...(istioAgent && { istioAgent }),
+    ...(policyCluster && { policyCluster }),
     ...(isAtLeast(version, OLDEST_TESTED) && { replacements: true }),
     ...(isAtLeast(version, FIELDS_OF_1_40) && { fieldsOf140: true }),
     ...(http10 && { http10 }),
     ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
     ...(clientFiles !== undefined && { clientFiles }),
   };
+}
+
+/** Outgoing traffic is decided about where it arrives. */
+function withoutPolicy({ policyCluster, ...others }: Capabilities): Capabilities {
+  return others;
 }
 
 function dnsOf(mesh: ProxyMesh, node: ProxyNode): Pick<OutboundView, 'dns'> {
@@ -104,7 +117,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     dnsDomain: dnsDomainFor(mesh, node),
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
-    capabilities: { ...capabilitiesOf(node), ...onDemandOf(mesh, node, scope) },
+    capabilities: { ...withoutPolicy(capabilitiesOf(node)), ...onDemandOf(mesh, node, scope) },
     ...telemetryOf(mesh, node),
     ...(cluster !== undefined && { cluster }),
     ...dnsOf(mesh, node),

@@ -83,6 +83,8 @@ export interface WorkloadOptions {
   readonly token?: TokenOptions;
   /** Environment of the agent, and of `mesh-iptables`. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Flags of the agent. */
+  readonly flags?: readonly string[];
   /** False returns before the agent is ready. */
   readonly waitReady?: boolean;
   /** Its machine has no IPv4 address besides loopback. */
@@ -346,6 +348,7 @@ async function startAgentIn(
     transparent: options.transparent ?? interception === 'TPROXY',
     proxyConfig: { interceptionMode: interception },
     waitReady: false,
+    flags: options.flags ?? [],
     env: {
       NODE_COMPILE_CACHE: await compileCache(PROXY_UID),
       SERVICE_ACCOUNT: name,

@@ -36,7 +36,7 @@ export function bootstrapInput(changes: Partial<BootstrapInput> = {}): Bootstrap
     controlPlane: { host: 'meshd.mesh-system.svc', port: 15012, tls: true, serverName: 'meshd.mesh-system.svc' },
     xdsLocal: undefined,
     sdsPath: './etc/mesh/proxy/SDS',
-    policySan: 'spiffe://cluster.local/ns/mesh-system/sa/policy',
+    policy: { san: 'spiffe://cluster.local/ns/mesh-system/sa/policy', inBootstrap: false },
     delta: true,
     initialFetchTimeoutMs: 0,
     outlierLogPath: '',
