@@ -29,7 +29,12 @@ import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
 import { parseWorkloadProbe, type WorkloadProbe } from './health/workload-probe.ts';
 import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
 import { planServices, serviceNames } from './services-plan.ts';
-import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
+import {
+  type ControlPlane,
+  controlPlane,
+  DEFAULT_NAMESPACE,
+  defaultControlPlaneHost,
+} from './settings/control-plane.ts';
 import { policyIdentity } from './settings/policy-identity.ts';
 import { type AgentProxyConfig, loadMeshConfig, readDataFile } from './settings/proxy-config.ts';
 import { thisMachine, type WorkloadAddress, workloadAddress } from './settings/workload-address.ts';
@@ -93,7 +98,6 @@ export interface IdentityPlan {
 
 /** The CA_PROVIDER whose CA_ADDR is a Unix domain socket. */
 const WORKLOAD_API = 'SPIFFE';
-const DEFAULT_NAMESPACE = 'mesh-system';
 const DEFAULTS = {
   configPath: './etc/mesh/proxy',
   binaryPath: '/usr/local/bin/envoy',
@@ -120,7 +124,6 @@ export async function planAgent(
   const ipv6 = isIP(workload.ip) === 6;
   const loopback = ipv6 ? '::1' : '127.0.0.1';
   const { addresses, caServer } = controlPlaneAddresses(settings, proxyConfig);
-  const [upstream] = addresses;
   const identity = identityPlan(settings, trustDomain, workload, caServer, configFolder);
   checkCertified(addresses, identity);
   const domain = settings.trustDomain || trustDomain || DEFAULTS.trustDomain;
@@ -130,12 +133,7 @@ export async function planAgent(
   const gateway = planGatewaySecrets(role, settings, workload.namespace, sds);
   const { services, warnings: serviceWarnings } = planServices(proxyConfig, sds);
   const facts = { ...workload, role, platform: credentials.cloud.platform, sds, interceptionMode, labelFile, env };
-  const policy = policyIdentity(settings, {
-    trustDomain: domain,
-    namespace: settings.meshNamespace || DEFAULT_NAMESPACE,
-    upstreams: addresses,
-    hasTemplate: templateOf(settings, proxyConfig) !== '',
-  });
+  const policy = policyIdentity(settings, domain, addresses, templateOf(settings, proxyConfig) !== '');
   const node = planNode(settings, proxyConfig, gateway, { ...facts, policyCluster: policy.inBootstrap });
   const xds = planXds(settings, addresses, node, { loopback, policyId: policy.required });
   const input: BootstrapInput = {
@@ -145,7 +143,7 @@ export async function planAgent(
     adminPort: ports.admin,
     prometheusPort: ports.prometheus,
     ipv6: workload.addresses.some((address) => isIP(address) === 6),
-    controlPlane: upstream,
+    controlPlane: addresses[0],
     xdsLocal: xds.local === undefined ? undefined : dialedAddress(xds.local, loopback),
     sdsPath: identity?.sdsPath,
     controlPlaneRoots: settings.caProvider === WORKLOAD_API ? CONTROL_PLANE_ROOTS : undefined,
@@ -158,7 +156,7 @@ export async function planAgent(
     identity: identity && { ...identity, gatewayNamespace: gateway.namespace },
     credentials,
     stsPort: settings.stsPort,
-    controlPlane: upstream,
+    controlPlane: addresses[0],
     xds,
     dns,
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
@@ -174,8 +172,7 @@ export async function planAgent(
       exposureOf(xds.local),
       credentials.warnings,
       gateway.warnings,
-      withoutEffect(role, proxyConfig),
-      policy.warnings,
+      [...withoutEffect(role, proxyConfig), ...policy.warnings],
       dns?.warnings ?? [],
       serviceWarnings,
     ].flat(),

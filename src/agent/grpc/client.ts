@@ -195,7 +195,7 @@ function verificationOf({ serverId }: GrpcTls): VerifyOptions {
     checkServerIdentity: (_, { subjectaltname = '' }) =>
       subjectaltname.split(', ').includes(`URI:${serverId}`)
         ? undefined
-        : new Error(`the certificate of the server does not have the identity ${serverId}`),
+        : new CtlError('unauthenticated', `the certificate of the server does not have the identity ${serverId}`),
   };
 }
 

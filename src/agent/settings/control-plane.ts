@@ -25,6 +25,9 @@ interface ControlPlaneOptions {
   readonly source: string;
 }
 
+/** The namespace of the control plane, if no setting names it. */
+export const DEFAULT_NAMESPACE = 'mesh-system';
+
 /** The plain text port of ctl-discovery. */
 const PLAIN_PORT = 15_010;
 

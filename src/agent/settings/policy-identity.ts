@@ -1,6 +1,6 @@
 /** --policyIdentity: the SPIFFE ID by which proxies verify the policy component. */
 import type { AgentSettings } from '../../settings/index.ts';
-import type { ControlPlane } from './control-plane.ts';
+import { type ControlPlane, DEFAULT_NAMESPACE } from './control-plane.ts';
 
 /** As Istio up to 1.7 names the service account of its policy component. */
 const DEFAULT_SERVICE_ACCOUNT = 'mesh-policy-service-account';
@@ -19,24 +19,16 @@ export interface PolicyIdentity {
 }
 
 /**
- * @param namespace that of the control plane
  * @param upstreams the addresses of the control plane
  * @param hasTemplate whether the bootstrap is that of a template, which names the clusters
  */
 export function policyIdentity(
-  { policyIdentity: suffix, xdsLocal }: AgentSettings,
-  {
-    trustDomain,
-    namespace,
-    upstreams,
-    hasTemplate,
-  }: {
-    readonly trustDomain: string;
-    readonly namespace: string;
-    readonly upstreams: readonly ControlPlane[];
-    readonly hasTemplate: boolean;
-  },
+  { policyIdentity: suffix, xdsLocal, meshNamespace }: AgentSettings,
+  trustDomain: string,
+  upstreams: readonly ControlPlane[],
+  hasTemplate: boolean,
 ): PolicyIdentity {
+  const namespace = meshNamespace || DEFAULT_NAMESPACE;
   const san = `spiffe://${trustDomain}/${suffix || `ns/${namespace}/sa/${DEFAULT_SERVICE_ACCOUNT}`}`;
   if (suffix === '') return { san, required: undefined, inBootstrap: false, warnings: [] };
   const tls = upstreams.every((each) => each.tls);

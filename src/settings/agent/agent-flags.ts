@@ -52,8 +52,8 @@ export const agentProxyFlags = {
     type: 'string',
     default: '',
     meaning:
-      "Identity used as suffix of the policy component's SPIFFE SAN. Only the discovery component needs it; other " +
-      'proxies receive it from there.',
+      "Identity used as suffix of the policy component's SPIFFE SAN, which is verified for decisions and records; " +
+      'when empty the DNS name of the control plane is.',
     check: checkIdentitySuffix,
   },
   proxyComponentLogLevel: {
