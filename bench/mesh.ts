@@ -69,12 +69,14 @@ export interface MeshOptions {
   readonly meshConfig?: object;
   /** Variables of the server. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Further flags of the server. */
+  readonly flags?: readonly string[];
 }
 
 /** Runs `work` with a mesh whose server is ready and whose proxies are not connected; everything ends with `work`. */
 export async function withMesh<T>(
   context: BenchContext,
-  { size: part = {}, world: worldPart = {}, webhooks = false, meshConfig, env }: MeshOptions,
+  { size: part = {}, world: worldPart = {}, webhooks = false, meshConfig, env, flags }: MeshOptions,
   work: (mesh: Mesh, owner: Owner) => Promise<T>,
 ): Promise<T> {
   const scope = createScope();
@@ -94,6 +96,7 @@ export async function withMesh<T>(
       webhooks,
       ...(meshConfig !== undefined && { meshConfig: await written(scope, meshConfig) }),
       ...(env && { env }),
+      ...(flags && { flags }),
     });
     return await work({ size, world, identities, client, server, started }, scope);
   } finally {

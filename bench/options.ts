@@ -90,7 +90,7 @@ const ARGUMENTS = {
   load: { fallback: '100', meaning: 'hostile load of the neighbours bench, % of its full size' },
   only: {
     fallback: '',
-    meaning: 'neighbours, kubernetes: scenarios or sources whose names contain one of these, by commas',
+    meaning: 'neighbours, kubernetes, policy: parts of these benches whose names contain one of these, by commas',
   },
   timeout: { fallback: '180', meaning: 'longest wait for one change to arrive, seconds' },
   server: { fallback: 'dist', meaning: 'dist (as built) or sources' },

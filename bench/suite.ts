@@ -22,6 +22,7 @@ import { model } from './benches/model.ts';
 import { neighbours } from './benches/neighbours.ts';
 import { onDemand } from './benches/on-demand.ts';
 import { pages } from './benches/pages.ts';
+import { policy } from './benches/policy.ts';
 import { pushLatency } from './benches/push-latency.ts';
 import { reconnect } from './benches/reconnect.ts';
 import { scope } from './benches/scope.ts';
@@ -63,6 +64,7 @@ export const BENCHES: readonly Bench[] = [
   mcp,
   consul,
   webhooks,
+  policy,
   neighbours,
 ];
 

@@ -144,6 +144,17 @@ test('benches', { concurrency: 3 }, async (t) => {
       for (const what of ['route, no reviews', 'route, reviews', 'a review'])
         assert.ok(Number(row(outcome, 'webhooks', what).latency?.p50) > 0, what);
     }),
+    t.test('policy', async () => {
+      const outcome = await run('delta', 'policy');
+      const [decisions, pushes] = outcome.tables ?? [];
+      assert.equal(decisions?.rows.length, 8, 'four servers and two loads');
+      for (const [server, load, perSecond, , , , , , wrong] of decisions?.rows ?? []) {
+        assert.ok(Number(perSecond) > 0, `${server}, ${load}`);
+        assert.equal(wrong, 0, `${server}, ${load}: decisions that the rules do not define`);
+      }
+      // Names of resources have the numbers of rounds, which are equal.
+      for (const [change, , , , , off, on] of pushes?.rows ?? []) assert.equal(off, on, `${change}: bytes`);
+    }),
     t.test('dns and sign', async () => {
       const { tables = [] } = await run('delta', 'dns', 'sign');
       const [sign, dns] = tables.map(({ rows }) => rows);

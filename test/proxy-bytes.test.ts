@@ -4,12 +4,16 @@
  * needs a reason; after a decrease lower the bound here.
  */
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse as parseYaml } from 'yaml';
 import type { Content } from '../bench/options.ts';
 import { destinationRule, serviceEntry, serviceRef, virtualService } from '../bench/world/documents.ts';
 import { XDS_TYPES, type XdsType } from '../src/core/xds-types.ts';
 import { inline, Mesh, parse, sidecar } from '../src/push/testing/mesh.ts';
+import { inputOf, readParts } from './golden-harness/input.ts';
+import { outputOf } from './golden-harness/output.ts';
 
 const NAMESPACE = 'ns-00';
 const SERVICES = 9;
@@ -69,3 +73,26 @@ for (const [what, mode, sds, most] of ROWS) {
     assert.deepEqual(over, [], `${JSON.stringify(bytes)} and no more than ${JSON.stringify(most)}`);
   });
 }
+
+/** Without documents of the policy component nobody pays for it: neither sidecars nor gateways, of any kind. */
+test('proxies get the same with the plugin `policy` and without it, while there is no rule', () => {
+  const folder = join(import.meta.dirname, 'golden');
+  const names = readdirSync(folder).filter((name) => /^(authorization|gateway|inbound|telemetry)/.test(name));
+  let compared = 0;
+  for (const name of names) {
+    const parts = readParts(join(folder, name, 'in.yaml'));
+    // CUSTOM authorizers are part of the plugin, too.
+    if (/"kind":"rule"|"action":"CUSTOM"/.test(JSON.stringify(parts.documents))) continue;
+    const outputs = [
+      ['authn', 'authz', 'health', 'policy'],
+      ['authn', 'authz', 'health'],
+    ].map((plugins) => {
+      const settings = { ...parts.golden.settings, plugins };
+      const { snapshot, proxies } = inputOf({ ...parts, golden: { ...parts.golden, settings } });
+      return [...proxies.values()].map((node) => outputOf(snapshot, node));
+    });
+    assert.deepEqual(outputs[0], outputs[1], name);
+    compared += outputs[0]?.length ?? 0;
+  }
+  assert.ok(compared > 20, `${compared} proxies`);
+});

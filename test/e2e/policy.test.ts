@@ -32,7 +32,7 @@ const REDIS_PORT = 6379;
 /** Started by the first test that needs it. */
 let redisStarted: Promise<void> | undefined;
 
-usePolicyWorld();
+usePolicyWorld('web', 'other', 'one', 'two');
 
 describe('decisions', () => {
   test('a denier denies the requests that its rule matches, of the workloads of its namespace only', async () => {

@@ -81,9 +81,10 @@ export class RemoteChannel {
     if (this.#closed) throw new CtlError('unavailable', 'the handler is closed');
     const target = address.includes(':') ? `ipv6:[${address}]:${port}` : `ipv4:${address}:${port}`;
     const { authentication } = this.#connection;
+    const name = nameOf(authentication, host);
     const client = new Client(target, secured, {
-      'grpc.default_authority': authentication?.serverName ?? host,
-      ...(authentication === undefined ? {} : { 'grpc.ssl_target_name_override': nameOf(authentication, host) }),
+      'grpc.default_authority': name.includes(':') ? `[${name}]` : name,
+      ...(authentication === undefined ? {} : { 'grpc.ssl_target_name_override': name }),
       'grpc.max_receive_message_length': MAX_RESPONSE_BYTES,
       'grpc.enable_http_proxy': 0,
       'grpc.initial_reconnect_backoff_ms': 200,
@@ -134,8 +135,9 @@ async function readNamed(host: AdapterHost, path: string): Promise<Buffer> {
   }
 }
 
-/** The name that TLS asks for (SNI): a SPIFFE ID is none. */
-function nameOf({ serverName }: TlsAuthentication | MutualAuthentication, host: string): string {
+/** The name that TLS and the request ask for (SNI, `:authority`): a SPIFFE ID is none. */
+function nameOf(authentication: TlsAuthentication | MutualAuthentication | undefined, host: string): string {
+  const serverName = authentication?.serverName;
   return serverName === undefined || serverName.includes('/') ? host : serverName;
 }
 

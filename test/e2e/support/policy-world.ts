@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterEach, before } from 'node:test';
 import { eventually, type Response, request, startEcho } from '../../harness/index.ts';
 import { type Document, endpoints, pod, resource, service } from './config.ts';
-import { planMesh, sidecar, startMesh, type TestMesh } from './mesh.ts';
+import { type ProxyOptions, planMesh, sidecar, startMesh, type TestMesh } from './mesh.ts';
 import { policyDocument as document } from './policy-documents.ts';
 import { lazy, suiteOwner } from './suite.ts';
 
@@ -17,16 +17,25 @@ export const REDIS_AT = address(40);
 /** Far longer than an edit takes to arrive. */
 export const PATIENCE_MS = 30_000;
 
+export const PROXIES = {
+  web: { namespace: SHOP, mode: 'delta' },
+  other: { namespace: 'other', mode: 'sotw' },
+  one: { namespace: SHOP, type: 'router', mode: 'delta' },
+  two: { namespace: SHOP, type: 'router', mode: 'sotw' },
+} as const satisfies Readonly<Record<Proxy, Omit<ProxyOptions, 'name' | 'address'>>>;
+
 export const owner = suiteOwner();
 export const shared = lazy<TestMesh>();
 
-/** Starts the mesh before the tests of a file; each test begins without documents of the component. */
-export function usePolicyWorld(): void {
-  before(start);
-  afterEach(clean);
+/**
+ * Starts the mesh with these proxies before the tests of a file; each test begins without documents of the component.
+ */
+export function usePolicyWorld(...proxies: readonly Proxy[]): void {
+  before(() => start(proxies));
+  afterEach(() => clean(proxies));
 }
 
-async function start(): Promise<void> {
+async function start(proxies: readonly Proxy[]): Promise<void> {
   const echo = await startEcho(owner, { name: 'app' });
   const mesh = await startMesh(owner, address, {
     files: {
@@ -75,22 +84,17 @@ async function start(): Promise<void> {
       ]),
     },
   });
-  await Promise.all([
-    mesh.startProxy({ name: 'web', namespace: SHOP, address: AT.web, mode: 'delta' }),
-    mesh.startProxy({ name: 'other', namespace: 'other', address: AT.other, mode: 'sotw' }),
-    mesh.startProxy({ name: 'one', namespace: SHOP, type: 'router', address: AT.one, mode: 'delta' }),
-    mesh.startProxy({ name: 'two', namespace: SHOP, type: 'router', address: AT.two, mode: 'sotw' }),
-  ]);
+  await Promise.all(proxies.map((name) => mesh.startProxy({ name, address: AT[name], ...PROXIES[name] })));
   shared.set(mesh);
 }
 
-async function clean(): Promise<void> {
+async function clean(proxies: readonly Proxy[]): Promise<void> {
   await shared
     .get()
     .config.remove('policy')
     .catch(() => undefined);
   // Otherwise the next rule may seem to have arrived too early.
-  await settled(Object.fromEntries(Object.keys(AT).map((proxy) => [proxy, ['app']])) as never);
+  await settled(Object.fromEntries(proxies.map((proxy) => [proxy, ['app']])) as never);
 }
 
 export interface Call {

@@ -1,0 +1,108 @@
+/** Envoys that ask for decisions, in a process of their own: as many as are made, or a fixed number a second. */
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect } from 'node:http2';
+import { POLICY_NAMESPACE_METADATA } from '../../src/core/proxy.ts';
+import { envoy } from '../../src/protobuf/index.ts';
+import { quantiles } from '../results.ts';
+import type { LoadCommand, LoadResult } from './messages.ts';
+import { NAMESPACE, requests, SERVICE } from './requests.ts';
+
+const { CheckResponse } = envoy.service.auth.v3;
+
+const HEADERS = {
+  ':method': 'POST',
+  ':path': SERVICE,
+  'content-type': 'application/grpc',
+  te: 'trailers',
+  [POLICY_NAMESPACE_METADATA]: NAMESPACE,
+};
+const RATE_STEP_MS = 1;
+/** The maximum number of checks sent at once. Those missed while this process was not scheduled are skipped. */
+const MAX_BURST = 50;
+/** Checks that have no decision by then are wrong, ms. */
+const PATIENCE_MS = 5_000;
+const PREFIX = 5;
+const ASKED = requests();
+
+async function opened({ port, tls }: LoadCommand): Promise<ClientHttp2Session> {
+  const session =
+    tls === undefined
+      ? connect(`http://127.0.0.1:${port}`)
+      : connect(`https://localhost:${port}`, { ca: tls.root, cert: tls.chain, key: tls.key });
+  // A session that fails fails its requests.
+  session.on('error', () => undefined);
+  await once(session, 'connect');
+  return session;
+}
+
+/** Asks once; calls `done` with whether the decision is the one that the rules define. */
+function ask(session: ClientHttp2Session, index: number, done: (isRight: boolean) => void): void {
+  const { body, code } = ASKED[index % ASKED.length] ?? { body: Buffer.alloc(0), code: -1 };
+  const stream = session.request(HEADERS);
+  let answer: Buffer = Buffer.alloc(0);
+  stream.on('data', (bytes: Buffer) => {
+    answer = answer.length === 0 ? bytes : Buffer.concat([answer, bytes]);
+  });
+  stream.on('error', () => undefined);
+  stream.on('close', () => done(answer.length >= PREFIX && codeOf(answer) === code));
+  stream.end(body);
+}
+
+function codeOf(answer: Buffer): number | undefined {
+  return CheckResponse.decode(answer.subarray(PREFIX)).status?.code;
+}
+
+async function run(command: LoadCommand): Promise<LoadResult> {
+  const { seconds, rate, inFlight, connections } = command;
+  const sessions = await Promise.all(Array.from({ length: connections }, () => opened(command)));
+  const times: number[] = [];
+  let [sent, waiting, wrong, open] = [0, 0, 0, true];
+  const started = performance.now();
+  const ends = started + seconds * 1000;
+  const send = (): void => {
+    const index = sent++;
+    const session = sessions[index % sessions.length];
+    if (session === undefined) return;
+    const at = performance.now();
+    waiting++;
+    ask(session, index, (isRight) => {
+      waiting--;
+      if (isRight) times.push(performance.now() - at);
+      else wrong++;
+      if (open && rate === undefined) send();
+    });
+  };
+  if (rate === undefined) {
+    for (let count = 0; count < inFlight; count++) send();
+    await new Promise((resolve) => setTimeout(resolve, ends - performance.now()));
+  } else {
+    let missed = 0;
+    while (performance.now() < ends) {
+      const behind = Math.floor(((performance.now() - started) / 1000) * rate) - missed - sent;
+      const burst = Math.min(behind, MAX_BURST);
+      missed += behind - burst;
+      for (let count = 0; count < burst; count++) send();
+      await new Promise((resolve) => setTimeout(resolve, RATE_STEP_MS));
+    }
+  }
+  open = false;
+  const decided = times.length;
+  const lasted = (performance.now() - started) / 1000;
+  for (const since = performance.now(); waiting > 0 && performance.now() - since < PATIENCE_MS; )
+    await new Promise((resolve) => setTimeout(resolve, RATE_STEP_MS));
+  wrong += waiting;
+  for (const session of sessions) session.destroy();
+  const { p50, p99, max } = quantiles(times);
+  return { perSecond: decided / lasted, wrong, p50, p99, max };
+}
+
+process.on('message', (command: LoadCommand) => {
+  run(command).then(
+    (result) => process.send?.(result),
+    (error: unknown) => {
+      console.error(error);
+      process.exit(1);
+    },
+  );
+});
+process.on('disconnect', () => process.exit(0));
