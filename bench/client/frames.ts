@@ -58,21 +58,30 @@ function newField(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), literal(0, value).subarray(1)]);
 }
 
-/** The bytes that open a gRPC call on a new connection. `window` is granted to the stream and the connection. */
-export function opening(path: string, authority: string, window: number): Buffer {
+/** The bytes that open a connection. `window` is granted to each stream and to the connection. */
+export function preface(window: number): Buffer {
   const settings = Buffer.concat([setting(SETTING_ENABLE_PUSH, 0), setting(SETTING_INITIAL_WINDOW_SIZE, window)]);
-  const fields = Buffer.concat([
+  return Buffer.concat([
+    Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+    frame(FRAME.settings, 0, 0, settings),
+    ...(window > DEFAULT_WINDOW ? [windowUpdate(0, window - DEFAULT_WINDOW)] : []),
+  ]);
+}
+
+/** The header fields of a gRPC call; `metadata` has lower-case names and short values. */
+export function callFields(path: string, authority: string, metadata: Readonly<Record<string, string>> = {}): Buffer {
+  return Buffer.concat([
     // Static table: 3 is `:method: POST`, 6 is `:scheme: http`; 4 and 1 name `:path` and `:authority`.
     Buffer.from([0x83, 0x86]),
     literal(0x04, path),
     literal(0x01, authority),
     newField('content-type', 'application/grpc'),
     newField('te', 'trailers'),
+    ...Object.entries(metadata).map(([name, value]) => newField(name, value)),
   ]);
-  return Buffer.concat([
-    Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-    frame(FRAME.settings, 0, 0, settings),
-    ...(window > DEFAULT_WINDOW ? [windowUpdate(0, window - DEFAULT_WINDOW)] : []),
-    frame(FRAME.headers, FLAG_END_HEADERS, STREAM, fields),
-  ]);
+}
+
+/** The bytes that open a gRPC call on a new connection. `window` is granted to the stream and the connection. */
+export function opening(path: string, authority: string, window: number): Buffer {
+  return Buffer.concat([preface(window), frame(FRAME.headers, FLAG_END_HEADERS, STREAM, callFields(path, authority))]);
 }

@@ -1,21 +1,12 @@
 /** Envoys that ask for decisions, in a process of their own: as many as are made, or a fixed number a second. */
-import { once } from 'node:events';
-import { type ClientHttp2Session, connect } from 'node:http2';
-import { POLICY_NAMESPACE_METADATA } from '../../src/core/proxy.ts';
 import { envoy } from '../../src/protobuf/index.ts';
 import { quantiles } from '../results.ts';
+import { CallConnection } from './call-connection.ts';
 import type { LoadCommand, LoadResult } from './messages.ts';
-import { NAMESPACE, requests, SERVICE } from './requests.ts';
+import { requests } from './requests.ts';
 
 const { CheckResponse } = envoy.service.auth.v3;
 
-const HEADERS = {
-  ':method': 'POST',
-  ':path': SERVICE,
-  'content-type': 'application/grpc',
-  te: 'trailers',
-  [POLICY_NAMESPACE_METADATA]: NAMESPACE,
-};
 const RATE_STEP_MS = 1;
 /** The maximum number of checks sent at once. Those missed while this process was not scheduled are skipped. */
 const MAX_BURST = 50;
@@ -24,28 +15,10 @@ const PATIENCE_MS = 5_000;
 const PREFIX = 5;
 const ASKED = requests();
 
-async function opened({ port, tls }: LoadCommand): Promise<ClientHttp2Session> {
-  const session =
-    tls === undefined
-      ? connect(`http://127.0.0.1:${port}`)
-      : connect(`https://localhost:${port}`, { ca: tls.root, cert: tls.chain, key: tls.key });
-  // A session that fails fails its requests.
-  session.on('error', () => undefined);
-  await once(session, 'connect');
-  return session;
-}
-
 /** Asks once; calls `done` with whether the decision is the one that the rules define. */
-function ask(session: ClientHttp2Session, index: number, done: (isRight: boolean) => void): void {
+function ask(connection: CallConnection, index: number, done: (isRight: boolean) => void): void {
   const { body, code } = ASKED[index % ASKED.length] ?? { body: Buffer.alloc(0), code: -1 };
-  const stream = session.request(HEADERS);
-  let answer: Buffer = Buffer.alloc(0);
-  stream.on('data', (bytes: Buffer) => {
-    answer = answer.length === 0 ? bytes : Buffer.concat([answer, bytes]);
-  });
-  stream.on('error', () => undefined);
-  stream.on('close', () => done(answer.length >= PREFIX && codeOf(answer) === code));
-  stream.end(body);
+  connection.call(body, (answer) => done(answer.length >= PREFIX && codeOf(answer) === code));
 }
 
 function codeOf(answer: Buffer): number | undefined {
@@ -54,18 +27,19 @@ function codeOf(answer: Buffer): number | undefined {
 
 async function run(command: LoadCommand): Promise<LoadResult> {
   const { seconds, rate, inFlight, connections } = command;
-  const sessions = await Promise.all(Array.from({ length: connections }, () => opened(command)));
+  const opened = Array.from({ length: connections }, () => new CallConnection(command));
+  await Promise.all(opened.map((each) => each.ready));
   const times: number[] = [];
   let [sent, waiting, wrong, open] = [0, 0, 0, true];
   const started = performance.now();
   const ends = started + seconds * 1000;
   const send = (): void => {
     const index = sent++;
-    const session = sessions[index % sessions.length];
-    if (session === undefined) return;
+    const connection = opened[index % opened.length];
+    if (connection === undefined) return;
     const at = performance.now();
     waiting++;
-    ask(session, index, (isRight) => {
+    ask(connection, index, (isRight) => {
       waiting--;
       if (isRight) times.push(performance.now() - at);
       else wrong++;
@@ -91,7 +65,7 @@ async function run(command: LoadCommand): Promise<LoadResult> {
   for (const since = performance.now(); waiting > 0 && performance.now() - since < PATIENCE_MS; )
     await new Promise((resolve) => setTimeout(resolve, RATE_STEP_MS));
   wrong += waiting;
-  for (const session of sessions) session.destroy();
+  for (const each of opened) each.close();
   const { p50, p99, max } = quantiles(times);
   return { perSecond: decided / lasted, wrong, p50, p99, max };
 }
