@@ -1,6 +1,7 @@
 /**
- * Decisions of the policy component, by turns with a bare ext_authz server written with grpc-js: checks a second of CPU,
- * and how long callers wait at half of the aim. Then pushes with the plugin on and no rule, by turns with the plugin off.
+ * Decisions of the policy component, by turns with a bare ext_authz server written with grpc-js: checks a second of
+ * CPU, and how long callers wait at half of the aim. Then pushes with the plugin on and no rule, by turns with the
+ * plugin off.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

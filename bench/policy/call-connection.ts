@@ -1,6 +1,6 @@
 /**
- * A connection of an Envoy on which it makes unary calls, written by hand: the garbage of node:http2 stops the process of
- * the callers for longer than the decisions take.
+ * A connection of an Envoy on which it makes unary calls, written by hand: the garbage of node:http2 stops the process
+ * of the callers for longer than the decisions take.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
