@@ -94,7 +94,7 @@ function attributesOf(path: string, user: string): envoy.service.auth.v3.Attribu
           'x-b3-spanid': '1a2b3c4d5e6f7788',
           'x-b3-traceid': '1a2b3c4d5e6f77881a2b3c4d5e6f7788',
           'x-forwarded-client-cert':
-            'By=spiffe://cluster.local/ns/shop/sa/default;Hash=01;Subject="";URI=spiffe://cluster.local/ns/web/sa/front',
+            'By=spiffe://cluster.local/ns/shop/sa/default;Subject="";URI=spiffe://cluster.local/ns/web/sa/front',
           'x-forwarded-for': '203.0.113.7',
           'x-forwarded-proto': 'https',
           'x-request-id': id,
