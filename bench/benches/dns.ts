@@ -1,12 +1,13 @@
 /**
- * The DNS server of the agent that is shipped, with the names of 10,000 services: queries a second and CPU second of
- * the agent's process, how long clients wait, and its memory. The agent is started as users start it, with everything
+ * The names of 10,000 services at a thousand agents, and the DNS server of the agent that is shipped with these names:
+ * queries a second and CPU second of the agent's process, how long clients wait, and its memory. That agent is started as users start it, with everything
  * switched on; in place of Envoy, whose work is not measured, runs a program that only waits.
  */
 import { Resolver } from 'node:dns/promises';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { NAME_PIECES_METADATA } from '../../src/core/proxy.ts';
 import { eventually } from '../../test/harness/eventually.ts';
 import { tempDir } from '../../test/harness/files.ts';
 import { createScope, type Owner } from '../../test/harness/owner.ts';
@@ -14,6 +15,7 @@ import { authority, everything, startBenchAgent } from '../agent/agents.ts';
 import { startAsked } from '../client/child.ts';
 import type { LoadCommand, LoadResult } from '../dns/messages.ts';
 import { changeService, nameOf, writeServices } from '../dns/names.ts';
+import { measureTables } from '../dns/table-bytes.ts';
 import type { Bench, BenchContext } from '../mesh.ts';
 import { cpuSeconds, memoryOf } from '../process-stats.ts';
 import { median, type Table } from '../results.ts';
@@ -26,7 +28,7 @@ const IN_FLIGHT = 64;
 /** Longest of a round and of the warm-up, seconds. */
 const SECONDS = 2;
 const WARM_UP_SECONDS = 3;
-const REPLACE_MS = 1000;
+const CHANGE_MS = 1000;
 const TABLE_TIMEOUT_MS = 60_000;
 
 /** A program that runs until it is ended. */
@@ -45,7 +47,7 @@ interface Running {
 }
 
 /** The control plane, and an agent that has the names of all services. */
-async function start(owner: Owner, context: BenchContext, names: number): Promise<Running> {
+async function start(owner: Owner, context: BenchContext, names: number, pieces: boolean): Promise<Running> {
   const folder = join(await tempDir(owner), 'config');
   await writeServices(folder, names);
   const server = await startServer(owner, { program: context.program, configDir: folder });
@@ -54,7 +56,7 @@ async function start(owner: Owner, context: BenchContext, names: number): Promis
   const agent = await startBenchAgent(owner, context, {
     discoveryPort: server.ports.grpc,
     envoy: await waitingProgram(owner),
-    env: { ...env, ...all.env },
+    env: { ...env, ...all.env, ...(pieces ? {} : { [`MESH_META_${NAME_PIECES_METADATA}`]: 'false' }) },
     // It is not: there is no Envoy.
     waitReady: false,
   });
@@ -69,10 +71,10 @@ async function start(owner: Owner, context: BenchContext, names: number): Promis
 }
 
 /** Changes a service each second; returns how to end that. */
-function replaceTables({ folder }: Running): () => Promise<void> {
+function changeNames({ folder }: Running): () => Promise<void> {
   let [version, ended] = [0, false];
   const run = async (): Promise<void> => {
-    for (; !ended; await delay(REPLACE_MS)) await changeService(folder, ++version);
+    for (; !ended; await delay(CHANGE_MS)) await changeService(folder, ++version);
   };
   const running = run();
   return () => {
@@ -81,12 +83,14 @@ function replaceTables({ folder }: Running): () => Promise<void> {
   };
 }
 
-async function measure(context: BenchContext): Promise<Table> {
+type Row = readonly (string | number)[];
+
+/** @param pieces whether the agent merges pieces of the table; without, only the changes of the table are measured */
+async function measured(context: BenchContext, names: number, pieces: boolean): Promise<readonly Row[]> {
   const { options, progress } = context;
-  const names = options.services * NAMES_FACTOR;
   const scope = createScope();
   try {
-    const agent = await start(scope, context, names);
+    const agent = await start(scope, context, names, pieces);
     const clients = startAsked<LoadCommand, LoadResult>(scope, join(import.meta.dirname, '../dns/load.ts'));
     const round = async (rate: number | undefined, most: number) => {
       const seconds = Math.min(most, options.seconds);
@@ -95,9 +99,7 @@ async function measure(context: BenchContext): Promise<Table> {
       const cpu = cpuSeconds(agent.pid) - before;
       return { ...result, perCpuSecond: (result.perSecond * seconds) / cpu };
     };
-    await round(undefined, WARM_UP_SECONDS);
-    const rows: (string | number)[][] = [];
-    const row = async (what: string, rate: number | undefined): Promise<void> => {
+    const row = async (what: string, rate: number | undefined): Promise<Row> => {
       progress(what);
       const rounds: Awaited<ReturnType<typeof round>>[] = [];
       for (let count = 0; count < options.rounds; count++) rounds.push(await round(rate, SECONDS));
@@ -107,36 +109,49 @@ async function measure(context: BenchContext): Promise<Table> {
       const times = [middle(({ p50 }) => p50), middle(({ p99 }) => p99), middle(({ max }) => max)];
       const { anonMiB, rssMiB } = memoryOf(agent.pid);
       const [lost, wrong] = [sum((result) => result.lost), sum((result) => result.wrong)];
-      rows.push([what, ...whole, ...times, lost, wrong, anonMiB, rssMiB]);
+      return [what, ...whole, ...times, lost, wrong, anonMiB, rssMiB];
     };
-    await row(`${RATE} queries a second`, RATE);
-    await row(`as many as possible, ${IN_FLIGHT} at a time`, undefined);
-    const end = replaceTables(agent);
-    await row(`${RATE} queries a second, table replaced each second`, RATE);
+    await round(undefined, WARM_UP_SECONDS);
+    const rows: Row[] = [];
+    if (pieces) {
+      rows.push(await row(`${RATE} queries a second`, RATE));
+      rows.push(await row(`as many as possible, ${IN_FLIGHT} at a time`, undefined));
+    }
+    const end = changeNames(agent);
+    const table = pieces ? '' : ', one table';
+    rows.push(await row(`${RATE} queries a second, a name changes each second${table}`, RATE));
     await end();
-    return {
-      title: `DNS over UDP of ctl-agent, everything switched on, ${names} names (medians of ${options.rounds} rounds)`,
-      columns: [
-        'load',
-        'queries/s',
-        'per CPU s',
-        'p50 ms',
-        'p99 ms',
-        'max ms',
-        'lost',
-        'wrong',
-        'RssAnon MiB',
-        'RSS MiB',
-      ],
-      rows,
-    };
+    return rows;
   } finally {
     await scope.close();
   }
 }
 
+async function measure(context: BenchContext, names: number): Promise<Table> {
+  const rows = [...(await measured(context, names, true)), ...(await measured(context, names, false))];
+  return {
+    title: `DNS over UDP of ctl-agent, everything switched on, ${names} names (medians of ${context.options.rounds} rounds)`,
+    columns: [
+      'load',
+      'queries/s',
+      'per CPU s',
+      'p50 ms',
+      'p99 ms',
+      'max ms',
+      'lost',
+      'wrong',
+      'RssAnon MiB',
+      'RSS MiB',
+    ],
+    rows,
+  };
+}
+
 export const dns: Bench = {
   name: 'dns',
-  about: 'queries a second of the DNS server of ctl-agent, with the names of 10,000 services',
-  run: async (context) => ({ rows: [], tables: [await measure(context)] }),
+  about: 'the names of 10,000 services: queries a second of ctl-agent, and bytes to a thousand agents',
+  run: async (context) => {
+    const names = context.options.services * NAMES_FACTOR;
+    return { rows: [], tables: [await measureTables(context, names), await measure(context, names)] };
+  },
 };

@@ -1,4 +1,4 @@
-/** What the bench of the DNS server tells the process of its clients, and what that answers. */
+/** What the bench of the DNS server tells the processes of its clients and of its agents, and what these answer. */
 
 export interface LoadCommand {
   readonly port: number;
@@ -18,4 +18,24 @@ export interface LoadResult {
   readonly p50: number;
   readonly p99: number;
   readonly max: number;
+}
+
+export type AgentsCommand =
+  /** Connects agents. */
+  | {
+      readonly op: 'open';
+      readonly port: number;
+      readonly count: number;
+      /** Whether they merge pieces of the table. */
+      readonly pieces: boolean;
+      /** Answered when every agent has received so many responses. */
+      readonly responses: number;
+    }
+  | { readonly op: 'received'; readonly responses: number };
+
+export interface AgentsResult {
+  /** Bytes of all responses so far. */
+  readonly bytes: number;
+  /** Monotonic ms of the last response of each agent. */
+  readonly at: readonly number[];
 }

@@ -4,13 +4,18 @@ import { join } from 'node:path';
 
 const NAMESPACES = 50;
 
+/** Services and agents are spread over namespaces. */
+export function namespaceOf(index: number): string {
+  return `namespace-${index % NAMESPACES}`;
+}
+
 /** The name of a service. It has an IPv4 address and no other. */
 export function nameOf(index: number): string {
-  return `service-${index}.namespace-${index % NAMESPACES}.svc.cluster.local`;
+  return `service-${index}.${namespaceOf(index)}.svc.cluster.local`;
 }
 
 function service(index: number, version: number): string {
-  const metadata = { name: `service-${index}`, namespace: `namespace-${index % NAMESPACES}` };
+  const metadata = { name: `service-${index}`, namespace: namespaceOf(index) };
   const clusterIP = `10.${version % 200}.${index >> 8}.${index & 255}`;
   const spec = { clusterIP, ports: [{ name: 'http', port: 80 }] };
   // JSON is YAML.

@@ -54,6 +54,12 @@ export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';
 export const DNS_AGENT_METADATA = 'DNS_AGENT';
 
 /**
+ * Key of the node metadata by which a proxy announces that its agent merges a name table that arrives in pieces. A
+ * control plane that does not know it sends one table.
+ */
+export const NAME_PIECES_METADATA = 'NAME_TABLE_PIECES';
+
+/**
  * Names of the listeners that receive redirected connections; every sidecar whose interception is not NONE gets both.
  * Istio's proxies have them under the same names.
  */
@@ -189,10 +195,21 @@ export interface ProxyNode {
    * table, or the proxy's own listener. Absent: none. Such a proxy sees allocated addresses of services that have none.
    */
   readonly dns?: 'agent' | 'envoy';
+  /** Set if its agent merges a name table that arrives in pieces, on the stream that it opened. */
+  readonly mergesNames?: true;
   /** `tracing` of the proxy's own configuration (metadata PROXY_CONFIG), if set. */
   readonly tracing?: OwnTracing;
   /** Set for a gRPC application that speaks xDS itself and has no Envoy. */
   readonly proxyless?: true;
   /** Absent if the node sets no options. */
   readonly options?: ProxyOptions;
+}
+
+/**
+ * The same proxy on a stream with state of the world. Virtual host discovery and name tables in pieces are only used
+ * with Delta: state of the world would send all virtual hosts and all pieces with each change. It makes the proxy repeat
+ * the names of all its endpoints with each change, so they are short.
+ */
+export function withStateOfTheWorld({ mergesNames, ...node }: ProxyNode): ProxyNode {
+  return { ...node, discoversVirtualHosts: false, shortEndpointNames: true };
 }

@@ -289,6 +289,28 @@ describe('debug interface', () => {
     );
   });
 
+  it('ndsz shows a table in pieces as one', async () => {
+    const another = new Mesh(inline, [service('shop', 'web'), service('shop', 'api')]);
+    const { session } = another.connect({ ...sidecar('10.5.0.9', 'guest'), mergesNames: true });
+    await session.ready;
+    const [only] = connections;
+    assert.ok(only !== undefined);
+    const before = connections;
+    const { node, connectionId } = session;
+    connections = [{ ...only, node, connectionId }];
+    sessions.push(session);
+    try {
+      const [proxy] = await page<{ names: { table: object }[] }[]>('ndsz');
+      assert.equal(session.parts('nds').flatMap((part) => part.resources()).length, 3);
+      const hosts = proxy?.names.map(({ table }) => Object.keys(table).sort());
+      assert.deepEqual(hosts, [['api.shop.svc.cluster.local', 'web.shop.svc.cluster.local']]);
+    } finally {
+      connections = before;
+      sessions.pop();
+      session.close();
+    }
+  });
+
   it('requires proxyID when there are too many proxies', async () => {
     const [only] = connections;
     assert.ok(only !== undefined);

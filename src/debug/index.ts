@@ -19,7 +19,16 @@ import { overXds } from './over-xds.ts';
 import { overview, proxyPage } from './overview.ts';
 import { connectionsFor, type DebugCall, type Page } from './page.ts';
 import type { BuiltPage, PageClient } from './page-maker.ts';
-import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
+import {
+  adsz,
+  clustersByEndpoints,
+  configDump,
+  decoded,
+  lazyList,
+  nameTables,
+  resourcesOf,
+  syncStatus,
+} from './proxies.ts';
 import { proxyz } from './proxyz.ts';
 import { Viewed } from './viewed.ts';
 import { whyz } from './whyz/index.ts';
@@ -63,9 +72,7 @@ const endpointsOf = perProxy((mesh, connection) => {
   };
 });
 
-const namesOf = perProxy((mesh, connection) => ({
-  names: lazyList(resourcesOf(mesh, connection, 'nds'), (resource) => decoded('nds', resource)),
-}));
+const namesOf = perProxy((mesh, connection) => ({ names: nameTables(mesh, connection) }));
 
 const PAGES: Readonly<Record<string, Page>> = {
   authenticationz: {

@@ -105,6 +105,12 @@ export function decoded(type: XdsType, resource: EncodedResource): unknown {
   return toShownJson(name, resourceMessage(resource));
 }
 
+/** A table in pieces is shown as one: a message is the concatenation of its fields. */
+export function nameTables(mesh: Viewed, connection: ConnectionStatus): unknown[] {
+  const pieces = resourcesOf(mesh, connection, 'nds');
+  return pieces.length === 0 ? [] : [toShownJson(XDS.nds.message, Buffer.concat(pieces.map(resourceMessage)))];
+}
+
 function typed(type: XdsType, resource: EncodedResource): Record<string, unknown> {
   return { '@type': XDS[type].url, ...(decoded(type, resource) as Record<string, unknown>) };
 }

@@ -22,10 +22,11 @@ export { createOwnAddresses } from './server/local-addresses.ts';
 export { type DnsListener, type DnsServerOptions, loopbackListeners, startDnsServer } from './server/server.ts';
 export type { DnsClientCertificates, DnsServerTls } from './server/streams.ts';
 export type { NameScope } from './table/lookup.ts';
+export { MergedNames, type PieceChanges } from './table/merged-names.ts';
 export {
-  buildNameTable,
   createNameTable,
   EMPTY_NAME_TABLE,
+  type NameEntries,
   type NameEntry,
   type NameTable,
 } from './table/name-table.ts';

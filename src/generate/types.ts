@@ -152,6 +152,8 @@ export interface OutboundView extends PatchedView, TelemetryView {
     /** Set if the proxy itself resolves them. */
     readonly listener?: true;
   };
+  /** Set if the proxy's agent merges a name table that arrives in pieces. */
+  readonly namePieces?: true;
 }
 
 /** A service port served by the workload itself. */
@@ -226,6 +228,8 @@ export interface GatewayView extends PatchedView, TelemetryView {
   readonly families: NodeFamilies;
   readonly endpointNames: EndpointNames;
   readonly capabilities: Capabilities;
+  /** As in {@link OutboundView}. */
+  readonly namePieces?: true;
 }
 
 export type EnvoyView = OutboundView | InboundView | GatewayView;

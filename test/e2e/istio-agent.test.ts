@@ -96,7 +96,7 @@ test('an Envoy that does not report an agent gets no mutual TLS', async () => {
   assert.equal(await isCertified({ ISTIO_VERSION: '1.7.1' }, []), false);
 });
 
-test("Istio's agent with DNS capture is sent the name table, and again when a name changes", async () => {
+test("Istio's agent with DNS capture is sent the name table again when a name changes, and one that merges a piece", async () => {
   const ports = [{ name: 'http', port: PORT }];
   const metadata = { ...ISTIO_1_7, ISTIO_VERSION: '1.26.0', DNS_CAPTURE: 'true' };
   const port = mesh.get().discovery().ports.grpc;
@@ -122,4 +122,19 @@ test("Istio's agent with DNS capture is sent the name table, and again when a na
   await mesh.get().config.apply('rule', resource('DestinationRule', 'api', rule));
   await mesh.get().config.apply('api', service('api', { ports, clusterIP: '10.96.0.8' }));
   await tables(3, { 'api.default.svc.cluster.local': ['10.96.0.8'] });
+
+  const merging = { ...metadata, NAME_TABLE_PIECES: 'true' };
+  const [state, delta] = (['sotw', 'delta'] as const).map((mode) => {
+    const agent = new NameAgent({ mode, port, namespace: 'default', metadata: merging });
+    agents.push(agent);
+    return agent;
+  });
+  const names = { 'api.default.svc.cluster.local': ['10.96.0.8'], 'web.default.svc.cluster.local': ['10.96.0.9'] };
+  const { 'api.default.svc.cluster.local': _, ...web } = names;
+  await eventually(() => assert.deepEqual([state?.tables.length, delta?.tables.length], [1, 1]));
+  await mesh.get().config.apply('web', service('web', { ports, clusterIP: '10.96.0.9' }));
+  await eventually(() => assert.deepEqual(agents[0]?.tables.at(-1), names));
+  // Only the piece that changed, for an agent that merges pieces, over Delta.
+  await eventually(() => assert.deepEqual([state?.tables.at(-1), delta?.tables.at(-1)], [names, web]));
+  assert.deepEqual(delta?.tables[0], { 'api.default.svc.cluster.local': ['10.96.0.8'] });
 });

@@ -83,6 +83,8 @@ const proxy = z.strictObject({
   shortEndpointNames: z.boolean().default(false),
   /** Which program answers the DNS queries of its machine. */
   dns: z.enum(['agent', 'envoy']).optional(),
+  /** Whether its agent merges a name table that arrives in pieces. */
+  mergesNames: z.boolean().default(false),
   /** `tracing` of its own configuration. */
   tracing: ownTracing.optional(),
   /** Whether it is a gRPC application without Envoy. */
@@ -234,7 +236,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
   const { cluster, version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames, dns } =
     parsed;
-  const { proxyless, agentReadsSecrets, tracing, metadata, options } = parsed;
+  const { proxyless, agentReadsSecrets, mergesNames, tracing, metadata, options } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -265,6 +267,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     ...(istioAgent && { istioAgent }),
     ...(agentReadsSecrets && { agentReadsSecrets }),
     ...(dns && { dns }),
+    ...(mergesNames && { mergesNames }),
     ...(proxyless && { proxyless }),
     ...(metadata[POLICY_CLUSTER_METADATA] === POLICY_CLUSTER && { policyCluster: true }),
     ...(options && { options: options as ProxyOptions }),

@@ -135,7 +135,7 @@ export const NODES: readonly ProxyNode[] = [
   proxyNode('repeating', { address: '10.0.9.5', namespace: 'c', locality: 'r1/z1', shortEndpointNames: true }),
   proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', locality: 'r2/z1', sds: true }),
   proxyNode('far', { address: '10.0.9.4', namespace: 'a', cluster: 'far', discoversVirtualHosts: true }),
-  proxyNode('far-captured', { address: '10.0.9.3', namespace: 'c', cluster: 'far', dns: 'envoy' }),
+  proxyNode('far-captured', { address: '10.0.9.3', namespace: 'c', cluster: 'far', dns: 'envoy', mergesNames: true }),
   proxyNode('grpc', { address: '10.0.2.1', namespace: 'b', locality: 'r1/z1', proxyless: true }),
   proxyNode('grpc-client', { address: '10.0.9.2', namespace: 'a', labels: { app: 'web' }, proxyless: true }),
   proxyNode('unredirected', {

@@ -43,6 +43,7 @@ test('the control plane knows which program answers DNS queries', () => {
   assert.equal(asRead({ env }).dns, 'envoy');
   assert.equal(asRead({ dnsAgent: true }).dns, 'agent');
   assert.equal(asRead({ env, dnsAgent: true }).dns, 'agent');
+  assert.deepEqual([asRead({ env }).mergesNames, asRead({ dnsAgent: true }).mergesNames], [undefined, true]);
 });
 
 test('the environment adds strings and JSON values to the metadata', () => {

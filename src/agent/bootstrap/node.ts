@@ -10,6 +10,7 @@ import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
 import {
   DNS_AGENT_METADATA,
+  NAME_PIECES_METADATA,
   POLICY_CLUSTER,
   POLICY_CLUSTER_METADATA,
   SDS_CLUSTER,
@@ -79,7 +80,7 @@ function metadataOf(input: NodeInput): JsonObject {
     ...(input.sds ? { [SDS_CLUSTER_METADATA]: SDS_CLUSTER } : {}),
     ...(input.policyCluster === true ? { [POLICY_CLUSTER_METADATA]: POLICY_CLUSTER } : {}),
     ...(input.userSds ? { [USER_SDS_METADATA]: 'true' } : {}),
-    ...(input.dnsAgent ? { [DNS_AGENT_METADATA]: 'true' } : {}),
+    ...(input.dnsAgent ? { [DNS_AGENT_METADATA]: 'true', [NAME_PIECES_METADATA]: 'true' } : {}),
     ...(input.role === 'sidecar' ? { INTERCEPTION_MODE: input.interceptionMode } : {}),
     ...(input.serviceAccount === '' ? {} : { SERVICE_ACCOUNT: input.serviceAccount }),
     ...(input.platform === undefined ? {} : { PLATFORM_METADATA: input.platform }),

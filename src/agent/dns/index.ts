@@ -5,7 +5,6 @@
 import { CtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import {
-  buildNameTable,
   createForwarder,
   createOwnAddresses,
   createTableResolver,
@@ -14,21 +13,18 @@ import {
   type DnsResolver,
   type DnsServer,
   type DnsServerStats,
-  EMPTY_NAME_TABLE,
   type Forwarder,
   type ForwarderStats,
   followResolvConf,
   loopbackListeners,
-  type NameEntry,
-  type NameTable,
   resolvConfUpstream,
   startDnsServer,
   tlsUpstream,
   type UpstreamSource,
 } from '../../dns/index.ts';
-import { istio } from '../../protobuf/agent/index.ts';
 import type { IdentityMetric, SecretSource } from '../types.ts';
 import { type ControlPlaneConnection, NAME_TABLE_TYPE } from '../xds-proxy/index.ts';
+import { MeshNames } from './mesh-names.ts';
 import { type DnsPlan, isLoopback, type TlsServer } from './plan.ts';
 
 export interface AgentDns {
@@ -51,12 +47,6 @@ export interface AgentDnsOptions {
   readonly now: () => number;
   readonly log: Log;
 }
-
-/**
- * How long the agent waits for the first name table. It arrives within a second of the certificate; without a control
- * plane the workload still needs the names outside the mesh.
- */
-const PATIENCE_MS = 5_000;
 
 /** RFC 1035, 4.1.1: the name does not exist. */
 const NXDOMAIN = 3;
@@ -96,7 +86,7 @@ export async function startAgentDns(options: AgentDnsOptions): Promise<AgentDns>
   const others = measured(forwarder, now);
   const names = new MeshNames(log, now);
   const table = createTableResolver({
-    scope: () => ({ table: names.table(), namespace, domain, search: conf.current().search[0] }),
+    scope: () => ({ table: names.table, namespace, domain, search: conf.current().search[0] }),
   });
   const close = async (): Promise<void> => {
     await server?.close();
@@ -119,7 +109,7 @@ export async function startAgentDns(options: AgentDnsOptions): Promise<AgentDns>
   connection.subscribe({
     typeUrl: NAME_TABLE_TYPE,
     resourceNames: [],
-    receive: (resources, version) => names.receive(resources, version),
+    receive: (changes) => names.receive(changes),
   });
   return {
     missing: () => (names.awaited() ? 'the names of the mesh are not known yet' : undefined),
@@ -128,50 +118,10 @@ export async function startAgentDns(options: AgentDnsOptions): Promise<AgentDns>
         server: stats,
         forwarder: forwarder.stats,
         waitedMs: others.waitedMs(),
-        names: names.table().size,
+        names: names.table.size,
       }),
     close,
   };
-}
-
-/** The latest name table: it stays in force while there is no control plane. */
-class MeshNames {
-  readonly #log: Log;
-  readonly #now: () => number;
-  readonly #startedAt: number;
-  #table: NameTable | undefined;
-  #received = 0;
-
-  constructor(log: Log, now: () => number) {
-    this.#log = log;
-    this.#now = now;
-    this.#startedAt = now();
-  }
-
-  table(): NameTable {
-    return this.#table ?? EMPTY_NAME_TABLE;
-  }
-
-  awaited(): boolean {
-    return this.#table === undefined && this.#now() - this.#startedAt < PATIENCE_MS;
-  }
-
-  /** Throws CtlError for a response that is not a name table; the names stay as they are. */
-  receive(resources: readonly Uint8Array[], version: string): void {
-    const building = buildNameTable(readNames(resources));
-    void this.#replace(++this.#received, building, version);
-  }
-
-  async #replace(received: number, building: Promise<NameTable>, version: string): Promise<void> {
-    const table = await building;
-    // A table that came later is in force already, or soon will be.
-    if (received !== this.#received) return;
-    const isFirst = this.#table === undefined;
-    this.#table = table;
-    const fields = { names: table.size, invalid: table.invalid, version };
-    if (isFirst) this.#log.info('the names of the mesh are known', fields);
-    else this.#log.debug('the names of the mesh have changed', fields);
-  }
 }
 
 function listenersOf({ address: { host, port } }: DnsPlan): readonly DnsListener[] {
@@ -242,21 +192,4 @@ function dnsMetrics({ server, forwarder, waitedMs, names }: DnsCounters): readon
     { name: 'dns_upstream_latency', value: Math.round(waitedMs) },
     { name: 'dns_names', value: names },
   ];
-}
-
-/**
- * The names of a response of the control plane (proto/istio/networking/nds/v1/nds.proto). Throws CtlError
- * invalid_argument for a response without exactly one readable table.
- *
- * @param resources encoded `NameTable` messages
- */
-export function readNames(resources: readonly Uint8Array[]): readonly (readonly [name: string, entry: NameEntry])[] {
-  const [resource, ...others] = resources;
-  if (resource === undefined || others.length > 0)
-    throw new CtlError('invalid_argument', `expected one name table, got ${resources.length}`);
-  try {
-    return Object.entries(istio.networking.nds.v1.NameTable.decode(resource).table);
-  } catch (error) {
-    throw new CtlError('invalid_argument', 'the name table is not readable', {}, error);
-  }
 }

@@ -59,9 +59,9 @@ function names(connection: Connection): { readonly received: string[][]; reject:
   connection.subscribe({
     typeUrl: NAME_TABLE_TYPE,
     resourceNames: [],
-    receive(resources) {
+    receive({ set }) {
       if (subscriber.reject !== undefined) throw new Error(subscriber.reject);
-      subscriber.received.push(resources.map((bytes) => Buffer.from(bytes).toString()));
+      subscriber.received.push([...set.values()].map((bytes) => Buffer.from(bytes).toString()));
     },
   });
   return subscriber;

@@ -17,7 +17,7 @@ import { createSnapshotSaver, type SnapshotSaver } from './snapshot-saver.ts';
 import type { ControlPlaneConnection } from './types.ts';
 import { createUpstream, XDS_PATHS } from './upstream.ts';
 
-export type { ControlPlaneConnection, OwnType, WorkloadHealth } from './types.ts';
+export type { ControlPlaneConnection, OwnChanges, OwnType, WorkloadHealth } from './types.ts';
 export { HEALTH_TYPE, NAME_TABLE_TYPE } from './types.ts';
 
 export interface ConnectOptions extends XdsPlan {

@@ -1,11 +1,12 @@
 /**
  * The types of resources that the agent itself subscribes to, and what it reports: the protocol state of one stream
- * after the other, without I/O. What was received before is kept over reconnects, and is not requested again.
+ * after the other, without I/O. What was received before is not requested again after a reconnect.
  */
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { type DiscoveryResponse, type RequestToWrite, resourceValue, type Variant } from './messages.ts';
 import { HEALTH_TYPE, type OwnType, type WorkloadHealth } from './types.ts';
+import { MAX_RESPONSE_BYTES } from './upstream.ts';
 
 /** Writes a request to the control plane. */
 export type SendOwn = (request: RequestToWrite) => void;
@@ -20,13 +21,19 @@ export interface OwnStream {
 interface Subscription {
   readonly type: OwnType;
   /** Accepted resources by name, and with which variant they arrived: versions of the two cannot be compared. */
-  accepted: ReadonlyMap<string, { readonly version: string; readonly value: Uint8Array }>;
+  accepted: ReadonlyMap<string, AcceptedResource>;
   variant: Variant | undefined;
   /** State of the World: the accepted version. */
   version: string;
 }
 
-/** Limits memory: a name table is one resource. */
+interface AcceptedResource {
+  readonly version: string;
+  /** Size of the message. */
+  readonly bytes: number;
+}
+
+/** Limits memory: a name table has a few hundred pieces. */
 const MAX_RESOURCES = 10_000;
 
 export class OwnTypes {
@@ -96,20 +103,19 @@ export class OwnTypes {
   }
 
   #apply(subscription: Subscription, variant: Variant, { resources, removed, version }: DiscoveryResponse): void {
-    const after = new Map(variant === 'delta' && subscription.variant === 'delta' ? subscription.accepted : []);
+    const whole = variant !== 'delta' || subscription.variant !== 'delta';
+    const after = new Map(whole ? [] : subscription.accepted);
     for (const name of removed) after.delete(name);
+    const set = new Map<string, Uint8Array>();
     for (const [index, resource] of resources.entries()) {
       // A copy, so that the rest of the message can be freed.
       const value = Buffer.from(resourceValue(variant, resource));
       const key = variant === 'delta' ? resource.name : String(index);
-      after.set(key, { version: resource.version, value });
+      set.set(key, value);
+      after.set(key, { version: resource.version, bytes: value.length });
     }
-    if (after.size > MAX_RESOURCES)
-      throw new CtlError('resource_exhausted', `more than ${MAX_RESOURCES} resources of ${subscription.type.typeUrl}`);
-    subscription.type.receive(
-      [...after.values()].map(({ value }) => value),
-      version,
-    );
+    limit(subscription.type.typeUrl, after);
+    subscription.type.receive({ set, removed, whole, version });
     subscription.accepted = after;
     subscription.variant = variant;
     subscription.version = version;
@@ -133,4 +139,13 @@ export class OwnTypes {
     if (health === undefined) return;
     this.#stream?.send({ typeUrl: HEALTH_TYPE, error: health.healthy ? undefined : health.message });
   }
+}
+
+/** All resources of a type together are as large as a response may be, however many responses they arrive in. */
+function limit(typeUrl: string, accepted: ReadonlyMap<string, AcceptedResource>): void {
+  if (accepted.size > MAX_RESOURCES)
+    throw new CtlError('resource_exhausted', `more than ${MAX_RESOURCES} resources of ${typeUrl}`);
+  const bytes = accepted.values().reduce((sum, resource) => sum + resource.bytes, 0);
+  if (bytes > MAX_RESPONSE_BYTES)
+    throw new CtlError('resource_exhausted', `resources of ${typeUrl} have more than ${MAX_RESPONSE_BYTES} bytes`);
 }

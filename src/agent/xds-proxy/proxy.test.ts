@@ -166,7 +166,7 @@ for (const variant of ['delta', 'sotw'] as const) {
     proxy.connection.subscribe({
       typeUrl: NAME_TABLE_TYPE,
       resourceNames: [],
-      receive: ([bytes]) => void tables.push(Buffer.from(bytes ?? []).toString()),
+      receive: ({ set }) => void tables.push(...[...set.values()].map((bytes) => Buffer.from(bytes).toString())),
     });
     const envoy = await startClient(t, proxy, variant);
     envoy.send(clusters(ENVOY, variant));
@@ -200,7 +200,7 @@ test("the agent's own types stay with the newest Envoy, even when the stream of 
   proxy.connection.subscribe({
     typeUrl: NAME_TABLE_TYPE,
     resourceNames: [],
-    receive: ([bytes]) => void tables.push(Buffer.from(bytes ?? []).toString()),
+    receive: ({ set }) => void tables.push(...[...set.values()].map((bytes) => Buffer.from(bytes).toString())),
   });
   const types = ({ requests }: PeerStream) => requests.map(({ typeUrl }) => typeUrl);
   const table = (text: string, nonce: string) =>

@@ -11,14 +11,31 @@
  */
 import { XDS } from '../../core/xds-types.ts';
 
-/** A type of resources that the agent itself subscribes to, State of the World. */
+/** A type of resources that the agent itself subscribes to. */
 export interface OwnType {
   /** For example {@link NAME_TABLE_TYPE}. */
   readonly typeUrl: string;
   /** An empty list subscribes to all. */
   readonly resourceNames: readonly string[];
-  /** Processes a response: all resources of the type. Throws CtlError to reject it (NACK with the message). */
-  receive(resources: readonly Uint8Array[], version: string): void;
+  /**
+   * Processes a response, whose changes belong together. Throws CtlError to reject it (NACK with the message): the
+   * resources stay as they are.
+   */
+  receive(changes: OwnChanges): void;
+}
+
+/** How a response changes the resources of a type. */
+export interface OwnChanges {
+  /**
+   * Encoded messages that are set, by the names of their resources; State of the World: by their indexes. They may be
+   * kept: they keep nothing else in memory.
+   */
+  readonly set: ReadonlyMap<string, Uint8Array>;
+  /** Names of resources that no longer exist; the subscriber may not know them. */
+  readonly removed: readonly string[];
+  /** Whether resources of earlier responses that are not in `set` no longer exist. */
+  readonly whole: boolean;
+  readonly version: string;
 }
 
 /** What the agent reports about the workload; the control plane writes it to the status of its WorkloadEntry. */

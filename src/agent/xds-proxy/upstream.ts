@@ -19,7 +19,7 @@ export const XDS_PATHS: Readonly<Record<Variant, string>> = {
 };
 
 /** A response has all resources of a type at first: in a large mesh tens of megabytes. Longer ones are refused. */
-const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
+export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 /** A control plane that is frozen or cut off is noticed within 40 s, as Envoy's own connection does. */
 const KEEPALIVE_MS = 30_000;
 /** A TCP connection takes milliseconds, which the kernel of a busy control plane accepts for it. */

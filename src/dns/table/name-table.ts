@@ -1,6 +1,6 @@
 /**
- * The names of the mesh with their addresses, compiled for lookups: an index of the names in wire format, and one array
- * with all addresses. 10,000 names take some 2 MiB.
+ * Names with their addresses, compiled for lookups: an index of the names in wire format, and one array with all
+ * addresses. 10,000 names take some 2 MiB.
  */
 import { isIP } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
@@ -13,7 +13,7 @@ export interface NameEntry {
 
 export type NameId = number;
 
-/** Immutable; a change of the names is a new table. */
+/** An id is valid until the names change. */
 export interface NameTable {
   readonly size: number;
   /** How many names and addresses were left out because they are invalid. */
@@ -27,32 +27,48 @@ export interface NameTable {
   addresses(id: NameId, family: 4 | 6): Uint8Array;
 }
 
+/** Immutable. */
+export interface CompiledNames extends NameTable {
+  /** Lower case, each once. */
+  wireNames(): Iterable<string>;
+}
+
 /** Labels of printable characters, separated by dots. */
 const NAME = /^(?=.{1,253}$)[!-\-/-~]{1,63}(?:\.[!-\-/-~]{1,63})*$/;
 const UPPER_CASE = /[A-Z]/;
 
-type Entries = Iterable<readonly [name: string, entry: NameEntry]>;
+export type NameEntries = Iterable<readonly [name: string, entry: NameEntry]>;
 
-/** Number of entries that are compiled in one slice, which takes less than a millisecond. */
+/** Number of names that are processed in one slice, which takes less than a millisecond. */
 const SLICE = 200;
+
+/** Work on many names in slices, between which queries are answered. */
+export class NameSlices {
+  #count = 0;
+
+  /** To be awaited after each name, if there is a promise. */
+  next(): Promise<void> | undefined {
+    return ++this.#count % SLICE === 0 ? setImmediate() : undefined;
+  }
+}
 
 /**
  * @param entries by name, without regard to case; a dot at the end is ignored. `*.example.com` stands for all names
  *   below example.com, at any depth. Invalid names and addresses are left out and counted.
  */
-export function createNameTable(entries: Entries): NameTable {
+export function createNameTable(entries: NameEntries): NameTable {
   const builder = new TableBuilder();
   for (const [name, entry] of entries) builder.add(name, entry);
   return builder.table();
 }
 
-/** The same in slices, between which queries are answered: for large tables that replace others. */
-export async function buildNameTable(entries: Entries): Promise<NameTable> {
+/** The same in slices. */
+export async function buildNameTable(entries: NameEntries, slices: NameSlices): Promise<CompiledNames> {
   const builder = new TableBuilder();
-  let count = 0;
   for (const [name, entry] of entries) {
     builder.add(name, entry);
-    if (++count % SLICE === 0) await setImmediate();
+    const pause = slices.next();
+    if (pause !== undefined) await pause;
   }
   return builder.table();
 }
@@ -100,7 +116,7 @@ class TableBuilder {
     this.#used += address.length;
   }
 
-  table(): NameTable {
+  table(): CompiledNames {
     const index = this.#index;
     const all = this.#bytes.slice(0, this.#used);
     const offsets = Uint32Array.from(this.#bounds);
@@ -110,6 +126,7 @@ class TableBuilder {
       wildcards: this.#wildcards,
       find: (name) => index.get(toWireName(name)),
       findWire: (wireName) => index.get(wireName),
+      wireNames: () => index.keys(),
       addresses(id, family) {
         const first = family === 4 ? id : id + 1;
         return all.subarray(offsets[first], offsets[first + 1]);
@@ -118,7 +135,7 @@ class TableBuilder {
   }
 }
 
-function toWireName(name: string): string {
+export function toWireName(name: string): string {
   const bytes = nameBytes(name);
   return bytes.toString('latin1', 0, bytes.length - 1);
 }

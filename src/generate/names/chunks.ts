@@ -50,7 +50,7 @@ function isPartOf(chunk: readonly ListedName[], names: readonly ListedName[], st
   return true;
 }
 
-function concatenated(pieces: readonly Uint8Array[]): Uint8Array {
+export function concatenated(pieces: readonly Uint8Array[]): Uint8Array {
   const whole = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
   let at = 0;
   for (const piece of pieces) {
@@ -63,9 +63,17 @@ function concatenated(pieces: readonly Uint8Array[]): Uint8Array {
 /** Names in a chunk on average. */
 const CHUNK_SIZE = 64;
 
-export function endsChunk(host: string): boolean {
+/** @param place of the name: see {@link placeOfName} */
+export function endsChunk(place: number): boolean {
+  return place < PLACES / CHUNK_SIZE;
+}
+
+export const PLACES = 0x10000;
+
+/** A hash of a name: 0 ≤ place < {@link PLACES}. */
+export function placeOfName(host: string): number {
   let hash = 0;
   for (let i = 0; i < host.length; i++) hash = (Math.imul(hash, 31) + host.charCodeAt(i)) | 0;
   // The low bits only depend on the last characters, which many hosts share.
-  return Math.imul(hash, 0x9e3779b1) >>> 0 < 2 ** 32 / CHUNK_SIZE;
+  return Math.imul(hash, 0x9e3779b1) >>> 16;
 }

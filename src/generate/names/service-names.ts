@@ -4,7 +4,7 @@ import type { Memos } from '../../core/memo.ts';
 import type { Endpoint, Service } from '../../model/index.ts';
 import { isIpAddress } from '../common/index.ts';
 import { addressesOf } from '../listener-plans/index.ts';
-import { endsChunk } from './chunks.ts';
+import { endsChunk, placeOfName } from './chunks.ts';
 
 /** A name with its addresses. Immutable, and the same object while nothing of it changes. */
 export interface Name {
@@ -14,6 +14,8 @@ export interface Name {
   /** For a Kubernetes Service or its Pod: agents also resolve short names. */
   readonly short?: { readonly name: string; readonly namespace: string };
   readonly endsChunk: boolean;
+  /** See `placeOfName`. */
+  readonly place: number;
 }
 
 export interface HeadlessNames {
@@ -57,7 +59,8 @@ export function headlessNames(service: Service, endpoints: readonly Endpoint[]):
 function toName(service: Service, prefix: string, ips: readonly string[]): Name {
   const { hostname, registry, shortName, namespace } = service;
   const host = `${prefix}${hostname}`;
-  const name = { host, ips, endsChunk: endsChunk(host) };
+  const place = placeOfName(host);
+  const name = { host, ips, endsChunk: endsChunk(place), place };
   if (registry === 'External' || shortName === undefined) return name;
   return { ...name, short: { name: `${prefix}${shortName}`, namespace } };
 }

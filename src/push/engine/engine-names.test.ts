@@ -54,4 +54,17 @@ describe('the name table of a proxy', () => {
     // The endpoints of other services are not names.
     assert.equal(await changed(() => mesh.change([endpoints('shop', 'api', '10.0.0.7')])), false);
   });
+
+  it('is in pieces for agents that merge them, of which a service changes one', async () => {
+    const { mesh } = heldMesh([...SHOP, ...Array.from({ length: 40 }, (_, index) => service('shop', `s${index}`))]);
+    const agent = mesh.connect({ ...sidecar('10.5.0.2', 'client'), mergesNames: true });
+    await ready(mesh, agent);
+    const before = new Map(content(agent.session).nds);
+    assert.ok(before.size > 30);
+    mesh.change([service('shop', 's7', { clusterIP: '10.9.9.9' })]);
+    await mesh.settled();
+    const after = content(agent.session).nds;
+    assert.equal(after.length, before.size);
+    assert.equal(after.filter(([name, version]) => before.get(name) !== version).length, 1);
+  });
 });

@@ -121,6 +121,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     ...telemetryOf(mesh, node),
     ...(cluster !== undefined && { cluster }),
     ...dnsOf(mesh, node),
+    ...(node.mergesNames && { namePieces: true }),
     ...patchesFor(filters, node, 'outbound'),
   };
 }
@@ -257,6 +258,7 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
     families: familiesOfNode(node.addresses),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
+    ...(node.mergesNames && { namePieces: true }),
     ...telemetryOf(mesh, node),
     ...patchesFor(mesh.envoyFiltersOf(node), node, 'gateway'),
   };

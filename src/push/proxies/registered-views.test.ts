@@ -45,7 +45,7 @@ test('the registry accounts for what its workloads need, with one key for all fe
     { version: '1.30.0', meshVersion: '1.7' },
     { interception: 'NONE' },
     { discoversVirtualHosts: true },
-    { dns: 'envoy' },
+    { dns: 'envoy', mergesNames: true },
     { addresses: ['10.0.0.1', '2001:db8::1'] },
     { network: 'unknown', clusterId: 'other' },
     { options: { http10: true, idleTimeoutMs: 5 } },

@@ -63,7 +63,7 @@ function isSame(one: RegisteredWorkload, other: RegisteredWorkload): boolean {
 
 /** The same for a proxy whose programs have no features. */
 function withoutFeatures(snapshot: Snapshot, node: ProxyNode): ProxyNode {
-  const { agentReadsSecrets, istioAgent, policyCluster, dns, tracing, options, ...rest } = node;
+  const { agentReadsSecrets, istioAgent, policyCluster, dns, mergesNames, tracing, options, ...rest } = node;
   return {
     ...rest,
     addresses: node.addresses.filter((address) => workloadAt(snapshot, node, address) !== undefined),

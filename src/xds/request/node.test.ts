@@ -230,6 +230,11 @@ describe('parseNode', () => {
     ];
     for (const [metadata, dns] of table) assert.equal(sidecar(metadata).dns, dns, JSON.stringify(metadata));
     assert.equal('dns' in sidecar(), false);
+    const merges = [{}, { NAME_TABLE_PIECES: 'false' }, { NAME_TABLE_PIECES: 'true' }];
+    assert.deepEqual(
+      merges.map((metadata) => sidecar(metadata).mergesNames),
+      [undefined, undefined, true],
+    );
   });
 
   it('reads a label called __proto__', () => {

@@ -10,6 +10,7 @@ import {
   GENERATOR_METADATA,
   GRPC_GENERATOR,
   metadataText,
+  NAME_PIECES_METADATA,
   POLICY_CLUSTER,
   POLICY_CLUSTER_METADATA,
   type ProxyNode,
@@ -80,7 +81,7 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
 
 /** Metadata keys of switches: see `isEnabled`. A boolean is read as well. */
 const DNS_KEYS: ReadonlySet<string> = new Set([DNS_AGENT_METADATA, 'DNS_AUTO_ALLOCATE', 'DNS_CAPTURE']);
-const SWITCH_KEYS: ReadonlySet<string> = new Set([...DNS_KEYS, USER_SDS_METADATA]);
+const SWITCH_KEYS: ReadonlySet<string> = new Set([...DNS_KEYS, NAME_PIECES_METADATA, USER_SDS_METADATA]);
 
 function boundedText(reader: WireReader, field: WireField, limit: number, what: string): string {
   if (field.wireType !== LENGTH_DELIMITED) throw invalid('must be a string', what);
@@ -393,6 +394,7 @@ export function parseNode(bytes: Buffer | undefined, left?: ExtensionList, known
     ...(istioAgent && { istioAgent }),
     ...(text(POLICY_CLUSTER_METADATA) === POLICY_CLUSTER && { policyCluster: true }),
     ...(dns && { dns }),
+    ...(raw.switches.has(NAME_PIECES_METADATA) && { mergesNames: true }),
     ...(raw.tracing && { tracing: raw.tracing }),
     ...(options && { options }),
     ...(type === 'sidecar' && text(GENERATOR_METADATA) === GRPC_GENERATOR && { proxyless: true }),

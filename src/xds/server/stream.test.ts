@@ -236,27 +236,31 @@ describe('a push of a stream', () => {
 });
 
 describe('the node of a proxy', () => {
-  it('has short endpoint names over state of the world, where it repeats them in every request', async () => {
-    const connected: boolean[] = [];
+  it('has short endpoint names over state of the world, where it repeats them in every request, and one name table', async () => {
+    const connected: unknown[] = [];
     const engine = new FakeEngine(content);
     const deps = {
       ...common,
       transport: heldTransport(),
       engine: {
         connect: (proxy: ProxyNode) => {
-          connected.push(proxy.shortEndpointNames);
+          connected.push([proxy.shortEndpointNames, proxy.mergesNames]);
           return engine.connect(proxy, { push: () => 'nothing' });
         },
       },
       admission: new Admission().of('10.0.0.9', 'caller'),
     };
+    const node = encodeNode(SIDECAR_ID, { NAME_TABLE_PIECES: 'true' });
     const sotw = new AdsStream({ ...deps, protocol: SOTW, extensions: new KnownExtensions(true) });
     sotw.receive(askSotw({ typeUrl: XDS.cds.url, node }));
     const delta = new AdsStream({ ...deps, protocol: DELTA, extensions: new KnownExtensions(true) });
     delta.receive(askDelta({ typeUrl: XDS.cds.url, node }));
     // Streams are admitted one after the other.
     for (let turns = 0; turns < 2; turns++) await turn();
-    assert.deepEqual(connected, [true, false]);
+    assert.deepEqual(connected, [
+      [true, undefined],
+      [false, true],
+    ]);
   });
 });
 

@@ -3,7 +3,7 @@
  * writer. All pushes come through the engine's queue and so are throttled; an ACK needs no slot of the queue.
  */
 import { CtlError } from '../../core/errors.ts';
-import type { ProxyNode } from '../../core/proxy.ts';
+import { type ProxyNode, withStateOfTheWorld } from '../../core/proxy.ts';
 import { XDS, type XdsType, xdsTypeOfUrl } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type {
@@ -185,14 +185,9 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#deps.transport.resume();
   }
 
-  /**
-   * Virtual host discovery is only used with Delta: state of the world would send all virtual hosts with each change.
-   * With state of the world, the proxy repeats the names of all its endpoints with each change, so they are short.
-   */
   #nodeOf(request: Request): ProxyNode {
     const node = parseNode(request.node, request.extensions, this.#deps.extensions);
-    if (this.#deps.protocol.mode === 'delta') return node;
-    return { ...node, discoversVirtualHosts: false, shortEndpointNames: true };
+    return this.#deps.protocol.mode === 'delta' ? node : withStateOfTheWorld(node);
   }
 
   #handle(request: Request): void {

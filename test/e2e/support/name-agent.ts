@@ -32,7 +32,7 @@ interface Response {
 }
 
 export class NameAgent {
-  /** The tables that it was sent: addresses by name. */
+  /** The tables that it was sent, or pieces of the table: addresses by name. */
   readonly tables: Readonly<Record<string, readonly string[]>>[] = [];
   /** Why the stream ended. */
   ended: string | undefined;
@@ -64,10 +64,9 @@ export class NameAgent {
   }
 
   #receive({ typeUrl, nonce, version, messages }: Response): void {
-    const [table] = messages;
     if (typeUrl === XDS.nds.url) {
-      if (table === undefined) return;
-      const names = Object.entries(istio.networking.nds.v1.NameTable.decode(table).table);
+      if (messages.length === 0) return;
+      const names = messages.flatMap((bytes) => Object.entries(istio.networking.nds.v1.NameTable.decode(bytes).table));
       this.tables.push(Object.fromEntries(names.map(([host, { ips }]) => [host, ips])));
     }
     const fields = { typeUrl, nonce };
