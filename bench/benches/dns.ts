@@ -1,7 +1,8 @@
 /**
  * The names of 10,000 services at a thousand agents, and the DNS server of the agent that is shipped with these names:
- * queries a second and CPU second of the agent's process, how long clients wait, and its memory. That agent is started as users start it, with everything
- * switched on; in place of Envoy, whose work is not measured, runs a program that only waits.
+ * queries a second and CPU second of the agent's process, how long clients wait, and its memory. That agent is started
+ * as users start it, with everything switched on; in place of Envoy, whose work is not measured, runs a program that
+ * only waits.
  */
 import { Resolver } from 'node:dns/promises';
 import { chmod, writeFile } from 'node:fs/promises';
@@ -128,9 +129,10 @@ async function measured(context: BenchContext, names: number, pieces: boolean): 
 }
 
 async function measure(context: BenchContext, names: number): Promise<Table> {
+  const { rounds } = context.options;
   const rows = [...(await measured(context, names, true)), ...(await measured(context, names, false))];
   return {
-    title: `DNS over UDP of ctl-agent, everything switched on, ${names} names (medians of ${context.options.rounds} rounds)`,
+    title: `DNS over UDP of ctl-agent, everything switched on, ${names} names (medians of ${rounds} rounds)`,
     columns: [
       'load',
       'queries/s',

@@ -207,8 +207,8 @@ export interface ProxyNode {
 
 /**
  * The same proxy on a stream with state of the world. Virtual host discovery and name tables in pieces are only used
- * with Delta: state of the world would send all virtual hosts and all pieces with each change. It makes the proxy repeat
- * the names of all its endpoints with each change, so they are short.
+ * with Delta: state of the world would send all virtual hosts and all pieces with each change. It makes the proxy
+ * repeat the names of all its endpoints with each change, so they are short.
  */
 export function withStateOfTheWorld({ mergesNames, ...node }: ProxyNode): ProxyNode {
   return { ...node, discoversVirtualHosts: false, shortEndpointNames: true };

@@ -9,7 +9,7 @@ import type { Name } from './service-names.ts';
 
 /**
  * Each piece costs 90 bytes of a table, and some 25 bytes of a request after a reconnect. With 10,000 names, a changed
- * name is sent with forty others, 4 kB.
+ * name is sent with forty others, 5 kB.
  */
 const PIECES = 256;
 
