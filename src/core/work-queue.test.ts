@@ -4,7 +4,7 @@ import { fakeClock } from './testing/fake-clock.ts';
 import { type Outcome, WorkQueue } from './work-queue.ts';
 
 /** A queue whose work ends when a test says so. */
-function queue(concurrency = 1) {
+function queue(concurrency = 1, laneOf?: (key: string) => string) {
   const clock = fakeClock();
   const begun: string[] = [];
   const running = new Map<string, (outcome: Outcome) => void>();
@@ -19,7 +19,7 @@ function queue(concurrency = 1) {
     resolve?.(outcome);
     await clock.advance(0);
   };
-  return { clock, begun, end, queue: new WorkQueue({ work, concurrency, clock, random: () => 0 }) };
+  return { clock, begun, end, queue: new WorkQueue({ work, concurrency, laneOf, clock, random: () => 0 }) };
 }
 
 test('works on so many keys at once, in their order', async () => {
@@ -28,6 +28,13 @@ test('works on so many keys at once, in their order', async () => {
   assert.deepEqual(it.begun, ['a', 'b']);
   await it.end('b');
   assert.deepEqual(it.begun, ['a', 'b', 'c']);
+});
+
+test('serves lanes in turn, so that many keys of one do not delay another', async () => {
+  const it = queue(1, (key) => key.slice(0, 1));
+  for (const key of ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2']) it.queue.add(key);
+  for (const key of ['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']) await it.end(key);
+  assert.deepEqual(it.begun, ['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
 });
 
 test('works once more on a key that is added while it is worked on', async () => {

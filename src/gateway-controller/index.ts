@@ -50,7 +50,7 @@ export class GatewayController {
   #unfollow: (() => Promise<void>) | undefined;
 
   constructor(options: GatewayControllerOptions) {
-    const { client, namespaces, statusLog, deployLog, statusQps: qps, statusBurst: burst } = options;
+    const { client, namespaces, statusLog, deployLog, statusBudget: budget } = options;
     const objects = new GatewayObjects({
       client,
       namespaces,
@@ -63,7 +63,7 @@ export class GatewayController {
       get: (key) => withVersions(this.#deployed(key, options.desired().get(key)), objects.versions),
     });
     const rules = gatewayRules(options.controllerName, options.isOfOtherRevision);
-    this.#statuses = new StatusWriter({ ...options, desired, objects, rules, qps, burst, log: statusLog });
+    this.#statuses = new StatusWriter({ ...options, desired, objects, rules, budget, log: statusLog });
     this.#pods = new GatewayPods({
       client,
       log: statusLog,

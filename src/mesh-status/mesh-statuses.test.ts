@@ -1,7 +1,9 @@
 /** What the replica that leads writes to a scripted API server. */
+
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Clock } from '../core/clock.ts';
+import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import { waitUntil } from '../core/testing/wait-until.ts';
 import { Connection, KubernetesClient } from '../kubernetes/index.ts';
 import { fastClock } from '../kubernetes/testing/fast-clock.ts';
@@ -63,8 +65,7 @@ async function startLeader(t: TestContext, qps = 1000) {
   const access = {
     client: new KubernetesClient(connection),
     namespaces: [],
-    statusQps: qps,
-    statusBurst: 1,
+    statusBudget: new TokenBucket({ rate: qps, burst: 1, now: clock.now }),
     now: Date.now,
     statusLog: log,
   };

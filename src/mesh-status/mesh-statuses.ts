@@ -49,9 +49,9 @@ export class MeshStatuses {
 
   constructor(options: MeshStatusesOptions) {
     this.#options = options;
-    const { statusQps: qps, statusBurst: burst, statusLog: log } = options;
+    const { statusBudget: budget, statusLog: log } = options;
     const desired = () => ({ get: (key: string) => this.#wanted(key) });
-    this.#writer = new StatusWriter({ ...options, desired, rules: MESH_RULES, qps, burst, log });
+    this.#writer = new StatusWriter({ ...options, desired, rules: MESH_RULES, budget, log });
     const { objects } = options;
     this.#all = new SlicedKeys({ keys: () => objects.keys(), pass: (keys) => this.#writer.changed(keys) });
   }

@@ -1,7 +1,7 @@
 /**
  * Writes statuses: compares the desired status of each object with the status in the API server, and patches the
- * difference. Changes by others are reverted. The rate of writes is limited, and changes that arrive together are
- * written once.
+ * difference. Changes by others are reverted. The rate of writes is limited, namespaces are served in turn, and changes
+ * that arrive together are written once.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { oneLineOf } from '../core/errors.ts';
@@ -38,9 +38,8 @@ export interface StatusWriterOptions {
   readonly objects: StatusObjects;
   readonly rules: StatusRules;
   readonly desired: () => WantedStatuses;
-  /** Writes per second, and in a burst (CTL_STATUS_QPS, CTL_STATUS_BURST). */
-  readonly qps: number;
-  readonly burst: number;
+  /** Limits the writes of this writer and of others. */
+  readonly budget: TokenBucket;
   /** Milliseconds since the epoch, for the times of conditions. */
   readonly now: () => number;
   readonly log: Log;
@@ -75,15 +74,16 @@ export class StatusWriter {
 
   constructor(options: StatusWriterOptions) {
     this.#options = options;
-    const { client, qps: rate, burst } = options;
+    const { client, budget } = options;
     this.#controller = new Controller({
       connection: client.connection,
       reconcile: (key) => this.#reconcile(key),
       concurrency: CONCURRENCY,
-      budget: { rate, burst },
+      budget,
       onFailure: (key, error) => this.#failed(key, error),
       isOfKey: (error) => error instanceof ApiError && OF_OBJECT.includes(error.status),
       groupOf: parseKind,
+      laneOf: parseNamespace,
     });
   }
 
@@ -212,4 +212,9 @@ export class StatusWriter {
 
 function parseKind(key: string): string {
   return key.slice(0, key.indexOf('/'));
+}
+
+function parseNamespace(key: string): string {
+  const start = key.indexOf('/') + 1;
+  return key.slice(start, key.indexOf('/', start));
 }

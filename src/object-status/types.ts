@@ -1,4 +1,5 @@
 /** What is written to the status of objects of an API server. */
+import type { TokenBucket } from '../core/fairness/token-bucket.ts';
 import type { Log } from '../core/log.ts';
 import { isObject } from '../core/objects.ts';
 import type { KubernetesClient } from '../kubernetes/index.ts';
@@ -34,9 +35,8 @@ export interface StatusAccess {
   readonly client: KubernetesClient;
   /** The namespaces whose objects are controlled; empty: all. Others may belong to another control plane. */
   readonly namespaces: readonly string[];
-  /** Maximum rate of status writes, a second (CTL_STATUS_QPS, CTL_STATUS_BURST). */
-  readonly statusQps: number;
-  readonly statusBurst: number;
+  /** Limits the writes of all controllers together (CTL_STATUS_QPS, CTL_STATUS_BURST). */
+  readonly statusBudget: TokenBucket;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly statusLog: Log;

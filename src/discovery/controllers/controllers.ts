@@ -1,4 +1,5 @@
 /** Everything that only the leader runs, once everything has been read. */
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import type { LeaderStatus } from '../../debug/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import type { WorkloadConnected } from '../../xds/index.ts';
@@ -8,7 +9,7 @@ import { type GatewayInputs, runGatewayController } from './gateway-controller.t
 import { runIngressStatuses } from './ingress-statuses.ts';
 import { type MeshStatusInputs, runMeshStatuses } from './mesh-statuses.ts';
 
-export interface ControllersInputs extends Omit<GatewayInputs & MeshStatusInputs, 'cluster'> {
+export interface ControllersInputs extends Omit<GatewayInputs & MeshStatusInputs, 'cluster' | 'statusBudget'> {
   /** Undefined when no cluster is read: nothing is written then. */
   readonly cluster: Cluster | undefined;
 }
@@ -33,7 +34,9 @@ const NO_CONTROLLERS: Controllers = {
 /** Starts to take part in the elections. */
 export function runControllers({ cluster, ...rest }: ControllersInputs): Controllers {
   if (cluster === undefined) return NO_CONTROLLERS;
-  const inputs = { ...rest, cluster };
+  const { statusQps: rate, statusBurst: burst } = rest.settings;
+  const statusBudget = new TokenBucket({ rate, burst, now: cluster.client.connection.clock.now });
+  const inputs = { ...rest, cluster, statusBudget };
   runDocumentEvents(inputs, inputs.documents);
   const gateways = runGatewayController(inputs);
   const statuses = runMeshStatuses(inputs);

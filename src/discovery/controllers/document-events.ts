@@ -38,7 +38,7 @@ const COMPONENT = 'ctl-discovery';
 
 /** Takes part in the election; undefined if there is nothing to report. */
 export function runDocumentEvents(
-  { settings, cluster }: ControllerInputs,
+  { settings, cluster }: Pick<ControllerInputs, 'settings' | 'cluster'>,
   documents: RefusedDocuments,
 ): LeaderTask | undefined {
   if (!settings.crdValidation || settings.configDir !== '') return undefined;
@@ -66,6 +66,8 @@ class DocumentEvents implements LeaderController {
       concurrency: CONCURRENCY,
       budget: WRITES,
       onFailure: (_id, error) => reportFailure(this.#failures, error),
+      // The namespace of `Kind/namespace/name`.
+      laneOf: (id) => id.split('/', 2)[1] ?? '',
     });
     const what = 'Events about refused documents';
     this.#failures = createFailureLog(getScope('status'), `${what} are not written`, `${what} can be written again`);

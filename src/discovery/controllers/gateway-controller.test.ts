@@ -1,7 +1,9 @@
 /** The controller of the Gateway API as the program runs it: its name, and what it follows. */
+
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { GATEWAYS, startGatewayServer } from '../../gateway-controller/testing/gateway-server.ts';
 import { KubernetesClient } from '../../kubernetes/index.ts';
@@ -71,6 +73,7 @@ async function startLeader(className: string, more: Partial<DiscoverySettings> =
     cluster,
     translation,
     mesh: meshWith('first.example:15012'),
+    statusBudget: new TokenBucket({ rate: 100, burst: 500, now: () => performance.now() }),
     version: () => 1,
   });
   assert.ok(task);

@@ -1,6 +1,8 @@
 /** Addresses of Ingresses in a scripted API server: when they are written, repaired and removed, and by which replica. */
+
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { KubernetesClient } from '../../kubernetes/index.ts';
 import { type Listed, ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
@@ -98,6 +100,7 @@ function startReplica(server: ScriptedApiServer, documents: readonly object[], m
     mesh,
     translation,
     cluster: { client, leadership },
+    statusBudget: new TokenBucket({ rate: 100, burst: 500, now: () => performance.now() }),
   });
   let closed: Promise<void> | undefined;
   const close = () => {

@@ -1,4 +1,5 @@
 /** Controllers that run where this replica leads: they write what the translation computes to the API server. */
+import type { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import { untilAborted } from '../../core/process/until-aborted.ts';
 import { getScope } from '../../logging/index.ts';
 import type { StatusAccess } from '../../object-status/index.ts';
@@ -15,6 +16,8 @@ export interface ControllerInputs {
   readonly translation: Translation;
   /** The mesh configuration at startup. */
   readonly mesh: MeshConfig;
+  /** Limits the writes of statuses by all controllers together. */
+  readonly statusBudget: TokenBucket;
 }
 
 export interface LeaderController {
@@ -26,12 +29,11 @@ export interface LeaderController {
 }
 
 /** The options that all controllers that write statuses share. */
-export function statusOptions({ settings, cluster, mesh }: ControllerInputs): StatusAccess {
+export function statusOptions({ settings, cluster, mesh, statusBudget }: ControllerInputs): StatusAccess {
   return {
     client: cluster.client,
     namespaces: readNamespaces(settings, mesh),
-    statusQps: settings.statusQps,
-    statusBurst: settings.statusBurst,
+    statusBudget,
     now: Date.now,
     statusLog: getScope('status'),
   };

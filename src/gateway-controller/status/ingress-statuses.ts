@@ -27,10 +27,10 @@ export class IngressStatuses {
   readonly #writer: StatusWriter;
 
   constructor(options: StatusControllerOptions) {
-    const { statusQps: qps, statusBurst: burst, statusLog: log } = options;
+    const { statusBudget: budget, statusLog: log } = options;
     const onChanged = (keys: readonly string[]): void => this.changed(keys);
     this.#objects = new KindObjects('Ingress', INGRESSES, { ...options, log, onChanged });
-    this.#writer = new StatusWriter({ ...options, objects: this.#objects, rules: RULES, qps, burst, log });
+    this.#writer = new StatusWriter({ ...options, objects: this.#objects, rules: RULES, budget, log });
   }
 
   start(): void {

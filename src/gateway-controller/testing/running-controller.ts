@@ -1,6 +1,8 @@
 /** The controller of the Gateway API with a scripted API server, both closed after each test. */
+
 import { afterEach } from 'node:test';
 import type { Clock } from '../../core/clock.ts';
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { Connection, KubernetesClient } from '../../kubernetes/index.ts';
 import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
@@ -62,8 +64,7 @@ export function startController(
       rootConfigMap: 'roots',
       secretsRole: options.secretsRole ?? '',
     }),
-    statusQps: 100,
-    statusBurst: 500,
+    statusBudget: new TokenBucket({ rate: 100, burst: 500, now: () => performance.now() }),
     now: Date.now,
     statusLog: log,
     deployLog: log,

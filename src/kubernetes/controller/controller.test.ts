@@ -1,6 +1,7 @@
 /** Controllers by a clock that a test moves: what they reconcile, how often they write, and what waits after failures. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import type { Outcome } from '../../core/work-queue.ts';
 import { ApiError, ConnectionError } from '../api-error.ts';
@@ -57,6 +58,26 @@ describe('a controller', () => {
     await clock.advance(60_000);
     assert.equal(new Set(written).size, 20);
     await it.close();
+  });
+
+  test('writes no faster than a budget that it shares, and serves lanes in turn', async () => {
+    const clock = fakeClock();
+    const budget = new TokenBucket({ rate: 2, burst: 4, now: clock.now });
+    const written: string[] = [];
+    const write = async (key: string, self: Controller): Promise<Outcome> => {
+      await self.mayWrite();
+      written.push(key);
+      return 'done';
+    };
+    const options = { connection: { clock, random: () => 0, observe: () => () => {} }, budget, concurrency: 1 };
+    const laneOf = (key: string): string => key.slice(0, 1);
+    const [first, second] = [controller(write, { ...options, laneOf }), controller(write, options)];
+    first.it.addAll(['a1', 'a2', 'a3', 'a4', 'a5', 'b1']);
+    second.it.addAll(['x1', 'x2']);
+    await clock.advance(2000);
+    assert.equal(written.length, 8);
+    assert.ok(written.indexOf('b1') < written.indexOf('a3'), written.join());
+    await Promise.all([first.it.close(), second.it.close()]);
   });
 
   test('repeats the same write some times at once and then seldom; another content is written at once', async () => {

@@ -32,14 +32,16 @@ export interface ControllerOptions {
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Outcome>;
   /** Number of keys that are reconciled at the same time. */
   readonly concurrency: number;
-  /** The rate of writes of all keys. */
-  readonly budget: Rate;
+  /** The rate of writes of all keys, or a bucket that controllers share. */
+  readonly budget: Rate | TokenBucket;
   /** Called when `reconcile` has rejected, except by a lost connection, which the connection reports. */
   readonly onFailure: (key: string, error: unknown) => void;
   /** Whether a failure concerns its key alone; default: see `isRefusal`. */
   readonly isOfKey?: (error: unknown) => boolean;
   /** The keys that wait together after a failure that concerns more than one; default: all. */
   readonly groupOf?: (key: string) => string;
+  /** The keys of a lane are served in turn with those of other lanes, such as namespaces; default: all in one lane. */
+  readonly laneOf?: (key: string) => string;
 }
 
 /** Limits repeated writes of the same content to an object. Rare repetitions are not a conflict with another writer. */
@@ -71,10 +73,10 @@ export class Controller {
 
   constructor(options: ControllerOptions) {
     this.#options = options;
-    const { connection, concurrency, budget } = options;
+    const { connection, concurrency, budget, laneOf } = options;
     const { clock, random } = connection;
-    this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency, clock, random });
-    this.#budget = new TokenBucket({ ...budget, now: clock.now });
+    this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency, laneOf, clock, random });
+    this.#budget = budget instanceof TokenBucket ? budget : new TokenBucket({ ...budget, now: clock.now });
     this.#unobserve = connection.observe({ lost: () => {}, reached: () => this.#reached() });
   }
 

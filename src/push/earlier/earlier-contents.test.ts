@@ -36,6 +36,7 @@ function kept(maxBytes?: number) {
       minutes = time;
       return earlier.take(holders);
     },
+    check: (...holders: ContentHolder[]) => earlier.check(holders),
   };
 }
 
@@ -83,5 +84,17 @@ describe('what proxies should have had', () => {
     await at(5);
     await at(6, holder(partsOf(bundle)));
     assert.deepEqual(earlier.moments(node), [6], 'the proxies that left had everything for themselves');
+  });
+
+  it('drops even the newest moment when more than the limit was replaced since', async () => {
+    const { earlier, at, check } = kept(2500);
+    const names = ['x', 'y', 'z'];
+    const version = (number: number) => names.map((name) => cluster(name, Buffer.alloc(1000, number)));
+    const bundle = after(emptyBundle('cds', 'view'), ...version(1));
+    await at(1, holder(partsOf(bundle)));
+    await check(holder(partsOf(after(bundle, ...version(2).slice(0, 2)))));
+    assert.deepEqual(earlier.moments(node), [1]);
+    await check(holder(partsOf(after(bundle, ...version(3)))));
+    assert.deepEqual(earlier.moments(node), []);
   });
 });

@@ -12,6 +12,8 @@ import type { Bundle, Parts } from '../types.ts';
 
 /** Time between moments, ms. */
 const INTERVAL_MS = 120_000;
+/** The bytes are counted so often between two moments: changes that follow one another quickly replace much. */
+const CHECKS = 5;
 /** The oldest one is from 10 to 12 minutes old. */
 const MOMENTS = 6;
 /** The most bytes of resources that only moments still have. */
@@ -59,11 +61,16 @@ export class EarlierContents {
 
   /** Looks at the proxies from now on. */
   follow(proxies: () => Iterable<ContentHolder>): void {
+    let checks = 0;
     const look = async (): Promise<void> => {
-      await this.take(proxies());
-      if (!this.#closed) this.#timer = this.#options.later(INTERVAL_MS, () => void look());
+      checks = (checks + 1) % (CHECKS + 1);
+      await (checks === 0 ? this.take(proxies()) : this.check(proxies()));
+      if (!this.#closed) wait();
     };
-    this.#timer = this.#options.later(INTERVAL_MS, () => void look());
+    const wait = (): void => {
+      this.#timer = this.#options.later(INTERVAL_MS / (CHECKS + 1), () => void look());
+    };
+    wait();
   }
 
   /** Unix ms of the moments at which a proxy was connected, the newest first. */
@@ -79,8 +86,19 @@ export class EarlierContents {
 
   /** Keeps a moment. */
   async take(proxies: Iterable<ContentHolder>): Promise<void> {
-    const { now, wall } = this.#options;
-    const at = wall();
+    const at = this.#options.wall();
+    const contents = await this.#contents(proxies);
+    if (contents !== undefined) this.#keep([...this.#moments, { at, contents, lost: 0 }]);
+  }
+
+  /** Counts what was replaced and removed since the last moment; that one too is dropped if it is too much. */
+  async check(proxies: Iterable<ContentHolder>): Promise<void> {
+    if (this.#moments.length > 0 && (await this.#contents(proxies)) !== undefined) this.#keep(this.#moments);
+  }
+
+  /** What the proxies have, and the bytes of the last moment that they do not have. Undefined: closed meanwhile. */
+  async #contents(proxies: Iterable<ContentHolder>): Promise<ReadonlyMap<string, Parts> | undefined> {
+    const { now } = this.#options;
     const last = this.#moments.at(-1);
     const contents = new Map<string, Parts>();
     const kept = new Keeper();
@@ -94,11 +112,16 @@ export class EarlierContents {
       if (before !== undefined) lost.note(before, content);
       if (now() - begun < SLICE_MS) continue;
       await setImmediate();
-      if (this.#closed) return;
+      if (this.#closed) return undefined;
       begun = now();
     }
     if (last !== undefined) last.lost = lost.bytesOf(last.contents.values());
-    this.#moments = [...this.#moments, { at, contents, lost: 0 }].slice(-MOMENTS);
+    return contents;
+  }
+
+  /** Keeps the newest moments, within the limit. */
+  #keep(moments: readonly Moment[]): void {
+    this.#moments = moments.slice(-MOMENTS);
     let bytes = this.#moments.reduce((sum, moment) => sum + moment.lost, 0);
     for (const moment of this.#moments) {
       if (bytes <= this.#maxBytes) break;

@@ -1,6 +1,8 @@
 /** The controller of the Gateway API in the test's own process, under the rights of deploy/rbac.yaml. */
+
 import assert from 'node:assert/strict';
 import { systemClock } from '../../../src/core/clock.ts';
+import { TokenBucket } from '../../../src/core/fairness/token-bucket.ts';
 import { type DesiredStatus, GatewayController } from '../../../src/gateway-controller/index.ts';
 import { Connection, KubernetesClient, readKubeconfig } from '../../../src/kubernetes/index.ts';
 import { eventually, type Owner } from '../../harness/index.ts';
@@ -60,8 +62,7 @@ export async function startController(
       rootConfigMap: 'mesh-ca-root-cert',
       secretsRole,
     }),
-    statusQps: 100,
-    statusBurst: 500,
+    statusBudget: new TokenBucket({ rate: 100, burst: 500, now: () => performance.now() }),
     now: Date.now,
     statusLog: log,
     deployLog: log,
