@@ -59,6 +59,7 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'istio/networking/v1alpha3/networking.proto': [],
   'istio/networking/v1beta1/proxy_config.proto': [],
+  'istio/policy/v1beta1/policy.proto': [],
   'istio/security/v1beta1/security.proto': [],
   'istio/telemetry/v1alpha1/telemetry.proto': [],
 
@@ -315,6 +316,10 @@ export const DOCUMENT_MESSAGES: readonly string[] = [
   'istio.networking.v1alpha3.WorkloadEntry',
   'istio.networking.v1alpha3.WorkloadGroup',
   'istio.networking.v1beta1.ProxyConfig',
+  'istio.policy.v1beta1.AttributeManifest',
+  'istio.policy.v1beta1.Handler',
+  'istio.policy.v1beta1.Instance',
+  'istio.policy.v1beta1.Rule',
   'istio.security.v1beta1.AuthorizationPolicy',
   'istio.security.v1beta1.PeerAuthentication',
   'istio.security.v1beta1.RequestAuthentication',

@@ -2,7 +2,7 @@
  * The documents that configuration protocols carry: by which message, in which collection of MCP, and under which types
  * of configuration over xDS. The names are those of Istio.
  */
-import type { MeshKind } from '../resources/index.ts';
+import type { MeshKind, PolicyKind } from '../resources/index.ts';
 
 export interface ExchangedKind {
   readonly kind: MeshKind;
@@ -26,6 +26,14 @@ function security(kind: MeshKind, collection: string): ExchangedKind {
   const message = `istio.security.v1beta1.${kind}`;
   return { kind, message, collection: `istio/security/v1beta1/${collection}`, apis: SECURITY };
 }
+
+/** A kind of the policy component. */
+function policy(kind: PolicyKind, message: string, collection: string): ExchangedKind {
+  return { kind, message, collection, apis: ['config.istio.io/v1alpha2'] };
+}
+
+/** How Istio sends kinds whose messages are not part of its API. */
+const STRUCT = 'google.protobuf.Struct';
 
 /** Policies first: they are asked for and sent before what they protect. */
 export const EXCHANGED_KINDS: readonly ExchangedKind[] = [
@@ -52,6 +60,12 @@ export const EXCHANGED_KINDS: readonly ExchangedKind[] = [
     collection: undefined,
     apis: ['telemetry.istio.io/v1', 'telemetry.istio.io/v1alpha1'],
   },
+  policy('attributemanifest', 'istio.policy.v1beta1.AttributeManifest', 'istio/policy/v1beta1/attributemanifests'),
+  policy('adapter', STRUCT, 'istio/config/v1alpha2/adapters'),
+  policy('template', STRUCT, 'istio/config/v1alpha2/templates'),
+  policy('handler', 'istio.policy.v1beta1.Handler', 'istio/policy/v1beta1/handlers'),
+  policy('instance', 'istio.policy.v1beta1.Instance', 'istio/policy/v1beta1/instances'),
+  policy('rule', 'istio.policy.v1beta1.Rule', 'istio/policy/v1beta1/rules'),
 ];
 
 /** The kinds with a collection of MCP, by its name. */

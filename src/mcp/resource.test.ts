@@ -60,7 +60,7 @@ test('documents of all golden tests are the same after they were sent', () => {
   }
   assert.deepEqual([...refused].sort(), NOT_CARRIED);
   const untested = EXCHANGED_KINDS.filter(({ kind }) => !counts.has(kind)).map(({ kind }) => kind);
-  assert.deepEqual(untested, ['WorkloadGroup', 'ProxyConfig']);
+  assert.deepEqual(untested, ['WorkloadGroup', 'ProxyConfig', 'attributemanifest', 'adapter', 'template']);
 });
 
 test('documents of kinds without a golden test are the same after they were sent', () => {
@@ -71,6 +71,9 @@ test('documents of kinds without a golden test are the same after they were sent
       probe: { periodSeconds: 3, httpGet: { path: '/ok', port: 8080, httpHeaders: [{ name: 'a', value: 'b' }] } },
     },
     ProxyConfig: { concurrency: 3, environmentVariables: { A: 'b' }, image: { imageType: 'distroless' } },
+    attributemanifest: { attributes: { 'source.tier': { valueType: 'STRING', description: 'a' } } },
+    adapter: { description: 'a', sessionBased: false, templates: ['tier'], config: 'Cg==' },
+    template: { descriptor: 'Cg==' },
   };
   for (const [name, spec] of Object.entries(documents)) {
     const kind = exchanged(name);

@@ -37,14 +37,20 @@ export interface ResourceHead {
   readonly version: string;
 }
 
+/** A resource as it was received. */
+export interface ReceivedHead extends ResourceHead {
+  /** Why it is no document of this name, one line. */
+  readonly fault?: string;
+}
+
 /** `NAMESPACE/NAME`, with nothing else. */
 const NAME = /^([^/]+)\/([^/]+)$/;
 
 /** Reads the document of a resource. It never throws: what cannot be read is a problem. */
-export function readResource(bytes: Uint8Array, head: ResourceHead, options: ReadOptions): ReadResource {
+export function readResource(bytes: Uint8Array, head: ReceivedHead, options: ReadOptions): ReadResource {
   const { kind, source, limits } = options;
   const [, namespace = '', name = head.name] = NAME.exec(head.name) ?? [];
-  const content = contentOf(bytes, kind);
+  const content = head.fault === undefined ? contentOf(bytes, kind) : unreadable(head.fault);
   const metadata = { name, namespace, ...content.metadata };
   const raw = { apiVersion: apiVersionsOf(kind.kind)[0], kind: kind.kind, metadata, spec: content.spec };
   const origin = { source, ...(head.version === '' ? {} : { resourceVersion: head.version.slice(0, MAX_VERSION) }) };
@@ -69,11 +75,12 @@ interface Content {
   readonly problem?: Pick<ResourceProblem, 'field' | 'message'>;
 }
 
+function unreadable(reason: string, metadata = {}): Content {
+  // Not an object: a policy is replaced by the strictest that it can have meant.
+  return { metadata, spec: 'unreadable', problem: { field: 'body', message: reason } };
+}
+
 function contentOf(bytes: Uint8Array, { message }: ExchangedKind): Content {
-  const unreadable = (reason: string, metadata = {}): Content => {
-    // Not an object: a policy is replaced by the strictest that it can have meant.
-    return { metadata, spec: 'unreadable', problem: { field: 'body', message: reason } };
-  };
   try {
     const { metadata: meta, body } = Resource.decode(bytes);
     const created = meta?.createTime;

@@ -90,6 +90,33 @@ test('messages go in both directions, also when they arrive in pieces and togeth
   assert.deepEqual(inPieces.messages, ['a', 'bc', 'def']);
 });
 
+test('while reading is paused, the windows limit what a server sends', async () => {
+  let sent = 0;
+  const message = prefixed(Buffer.alloc(900));
+  const { port } = await raw((stream) => {
+    stream.respond(GRPC);
+    const more = (): void => {
+      if (stream.destroyed) return;
+      sent += message.length;
+      stream.write(message, (error) => error ?? more());
+    };
+    more();
+  });
+  const opened = open(port, '/a/b');
+  await waitUntil(() => opened.messages.length > 0);
+  opened.stream.read(false);
+  let before = -1;
+  await waitUntil(() => {
+    const isQuiet = before === sent;
+    before = sent;
+    return isQuiet;
+  });
+  const received = opened.messages.length;
+  assert.ok(sent - received * message.length < 2 * OPTIONS.streamWindow, `${sent} bytes sent`);
+  opened.stream.read(true);
+  await waitUntil(() => opened.messages.length > received + 1000);
+});
+
 test('the windows of the stream and of the connection are those that were asked for', async () => {
   const { port, sessions } = await raw((stream) => stream.respond(GRPC));
   const opened = open(port, '/a/b');

@@ -1,7 +1,7 @@
 /**
  * A client of one gRPC stream, with a connection of its own. Messages are bytes: callers encode and decode them. It
- * exists beside @grpc/grpc-js, which the agent uses, because that has one option for the windows of a stream and of a
- * connection together, and hides the certificate of the server.
+ * exists beside @grpc/grpc-js, which the agent uses, because of the windows of flow control
+ * (docs/decisions/0013-config-stream-client.md).
  * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
@@ -60,6 +60,11 @@ export interface ClientStream {
    * not read: when 1 MiB waits besides what was sent while the stream was opened.
    */
   send(message: Uint8Array): void;
+  /**
+   * Stops or continues to read: the windows of flow control limit what the server sends meanwhile. A few messages that
+   * have arrived are still passed on.
+   */
+  read(enabled: boolean): void;
   close(): void;
 }
 
@@ -132,6 +137,11 @@ class Http2Stream implements ClientStream {
     this.#stream.write(prefixed(message));
     if (this.#stream.writableLength <= this.#maxUnsent) return;
     this.#end(new CtlError('resource_exhausted', `${this.#name} does not read what it is sent`));
+  }
+
+  read(enabled: boolean): void {
+    if (enabled) this.#stream?.resume();
+    else this.#stream?.pause();
   }
 
   close(): void {

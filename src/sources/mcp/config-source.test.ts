@@ -1,95 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
-import { fakeClock } from '../../core/testing/fake-clock.ts';
-import type { ClientStreamHandler, StreamTls } from '../../grpc/index.ts';
-import { BY_COLLECTION, BY_XDS_TYPE, RESOURCE_TYPE_URL } from '../../mcp/index.ts';
-import { envoy, istio } from '../../protobuf/index.ts';
-import { createConfigSource, type FollowedTls } from './config-source.ts';
-import { McpSink } from './mcp-sink.ts';
-import { ReceivedDocuments } from './received.ts';
-import { EventStore, LIMITS, requestOf, resourcesMessage } from './testing/exchange.ts';
-import { XdsClient } from './xds-client.ts';
-
-const COLLECTIONS = [...BY_COLLECTION.keys()];
-const ROUTES = 'istio/networking/v1alpha3/virtualservices';
-const STREAM = {
-  maxMessageBytes: 1000,
-  streamWindow: 65_535,
-  connectionWindow: 65_535,
-  connectTimeoutMs: 1000,
-  keepaliveMs: 1000,
-  keepaliveTimeoutMs: 1000,
-};
-
-interface Opened {
-  readonly handler: ClientStreamHandler;
-  readonly tls: StreamTls | undefined;
-  readonly sent: Uint8Array[];
-  closed: boolean;
-}
-
-/** A source whose streams the test plays. */
-function played(tls?: FollowedTls, xds = false) {
-  const clock = fakeClock();
-  const [streams, lines, store]: [Opened[], string[], EventStore] = [[], [], new EventStore()];
-  let reconnections = 0;
-  const log = (line: string): void => void lines.push(line);
-  const options = { source: 'mcp://far', limits: LIMITS, groups: xds ? BY_XDS_TYPE : BY_COLLECTION, now: clock.now };
-  const documents = new ReceivedDocuments({ ...options, maxBytes: 100_000 });
-  const source = createConfigSource({
-    id: 'mcp://far',
-    cluster: 'c',
-    host: 'far',
-    port: 1,
-    protocol: xds ? new XdsClient({ documents, node: 'n' }) : new McpSink({ documents, node: 'n', incremental: false }),
-    stream: STREAM,
-    tls,
-    onReconnect: () => {
-      reconnections += 1;
-    },
-    clock,
-    random: () => 0,
-    log: { debug: log, info: log, warn: log, error: log },
-    openStream: (target, _options, handler) => {
-      const opened: Opened = { handler, tls: target.tls, sent: [], closed: false };
-      streams.push(opened);
-      return {
-        send: (message) => void opened.sent.push(message),
-        close: () => {
-          opened.closed = true;
-        },
-      };
-    },
-  });
-  source.start({ apply: (events) => store.apply(events), replace: () => assert.fail(), changing: () => {} });
-  let synced = false;
-  void source.synced.then(() => {
-    synced = true;
-  });
-  return { clock, streams, lines, store, source, isSynced: () => synced, reconnections: () => reconnections };
-}
-
-function answer({ handler }: Opened, collection: string, names: readonly string[] = []): void {
-  const resources = names.map((name) => ({
-    metadata: { name, version: '1' },
-    body: { typeUrl: 'type.googleapis.com/istio.networking.v1alpha3.VirtualService', value: ROUTE },
-  }));
-  handler.message(resourcesMessage({ collection, nonce: `n-${collection}`, resources }));
-}
-
-/** `hosts: [a.example.com]`, `http: [{redirect: {uri: /b}}]` */
-const ROUTE = Uint8Array.from([
-  ...[0x0a, 13, ...Buffer.from('a.example.com')],
-  ...[0x1a, 6, 0x1a, 4, 0x0a, 2, ...Buffer.from('/b')],
-]);
-
-async function first(streams: readonly Opened[], index = 0): Promise<Opened> {
-  await new Promise((resolve) => setImmediate(resolve));
-  const stream = streams[index];
-  assert.ok(stream, `no stream ${index}`);
-  return stream;
-}
+import { requestOf, resourcesMessage } from './testing/exchange.ts';
+import { answer, COLLECTIONS, first, played, ROUTES } from './testing/played-source.ts';
 
 test('a source is synced when it has answered for every collection, and the log names those that are missing', async () => {
   const { clock, streams, lines, store, source, isSynced } = played();
@@ -191,37 +104,52 @@ test('a response with documents that have no name removes nothing, and the sourc
   assert.deepEqual([...store.documents.keys(), ...store.problems], ['VirtualService/shop/a']);
 });
 
-test('a server of xDS that changes its encoding removes nothing, and the source is not healthy', async () => {
-  const { DiscoveryRequest, DiscoveryResponse } = envoy.service.discovery.v3;
-  const { streams, store, source } = played(undefined, true);
-  const stream = await first(streams);
+test('collections of the policy component that a source does not have are left out, until the stream is lost', async () => {
+  const { clock, streams, lines, source, isSynced } = played();
+  const policy = COLLECTIONS.filter((each) => /policy|config/.test(each));
+  assert.equal(policy.length, 6);
+  const unsupported = (name: string) =>
+    new CtlError('invalid_argument', `far:1 returned: unsupported collection ${JSON.stringify(name)}`);
+  for (const [index, name] of policy.entries()) {
+    const stream = await first(streams, index);
+    stream.handler.opened();
+    const requested = stream.sent.map((bytes) => requestOf(bytes).collection);
+    assert.deepEqual(
+      requested,
+      COLLECTIONS.filter((each) => !policy.slice(0, index).includes(each)),
+    );
+    stream.handler.ended(unsupported(name));
+  }
+  const stream = await first(streams, 6);
   stream.handler.opened();
-  const type = 'networking.istio.io/v1/VirtualService';
-  const body = { typeUrl: 'type.googleapis.com/istio.networking.v1alpha3.VirtualService', value: ROUTE };
-  const value = istio.mcp.v1alpha1.Resource.encode({ metadata: { name: 'shop/web', version: '1' }, body }).finish();
-  const send = (typeUrl: string, resources: { typeUrl: string; value: Uint8Array }[]): void => {
-    const response = { typeUrl, versionInfo: '1', nonce: `n-${typeUrl}`, resources };
-    stream.handler.message(Buffer.from(DiscoveryResponse.encode(response).finish()));
-  };
-  for (const each of BY_XDS_TYPE.keys()) send(each, each === type ? [{ typeUrl: RESOURCE_TYPE_URL, value }] : []);
-  assert.deepEqual(source.health(), { ok: true });
-  send(type, [{ typeUrl: 'type.googleapis.com/google.protobuf.Struct', value: new Uint8Array() }]);
-  const { errorDetail, responseNonce } = DiscoveryRequest.decode(stream.sent.at(-1) ?? new Uint8Array());
-  assert.match(errorDetail?.message ?? '', /1 resources that are not .*istio\.mcp\.v1alpha1\.Resource/);
-  assert.equal(responseNonce, `n-${type}`);
-  assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/web']);
+  assert.equal(stream.sent.length, 10);
+  for (const collection of COLLECTIONS.slice(0, 10)) answer(stream, collection);
+  await clock.advance(0);
+  assert.deepEqual([isSynced(), source.health()], [true, { ok: true }]);
+  assert.match(
+    lines.join('\n'),
+    /mcp:\/\/far: the source has no collection istio\/policy\/v1beta1\/attributemanifests/,
+  );
+  stream.handler.ended(new CtlError('unavailable', 'gone'));
+  await clock.advance(500);
+  const again = await first(streams, 7);
+  again.handler.opened();
+  assert.equal(again.sent.length, COLLECTIONS.length);
+  // Others are not optional.
+  again.handler.ended(unsupported(ROUTES));
   const health = source.health();
-  assert.match(health.ok ? '' : health.reason, /v1\/VirtualService: 1 resources that are not/);
-  send(type, []);
-  assert.deepEqual([source.health(), store.documents.size], [{ ok: true }, 0]);
+  assert.match(health.ok ? '' : health.reason, /unsupported collection/);
 });
 
 test('a nonce that is too long is refused', async () => {
-  const { streams } = played();
-  const { handler } = await first(streams);
-  handler.opened();
+  const { streams, source } = played();
+  const stream = await first(streams);
+  stream.handler.opened();
   const [collection, nonce] = [ROUTES, 'n'.repeat(1025)];
-  assert.throws(() => handler.message(resourcesMessage({ collection, nonce })), /a nonce has 1025 characters/);
+  stream.handler.message(resourcesMessage({ collection, nonce }));
+  const health = source.health();
+  assert.match(health.ok ? '' : health.reason, /a nonce has 1025 characters/);
+  assert.ok(stream.closed);
 });
 
 test('reasons that a server varies have a few lines in the log', async () => {

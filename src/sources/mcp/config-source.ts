@@ -4,12 +4,13 @@
  */
 import { backoff } from '../../core/backoff.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
-import { type CtlError, toCtlError } from '../../core/errors.ts';
+import { CtlError, oneLineOf, toCtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { type ClientStream, openClientStream, type StreamClientOptions, type StreamTls } from '../../grpc/index.ts';
 import { limitLog } from '../../logging/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
+import { MessageQueue } from './message-queue.ts';
 import type { ConfigProtocol, Received } from './protocol.ts';
 
 export interface ConfigSourceOptions {
@@ -65,7 +66,10 @@ class ConfigSource implements Source {
   /** Why the last response of a group was refused, by group. */
   readonly #refused = new Map<string, string>();
   #sink: SourceSink | undefined;
+  readonly #log: Pick<Log, 'warn' | 'info'>;
   #stream: ClientStream | undefined;
+  /** The messages of the stream. */
+  #queue: MessageQueue<Received> | undefined;
   #unfollow: (() => void) | undefined;
   #timer: Timer | undefined;
   #patience: Timer | undefined;
@@ -83,8 +87,8 @@ class ConfigSource implements Source {
     // The server chooses a part of the reasons.
     const warn = limitLog({ write: (line) => log.warn(line), later: (ms, run) => void clock.setTimer(ms, run) });
     const info = limitLog({ write: (line) => log.info(line), later: (ms, run) => void clock.setTimer(ms, run) });
-    const limited = { warn: (line: string) => warn(id, line), info: (line: string) => info(id, line) };
-    this.#health = new HealthLog(limited, clock.now);
+    this.#log = { warn: (line: string) => warn(id, line), info: (line: string) => info(id, line) };
+    this.#health = new HealthLog(this.#log, clock.now);
   }
 
   get synced(): Promise<void> {
@@ -110,6 +114,7 @@ class ConfigSource implements Source {
     this.#unfollow?.();
     for (const timer of [this.#timer, this.#patience]) timer?.cancel();
     this.#stream?.close();
+    this.#queue?.close();
   }
 
   #connect(): void {
@@ -123,9 +128,24 @@ class ConfigSource implements Source {
 
   #open(tls: StreamTls | undefined): void {
     if (this.#closed) return;
-    const { host, port, protocol, stream, onReconnect, openStream = openClientStream } = this.#options;
+    const { host, port, protocol, stream, clock, onReconnect, openStream = openClientStream } = this.#options;
     let open = true;
-    this.#stream = openStream({ host, port, tls, path: protocol.path }, stream, {
+    const lost = (error: CtlError): void => {
+      if (!open) return;
+      open = false;
+      this.#ended(queue, error);
+    };
+    const queue = new MessageQueue<Received>({
+      process: (bytes) => protocol.receive(bytes),
+      done: (received) => this.#take(received, open ? this.#stream : undefined),
+      failed: (error) => {
+        if (open) opened.close();
+        lost(error instanceof CtlError ? error : new CtlError('internal', oneLineOf(error), {}, error));
+      },
+      read: (enabled) => opened.read(enabled),
+      now: clock.now,
+    });
+    const opened = openStream({ host, port, tls, path: protocol.path }, stream, {
       opened: () => {
         if (this.#streams > 0) onReconnect();
         this.#streams += 1;
@@ -133,19 +153,18 @@ class ConfigSource implements Source {
         this.#awaitAnswers();
       },
       message: (bytes) => {
-        if (open && !this.#closed) this.#take(protocol.receive(bytes));
+        if (open && !this.#closed) queue.add(bytes);
       },
-      ended: (error) => {
-        if (!open) return;
-        open = false;
-        this.#lost(error);
-      },
+      ended: lost,
     });
+    [this.#stream, this.#queue] = [opened, queue];
   }
 
-  #take({ group, events, replies, problem }: Received): void {
+  /** @param stream that the message has come from, unless it has ended */
+  #take({ group, events, replies, problem }: Received, stream: ClientStream | undefined): void {
+    if (this.#closed) return;
     if (events.length > 0) this.#sink?.apply(events);
-    for (const reply of replies) this.#stream?.send(reply);
+    for (const reply of replies) stream?.send(reply);
     if (problem !== undefined) {
       if (group !== undefined) this.#refused.set(group, problem);
       this.#health.bad(`${this.id}: a response is refused: ${problem}`, CONSEQUENCE);
@@ -155,9 +174,13 @@ class ConfigSource implements Source {
     this.#failures = 0;
     this.#refused.delete(group);
     const [other] = this.#refused.values();
-    if (other === undefined) this.#health.good(`${this.id} is read again`);
-    else this.#health.bad(`${this.id}: a response is refused: ${other}`, CONSEQUENCE);
+    if (other !== undefined) this.#health.bad(`${this.id}: a response is refused: ${other}`, CONSEQUENCE);
+    else if (stream !== undefined) this.#health.good(`${this.id} is read again`);
     this.#waiting.delete(group);
+    this.#checkSynced();
+  }
+
+  #checkSynced(): void {
     if (this.#waiting.size > 0) return;
     this.#patience?.cancel();
     this.#first.resolve();
@@ -168,7 +191,14 @@ class ConfigSource implements Source {
     this.#patience?.cancel();
     if (this.#waiting.size === 0) return;
     this.#patience = this.#options.clock.setTimer(PATIENCE_MS, () => {
-      this.#options.log.warn(`${this.id} has not answered for ${this.#named()}; ctl-discovery is not ready until then`);
+      const named = `${this.id} has not answered for ${this.#named()}`;
+      const change = this.#options.protocol.afterSilence();
+      if (change === undefined) {
+        this.#options.log.warn(`${named}; ctl-discovery is not ready until then`);
+        return;
+      }
+      this.#log.info(`${named}: ${change}`);
+      this.#reopen();
     });
   }
 
@@ -178,10 +208,28 @@ class ConfigSource implements Source {
     return names.slice(0, MAX_NAMED).join(', ') + more;
   }
 
-  #lost({ message }: CtlError): void {
+  /** What was being processed is completed before anything is requested again. */
+  #ended(queue: MessageQueue<Received>, error: CtlError): void {
     if (this.#closed) return;
     this.#stream = undefined;
     this.#patience?.cancel();
+    queue.close(() => {
+      if (this.#closed) return;
+      const change = this.#options.protocol.afterEnd(error);
+      if (change === undefined) {
+        this.#lost(error);
+        return;
+      }
+      this.#log.info(`${this.id}: ${change}`);
+      const { groups } = this.#options.protocol;
+      for (const group of this.#waiting) if (!groups.includes(group)) this.#waiting.delete(group);
+      this.#checkSynced();
+      this.#connect();
+    });
+  }
+
+  #lost({ message }: CtlError): void {
+    if (this.#closed) return;
     this.#failures += 1;
     this.#health.bad(message.startsWith(this.id) ? message : `${this.id}: ${message}`, CONSEQUENCE);
     const { clock, random } = this.#options;
@@ -191,10 +239,14 @@ class ConfigSource implements Source {
 
   /** A connection with the certificate of before might be refused at its next stream. */
   #renewed(): void {
-    const stream = this.#stream;
-    if (stream === undefined || this.#closed) return;
+    if (this.#stream !== undefined && !this.#closed) this.#reopen();
+  }
+
+  #reopen(): void {
+    const [stream, queue] = [this.#stream, this.#queue];
     this.#stream = undefined;
-    stream.close();
-    this.#connect();
+    stream?.close();
+    if (queue === undefined) this.#connect();
+    else queue.close(() => this.#connect());
   }
 }

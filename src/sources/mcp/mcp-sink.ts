@@ -7,11 +7,15 @@
  *   such a source begins a stream with a response that is not incremental, and sends all documents as the first
  *   response of each collection, even if that says that it is incremental. Without this rule, what was deleted while
  *   the stream was down would stay.
+ * - Sources of Istio 1.7 end a stream that requests a collection that they do not have. The collections of the policy
+ *   component are left out then, one by one as they are named, and requested again when the stream is lost.
  */
 import { CtlError } from '../../core/errors.ts';
+import type { Slices } from '../../core/slices.ts';
 import { BY_COLLECTION } from '../../mcp/index.ts';
 import { encode, istio } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
+import { POLICY_KINDS } from '../../resources/index.ts';
 import type { ConfigProtocol, Received } from './protocol.ts';
 import type { Applied, ReceivedDocuments, ReceivedResource } from './received.ts';
 import { checkedNonce, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
@@ -24,6 +28,11 @@ export const MCP_PATH = '/istio.mcp.v1alpha1.ResourceSource/EstablishResourceStr
 const INVALID_ARGUMENT = 3;
 const RESOURCE_EXHAUSTED = 8;
 const UNIMPLEMENTED = 12;
+
+/** Collections that sources for proxies alone do not have. */
+const OPTIONAL: readonly string[] = [...BY_COLLECTION].flatMap(([collection, { kind }]) =>
+  POLICY_KINDS.some((each) => each === kind) ? [collection] : [],
+);
 
 export interface McpSinkOptions {
   readonly documents: ReceivedDocuments;
@@ -48,13 +57,15 @@ export class McpSink implements ConfigProtocol {
   #answered = new Set<string>();
   /** Whether the source begins with all documents, whatever versions it was told. */
   #beginsWithAll: boolean | undefined;
+  /** Collections that the source does not have. */
+  readonly #absent = new Set<string>();
 
   constructor(options: McpSinkOptions) {
     this.#options = options;
   }
 
   get groups(): readonly string[] {
-    return [...BY_COLLECTION.keys()];
+    return [...BY_COLLECTION.keys()].filter((collection) => !this.#absent.has(collection));
   }
 
   open(): Uint8Array[] {
@@ -67,8 +78,8 @@ export class McpSink implements ConfigProtocol {
     });
   }
 
-  receive(bytes: Buffer): Received {
-    const response = decodeResponse(bytes);
+  *receive(bytes: Buffer): Slices<Received> {
+    const response = yield* decodeResponse(bytes);
     const { collection, nonce } = response;
     if (!BY_COLLECTION.has(collection)) {
       const message = `collection ${collection.slice(0, 256)} was not requested`;
@@ -83,7 +94,7 @@ export class McpSink implements ConfigProtocol {
     const isFirst = !this.#answered.has(collection);
     let applied: Applied;
     try {
-      applied = this.#apply(response, !response.incremental || (isFirst && this.#beginsWithAll));
+      applied = yield* this.#apply(response, !response.incremental || (isFirst && this.#beginsWithAll));
     } catch (error) {
       if (!(error instanceof CtlError)) throw error;
       const { message } = error;
@@ -106,7 +117,19 @@ export class McpSink implements ConfigProtocol {
     return { group: collection, events, replies: [reply], ...problem };
   }
 
-  #apply({ collection, resources, removed }: Response, isAll: boolean): Applied {
+  afterEnd({ code, message }: CtlError): string | undefined {
+    const named = code !== 'invalid_argument' ? undefined : OPTIONAL.find((each) => message.includes(`"${each}"`));
+    if (named !== undefined && !this.#absent.has(named)) {
+      this.#absent.add(named);
+      return `the source has no collection ${named}, which is not requested until the next reconnection`;
+    }
+    this.#absent.clear();
+    return undefined;
+  }
+
+  afterSilence(): undefined {}
+
+  #apply({ collection, resources, removed }: Response, isAll: boolean): Slices<Applied> {
     const { documents } = this.#options;
     // One without a name may be any document: nothing that is missing was removed.
     const isComplete = isAll && unnamedProblem(resources) === undefined;
@@ -126,7 +149,7 @@ export class McpSink implements ConfigProtocol {
 }
 
 /** Reads `istio.mcp.v1alpha1.Resources`. Throws CtlError `invalid_argument` for other bytes. */
-function decodeResponse(bytes: Buffer): Response {
+function* decodeResponse(bytes: Buffer): Slices<Response> {
   const reader = new WireReader(bytes);
   const response: Response = { collection: '', nonce: '', incremental: false, resources: [], removed: [] };
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
@@ -135,6 +158,7 @@ function decodeResponse(bytes: Buffer): Response {
     else if (field.number === 4) response.removed.push(reader.text(field));
     else if (field.number === 5) response.nonce = checkedNonce(reader.text(field));
     else if (field.number === 6) response.incremental = field.value !== 0;
+    yield;
   }
   return response;
 }

@@ -8,7 +8,7 @@ import { createConfigSource } from './config-source.ts';
 import { McpSink } from './mcp-sink.ts';
 import { createPeerTls, type MeshCertificate } from './peer-tls.ts';
 import { ReceivedDocuments } from './received.ts';
-import { XdsClient } from './xds-client.ts';
+import { XdsConfig } from './xds-config.ts';
 
 export interface PeerSourceOptions {
   /** Of the source, for messages: the address of the mesh configuration. */
@@ -54,7 +54,7 @@ export function createPeerSource(options: PeerSourceOptions): Source {
     cluster,
     host,
     port,
-    protocol: isXds ? new XdsClient({ documents, node }) : new McpSink({ documents, node, incremental }),
+    protocol: isXds ? new XdsConfig({ documents, node }) : new McpSink({ documents, node, incremental }),
     stream: {
       maxMessageBytes,
       streamWindow,

@@ -1,4 +1,6 @@
 /** The contract of the protocols by which configuration sources are read. Implementations do no I/O. */
+import type { CtlError } from '../../core/errors.ts';
+import type { Slices } from '../../core/slices.ts';
 import type { ResourceEvent } from '../../resources/index.ts';
 
 /** What a message of the source has caused. */
@@ -16,12 +18,19 @@ export interface Received {
 }
 
 export interface ConfigProtocol {
-  /** The method of the stream: `/package.Service/Method`. */
+  /** The method of the next stream: `/package.Service/Method`. */
   readonly path: string;
   /** What is asked for. The source is synced when it has answered for all of them. */
   readonly groups: readonly string[];
   /** Begins a stream, and returns the first requests. */
   open(): readonly Uint8Array[];
-  /** Throws CtlError `invalid_argument` for bytes that are no message. */
-  receive(bytes: Buffer): Received;
+  /** Processes a message in slices; one message at a time. Throws CtlError `invalid_argument` for other bytes. */
+  receive(bytes: Buffer): Slices<Received>;
+  /**
+   * The stream has ended. Returns what the next one, which is opened at once, requests instead, one line; undefined if
+   * the source does not offer less than was requested.
+   */
+  afterEnd(error: CtlError): string | undefined;
+  /** The same while the source is silent about groups that it has never answered for. */
+  afterSilence(): string | undefined;
 }

@@ -6,16 +6,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import { finish } from '../../core/slices.ts';
 import { BY_COLLECTION, BY_XDS_TYPE, ConfigStream, McpStream } from '../../mcp/index.ts';
 import { envoy, google, istio } from '../../protobuf/index.ts';
+import { DeltaClient } from './delta-client.ts';
 import { McpSink } from './mcp-sink.ts';
 import type { ConfigProtocol } from './protocol.ts';
 import { ReceivedDocuments } from './received.ts';
-import { DeltaReader } from './testing/delta-reader.ts';
 import { documentOf, EventStore, LIMITS, requestOf, resourcesMessage, ServedWorld } from './testing/exchange.ts';
 import { XdsClient } from './xds-client.ts';
 
 const MAX_BYTES = 1_000_000;
+
+type Reader = Pick<ConfigProtocol, 'open' | 'receive'>;
 
 /** What happens next. */
 const step = fc.oneof(
@@ -62,14 +65,10 @@ class Link {
   readonly toSource: Uint8Array[] = [];
   readonly toReader: Buffer[] = [];
   readonly #source: SourceEnd;
-  readonly #reader: ConfigProtocol;
+  readonly #reader: Reader;
   readonly #store: EventStore;
 
-  constructor(
-    open: (send: (chunks: readonly Uint8Array[]) => void) => SourceEnd,
-    reader: ConfigProtocol,
-    store: EventStore,
-  ) {
+  constructor(open: (send: (chunks: readonly Uint8Array[]) => void) => SourceEnd, reader: Reader, store: EventStore) {
     this.#reader = reader;
     this.#store = store;
     this.#source = open((chunks) => void this.toReader.push(Buffer.concat(chunks)));
@@ -80,7 +79,7 @@ class Link {
     if (toReader) {
       const message = this.toReader.shift();
       if (message === undefined) return;
-      const { events, replies } = this.#reader.receive(message);
+      const { events, replies } = finish(this.#reader.receive(message));
       assert.equal(replies.length, 1, 'each response has one answer');
       this.#store.apply(events);
       this.toSource.push(...replies);
@@ -102,7 +101,7 @@ class Link {
 }
 
 interface Ends {
-  readonly reader: ConfigProtocol;
+  readonly reader: Reader;
   open(world: ServedWorld, send: (chunks: readonly Uint8Array[]) => void): SourceEnd;
 }
 
@@ -194,7 +193,7 @@ function xdsEnds(): Ends {
 function deltaEnds(): Ends {
   const { DeltaDiscoveryRequest, DeltaDiscoveryResponse } = envoy.service.discovery.v3;
   return {
-    reader: new DeltaReader(),
+    reader: new DeltaClient({ documents: received(BY_XDS_TYPE), node: 'n' }),
     open(world, send) {
       const stream = new ConfigStream(world.served, 'delta', (chunks) => {
         const response = DeltaDiscoveryResponse.decode(Buffer.concat(chunks));
@@ -266,7 +265,7 @@ test('a source that lies cannot stop a sink: each message has one answer, and on
       sink.open();
       for (const each of messages) {
         try {
-          const { events, replies } = sink.receive(each);
+          const { events, replies } = finish(sink.receive(each));
           assert.equal(replies.length, 1);
           store.apply(events);
         } catch (error) {

@@ -3,6 +3,7 @@
  * over xDS. Several types can have the same kind, for its versions: a document of the first one is in force.
  */
 import { CtlError } from '../../core/errors.ts';
+import type { Slices } from '../../core/slices.ts';
 import { type ExchangedKind, readResource } from '../../mcp/index.ts';
 import { type DocumentLimits, keyOf, type ResourceEvent } from '../../resources/index.ts';
 
@@ -12,6 +13,8 @@ export interface ReceivedResource {
   readonly version: string;
   /** The message `istio.mcp.v1alpha1.Resource`; may be part of a larger buffer. */
   readonly bytes: Buffer;
+  /** Why it is no document of its name, one line. */
+  readonly fault?: string;
 }
 
 /** What a response changed. */
@@ -24,6 +27,7 @@ export interface Applied {
 interface Entry {
   readonly version: string;
   readonly bytes: Buffer;
+  readonly fault: string | undefined;
   readonly read: ReturnType<typeof readResource>;
 }
 
@@ -45,11 +49,16 @@ export interface ReceivedOptions {
 export class ReceivedDocuments {
   readonly #options: ReceivedOptions;
   readonly #groups: ReadonlyMap<string, Map<string, Entry>>;
+  /** The groups of each kind, in their order. */
+  readonly #groupsOf: ReadonlyMap<string, readonly Map<string, Entry>[]>;
   #bytes = 0;
 
   constructor(options: ReceivedOptions) {
     this.#options = options;
-    this.#groups = new Map([...options.groups.keys()].map((group) => [group, new Map()]));
+    const groups = [...options.groups].map(([group, { kind }]) => ({ group, kind, entries: new Map<string, Entry>() }));
+    this.#groups = new Map(groups.map(({ group, entries }) => [group, entries]));
+    const byKind = Map.groupBy(groups, ({ kind }) => kind);
+    this.#groupsOf = new Map([...byKind].map(([kind, of]) => [kind, of.map(({ entries }) => entries)]));
   }
 
   /** The number of documents. */
@@ -67,27 +76,28 @@ export class ReceivedDocuments {
    * The documents of a group are these and no others. Throws CtlError `resource_exhausted` without a change if they
    * need too much memory.
    */
-  replace(group: string, resources: readonly ReceivedResource[]): Applied {
+  replace(group: string, resources: readonly ReceivedResource[]): Slices<Applied> {
     const present = new Set(resources.map(({ name }) => name));
     const removed = [...this.#entriesOf(group).keys()].filter((name) => !present.has(name));
     return this.change(group, resources, removed);
   }
 
   /** Sets some documents of a group and removes others. Throws as {@link replace}. */
-  change(group: string, resources: readonly ReceivedResource[], removed: readonly string[]): Applied {
+  *change(group: string, resources: readonly ReceivedResource[], removed: readonly string[]): Slices<Applied> {
     const entries = this.#entriesOf(group);
-    const { source, limits, groups } = this.#options;
-    const kind = groups.get(group) as ExchangedKind;
+    const kind = this.#options.groups.get(group) as ExchangedKind;
     const changed = new Map<string, ReceivedResource | undefined>(removed.map((name) => [name, undefined]));
     const refused: string[] = [];
     for (const resource of resources) {
       const known = entries.get(resource.name);
       // An equal version is not enough: a source may have lost its numbers.
-      if (known?.bytes.equals(resource.bytes) !== true) changed.set(resource.name, resource);
+      if (known === undefined || !isSame(known, resource)) changed.set(resource.name, resource);
       else {
         changed.delete(resource.name);
+        entries.set(resource.name, { ...known, version: resource.version });
         refused.push(...problemIn(resource.name, known.read));
       }
+      yield;
     }
     this.#reserve(entries, changed);
     const events: ResourceEvent[] = [];
@@ -95,15 +105,25 @@ export class ReceivedDocuments {
       const before = this.#inForce(kind, name);
       if (resource === undefined) entries.delete(name);
       else {
-        // A copy, so that the rest of the response is not kept.
-        const bytes = Buffer.from(resource.bytes);
-        const read = readResource(bytes, resource, { kind, source, limits });
-        entries.set(name, { version: resource.version, bytes, read });
-        refused.push(...problemIn(name, read));
+        const entry = this.#entryOf(kind, resource);
+        entries.set(name, entry);
+        refused.push(...problemIn(name, entry.read));
       }
       events.push(...this.#eventsOf(before, this.#inForce(kind, name)));
+      yield;
     }
     return { events, refused };
+  }
+
+  /** Servers send the same document for each version of its API: it is read and kept once. */
+  #entryOf(kind: ExchangedKind, resource: ReceivedResource): Entry {
+    const { version, fault } = resource;
+    const twin = this.#entriesFor(kind, resource.name).find((each) => isSame(each, resource));
+    if (twin !== undefined) return { ...twin, version };
+    // A copy, so that the rest of the response is not kept.
+    const bytes = Buffer.from(resource.bytes);
+    const { source, limits } = this.#options;
+    return { version, bytes, fault, read: readResource(bytes, resource, { kind, source, limits }) };
   }
 
   #entriesOf(group: string): Map<string, Entry> {
@@ -125,11 +145,12 @@ export class ReceivedDocuments {
 
   /** The document of a name: that of the first group of its kind. */
   #inForce(kind: ExchangedKind, name: string): Entry['read'] | undefined {
-    for (const [group, each] of this.#options.groups) {
-      const entry = each.kind === kind.kind ? this.#groups.get(group)?.get(name) : undefined;
-      if (entry !== undefined) return entry.read;
-    }
-    return undefined;
+    return this.#entriesFor(kind, name)[0]?.read;
+  }
+
+  /** The entries of a name, in the order of groups. */
+  #entriesFor(kind: ExchangedKind, name: string): Entry[] {
+    return (this.#groupsOf.get(kind.kind) ?? []).flatMap((entries) => entries.get(name) ?? []);
   }
 
   #eventsOf(before: Entry['read'] | undefined, after: Entry['read'] | undefined): ResourceEvent[] {
@@ -146,6 +167,10 @@ export class ReceivedDocuments {
     else events.push({ type: 'invalid', problem: after.problem, eventTime });
     return events;
   }
+}
+
+function isSame(entry: Entry, { bytes, fault }: ReceivedResource): boolean {
+  return entry.fault === fault && entry.bytes.equals(bytes);
 }
 
 function problemIn(name: string, read: Entry['read']): string[] {

@@ -31,6 +31,18 @@ export function unnamedProblem(resources: readonly ReceivedResource[]): string |
   return unnamed === 0 ? undefined : `${unnamed} resources without metadata.name`;
 }
 
+/** Type URL and content of an encoded `google.protobuf.Any`. Throws CtlError `invalid_argument` for other bytes. */
+export function anyAt(bytes: Buffer): { readonly typeUrl: string; readonly value: Buffer } {
+  const any = new WireReader(bytes);
+  let typeUrl = '';
+  let value = Buffer.alloc(0);
+  for (let field = any.next(); field !== undefined; field = any.next()) {
+    if (field.number === 1) typeUrl = any.text(field);
+    else if (field.number === 2) value = any.content(field) as Buffer<ArrayBuffer>;
+  }
+  return { typeUrl, value };
+}
+
 /** Name and version of an encoded `istio.mcp.v1alpha1.Resource`. Throws CtlError `invalid_argument` for other bytes. */
 export function resourceAt(bytes: Buffer): ReceivedResource {
   const reader = new WireReader(bytes);

@@ -8,24 +8,28 @@
  * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol
  */
 import { CtlError } from '../../core/errors.ts';
+import type { Slices } from '../../core/slices.ts';
 import { BY_XDS_TYPE, RESOURCE_TYPE_URL } from '../../mcp/index.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
-import type { ConfigProtocol, Received } from './protocol.ts';
+import type { Received } from './protocol.ts';
 import type { ReceivedDocuments, ReceivedResource } from './received.ts';
-import { checkedNonce, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
+import { anyAt, checkedNonce, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
 
 const { DiscoveryRequest } = envoy.service.discovery.v3;
 
-export const ADS_PATH = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
-
 /** gRPC status codes, as `error_detail` has them. */
-const INVALID_ARGUMENT = 3;
+export const INVALID_ARGUMENT = 3;
 
 export interface XdsClientOptions {
   readonly documents: ReceivedDocuments;
   /** The id of this control plane: it has the form of a proxy's, which servers parse. */
   readonly node: string;
+}
+
+/** The node of requests. */
+export function nodeOf(id: string): envoy.config.core.v3.Node.Input {
+  return { id, metadata: { fields: { GENERATOR: { stringValue: 'api' } } } };
 }
 
 interface Response {
@@ -37,8 +41,9 @@ interface Response {
   foreign: number;
 }
 
-export class XdsClient implements ConfigProtocol {
-  readonly path = ADS_PATH;
+export class XdsClient {
+  readonly path = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+  readonly groups: readonly string[] = [...BY_XDS_TYPE.keys()];
   readonly #options: XdsClientOptions;
   /** Version of the last response that was accepted on this stream, by type. */
   #accepted = new Map<string, string>();
@@ -47,31 +52,26 @@ export class XdsClient implements ConfigProtocol {
     this.#options = options;
   }
 
-  get groups(): readonly string[] {
-    return [...BY_XDS_TYPE.keys()];
-  }
-
   open(): Uint8Array[] {
     this.#accepted = new Map();
-    const { node: id } = this.#options;
-    const metadata = { fields: { GENERATOR: { stringValue: 'api' } } };
+    const node = nodeOf(this.#options.node);
     // With the node in each, because servers differ in which one they read.
-    return this.groups.map((typeUrl) => encode(DiscoveryRequest, { node: { id, metadata }, typeUrl }));
+    return this.groups.map((typeUrl) => encode(DiscoveryRequest, { node, typeUrl }));
   }
 
-  receive(bytes: Buffer): Received {
-    const response = decodeResponse(bytes);
+  *receive(bytes: Buffer): Slices<Received> {
+    const response = yield* decodeResponse(bytes);
     const { typeUrl, version, resources } = response;
     const { documents } = this.#options;
     if (!BY_XDS_TYPE.has(typeUrl)) return { group: undefined, events: [], replies: [] };
     try {
       const problem = problemOf(response);
       if (problem !== undefined) {
-        const { events, refused } = documents.change(typeUrl, resources, []);
+        const { events, refused } = yield* documents.change(typeUrl, resources, []);
         const replies = [this.#answer(response, nackMessage([problem, ...refused]))];
         return { group: typeUrl, events, problem: `${typeUrl}: ${problem}`, replies };
       }
-      const { events, refused } = documents.replace(typeUrl, resources);
+      const { events, refused } = yield* documents.replace(typeUrl, resources);
       if (refused.length > 0)
         return { group: typeUrl, events, replies: [this.#answer(response, nackMessage(refused))] };
       this.#accepted.set(typeUrl, version);
@@ -99,7 +99,7 @@ function problemOf({ foreign, resources }: Response): string | undefined {
 }
 
 /** Reads `DiscoveryResponse`. Throws CtlError `invalid_argument` for other bytes. */
-function decodeResponse(bytes: Buffer): Response {
+function* decodeResponse(bytes: Buffer): Slices<Response> {
   const reader = new WireReader(bytes);
   const response: Response = { version: '', typeUrl: '', nonce: '', resources: [], foreign: 0 };
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
@@ -107,18 +107,13 @@ function decodeResponse(bytes: Buffer): Response {
     else if (field.number === 2) takeAny(reader.content(field), response);
     else if (field.number === 4) response.typeUrl = reader.text(field);
     else if (field.number === 5) response.nonce = checkedNonce(reader.text(field));
+    yield;
   }
   return response;
 }
 
 function takeAny(bytes: Buffer, response: Response): void {
-  const any = new WireReader(bytes);
-  let typeUrl = '';
-  let value = Buffer.alloc(0);
-  for (let field = any.next(); field !== undefined; field = any.next()) {
-    if (field.number === 1) typeUrl = any.text(field);
-    else if (field.number === 2) value = Buffer.from(any.content(field));
-  }
+  const { typeUrl, value } = anyAt(bytes);
   if (typeUrl === RESOURCE_TYPE_URL) response.resources.push(resourceAt(value));
   else response.foreign += 1;
 }

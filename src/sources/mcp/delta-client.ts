@@ -1,0 +1,112 @@
+/**
+ * A client of configuration over xDS on one stream: Delta over ADS, with the types `GROUP/VERSION/KIND` and resources
+ * of MCP. No I/O.
+ *
+ * Each type is requested once, for all of its documents, with the versions that are known from earlier streams. Each
+ * response is answered with its nonce, and with the problems of its documents if there are any (a NACK); the others are
+ * in force. The name and the version of a document are those of the response: a resource that is no document, or whose
+ * `metadata.name` is another, is a refused document of that name.
+ *
+ * A response that is refused as a whole is not sent again, so that its type stays incomplete until the next stream.
+ * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds
+ */
+import { CtlError } from '../../core/errors.ts';
+import type { Slices } from '../../core/slices.ts';
+import { BY_XDS_TYPE, RESOURCE_TYPE_URL } from '../../mcp/index.ts';
+import { encode, envoy } from '../../protobuf/index.ts';
+import { WireReader } from '../../protobuf/wire/index.ts';
+import type { Received } from './protocol.ts';
+import type { ReceivedResource } from './received.ts';
+import { anyAt, checkedNonce, nackMessage, resourceAt } from './resources.ts';
+import { INVALID_ARGUMENT, nodeOf, type XdsClientOptions } from './xds-client.ts';
+
+const { DeltaDiscoveryRequest } = envoy.service.discovery.v3;
+
+/** Characters of a name or type of the server in a message. */
+const MAX_SHOWN = 100;
+
+interface Response {
+  typeUrl: string;
+  nonce: string;
+  readonly resources: ReceivedResource[];
+  readonly removed: string[];
+}
+
+export class DeltaClient {
+  readonly path = '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources';
+  readonly groups: readonly string[] = [...BY_XDS_TYPE.keys()];
+  readonly #options: XdsClientOptions;
+  /** Why documents of a type are missing, by type. */
+  readonly #incomplete = new Map<string, string>();
+
+  constructor(options: XdsClientOptions) {
+    this.#options = options;
+  }
+
+  open(): Uint8Array[] {
+    const { documents, node } = this.#options;
+    this.#incomplete.clear();
+    return this.groups.map((typeUrl) => {
+      const initialResourceVersions = documents.versions(typeUrl);
+      // Without names, it is for all; servers that are older than the name `*` know that, too.
+      return encode(DeltaDiscoveryRequest, { node: nodeOf(node), typeUrl, initialResourceVersions });
+    });
+  }
+
+  *receive(bytes: Buffer): Slices<Received> {
+    const response = yield* decodeResponse(bytes);
+    const { typeUrl: group, resources, removed } = response;
+    if (!BY_XDS_TYPE.has(group)) return { group: undefined, events: [], replies: [] };
+    try {
+      const { events, refused } = yield* this.#options.documents.change(group, resources, removed);
+      const replies = [answer(response, refused.length === 0 ? undefined : nackMessage(refused))];
+      const problem = this.#incomplete.get(group);
+      return { group, events, replies, ...(problem === undefined ? {} : { problem }) };
+    } catch (error) {
+      if (!(error instanceof CtlError)) throw error;
+      const { message } = error;
+      this.#incomplete.set(group, message);
+      return { group, events: [], problem: message, replies: [answer(response, message)] };
+    }
+  }
+}
+
+function answer({ typeUrl, nonce: responseNonce }: Response, problem?: string): Uint8Array {
+  const nack = problem === undefined ? {} : { errorDetail: { code: INVALID_ARGUMENT, message: problem } };
+  return encode(DeltaDiscoveryRequest, { typeUrl, responseNonce, ...nack });
+}
+
+/** Reads `DeltaDiscoveryResponse`. Throws CtlError `invalid_argument` for other bytes. */
+function* decodeResponse(bytes: Buffer): Slices<Response> {
+  const reader = new WireReader(bytes);
+  const response: Response = { typeUrl: '', nonce: '', resources: [], removed: [] };
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === 2) response.resources.push(resourceOf(reader.content(field)));
+    else if (field.number === 4) response.typeUrl = reader.text(field);
+    else if (field.number === 5) response.nonce = checkedNonce(reader.text(field));
+    else if (field.number === 6) response.removed.push(reader.text(field));
+    yield;
+  }
+  return response;
+}
+
+/** Reads `Resource`. */
+function resourceOf(bytes: Buffer): ReceivedResource {
+  const reader = new WireReader(bytes);
+  let [name, version] = ['', ''];
+  let any: ReturnType<typeof anyAt> | undefined;
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === 1) version = reader.text(field);
+    else if (field.number === 2) any = anyAt(reader.content(field));
+    else if (field.number === 3) name = reader.text(field);
+  }
+  const { typeUrl = '', value = Buffer.alloc(0) } = any ?? {};
+  if (typeUrl !== RESOURCE_TYPE_URL) {
+    const fault = `expected ${RESOURCE_TYPE_URL}, got ${JSON.stringify(typeUrl.slice(0, MAX_SHOWN))}`;
+    return { name, version, bytes: value, fault };
+  }
+  const found = resourceAt(value);
+  if (found.name === name) return { ...found, version };
+  const fault = `metadata.name is ${JSON.stringify(found.name.slice(0, MAX_SHOWN))}`;
+  return { name, version, bytes: value, fault };
+}

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CtlError } from '../../core/errors.ts';
+import { BY_XDS_TYPE, RESOURCE_TYPE_URL } from '../../mcp/index.ts';
+import { envoy, istio } from '../../protobuf/index.ts';
+import { first, type Opened, played, ROUTE } from './testing/played-source.ts';
+
+const { DeltaDiscoveryRequest, DeltaDiscoveryResponse } = envoy.service.discovery.v3;
+
+/** The stream of a server that has no Delta. */
+async function withoutDelta(streams: readonly Opened[]): Promise<Opened> {
+  const { handler, path } = await first(streams);
+  assert.match(path, /DeltaAggregatedResources$/);
+  handler.opened();
+  handler.ended(new CtlError('unimplemented', 'far:1 returned: unknown method'));
+  const stream = await first(streams, 1);
+  assert.match(stream.path, /StreamAggregatedResources$/);
+  stream.handler.opened();
+  return stream;
+}
+
+interface DeltaItem {
+  readonly name: string;
+  /** Its name in `metadata`; default: the same. */
+  readonly inside?: string;
+  readonly typeUrl?: string;
+}
+
+function answerDelta({ handler }: Opened, typeUrl: string, items: readonly DeltaItem[], removedResources?: string[]) {
+  const body = { typeUrl: 'type.googleapis.com/istio.networking.v1alpha3.VirtualService', value: ROUTE };
+  const resources = items.map(({ name, inside = name, typeUrl = RESOURCE_TYPE_URL }) => {
+    const value = istio.mcp.v1alpha1.Resource.encode({ metadata: { name: inside, version: 'inside' }, body }).finish();
+    return { name, version: `of ${name}`, resource: { typeUrl, value } };
+  });
+  const response = { typeUrl, nonce: `n-${typeUrl}`, resources, removedResources: removedResources ?? [] };
+  handler.message(Buffer.from(DeltaDiscoveryResponse.encode(response).finish()));
+}
+
+const ROUTE_TYPE = 'networking.istio.io/v1/VirtualService';
+
+test('Delta: a new stream states the versions that are known, and a resource that is no document is refused', async () => {
+  const { clock, streams, store, source, isSynced } = played(undefined, true);
+  const stream = await first(streams);
+  stream.handler.opened();
+  const items = ['shop/a', 'shop/b', 'shop/c'].map((name) => ({ name }));
+  for (const type of BY_XDS_TYPE.keys()) answerDelta(stream, type, type === ROUTE_TYPE ? items : []);
+  await clock.advance(0);
+  assert.ok(isSynced());
+  const nack = (): string =>
+    DeltaDiscoveryRequest.decode(stream.sent.at(-1) ?? new Uint8Array()).errorDetail?.message ?? '';
+  assert.equal(nack(), '');
+  answerDelta(
+    stream,
+    ROUTE_TYPE,
+    [
+      { name: 'shop/a', typeUrl: 'a/b.C' },
+      { name: 'shop/d', inside: 'shop/b' },
+    ],
+    ['shop/c'],
+  );
+  assert.match(nack(), /shop\/a: body: expected .*Resource, got "a\/b\.C"; shop\/d: body: metadata.name is "shop\/b"/);
+  assert.deepEqual([...store.problems], ['VirtualService/shop/a', 'VirtualService/shop/d']);
+  assert.ok(!store.documents.has('VirtualService/shop/c'));
+  assert.ok(store.documents.has('VirtualService/shop/b'));
+  stream.handler.ended(new CtlError('unavailable', 'gone'));
+  await clock.advance(500);
+  const next = await first(streams, 1);
+  assert.match(next.path, /DeltaAggregatedResources$/);
+  next.handler.opened();
+  const requests = next.sent.map((bytes) => DeltaDiscoveryRequest.decode(bytes));
+  const { initialResourceVersions } = requests.find(({ typeUrl }) => typeUrl === ROUTE_TYPE) ?? {};
+  // Those that were refused are to be sent again.
+  assert.deepEqual(initialResourceVersions, { 'shop/a': '', 'shop/b': 'of shop/b', 'shop/d': '' });
+  answerDelta(next, ROUTE_TYPE, [{ name: 'shop/a' }], ['shop/d']);
+  assert.deepEqual([...store.problems], []);
+  assert.deepEqual([...store.documents.keys()].sort(), ['VirtualService/shop/a', 'VirtualService/shop/b']);
+  assert.deepEqual(source.health(), { ok: true });
+});
+
+test('Delta: after a response that is refused as a whole, the source is not healthy until the next stream', async () => {
+  const { clock, streams, store, source } = played(undefined, true);
+  const stream = await first(streams);
+  stream.handler.opened();
+  for (const type of BY_XDS_TYPE.keys()) answerDelta(stream, type, []);
+  const many = Array.from({ length: 200 }, (_, index) => ({ name: `shop/web-${index}` }));
+  answerDelta(stream, ROUTE_TYPE, many);
+  // Servers do not send it again.
+  answerDelta(stream, ROUTE_TYPE, [{ name: 'shop/a' }]);
+  const health = source.health();
+  assert.match(health.ok ? '' : health.reason, /of which a source may have at most 100000/);
+  assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/a']);
+  stream.handler.ended(new CtlError('unavailable', 'gone'));
+  await clock.advance(500);
+  const next = await first(streams, 1);
+  next.handler.opened();
+  answerDelta(next, ROUTE_TYPE, [{ name: 'shop/b' }]);
+  assert.deepEqual(source.health(), { ok: true });
+});
+
+test('a server that does not answer every type as Delta is read as State of the World', async () => {
+  const { clock, streams, lines, isSynced } = played(undefined, true);
+  const stream = await first(streams);
+  stream.handler.opened();
+  const [firstType = ''] = BY_XDS_TYPE.keys();
+  answerDelta(stream, firstType, []);
+  await clock.advance(10_000);
+  assert.ok(stream.closed);
+  assert.match(lines.join('\n'), /has not answered for .* as Delta: State of the World is requested/);
+  const next = await first(streams, 1);
+  assert.match(next.path, /StreamAggregatedResources$/);
+  next.handler.opened();
+  for (const typeUrl of BY_XDS_TYPE.keys()) {
+    const response = envoy.service.discovery.v3.DiscoveryResponse.encode({ typeUrl, versionInfo: '1', nonce: '1' });
+    next.handler.message(Buffer.from(response.finish()));
+  }
+  await clock.advance(0);
+  assert.ok(isSynced());
+});
+
+test('a server of xDS that changes its encoding removes nothing, and the source is not healthy', async () => {
+  const { DiscoveryRequest, DiscoveryResponse } = envoy.service.discovery.v3;
+  const { streams, store, source } = played(undefined, true);
+  const stream = await withoutDelta(streams);
+  const type = 'networking.istio.io/v1/VirtualService';
+  const body = { typeUrl: 'type.googleapis.com/istio.networking.v1alpha3.VirtualService', value: ROUTE };
+  const value = istio.mcp.v1alpha1.Resource.encode({ metadata: { name: 'shop/web', version: '1' }, body }).finish();
+  const send = (typeUrl: string, resources: { typeUrl: string; value: Uint8Array }[]): void => {
+    const response = { typeUrl, versionInfo: '1', nonce: `n-${typeUrl}`, resources };
+    stream.handler.message(Buffer.from(DiscoveryResponse.encode(response).finish()));
+  };
+  for (const each of BY_XDS_TYPE.keys()) send(each, each === type ? [{ typeUrl: RESOURCE_TYPE_URL, value }] : []);
+  assert.deepEqual(source.health(), { ok: true });
+  send(type, [{ typeUrl: 'type.googleapis.com/google.protobuf.Struct', value: new Uint8Array() }]);
+  const { errorDetail, responseNonce } = DiscoveryRequest.decode(stream.sent.at(-1) ?? new Uint8Array());
+  assert.match(errorDetail?.message ?? '', /1 resources that are not .*istio\.mcp\.v1alpha1\.Resource/);
+  assert.equal(responseNonce, `n-${type}`);
+  assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/web']);
+  const health = source.health();
+  assert.match(health.ok ? '' : health.reason, /v1\/VirtualService: 1 resources that are not/);
+  send(type, []);
+  assert.deepEqual([source.health(), store.documents.size], [{ ok: true }, 0]);
+});
