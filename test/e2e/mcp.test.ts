@@ -1,25 +1,18 @@
 /**
- * Documents from other control planes: a real Envoy is configured by what a source of Istio 1.7 serves over MCP and by
- * what another ctl-discovery serves over xDS, and stays so while these are killed. The sink of Istio 1.7 and its client
- * of configuration over xDS read from ctl-discovery.
+ * Documents from other control planes: a real Envoy is configured by what a source of Istio 1.7 serves over MCP, and
+ * another ctl-discovery and a Delta server of go-control-plane over xDS, and stays so while these are killed. The sink
+ * of Istio 1.7 and its client of configuration over xDS read from ctl-discovery.
  */
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, rename, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http2';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { stringify } from 'yaml';
-import {
-  type Discovery,
-  discoveryPorts,
-  eventually,
-  freePort,
-  startDiscovery,
-  startEcho,
-  tempDir,
-} from '../harness/index.ts';
-import { endsUnavailable, type IstioEnd, type Line, startIstioEnd } from '../mcp/build.ts';
+import { type Discovery, discoveryPorts, eventually, startDiscovery, startEcho, tempDir } from '../harness/index.ts';
+import { endsUnavailable, type Line, startIstioEnd } from '../mcp/build.ts';
 import { type ConfigDir, configDir, type Document, resource } from './support/config.ts';
+import { type DocumentServer, deltaServer, istioSource, NETWORKING } from './support/document-servers.ts';
 import { meshRoot, signedBy } from './support/foreign-certificate.ts';
 import { planMesh, startMesh, type TestMesh } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
@@ -28,7 +21,6 @@ import { call } from './support/traffic.ts';
 
 const skip = (await endsUnavailable()) ?? false;
 
-const NETWORKING = 'istio/networking/v1alpha3';
 const PORT = 7080;
 const BACKEND_PORT = 7480;
 
@@ -40,34 +32,15 @@ interface Shared {
   readonly reader: TestMesh;
   /** Serves the documents of its directory to the reader and to Istio. */
   readonly hub: { discovery: Discovery; readonly config: ConfigDir; restart(): Promise<void> };
-  readonly source: {
-    end: IstioEnd;
-    readonly id: string;
-    serve(...documents: readonly Document[]): Promise<void>;
-    restart(): Promise<void>;
-  };
+  readonly source: DocumentServer;
+  /** A server of Delta. */
+  readonly delta: DocumentServer;
   /** Directory with a certificate, its key and the root, for an identity. */
   certificatesOf(namespace: string): Promise<string>;
 }
 
 const shared = lazy<Shared>();
 const gateway = { address: address(10), port: PORT, host: 'shop.example.com' };
-
-const COLLECTIONS: Readonly<Record<string, string>> = {
-  AuthorizationPolicy: 'istio/security/v1beta1/authorizationpolicies',
-  Gateway: `${NETWORKING}/gateways`,
-  ServiceEntry: `${NETWORKING}/serviceentries`,
-  VirtualService: `${NETWORKING}/virtualservices`,
-};
-
-/** A document as the source of Istio serves it. */
-function served({ kind, metadata, spec }: Document): Document {
-  const { name, namespace } = metadata as { readonly name: string; readonly namespace: string };
-  const api = kind === 'AuthorizationPolicy' ? 'security.v1beta1' : 'networking.v1alpha3';
-  const version = JSON.stringify(spec);
-  const message = `istio.${api}.${String(kind)}`;
-  return { collection: COLLECTIONS[String(kind)], name: `${namespace}/${name}`, version, message, spec };
-}
 
 const GATEWAY = resource('Gateway', 'front', {
   selector: { app: 'front' },
@@ -89,6 +62,14 @@ const route = (name: string, to: string, host = 'shop.example.com'): Document =>
     gateways: ['front'],
     http: [{ route: [{ destination: { host: `${to}.example.com` } }] }],
   });
+
+/** A document of the policy component. */
+const AUDIT: Document = {
+  apiVersion: 'config.istio.io/v1alpha2',
+  kind: 'handler',
+  metadata: { name: 'audit', namespace: 'default' },
+  spec: { compiledAdapter: 'listchecker', params: { overrides: ['a', 'b'], blacklist: true } },
+};
 
 const deny = (path: string): Document =>
   resource('AuthorizationPolicy', 'closed', {
@@ -134,32 +115,16 @@ before(async () => {
     await copyFile(root.certificate, join(directory, 'root-cert.pem'));
     return directory;
   };
-  const sourcePort = await freePort();
-  const file = join(folder, 'documents.json');
-  let version = 0;
-  const serve = async (...documents: readonly Document[]) => {
-    version += 1;
-    await writeFile(`${file}.new`, JSON.stringify({ version: String(version), documents: documents.map(served) }));
-    // The program must not read a part of it.
-    await rename(`${file}.new`, file);
-  };
-  await serve(GATEWAY, external('blue', 21), route('shop', 'blue'));
-  const listen = ['source', '-incremental', '-listen', `127.0.0.1:${sourcePort}`, '-documents', file];
-  const source = {
-    end: await startIstioEnd(owner, ...listen),
-    id: `mcp://127.0.0.1:${sourcePort}`,
-    serve,
-    async restart() {
-      source.end = await startIstioEnd(owner, ...listen);
-    },
-  };
+  const source = await istioSource(owner, GATEWAY, external('blue', 21), route('shop', 'blue'));
+  const delta = await deltaServer(owner, route('first', 'blue', 'first.shop.com'));
   const meshConfig = join(folder, 'mesh.yaml');
   await writeFile(
     meshConfig,
     stringify({
       configSources: [
-        { address: `127.0.0.1:${sourcePort}` },
+        { address: source.address },
         { address: `xds://127.0.0.1:${hubPorts.secure}`, tlsSettings: { mode: 'ISTIO_MUTUAL' } },
+        { address: delta.address },
       ],
     }),
   );
@@ -174,7 +139,7 @@ before(async () => {
     env: { ROOT_CA_DIR: plugged, CTL_ENABLE_INCREMENTAL_MCP: 'true' },
   });
   await reader.startProxy({ name: 'front', type: 'router', mode: 'delta', address: gateway.address });
-  shared.set({ reader, hub, source, certificatesOf });
+  shared.set({ reader, hub, source, delta, certificatesOf });
 });
 
 async function configz(): Promise<{
@@ -191,11 +156,39 @@ test('documents over MCP and over xDS configure a real Envoy together', { skip }
   const { sources } = await configz();
   assert.deepEqual(
     sources.filter(({ id }) => /^(mcp|xds):/.test(id)).map(({ synced, health }) => [synced, health.ok]),
-    [
-      [true, true],
-      [true, true],
-    ],
+    Array.from({ length: 3 }, () => [true, true]),
   );
+});
+
+test('over Delta, only changes are sent, and after a restart of the server what it does not know', {
+  skip,
+}, async () => {
+  const { delta } = shared.get();
+  const ROUTES = 'networking.istio.io/v1/VirtualService';
+  const host = (name: string) => `${name}.shop.com`;
+  const document = (name: string, to = 'blue') => route(name, to, host(name));
+  const last = () => delta.end.lines.findLast(({ type, sent }) => type === ROUTES && sent !== undefined);
+  await come(async () => assert.equal(await backend('/', host('first')), 'blue'));
+  await delta.serve(document('first'), document('second'));
+  await come(async () => assert.equal(await backend('/', host('second')), 'blue'));
+  assert.deepEqual(last(), { type: ROUTES, sent: ['default/second'], removed: null });
+  await delta.serve(document('second'));
+  await come(async () => assert.equal(await backend('/', host('first')), '404'));
+  assert.deepEqual(last(), { type: ROUTES, sent: [], removed: ['default/first'] });
+  // A document with a mistake is refused alone.
+  await delta.serve(document('second', 'green'), route('third', 'blue', '*.*'));
+  await come(async () => assert.equal(await backend('/', host('second')), 'green'));
+  const nack = () => String(delta.end.lines.findLast((line) => line.nack !== undefined)?.nack);
+  await come(() => assert.match(nack(), /default\/third: spec\.hosts/));
+  await delta.end.child.kill();
+  await delta.serve(document('second', 'green'), document('fourth'));
+  await delta.restart();
+  await come(async () => assert.equal(await backend('/', host('fourth')), 'blue'));
+  assert.equal(await backend('/', host('second')), 'green');
+  const { known } = delta.end.lines.find(({ type }) => type === ROUTES) ?? {};
+  assert.deepEqual(Object.keys(known as object).sort(), ['default/second', 'default/third']);
+  assert.deepEqual(last()?.sent, ['default/fourth']);
+  await delta.serve();
 });
 
 test('of a document that two sources have, that of the first source is in force and the other is listed', {
@@ -319,14 +312,18 @@ test('a sink of Istio reads the documents in force, and their changes', { skip }
   for (const { lines } of sinks) {
     await come(() =>
       assert.deepEqual(
-        documentsOf(lines, COLLECTIONS.AuthorizationPolicy ?? '')['default/closed'],
+        documentsOf(lines, 'istio/security/v1beta1/authorizationpolicies')['default/closed'],
         deny('/closed').spec,
       ),
     );
     assert.deepEqual(documentsOf(lines, `${NETWORKING}/serviceentries`)['default/green'], external('green', 22).spec);
   }
-  await hub.config.apply('new', route('new', 'green', 'new.shop.com'));
+  await hub.config.apply('new', route('new', 'green', 'new.shop.com'), AUDIT);
   await all(['default/green', 'default/new']);
+  for (const { lines } of sinks)
+    await come(() =>
+      assert.deepEqual(documentsOf(lines, 'istio/policy/v1beta1/handlers')['default/audit'], AUDIT.spec),
+    );
   await hub.config.remove('new');
   await all(['default/green']);
   // Changes only: the document that stayed was sent once.
@@ -386,8 +383,12 @@ test('ctl-discovery is not ready before each source has answered, and names it',
     assert.equal(status, 503);
     assert.match(body, new RegExp(`waiting for.*${source.id}`));
   });
-  await source.restart();
+  // From now on with the collections of the policy component, which it did not have until now.
+  await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue'), AUDIT);
+  await source.restart('-policy');
   await restarting;
   await come(async () => assert.equal(await backend(), 'blue'));
   assert.equal(await backend('/closed'), '403');
+  const { items } = await configz();
+  assert.equal(items.find(({ kind, metadata }) => kind === 'handler' && metadata.name === 'audit')?.source, source.id);
 });

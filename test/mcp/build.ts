@@ -1,13 +1,13 @@
 /**
- * Builds both ends of MCP of Istio 1.7, and its client of configuration over xDS, with a program around them. Their
- * modules come from the Go module proxy as go.sum has them. The program is kept in .cache, by what it is made of.
+ * Builds the programs of other projects that tests of configuration protocols run: both ends of MCP of Istio 1.7 and
+ * its client of configuration over xDS, and a Delta server of go-control-plane. Their modules come from the Go module
+ * proxy as go.sum has them. Programs are kept in .cache, by what they are made of.
  */
 import { join } from 'node:path';
 import { buildGoProgram, type Child, goUnavailable, type Owner, startChild } from '../harness/index.ts';
 
 /** The version in go.mod. */
 const GO_NEEDED = [1, 26] as const;
-const SOURCES = ['go.mod', 'go.sum', 'main.go', 'xds.go'];
 /** A first build fetches 150 MB and compiles for about a minute and a half on an idle machine. */
 const BUILD_TIMEOUT_MS = 550_000;
 
@@ -26,19 +26,43 @@ export interface IstioEnd {
 }
 
 /** Starts an end; it ends with its owner. Rejects with the output of the go command when it cannot be built. */
-export async function startIstioEnd(owner: Owner, ...args: readonly string[]): Promise<IstioEnd> {
-  const program = await buildGoProgram({
-    folder: import.meta.dirname,
-    sources: SOURCES,
+export function startIstioEnd(owner: Owner, ...args: readonly string[]): Promise<IstioEnd> {
+  return startProgram(owner, ISTIO_ENDS, args);
+}
+
+/** Starts a server of configuration over xDS that has Delta only, as {@link startIstioEnd}. */
+export function startDeltaServer(owner: Owner, ...args: readonly string[]): Promise<IstioEnd> {
+  return startProgram(owner, DELTA_SERVER, args);
+}
+
+interface Program {
+  readonly name: string;
+  readonly folder: string;
+  readonly sources: readonly string[];
+}
+
+const ISTIO_ENDS: Program = {
+  name: 'mcp-ends',
+  folder: import.meta.dirname,
+  sources: ['go.mod', 'go.sum', 'main.go', 'xds.go'],
+};
+const DELTA_SERVER: Program = {
+  name: 'config-server',
+  folder: join(import.meta.dirname, 'config-server'),
+  sources: ['go.mod', 'go.sum', 'main.go'],
+};
+
+async function startProgram(owner: Owner, program: Program, args: readonly string[]): Promise<IstioEnd> {
+  const command = await buildGoProgram({
+    ...program,
     cache: join(import.meta.dirname, '../../.cache'),
-    name: 'mcp-ends',
     timeoutMs: BUILD_TIMEOUT_MS,
   });
   const lines: Line[] = [];
   let rest = '';
   const child = await startChild(owner, {
-    name: `mcp-ends ${args[0]}`,
-    command: program,
+    name: `${program.name} ${args[0]}`,
+    command,
     args,
     onOutput(text) {
       const all = (rest + text).split('\n');

@@ -1,7 +1,7 @@
 // Both ends of the Mesh Configuration Protocol, and a client of configuration over xDS, as Istio 1.7 has them. Tests
 // start this program against ctl-discovery.
 //
-//	mcp-ends source -listen ADDR -documents FILE [-incremental]  serves the documents of a file
+//	mcp-ends source -listen ADDR -documents FILE [-incremental] [-policy]  serves the documents of a file
 //	mcp-ends sink   -connect ADDR -certs DIR [-incremental]  prints what it receives: one JSON object per line
 //	mcp-ends xds    -connect ADDR -certs DIR            the same over xDS
 package main
@@ -29,6 +29,7 @@ import (
 
 	mcp "istio.io/api/mcp/v1alpha1"
 	_ "istio.io/api/networking/v1alpha3"
+	_ "istio.io/api/policy/v1beta1"
 	_ "istio.io/api/security/v1beta1"
 
 	"istio.io/istio/pkg/config/schema/collections"
@@ -86,17 +87,31 @@ type documents struct {
 	Documents []document `json:"documents"`
 }
 
-func names() []string {
+func names(policy bool) []string {
 	var all []string
 	for _, schema := range collections.Pilot.All() {
 		all = append(all, schema.Name().String())
 	}
+	if policy {
+		all = append(all, policyNames()...)
+	}
 	return all
 }
 
-func serve(address, file string, incremental bool) {
+// policyNames are the collections that Mixer asks for, and discovery does not.
+func policyNames() []string {
+	var all []string
+	for _, schema := range collections.Deprecated.All() {
+		if _, found := collections.Pilot.Find(schema.Name().String()); !found {
+			all = append(all, schema.Name().String())
+		}
+	}
+	return all
+}
+
+func serve(address, file string, incremental, policy bool) {
 	cache := snapshot.New(func(string, *mcp.SinkNode) string { return "all" })
-	options := source.CollectionOptionsFromSlice(names())
+	options := source.CollectionOptionsFromSlice(names(policy))
 	for i := range options {
 		options[i].Incremental = incremental
 	}
@@ -122,7 +137,7 @@ func serve(address, file string, incremental bool) {
 		var all documents
 		check(json.Unmarshal(content, &all))
 		builder := snapshot.NewInMemoryBuilder()
-		for _, collection := range names() {
+		for _, collection := range names(policy) {
 			builder.Set(collection, all.Version, nil)
 		}
 		for _, each := range all.Documents {
@@ -183,10 +198,10 @@ func receive(address, certs string, incremental bool) {
 	client.Run(context.Background())
 }
 
-// supported are the collections without those of Mixer, which the newest documents do not have.
+// supported are the collections without those of quotas and API specifications of Mixer's clients.
 func supported() []string {
-	var all []string
-	for _, name := range names() {
+	all := policyNames()
+	for _, name := range names(false) {
 		if bytes.HasPrefix([]byte(name), []byte("istio/networking/")) || bytes.HasPrefix([]byte(name), []byte("istio/security/")) {
 			all = append(all, name)
 		}
@@ -200,11 +215,12 @@ func main() {
 	file := flags.String("documents", "", "file with what the source serves, as JSON; it is followed")
 	address := flags.String("connect", "", "address of the server")
 	certs := flags.String("certs", "", "directory with certificates")
+	policy := flags.Bool("policy", false, "whether the source has the collections of Mixer")
 	incremental := flags.Bool("incremental", false, "whether changes alone are sent")
 	check(flags.Parse(os.Args[2:]))
 	switch os.Args[1] {
 	case "source":
-		serve(*listen, *file, *incremental)
+		serve(*listen, *file, *incremental, *policy)
 	case "sink":
 		receive(*address, *certs, *incremental)
 	case "xds":

@@ -88,6 +88,8 @@ function openConfigSource(
     maxMessageBytes: settings.mcpMaxMsgSize,
     streamWindow: settings.mcpInitialWindowSize,
     connectionWindow: settings.mcpInitialConnWindowSize,
+    keepaliveMs: settings.keepaliveIntervalMs,
+    keepaliveTimeoutMs: settings.keepaliveTimeoutMs,
     maxBytes: memoryOfEach(mesh.configSources, getHeapStatistics().heap_size_limit),
     onReconnect: () => metrics.mesh_mcp_reconnections.inc(),
     clock: systemClock,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import http2, { type Http2Server, type ServerHttp2Session } from 'node:http2';
 import { type AddressInfo, createServer } from 'node:net';
 import { after, test } from 'node:test';
-import type { CtlError } from '../../core/errors.ts';
+import { CtlError } from '../../core/errors.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { encodePem } from '../../core/tls/pem.ts';
 import { DAY_MS, ecKey, makeCa, makeLeaf } from '../../security/testing/credentials.ts';
@@ -115,6 +115,24 @@ test('while reading is paused, the windows limit what a server sends', async () 
   assert.ok(sent - received * message.length < 2 * OPTIONS.streamWindow, `${sent} bytes sent`);
   opened.stream.read(true);
   await waitUntil(() => opened.messages.length > received + 1000);
+});
+
+test('the status of a stream that is reset while reading is paused is reported when it is read again', async () => {
+  const server = await startServer();
+  after(() => server.server.destroy());
+  const opened = open(server.port, MIRROR);
+  await waitUntil(() => opened.opened);
+  opened.stream.send(Buffer.from('one'));
+  await waitUntil(() => opened.messages.length === 1);
+  opened.stream.read(false);
+  server.streams[0]?.end(new CtlError('invalid_argument', 'no'));
+  // Another stream of the same process shows that some time has passed.
+  const other = open(server.port, MIRROR);
+  await waitUntil(() => other.opened);
+  other.stream.send(Buffer.from('two'));
+  await waitUntil(() => other.messages.length === 1);
+  opened.stream.read(true);
+  assert.match(await errorOf(opened), /^invalid_argument: .* returned: no$/);
 });
 
 test('the windows of the stream and of the connection are those that were asked for', async () => {

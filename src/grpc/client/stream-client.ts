@@ -40,7 +40,7 @@ export interface StreamClientOptions {
   readonly connectionWindow: number;
   /** Until the connection is ready, with TLS, ms. */
   readonly connectTimeoutMs: number;
-  /** Interval of pings, and wait for the answer, ms. */
+  /** How long nothing may arrive before a ping is sent, and the wait for the answer, ms. */
   readonly keepaliveMs: number;
   readonly keepaliveTimeoutMs: number;
 }
@@ -50,6 +50,8 @@ export interface StreamHandler {
   opened(): void;
   /** A message. What it throws ends the stream. */
   message(bytes: Buffer): void;
+  /** The server ends the connection because of the pings; `ended` follows. */
+  pingedTooOften?(): void;
   /** Called once, unless the stream was closed by `close`. An `ok` status of the server is an error, too. */
   ended(error: CtlError): void;
 }
@@ -107,6 +109,8 @@ class Http2Stream implements ClientStream {
   /** The most bytes that may wait to be sent. What is sent when the stream opens is the choice of the caller. */
   #maxUnsent = Number.POSITIVE_INFINITY;
   #keepalive: NodeJS.Timeout | undefined;
+  /** Whether bytes have arrived since the last look. */
+  #isActive = false;
   /** The status in the trailers, or in the headers of a response without messages. */
   #status: CtlError | undefined;
   #closed = false;
@@ -124,7 +128,10 @@ class Http2Stream implements ClientStream {
     this.#session.on('error', (error) => this.#unreachable(error));
     this.#session.on('close', () => this.#unreachable(undefined));
     // A server that stops: what it has sent is complete, and the stream is opened anew elsewhere.
-    this.#session.on('goaway', () => this.#end(new CtlError('unavailable', `${this.#name} closes the connection`)));
+    this.#session.on('goaway', (code) => {
+      if (code === http2.constants.NGHTTP2_ENHANCE_YOUR_CALM) handler.pingedTooOften?.();
+      this.#end(new CtlError('unavailable', `${this.#name} closes the connection`));
+    });
     this.#session.once('remoteSettings', () => this.#open(target.path));
     this.#connecting = setTimeout(() => {
       const message = `${this.#name} did not answer within ${options.connectTimeoutMs} ms`;
@@ -166,7 +173,8 @@ class Http2Stream implements ClientStream {
     stream.on('trailers', (trailers) => this.#takeStatus(trailers));
     stream.on('data', (bytes: Buffer) => this.#read(bytes));
     stream.on('error', (error) => this.#unreachable(error));
-    stream.on('close', () => this.#unreachable(undefined));
+    // A stream that was reset while reading was paused has an end, and is never closed.
+    for (const event of ['end', 'close']) stream.on(event, () => this.#unreachable(undefined));
     this.#keepalive = setInterval(() => this.#ping(), keepaliveMs).unref();
     this.#handler.opened();
     this.#maxUnsent = stream.writableLength + MAX_UNSENT_BYTES;
@@ -191,6 +199,7 @@ class Http2Stream implements ClientStream {
 
   #read(bytes: Buffer): void {
     if (this.#closed) return;
+    this.#isActive = true;
     try {
       this.#messages.add(bytes);
     } catch (error) {
@@ -199,6 +208,10 @@ class Http2Stream implements ClientStream {
   }
 
   #ping(): void {
+    if (this.#isActive) {
+      this.#isActive = false;
+      return;
+    }
     const late = setTimeout(() => {
       this.#end(new CtlError('unavailable', `${this.#name} does not answer any more`));
     }, this.#options.keepaliveTimeoutMs).unref();

@@ -160,6 +160,15 @@ test('reasons that a server varies have a few lines in the log', async () => {
   assert.equal(lines.filter((line) => line.includes('was not requested')).length, 5);
 });
 
+test('a server that is pinged too often is pinged rarely from then on', async () => {
+  const { clock, streams } = played();
+  const { handler, keepaliveMs } = await first(streams);
+  handler.pingedTooOften?.();
+  handler.ended(new CtlError('unavailable', 'far:1 closes the connection'));
+  await clock.advance(500);
+  assert.deepEqual([keepaliveMs, (await first(streams, 1)).keepaliveMs], [1000, 310_000]);
+});
+
 test('a renewed certificate opens another connection at once', async () => {
   let renewed = (): void => {};
   let serverName = 'one';

@@ -45,6 +45,13 @@ const MAX_RETRY_MS = 15_000;
 /** The part of a delay that is random: all control planes lose a server at the same time. */
 const JITTER = 0.5;
 
+/**
+ * The interval of pings for a server that ends connections because of pings, ms: servers of gRPC accept one in 5
+ * minutes, unless they are configured otherwise. Source:
+ * https://github.com/grpc/proposal/blob/master/A8-client-side-keepalive.md
+ */
+const RARE_PINGS_MS = 310_000;
+
 /** After this time without an answer for a collection or type, the log names it, ms. */
 const PATIENCE_MS = 10_000;
 const MAX_NAMED = 5;
@@ -76,6 +83,7 @@ class ConfigSource implements Source {
   /** Attempts since a stream has had an answer. */
   #failures = 0;
   #streams = 0;
+  #keepaliveMs: number;
   #closed = false;
 
   constructor(options: ConfigSourceOptions) {
@@ -83,6 +91,7 @@ class ConfigSource implements Source {
     this.cluster = options.cluster;
     this.#options = options;
     this.#waiting = new Set(options.protocol.groups);
+    this.#keepaliveMs = options.stream.keepaliveMs;
     const { id, log, clock } = options;
     // The server chooses a part of the reasons.
     const warn = limitLog({ write: (line) => log.warn(line), later: (ms, run) => void clock.setTimer(ms, run) });
@@ -145,7 +154,8 @@ class ConfigSource implements Source {
       read: (enabled) => opened.read(enabled),
       now: clock.now,
     });
-    const opened = openStream({ host, port, tls, path: protocol.path }, stream, {
+    const ofStream = { ...stream, keepaliveMs: this.#keepaliveMs };
+    const opened = openStream({ host, port, tls, path: protocol.path }, ofStream, {
       opened: () => {
         if (this.#streams > 0) onReconnect();
         this.#streams += 1;
@@ -154,6 +164,9 @@ class ConfigSource implements Source {
       },
       message: (bytes) => {
         if (open && !this.#closed) queue.add(bytes);
+      },
+      pingedTooOften: () => {
+        this.#keepaliveMs = Math.max(2 * this.#keepaliveMs, RARE_PINGS_MS);
       },
       ended: lost,
     });

@@ -28,6 +28,9 @@ export interface PeerSourceOptions {
   readonly maxMessageBytes: number;
   readonly streamWindow: number;
   readonly connectionWindow: number;
+  /** How long nothing may arrive before the server is pinged, and the wait for its answer, ms. */
+  readonly keepaliveMs: number;
+  readonly keepaliveTimeoutMs: number;
   readonly limits: DocumentLimits;
   /** Maximum memory of the source's documents, bytes. */
   readonly maxBytes: number;
@@ -38,8 +41,6 @@ export interface PeerSourceOptions {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
-const KEEPALIVE_MS = 30_000;
-const KEEPALIVE_TIMEOUT_MS = 10_000;
 
 export function createPeerSource(options: PeerSourceOptions): Source {
   const { id, cluster, host, port, protocol, namespace, incremental, limits, maxBytes, clock, tls } = options;
@@ -49,6 +50,7 @@ export function createPeerSource(options: PeerSourceOptions): Source {
   // Servers read the id of a node as that of a proxy.
   const node = `sidecar~127.0.0.1~ctl-discovery.${namespace}~${namespace}.svc.cluster.local`;
   const { certificate, maxMessageBytes, streamWindow, connectionWindow, onReconnect, random, log } = options;
+  const { keepaliveMs, keepaliveTimeoutMs } = options;
   return createConfigSource({
     id,
     cluster,
@@ -60,8 +62,8 @@ export function createPeerSource(options: PeerSourceOptions): Source {
       streamWindow,
       connectionWindow,
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
-      keepaliveMs: KEEPALIVE_MS,
-      keepaliveTimeoutMs: KEEPALIVE_TIMEOUT_MS,
+      keepaliveMs,
+      keepaliveTimeoutMs,
     },
     tls: tls === undefined ? undefined : createPeerTls({ settings: tls, host, certificate, clock }),
     onReconnect,

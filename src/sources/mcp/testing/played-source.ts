@@ -22,6 +22,7 @@ const STREAM = {
 
 export interface Opened {
   readonly path: string;
+  readonly keepaliveMs: number;
   readonly handler: ClientStreamHandler;
   readonly tls: StreamTls | undefined;
   readonly sent: Uint8Array[];
@@ -50,8 +51,8 @@ export function played(tls?: FollowedTls, xds = false) {
     clock,
     random: () => 0,
     log: { debug: log, info: log, warn: log, error: log },
-    openStream: (target, _options, handler) => {
-      const opened: Opened = { path: target.path, handler, tls: target.tls, sent: [], closed: false };
+    openStream: (target, { keepaliveMs }, handler) => {
+      const opened: Opened = { path: target.path, keepaliveMs, handler, tls: target.tls, sent: [], closed: false };
       streams.push(opened);
       return {
         send: (message) => void opened.sent.push(message),
