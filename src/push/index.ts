@@ -1,6 +1,6 @@
 /** Push: views, bundles, generation in workers, the push queue. */
 
-export { contentVersion, emptyBundle, nextBundle, resourceMessage } from './bundles/index.ts';
+export { bundleAfter, contentVersion, emptyBundle, nextBundle, resourceMessage } from './bundles/index.ts';
 export { type ContentHolder, EarlierContents } from './earlier/index.ts';
 export type { EngineObserver, ReadUnits, Reason, TouchedPart, TouchedPlacement } from './engine/index.ts';
 export { Engine } from './engine/index.ts';
@@ -25,9 +25,11 @@ export type { Session } from './sessions/index.ts';
 export type {
   Bundle,
   BundleDiff,
+  ConcernedNames,
   ConnectionStatus,
   EncodedResource,
   FailingView,
+  Names,
   Parts,
   ProxySession,
   PushEngine,

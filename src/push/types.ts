@@ -49,6 +49,17 @@ export interface Bundle {
   sotwBody(): readonly Uint8Array[];
 }
 
+/** Names of which equal sets are one object. */
+export interface Names {
+  readonly names: ReadonlySet<string>;
+}
+
+/**
+ * The names of what proxies hold (see {@link ProxySession.hold}) that a change of a bundle concerns; undefined: it
+ * concerns all proxies of the view.
+ */
+export type ConcernedNames = (type: XdsType, before: Bundle, now: Bundle) => readonly string[] | undefined;
+
 /** All parts of a proxy at one moment, by type; a new object whenever one of them is replaced. */
 export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
 
@@ -141,6 +152,11 @@ export interface ProxySession {
   readonly onDemand: OnDemand | undefined;
   /** Hosts that it gets without asking. */
   readonly namedHosts: readonly string[];
+  /**
+   * What its proxy holds of the parts, if not everything: names of resources, and others by which `ConcernedNames`
+   * tells which changes concern it. Changes that concern no name of these do not cause a push. Undefined: everything.
+   */
+  hold(names: readonly Names[] | undefined): void;
   /** Snapshot version of the parts. */
   version(): number;
   /** The version up to which the parts are complete: without units that could not be generated. */

@@ -3,6 +3,7 @@
  * serves both over gRPC.
  */
 
+export { concernedNames } from './on-demand/index.ts';
 export {
   type ConfigServing,
   type ConnectedProxy,

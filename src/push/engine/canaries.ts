@@ -7,8 +7,8 @@ import { XDS_TYPES } from '../../core/xds-types.ts';
 import { type Before, Gate, type Item, Trial, type Withheld } from '../canary/index.ts';
 import { mergedPush, type Push } from '../push.ts';
 import type { PlacedSessionView, Session, SessionPushes, SessionView } from '../sessions/index.ts';
-import type { Bundles } from '../views/index.ts';
 import { CanaryChoice } from './canary-choice.ts';
+import { Deliveries, type Shown, shownOf } from './deliveries.ts';
 import type { EngineOptions } from './engine-options.ts';
 
 /** The longest time that proxies wait for a canary's answer, ms. */
@@ -20,7 +20,7 @@ export const CANARY_BOUND_MS = 300;
  */
 export const RETRY_ABANDONED_MS = 60_000;
 
-type CanaryOptions = Pick<EngineOptions, 'canaryAbove' | 'now' | 'later' | 'random' | 'observer'>;
+type CanaryOptions = Pick<EngineOptions, 'canaryAbove' | 'concerned' | 'now' | 'later' | 'random' | 'observer'>;
 
 /** A change that was committed at a time, monotonic ms. */
 interface Waiting {
@@ -46,19 +46,22 @@ interface State {
 
 /** What the sessions of a view had before a commit. */
 export interface Prepared {
+  readonly shown: Shown;
+  /** Undefined: they are shown what is committed. */
+  readonly gated: Gated | undefined;
+}
+
+interface Gated {
   readonly state: State;
   readonly before: Before<PlacedSessionView>;
-  readonly shown: Shown;
   readonly ungenerated: readonly XdsType[];
   /** The view that the sessions have; of a new view, the one that most of them move from. */
   readonly from: SessionView;
 }
 
-type Shown = ReadonlyMap<Session, Bundles>;
-
 export class Canaries {
   readonly #options: CanaryOptions;
-  readonly #pushes: SessionPushes;
+  readonly #deliveries: Deliveries;
   readonly #version: () => number;
   readonly #choice: CanaryChoice;
   readonly #states = new WeakMap<SessionView, State>();
@@ -66,7 +69,7 @@ export class Canaries {
   /** @param version that of the current snapshot */
   constructor(options: CanaryOptions, pushes: SessionPushes, version: () => number) {
     this.#options = options;
-    this.#pushes = pushes;
+    this.#deliveries = new Deliveries(pushes, options.concerned, version);
     this.#version = version;
     this.#choice = new CanaryChoice(options);
   }
@@ -84,48 +87,34 @@ export class Canaries {
     return counts;
   }
 
-  /** To be called before a commit of the view; undefined: its proxies are shown what is committed. */
-  prepare(view: SessionView): Prepared | undefined {
+  /** To be called before a commit of the view. */
+  prepare(view: SessionView): Prepared {
+    const shown = this.#shownOf(view);
     const above = this.#options.canaryAbove ?? Number.POSITIVE_INFINITY;
-    if (above === Number.POSITIVE_INFINITY) return undefined;
+    if (above === Number.POSITIVE_INFINITY) return { shown, gated: undefined };
     // Proxies wait for the trial of a new view once, however often the view is generated meanwhile.
     const isTried = this.#states.get(view)?.gate.trial !== undefined;
     const from = (isTried ? undefined : this.#leftFor(view, above)) ?? view;
     const state = from === view ? this.#stateOf(view, above) : this.#begin(view, from);
-    if (state === undefined) return undefined;
+    if (state === undefined) return { shown, gated: undefined };
     state.gate.reached(view.committedVersion);
     const placements = [...view.placements()].filter(({ initialized }) => initialized);
-    return {
+    const gated = {
       state,
       before: new Map(placements.map((placed) => [placed, placed.shown])),
-      shown: shownOf(view),
       ungenerated: XDS_TYPES.filter((type) => !from.hasGenerated(type)),
       from,
     };
+    return { shown: this.#shownOf(view), gated };
   }
 
-  /**
-   * To be called after the commit: pushes what the sessions of the view are shown of it.
-   * @param changed the types whose bundles changed, by placement
-   */
-  committed(
-    view: SessionView,
-    prepared: Prepared | undefined,
-    changed: ReadonlyMap<PlacedSessionView, ReadonlySet<XdsType>>,
-    nothing: Push,
-  ): void {
-    if (prepared !== undefined) {
-      this.#gated(prepared, nothing);
-      return;
-    }
-    const pushes = new Map([...changed].map(([placed, types]) => [placed, { ...nothing, types }] as const));
-    for (const session of view.sessions) {
-      const placed = session.partOf(view);
-      this.#pushes.deliver(session, view, (placed && pushes.get(placed)) ?? nothing);
-    }
+  /** To be called after the commit: pushes what the sessions of the view are shown of it. */
+  committed(view: SessionView, { shown, gated }: Prepared, push: Push): void {
+    if (gated !== undefined) this.#gate(gated, push);
+    this.#deliver(view, shown, push);
   }
 
-  #gated({ state, before, shown, ungenerated, from }: Prepared, push: Push): void {
+  #gate({ state, before, ungenerated, from }: Gated, push: Push): void {
     const { view, gate } = state;
     if (from !== view) for (const [placed, bundles] of placedLike(view, from)) before.set(placed, bundles);
     gate.firstGenerated(
@@ -139,7 +128,6 @@ export class Canaries {
       state.next = { push: mergedPush(push, state.next?.push), since: state.next?.since ?? since };
       gate.follow();
     }
-    this.#deliver(view, shown, push);
   }
 
   /** Endpoints of these views changed. */
@@ -178,7 +166,7 @@ export class Canaries {
     gate.left(session);
     if (gate.hasAbandoned) this.#planRetry(state);
     if (gate.trial?.remove(session) !== true) return;
-    const shown = shownOf(view);
+    const shown = this.#shownOf(view);
     this.#addCanaries(state, gate.trial, gate.items);
     if (gate.trial.canaries().size === 0 || gate.trial.decided) this.#finish(state);
     else this.#deliver(view, shown, state.push);
@@ -274,7 +262,7 @@ export class Canaries {
     const { trial } = gate;
     if (trial === undefined) return;
     state.deadline?.cancel();
-    const shown = shownOf(view);
+    const shown = this.#shownOf(view);
     for (const session of trial.canaries()) this.#ask(state, session);
     if (this.#options.now() >= trial.deadline)
       for (const session of trial.silent()) if (session.partOf(view) !== undefined) this.#choice.wasSilent(session);
@@ -315,7 +303,7 @@ export class Canaries {
 
   #tryAgain(state: State, forget: () => void): void {
     const { view } = state;
-    const shown = shownOf(view);
+    const shown = this.#shownOf(view);
     forget();
     const since = this.#options.now();
     const push: Push = { types: new Set(), version: this.#version(), eventTime: since, reasons: new Set() };
@@ -323,37 +311,14 @@ export class Canaries {
     this.#deliver(view, shown, push);
   }
 
-  /** Pushes to each session what it is shown now that it was not shown before. */
+  #shownOf(view: SessionView): Shown {
+    return shownOf(view, this.#states.get(view)?.gate.trial?.canaries());
+  }
+
   #deliver(view: SessionView, before: Shown, push: Push | undefined): void {
     if (push === undefined) return;
-    const types = new Map<Bundles, Map<Bundles, Push>>();
-    const nothing: Push = { ...push, types: new Set(), version: this.#version() };
-    const pushOf = (had: Bundles, has: Bundles): Push => {
-      const known = types.get(had) ?? new Map<Bundles, Push>();
-      types.set(had, known);
-      const made = known.get(has) ?? {
-        ...nothing,
-        types: new Set(XDS_TYPES.filter((type) => had[type] !== has[type])),
-      };
-      known.set(has, made);
-      return made;
-    };
-    for (const session of [...view.sessions]) {
-      const had = before.get(session);
-      const has = session.partOf(view)?.shownTo(session);
-      const own = had === undefined || has === undefined ? nothing : pushOf(had, has);
-      this.#pushes.deliver(session, view, own);
-    }
+    this.#deliveries.deliver(view, before, push, this.#states.get(view)?.gate.trial?.canaries());
   }
-}
-
-function shownOf(view: SessionView): Shown {
-  const shown = new Map<Session, Bundles>();
-  for (const session of view.sessions) {
-    const placed = session.partOf(view);
-    if (placed !== undefined) shown.set(session, placed.shownTo(session));
-  }
-  return shown;
 }
 
 /** What proxies have in the placements of the view that they leave, by the same placements of the new one. */

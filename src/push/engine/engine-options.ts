@@ -4,7 +4,7 @@ import { GENERATED_TYPES } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import type { GeneratedJob, Generator } from '../jobs/index.ts';
 import type { PushReason } from '../push.ts';
-import type { FailingView, TrialResult, WithheldResource } from '../types.ts';
+import type { ConcernedNames, FailingView, TrialResult, WithheldResource } from '../types.ts';
 import type { ScopeOwner } from './view-table.ts';
 
 /** The events that the engine reports, for metrics and logs; times in milliseconds. */
@@ -45,6 +45,8 @@ export interface EngineOptions {
   readonly throttle: number;
   /** CTL_PUSH_CANARY: views with more proxies try changes at a few of them first; left out: none does. */
   readonly canaryAbove?: number;
+  /** What changes concern of what proxies hold; left out: each change concerns all proxies of its view. */
+  readonly concerned?: ConcernedNames;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** Calls `run` after this many milliseconds, unless it is cancelled. */

@@ -258,8 +258,8 @@ export class Engine implements PushEngine, SessionHost {
     this.#views.sweep(this.now());
     this.#options.observer.stage('views', this.now() - started);
     // Only after everything is marked dirty: a push that ends at once must not count as the last push of the change.
-    for (const view of withNewEndpoints) {
-      for (const session of view.sessions) {
+    for (const [view, names] of withNewEndpoints) {
+      for (const session of view.holdersOf(names)) {
         if (!session.has(view)) continue;
         // A session that leaves the view by this change is pushed with its move: its next views may have the endpoints
         // that it has now.
@@ -290,12 +290,12 @@ export class Engine implements PushEngine, SessionHost {
     return changed ?? { everything: true, meshWide: new Map(), scopes: new Map() };
   }
 
-  /** Encodes changed endpoints; returns the views with new endpoints, in each placement concerned. */
-  #updateEndpoints(services: ReadonlySet<ServiceKey>): ReadonlySet<PlacedSessionView> {
+  /** Encodes changed endpoints; returns their names, by the view with new endpoints in each placement concerned. */
+  #updateEndpoints(services: ReadonlySet<ServiceKey>): ReadonlyMap<PlacedSessionView, readonly string[]> {
     const started = this.now();
     const { found, changed, failures } = this.#views.updateEndpoints(services, this.#encoders);
     for (const { message, type } of failures) this.#options.observer.failed(message, type);
-    this.#canaries.endpointsChanged(new Set(Array.from(changed, ({ view }) => view)));
+    this.#canaries.endpointsChanged(new Set(Array.from(changed.keys(), ({ view }) => view)));
     if (found) this.#options.observer.generated('eds', this.now() - started);
     return changed;
   }
@@ -370,14 +370,14 @@ export class Engine implements PushEngine, SessionHost {
       return;
     }
     const prepared = this.#canaries.prepare(view);
-    const { changed, push, failures } = view.commit(job, this.#snapshot, this.#encoders);
+    const { push, failures } = view.commit(job, this.#snapshot, this.#encoders);
     for (const [units, late] of this.#views.reads.commit(view, job)) view.markDirty(units, late);
     this.#views.reads.end(view);
     for (const { message, type } of failures) observer.failed(message, type);
     const failed = this.#retries.succeeded(view.key);
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
-    this.#canaries.committed(view, prepared, changed, { ...push, types: NO_TYPES, version: this.version });
+    this.#canaries.committed(view, prepared, { ...push, types: NO_TYPES, version: this.version });
     this.#dispatch(view);
   }
 

@@ -41,7 +41,8 @@ interface Registered {
 interface UpdatedEndpoints {
   /** Some view has clusters of the services. */
   readonly found: boolean;
-  readonly changed: ReadonlySet<PlacedSessionView>;
+  /** The placements with changed endpoints, and the names of these. */
+  readonly changed: ReadonlyMap<PlacedSessionView, readonly string[]>;
   readonly failures: readonly BuildFailure[];
 }
 
@@ -92,13 +93,13 @@ export class ViewTable {
 
   /** Encodes the endpoints of these services' clusters again, in all views that have some. */
   updateEndpoints(services: ReadonlySet<ServiceKey>, encoders: Encoders): UpdatedEndpoints {
-    const changed = new Set<PlacedSessionView>();
+    const changed = new Map<PlacedSessionView, readonly string[]>();
     const failures: BuildFailure[] = [];
     const concerned = this.reads.withClustersOf(services);
     for (const [view, hostnames] of concerned) {
       const update = view.updateEndpoints(hostnames, this.#options.snapshot(), encoders);
       failures.push(...update.failures);
-      for (const placed of update.changed) changed.add(placed);
+      for (const placed of update.changed) changed.set(placed, update.names);
     }
     return { found: concerned.size > 0, changed, failures };
   }

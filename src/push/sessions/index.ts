@@ -1,8 +1,8 @@
 /** The sessions of connected proxies and the queue of pushes to them. */
+export { NOTHING_SHARED } from './parts.ts';
 export { QUANTUM_MS } from './push-queue.ts';
 export { Roster } from './roster.ts';
 export {
-  NOTHING_SHARED,
   type PlacedSessionView,
   Session,
   type SessionHost,

@@ -4,9 +4,11 @@ import type { ProxyNode } from '../../core/proxy.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import { type Capabilities, GENERATED_FOR, type GeneratedType, type OnDemand } from '../../generate/index.ts';
 import type { Push } from '../push.ts';
-import type { Bundle, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
+import type { Bundle, Names, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
-import { NO_PARTS, partsOf } from './parts.ts';
+import { Holding } from './holding.ts';
+import { Needs } from './needs.ts';
+import { NO_PARTS, partsOf, type SharedContent } from './parts.ts';
 
 /** The part of the engine that a session uses. */
 export interface SessionHost {
@@ -31,26 +33,10 @@ export interface SessionHost {
   now(): number;
 }
 
-/** Parts, and the bundles of the views that they were built from. */
-interface SharedContent {
-  readonly bundles: readonly Bundles[];
-  readonly content: Parts;
-}
-
 export type SessionView = ViewState<Session>;
 
 /** A view in one placement. */
 export type PlacedSessionView = PlacedView<Session, SessionView>;
-
-export const NOTHING_SHARED: SharedContent = { bundles: [], content: NO_PARTS };
-
-/** A stream that waits until these types are generated. */
-interface Need {
-  readonly types: ReadonlySet<GeneratedType>;
-  readonly promise: Promise<void>;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
 
 /**
  * After this many pushes, a new proxy has the first resources of all types. Later requests are not urgent, because a
@@ -71,7 +57,7 @@ export class Session implements ProxySession {
   /** The types that have to be generated for the requests of the proxy. */
   readonly #types: Set<GeneratedType>;
   /** Streams that wait for more types. */
-  #needs: readonly Need[] = [];
+  readonly #needs = new Needs();
   #views: readonly PlacedSessionView[] = [];
   /** Views that replace the current ones once all of them are built. */
   #next: readonly PlacedSessionView[] | undefined;
@@ -99,6 +85,7 @@ export class Session implements ProxySession {
   #sent = 0;
   /** A push that waits for another part of the proxy. */
   #postponed: Push | undefined;
+  readonly #holding = new Holding(this);
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
 
@@ -162,6 +149,8 @@ export class Session implements ProxySession {
     this.#next = sameViews(views, this.#views) ? undefined : views;
     this.#lastSecrets = this.#next && (this.#lastSecrets ?? this.#views.map((view) => view.bundles.sds));
     this.#contentOf = [];
+    this.#updateWaiting();
+    this.#holding.enter(views);
     this.#leave(before.filter((view) => !views.includes(view) && !this.#views.includes(view)));
     // The views that it keeps may have been generated while it was moving.
     this.resolveNeeds();
@@ -176,6 +165,7 @@ export class Session implements ProxySession {
     this.#next = undefined;
     this.#lastSecrets = undefined;
     this.#contentOf = [];
+    this.#updateWaiting();
     this.#leave(left);
     this.#resolveReady();
     // These views may not be generated again, so no commit would resolve the needs.
@@ -198,8 +188,8 @@ export class Session implements ProxySession {
   /** Called if the types that the proxy waits for cannot be generated. */
   fail(error: unknown): void {
     this.#rejectReady(error);
-    for (const { reject } of this.#needs) reject(error);
-    this.#needs = [];
+    this.#needs.reject(error);
+    this.#updateWaiting();
   }
 
   get types(): ReadonlySet<GeneratedType> {
@@ -219,17 +209,15 @@ export class Session implements ProxySession {
   need(type: XdsType): Promise<void> | undefined {
     const generated = GENERATED_FOR[type];
     // The common case: the proxy has requested the type before.
-    if (this.#needs.length === 0 && generated.every((one) => this.#types.has(one))) return undefined;
+    if (this.#needs.isEmpty && generated.every((one) => this.#types.has(one))) return undefined;
     const types = new Set(generated);
-    const pending = this.#needs.find((need) => types.isSubsetOf(need.types));
-    if (pending !== undefined) return pending.promise;
+    const pending = this.#needs.find(types);
+    if (pending !== undefined) return pending;
     if (types.isSubsetOf(this.#types)) return undefined;
     for (const one of types) this.#types.add(one);
     if (this.#serves(types)) return undefined;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // Without a listener, a rejection would end the process.
-    promise.catch(() => {});
-    this.#needs = [...this.#needs, { types, promise, resolve, reject }];
+    const promise = this.#needs.add(types);
+    this.#updateWaiting();
     this.#host.need(this);
     this.resolveNeeds();
     return promise;
@@ -241,9 +229,18 @@ export class Session implements ProxySession {
 
   /** Called when a view was generated or its views changed: resolves the needs that are now met. */
   resolveNeeds(): void {
-    if (this.#needs.length === 0) return;
-    for (const need of this.#needs) if (this.#serves(need.types)) need.resolve();
-    this.#needs = this.#needs.filter(({ types }) => !this.#serves(types));
+    if (this.#needs.isEmpty) return;
+    this.#needs.resolve((types) => this.#serves(types));
+    this.#updateWaiting();
+  }
+
+  hold(names: readonly Names[] | undefined): void {
+    if (this.#holding.set(names)) this.#updateWaiting();
+  }
+
+  #updateWaiting(): void {
+    const isSettled = this.#next === undefined && this.#converging === undefined && this.#postponed === undefined;
+    this.#holding.wait(!isSettled || !this.#needs.isEmpty);
   }
 
   parts(type: XdsType): readonly Bundle[] {
@@ -315,6 +312,7 @@ export class Session implements ProxySession {
     const eventTime = Math.min(push.eventTime, known?.eventTime ?? push.eventTime);
     this.#converging =
       known === undefined ? push : { ...push, eventTime, version: Math.max(push.version, known.version) };
+    this.#updateWaiting();
   }
 
   /** Ends the pending changes; see {@link SessionHost.pushEnded}. */
@@ -323,6 +321,7 @@ export class Session implements ProxySession {
     this.#converging = undefined;
     this.#isSent = false;
     this.#isReported = false;
+    this.#updateWaiting();
     if (wasReported) this.#host.pushEnded(this, milliseconds);
   }
 
@@ -377,12 +376,14 @@ export class Session implements ProxySession {
 
   postpone(push: Push): void {
     this.#postponed = push;
+    this.#updateWaiting();
   }
 
   takePostponed(): Push | undefined {
-    const held = this.#postponed;
+    const postponed = this.#postponed;
     this.#postponed = undefined;
-    return held;
+    this.#updateWaiting();
+    return postponed;
   }
 
   close(): void {

@@ -4,7 +4,8 @@
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { GeneratedType, Placement, Unit } from '../../generate/index.ts';
-import type { Bundle, EncodedResource } from '../types.ts';
+import type { Bundle, EncodedResource, Names } from '../types.ts';
+import { Holders } from './holders.ts';
 
 /** The part of its sessions that a view uses. */
 export interface Member {
@@ -50,6 +51,8 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   /** Key of the placement. */
   readonly key: string;
   readonly sessions = new Set<S>();
+  /** Undefined: all sessions have all resources. */
+  #holders: Holders<S> | undefined;
   /** Number of sessions by caller. */
   readonly #callers = new Map<string, number>();
   /** Clusters that depend on the placement. */
@@ -85,6 +88,7 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   enter(session: S): boolean {
     if (this.sessions.has(session)) return false;
     this.sessions.add(session);
+    this.#holders?.enter(session);
     this.#callers.set(session.caller, (this.#callers.get(session.caller) ?? 0) + 1);
     return true;
   }
@@ -92,10 +96,37 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   /** False when the session was not here. */
   leave(session: S): boolean {
     if (!this.sessions.delete(session)) return false;
+    this.#holders?.leave(session);
     const left = (this.#callers.get(session.caller) ?? 0) - 1;
     if (left > 0) this.#callers.set(session.caller, left);
     else this.#callers.delete(session.caller);
     return true;
+  }
+
+  /** A session has only what these names lead to; undefined: everything. */
+  hold(session: S, names: readonly Names[] | undefined): void {
+    if (!this.sessions.has(session)) return;
+    if (names !== undefined) this.#holders ??= new Holders(this.sessions);
+    this.#holders?.set(session, names);
+  }
+
+  /** A session that has a part of the view waits for what each commit may complete, or does not any more. */
+  wait(session: S, waits: boolean): void {
+    if (this.sessions.has(session)) this.#holders?.wait(session, waits);
+  }
+
+  /** The sessions that hold endpoints of these names. */
+  holdersOf(endpoints: Iterable<string>): ReadonlySet<S> {
+    return this.#holders?.of(endpoints, false) ?? this.sessions;
+  }
+
+  /**
+   * The sessions that a commit concerns.
+   * @param names what it changed; undefined: it concerns all
+   */
+  concernedBy(names: () => readonly string[] | undefined): ReadonlySet<S> {
+    const changed = this.#holders && names();
+    return changed === undefined ? this.sessions : (this.#holders?.of(changed, true) ?? this.sessions);
   }
 
   get isDirty(): boolean {

@@ -6,9 +6,11 @@
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import {
+  endpointName,
   GENERATED_TYPES,
   type GeneratedType,
   type GenerationFinding,
+  isClientView,
   type Placement,
   type Unit,
   type UnitSelection,
@@ -54,6 +56,8 @@ export interface CommitResult<S extends Member> {
 export interface EndpointsResult<S extends Member> {
   /** Placements with changed endpoints. */
   readonly changed: readonly Placed<S>[];
+  /** The names of the endpoints. */
+  readonly names: readonly string[];
   readonly failures: readonly BuildFailure[];
 }
 
@@ -365,7 +369,9 @@ export class ViewState<S extends Member> {
     }
     const failures: BuildFailure[] = [];
     const changed = this.#bundles.update(clusters, this.#placed.values(), { snapshot, encoders, failures });
-    return { changed, failures };
+    const view = this.view;
+    const names = isClientView(view) ? clusters.map((name) => endpointName(view.endpointNames, name)) : [];
+    return { changed, names, failures };
   }
 
   /** Updates which clusters depend on the placement, for the units of the job. */

@@ -11,6 +11,8 @@ import { type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 export const OUTBOUND_PREFIX = 'outbound|';
 
 const PREFIX = Buffer.from(OUTBOUND_PREFIX);
+/** Part of the names of secrets that `ctl-discovery` serves: Envoy uses such a cluster when it has the secret. */
+const SECRET_PREFIX = 'kubernetes://';
 const CONTINUES = 0x80;
 
 /** Length of the string that begins at `start`; 0 if no string can begin there. */
@@ -32,6 +34,15 @@ export function clusterNamesIn(bytes: Uint8Array): ReadonlySet<string> {
     if (end > at && end <= bytes.length) found.add(buffer.toString('utf8', at, end));
   }
   return found;
+}
+
+/**
+ * Whether a proxy has a cluster from the start. Envoy uses clusters without EDS once names are resolved, and those with
+ * secrets of `ctl-discovery` once it has the secret: the first request would be too early.
+ */
+export function isUnaskable({ name, refs, fragment }: EncodedResource): boolean {
+  if (!name.startsWith(OUTBOUND_PREFIX) || refs.length === 0) return true;
+  return Buffer.from(fragment.buffer, fragment.byteOffset, fragment.length).includes(SECRET_PREFIX);
 }
 
 /** The clusters that bundles name, of one server. */

@@ -8,9 +8,10 @@ import type { XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
 import type { Bundle, Parts } from '../../push/index.ts';
 import { type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
-import { answerName, isOwnName, readyName } from './aliased-resource.ts';
+import { answerName, isOwnName } from './aliased-resource.ts';
 import { OUTBOUND_PREFIX } from './cluster-names.ts';
-import type { Derived, SharedDemand } from './shared-demand.ts';
+import type { Part } from './cluster-parts.ts';
+import type { SharedDemand } from './shared-demand.ts';
 
 /** More names than a workload calls. A proxy that has asked for more gets everything. */
 export const MAX_ASKED = 1024;
@@ -23,6 +24,11 @@ export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
 /** What a stream asks for, whatever its variant. */
 export interface StreamDemand<Request> {
   readonly asked: NameSet;
+  /**
+   * The names of what the proxy has or waits for, and of what leads to it; the same object while nothing changes.
+   * Undefined: everything.
+   */
+  readonly held: readonly NameSet[] | undefined;
   receive(type: XdsType, request: Request, mode: OnDemand | undefined): Request;
   parts(content: Parts, mode: OnDemand | undefined, named: readonly string[]): Parts;
 }
@@ -36,19 +42,32 @@ interface Last {
   readonly parts: Parts;
 }
 
+/** What the last result consists of. */
+interface Derived {
+  readonly hosts: Bundle | undefined;
+  readonly cds: readonly Part[];
+  readonly eds: readonly Part[];
+}
+
+const NOTHING: Derived = { hosts: undefined, cds: [], eds: [] };
+
 export class Demand implements StreamDemand<DeltaRequest> {
   readonly #shared: SharedDemand;
   readonly #onAsked: (names: number) => void;
   #asked = NO_NAMES;
   /** Virtual hosts that it has without having asked on this stream: it had them before, or others have asked. */
   #given = NO_NAMES;
+  /** Names that it would ask for to get what it gets without asking. */
+  #named = NO_NAMES;
   /** Clusters that it had before this stream. */
   #kept = NO_NAMES;
   /** It was sent everything, of which nothing is taken away. */
   #isWhole = false;
   #last: Last | undefined;
-  /** The bundles of the last result, by type. */
-  readonly #derived: { hosts?: Derived; readonly clusters: Map<string, Derived> } = { clusters: new Map() };
+  #derived = NOTHING;
+  /** Endpoints of clusters that it was sent on this stream. */
+  #endpoints = NO_NAMES;
+  #held: readonly NameSet[] | undefined;
 
   /** @param onAsked learns of further names */
   constructor(shared: SharedDemand, onAsked: (names: number) => void) {
@@ -59,6 +78,10 @@ export class Demand implements StreamDemand<DeltaRequest> {
   /** The names that the proxy has asked for. */
   get asked(): NameSet {
     return this.#asked;
+  }
+
+  get held(): readonly NameSet[] | undefined {
+    return this.#held;
   }
 
   /**
@@ -98,19 +121,27 @@ export class Demand implements StreamDemand<DeltaRequest> {
    * @param named hosts that it gets without asking
    */
   parts(content: Parts, mode: OnDemand | undefined, named: readonly string[] = []): Parts {
-    if (mode === undefined || this.#asked.size > MAX_ASKED) this.#isWhole = true;
+    if (mode === undefined || this.#asked.size > MAX_ASKED) this.#becomeWhole();
     const asked = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
     const hosts = largestOf(content.vhds);
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts);
-    if (named.length > 0 && hosts !== undefined && this.#last?.content !== content)
-      this.#give(this.#shared.namedHosts(hosts, content.rds, named));
+    if (named.length > 0 && hosts !== undefined && this.#last?.content !== content) {
+      this.#named = this.#shared.namesOf(content.rds, named);
+      this.#give(this.#shared.hostsOf(hosts, this.#named));
+    }
     const [given, kept, last] = [this.#given, this.#kept, this.#last];
     if (last?.content === content && last.asked === asked && last.given === given && last.kept === kept)
       return last.parts;
     const parts = this.#isWhole ? this.#everything(content, hosts) : this.#partsOf(content, hosts);
     this.#last = { content, asked, given, kept, parts };
     return parts;
+  }
+
+  #becomeWhole(): void {
+    this.#isWhole = true;
+    this.#derived = NOTHING;
+    this.#held = undefined;
   }
 
   /** Tells others what it has asked for, and takes what these have asked for. */
@@ -133,25 +164,31 @@ export class Demand implements StreamDemand<DeltaRequest> {
 
   #partsOf(content: Parts, hosts: Bundle | undefined): Parts {
     const shared = this.#shared;
-    const ready = shared.names.of(Array.from(shared.routesOf(content.rds).names, readyName));
-    const asked = shared.names.change(ready, this.#asked, NO_NAMES);
-    const derived = hosts && shared.hosts(hosts, { asked, given: this.#given }, this.#derived.hosts);
-    if (derived !== undefined) this.#derived.hosts = derived;
-    const vhds = content.vhds.map((bundle) => (bundle === hosts && derived ? derived.bundle : bundle));
+    const before = this.#derived;
+    const asked = shared.names.change(shared.readyNames(content.rds), this.#asked, NO_NAMES);
+    const given = this.#given;
+    const derived = hosts && shared.hosts(hosts, { asked, given }, before.hosts);
+    const vhds = content.vhds.map((bundle) => (bundle === hosts && derived ? derived : bundle));
     // Whatever a proxy has from the start leads to its clusters; a change of it takes effect with its clusters.
-    const led = shared.clustersOf([...content.lds, ...content.rds, ...content.ecds, ...vhds]);
-    const wanted = shared.names.change(led, this.#kept, NO_NAMES);
-    return { ...content, vhds, cds: content.cds.map((bundle) => this.#clusters(bundle, wanted)) };
+    const fixed = shared.clustersOf([...content.lds, ...content.rds, ...content.ecds]);
+    const own = shared.names.change(shared.clustersOf(vhds), this.#kept, NO_NAMES);
+    const cds = content.cds.map((bundle, index) => shared.parts.clusters(bundle, fixed, own, before.cds[index]));
+    // Endpoints stay until Envoy no longer has the cluster.
+    for (const { refs } of cds) this.#endpoints = shared.names.change(this.#endpoints, refs, NO_NAMES);
+    // Each part of a proxy has endpoints for its own clusters.
+    const eds = cds.flatMap((clusters, index) => {
+      const full = content.eds[index];
+      return full ? [shared.parts.endpoints(full, clusters, this.#endpoints, before.eds[index])] : [];
+    });
+    this.#derived = { hosts: derived, cds, eds };
+    this.#held = [...new Set([asked, given, this.#named, ...namesIn(cds), ...namesIn(eds)])];
+    const bundles = (parts: readonly Part[]): readonly Bundle[] => parts.map(({ bundle }) => bundle);
+    return { ...content, vhds, cds: bundles(cds), eds: bundles(eds) };
   }
+}
 
-  #clusters(bundle: Bundle, wanted: NameSet): Bundle {
-    const { clusters } = this.#derived;
-    const derived = this.#shared.clusters(bundle, wanted, clusters.get(bundle.viewKey));
-    // A proxy has few views.
-    if (clusters.size > 16) clusters.clear();
-    clusters.set(bundle.viewKey, derived);
-    return derived.bundle;
-  }
+function namesIn(parts: readonly Part[]): readonly NameSet[] {
+  return parts.flatMap(({ base, names }) => [base.names, names]);
 }
 
 /** The bundle with the virtual hosts of outbound routes; other parts have none. */

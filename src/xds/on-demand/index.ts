@@ -2,5 +2,6 @@
  * Configuration on demand: proxies get the virtual hosts that they ask for, with the clusters that these lead to, and
  * what everything else of their configuration leads to.
  */
+export { concernedNames } from './concerned-names.ts';
 export { ALWAYS_NEEDED, Demand, type StreamDemand } from './demand.ts';
 export { SharedDemand } from './shared-demand.ts';

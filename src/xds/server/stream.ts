@@ -22,6 +22,7 @@ import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../proto
 import { type KnownExtensions, parseNode } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
 import type { CallerLimits, StreamLimits } from './caller-limits.ts';
+import { demandedParts } from './demanded-parts.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { ObservedStream, XdsObserver } from './observer.ts';
 import type { RecentFrames } from './recent-frames.ts';
@@ -213,12 +214,11 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** What the proxy should have. */
   #content(session: ProxySession): Parts {
-    return this.#deps.demand?.parts(session.content(), session.onDemand, session.namedHosts) ?? session.content();
+    return demandedParts(session, this.#deps.demand);
   }
 
   answerOf(type: XdsType, name: string): ResourceAnswer {
-    const session = this.#session;
-    return session === undefined ? 'outstanding' : this.#machine.answerOf(type, name, this.#content(session));
+    return this.#session ? this.#machine.answerOf(type, name, this.#content(this.#session)) : 'outstanding';
   }
 
   #rejected(type: XdsType, request: Request, { quarantined }: Answer, session: ProxySession): void {

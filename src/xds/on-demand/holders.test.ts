@@ -1,0 +1,240 @@
+/** Pushes to proxies on demand: a change reaches those that hold what changed, and no others. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { Memos } from '../../core/memo.ts';
+import type { Bundle, Parts, ProxySession } from '../../push/index.ts';
+import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
+import { NameSets, NO_NAMES } from '../protocol/index.ts';
+import { concernedNames } from './concerned-names.ts';
+import { Demand } from './demand.ts';
+import { SharedDemand } from './shared-demand.ts';
+
+const NAMESPACE = 'shop';
+const ROUTES = '80';
+const DNS = `${NAMESPACE}.svc.cluster.local`;
+const REQUEST = { typeUrl: '', responseNonce: '', nack: undefined, node: undefined };
+
+const newMesh = (canaryAbove: number, names: readonly string[]) =>
+  new Mesh(
+    inline,
+    names.flatMap((name, at) => [
+      service(NAMESPACE, name, { clusterIP: `10.9.1.${at}` }),
+      endpoints(NAMESPACE, name, '10.2.0.1'),
+    ]),
+    { canaryAbove, concerned: concernedNames },
+  );
+
+function newShared(): SharedDemand {
+  const memos = new Memos();
+  return new SharedDemand(new NameSets(memos), memos, () => 0);
+}
+
+type Versions = ReadonlyMap<string, string>;
+type Held = Readonly<Record<'cds' | 'eds' | 'vhds', Versions>>;
+
+const NOTHING: Held = { cds: new Map(), eds: new Map(), vhds: new Map() };
+
+const versionsOf = (bundles: readonly Bundle[]): Versions =>
+  new Map(bundles.flatMap((bundle) => bundle.resources().map(({ name, version }) => [name, version] as const)));
+
+/** Without the endpoints of clusters that it does not have: Envoy does not subscribe to them. */
+function heldOf({ cds, eds, vhds }: Parts): Held {
+  const clusters = versionsOf(cds);
+  const held = new Map([...versionsOf(eds)].filter(([name]) => clusters.has(name)));
+  return { cds: clusters, eds: held, vhds: versionsOf(vhds) };
+}
+
+/** A proxy that has what it was pushed. */
+class Sidecar {
+  readonly session: ProxySession;
+  readonly #shared: SharedDemand;
+  readonly #demand: Demand;
+  held: Held = NOTHING;
+  /** What it had when it connected. */
+  reported: Held = NOTHING;
+  pushes = 0;
+
+  constructor(mesh: Mesh, shared: SharedDemand, index: number) {
+    const demand = new Demand(shared, () => {});
+    const node = { ...sidecar(`10.1.0.${index + 1}`, NAMESPACE), discoversVirtualHosts: true };
+    const { session } = mesh.connect({ ...node, options: { configuration: 'on-demand' } }, (pushed) => {
+      this.pushes++;
+      this.held = heldOf(this.#parts(pushed));
+      pushed.synced(pushed.version());
+      return Promise.resolve('sent');
+    });
+    this.#shared = shared;
+    this.#demand = demand;
+    this.session = session;
+  }
+
+  #parts(session: ProxySession): Parts {
+    const parts = this.#demand.parts(session.content(), session.onDemand);
+    session.hold(this.#demand.held);
+    return parts;
+  }
+
+  get asked(): readonly string[] {
+    return [...this.#demand.asked.names];
+  }
+
+  async begin(): Promise<void> {
+    await this.session.ready;
+    this.session.request(['cds']);
+  }
+
+  ask(names: readonly string[], had = NOTHING): void {
+    this.reported = had.cds.size > 0 ? had : this.reported;
+    request(this.#shared, this.#demand, this.session, names, had);
+    this.#parts(this.session);
+    this.session.request(['vhds']);
+  }
+}
+
+/** The requests of a proxy that has something already. */
+function request({ names }: SharedDemand, demand: Demand, session: ProxySession, asked: readonly string[], had: Held) {
+  const common = { ...REQUEST, subscribe: NO_NAMES, unsubscribe: NO_NAMES };
+  demand.receive('cds', { ...common, initialVersions: had.cds }, session.onDemand);
+  demand.receive('vhds', { ...common, subscribe: names.of(asked), initialVersions: had.vhds }, session.onDemand);
+}
+
+async function connected(mesh: Mesh, shared: SharedDemand, count: number): Promise<Sidecar[]> {
+  const proxies = Array.from({ length: count }, (_, index) => new Sidecar(mesh, shared, index));
+  await Promise.all(proxies.map((proxy) => proxy.begin()));
+  await mesh.settled();
+  return proxies;
+}
+
+/** How many pushes each proxy gets by a change. */
+async function pushesOf(mesh: Mesh, proxies: readonly Sidecar[], change: () => void): Promise<readonly number[]> {
+  const before = proxies.map(({ pushes }) => pushes);
+  change();
+  await mesh.settled();
+  return proxies.map(({ pushes }, index) => pushes - (before[index] ?? 0));
+}
+
+test('a change is pushed to the proxies that hold what changed', async () => {
+  const mesh = newMesh(Number.POSITIVE_INFINITY, ['a', 'b']);
+  const proxies = await connected(mesh, newShared(), 4);
+  const [ofA, ofB, ofBoth] = proxies;
+  ofA?.ask([`${ROUTES}/a`]);
+  ofB?.ask([`${ROUTES}/b.${DNS}`, `${ROUTES}/c`]);
+  ofBoth?.ask([`${ROUTES}/a`, `${ROUTES}/b`]);
+  await mesh.settled();
+  const pushes = (change: () => void) => pushesOf(mesh, proxies, change);
+  assert.deepEqual(await pushes(() => mesh.change([endpoints(NAMESPACE, 'a', '10.2.0.2')])), [1, 0, 1, 0]);
+  assert.deepEqual(await pushes(() => mesh.change([endpoints(NAMESPACE, 'b', '10.2.0.2')])), [0, 1, 1, 0]);
+  const rule = { hosts: ['b'], http: [{ timeout: '3s', route: [{ destination: { host: 'b' } }] }] };
+  const route = meshResource('VirtualService', NAMESPACE, 'b', rule);
+  assert.deepEqual(await pushes(() => mesh.change([route])), [0, 1, 1, 0]);
+  const settings = { host: 'a', trafficPolicy: { connectionPool: { tcp: { maxConnections: 7 } } } };
+  const policy = meshResource('DestinationRule', NAMESPACE, 'a', settings);
+  assert.deepEqual(await pushes(() => mesh.change([policy])), [1, 0, 1, 0]);
+  // Asked for before it existed, under a short name. All proxies get the new table of names.
+  assert.deepEqual(await pushes(() => mesh.change([service(NAMESPACE, 'c', { clusterIP: '10.9.0.3' })])), [1, 1, 1, 1]);
+  assert.equal(ofB?.held.cds.has(`outbound|80||c.${DNS}`), true);
+  assert.ok(mesh.allSettled());
+});
+
+test('a proxy that leaves is not found any more, and one that takes everything is found always', async () => {
+  const mesh = newMesh(Number.POSITIVE_INFINITY, ['a', 'b']);
+  const proxies = await connected(mesh, newShared(), 3);
+  for (const proxy of proxies) proxy.ask([`${ROUTES}/a`]);
+  await mesh.settled();
+  proxies[0]?.session.close();
+  proxies[1]?.session.hold(undefined);
+  const change = () => mesh.change([endpoints(NAMESPACE, 'b', '10.2.0.2')]);
+  assert.deepEqual(await pushesOf(mesh, proxies, change), [0, 1, 0]);
+});
+
+const SERVICES = ['a', 'b', 'c'];
+const NAMES = [
+  ...SERVICES,
+  `a.${NAMESPACE}`,
+  `b.${DNS}:80`,
+  'ready',
+  'x.example',
+  'x-part.example',
+  'one.wild.example',
+];
+const PROXIES = 3;
+const proxy = fc.nat({ max: PROXIES - 1 });
+const step = fc.oneof(
+  fc.record({ kind: fc.constant('ask' as const), proxy, name: fc.constantFrom(...NAMES) }),
+  fc.record({
+    kind: fc.constant('endpoints' as const),
+    name: fc.constantFrom(...SERVICES),
+    address: fc.integer({ min: 1, max: 3 }),
+  }),
+  fc.record({ kind: fc.constant('service' as const), name: fc.constantFrom(...SERVICES), exists: fc.boolean() }),
+  fc.record({
+    kind: fc.constant('route' as const),
+    host: fc.constantFrom('a', 'b', '*.wild.example', 'one.wild.example', '*-part.example'),
+    to: fc.constantFrom(...SERVICES),
+    exists: fc.boolean(),
+  }),
+  fc.record({ kind: fc.constant('reconnect' as const), proxy }),
+  fc.record({ kind: fc.constant('restart' as const) }),
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+function edit(mesh: Mesh, each: Step): void {
+  if (each.kind === 'endpoints') mesh.change([endpoints(NAMESPACE, each.name, `10.2.0.${each.address}`)]);
+  if (each.kind === 'service') {
+    const key = `Service/${NAMESPACE}/${each.name}`;
+    mesh.change(each.exists ? [service(NAMESPACE, each.name)] : [], each.exists ? [] : [key]);
+  }
+  if (each.kind === 'route') {
+    const name = `r${each.host.replaceAll('*', 'star')}`;
+    const http = [{ route: [{ destination: { host: each.to } }] }];
+    const rule = meshResource('VirtualService', NAMESPACE, name, { hosts: [each.host], http });
+    mesh.change(each.exists ? [rule] : [], each.exists ? [] : [`VirtualService/${NAMESPACE}/${name}`]);
+  }
+}
+
+/** The proxy on a new stream, where it reports what it had. */
+async function again(mesh: Mesh, shared: SharedDemand, index: number, before: Sidecar): Promise<Sidecar> {
+  const next = new Sidecar(mesh, shared, index);
+  await next.begin();
+  next.ask(before.asked, before.held);
+  return next;
+}
+
+test('property: after asks, edits, reconnects and restarts, proxies were pushed what fresh ones would get', async () => {
+  const canaryAbove = fc.constantFrom(1, Number.POSITIVE_INFINITY);
+  const steps = fc.array(step, { minLength: 1, maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(canaryAbove, steps, async (above, all) => {
+      const mesh = newMesh(above, ['a', 'b']);
+      let shared = newShared();
+      let proxies = await connected(mesh, shared, PROXIES);
+      for (const each of all) {
+        if (each.kind === 'ask') proxies[each.proxy]?.ask([`${ROUTES}/${each.name}`]);
+        else if (each.kind === 'restart' || each.kind === 'reconnect') {
+          if (each.kind === 'restart') shared = newShared();
+          const isLeft = (index: number) => each.kind === 'restart' || index === each.proxy;
+          for (const [index, { session }] of proxies.entries()) if (isLeft(index)) session.close();
+          proxies = await Promise.all(
+            proxies.map((one, index) => (isLeft(index) ? again(mesh, shared, index, one) : one)),
+          );
+        } else edit(mesh, each);
+        await mesh.settled();
+        mesh.retry();
+        await mesh.settled();
+        for (const one of proxies) assert.deepEqual(one.held, fresh(one), JSON.stringify(each));
+      }
+      assert.ok(mesh.allSettled());
+      for (const { session } of proxies) session.close();
+    }),
+    { numRuns: 25 },
+  );
+});
+
+/** What a new proxy would get that has what this one had, and asks for the same names. */
+function fresh({ session, asked, reported }: Sidecar): Held {
+  const shared = newShared();
+  const demand = new Demand(shared, () => {});
+  request(shared, demand, session, asked, reported);
+  return heldOf(demand.parts(session.content(), session.onDemand));
+}
