@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Push } from '../push.ts';
 import { sidecar } from '../testing/mesh.ts';
-import { NOTHING_SHARED, Session, type SessionHost } from './session.ts';
+import { NOTHING_SHARED } from './parts.ts';
+import { Session, type SessionHost } from './session.ts';
 
 const changeAt = (eventTime: number, version: number): Push => {
   return { types: new Set(), eventTime, version, reasons: new Set(['config']) };
