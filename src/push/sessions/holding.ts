@@ -2,17 +2,28 @@
  * What a session holds of the views that its proxy uses in part: by it, these views find the sessions that a change
  * concerns.
  */
+import type { View } from '../../generate/index.ts';
 import type { Names } from '../types.ts';
-import type { PlacedSessionView, Session } from './session.ts';
 
-export class Holding {
-  readonly #session: Session;
+/** A view of a session, as far as it finds that. */
+interface HeldView<S> {
+  readonly view: { readonly view: View };
+  hold(session: S, names: readonly Names[] | undefined): void;
+  wait(session: S, waits: boolean): void;
+}
+
+interface Holder<S> {
+  readonly allViews: readonly HeldView<S>[];
+}
+
+export class Holding<S extends Holder<S>> {
+  readonly #session: S;
   /** Undefined: everything. */
   #names: readonly Names[] | undefined;
   /** Its views find it for each commit. */
   #waits = false;
 
-  constructor(session: Session) {
+  constructor(session: S) {
     this.#session = session;
   }
 
@@ -27,7 +38,7 @@ export class Holding {
   }
 
   /** The session has entered these views. */
-  enter(views: readonly PlacedSessionView[]): void {
+  enter(views: readonly HeldView<S>[]): void {
     if (this.#names === undefined) return;
     for (const view of views.filter(isOnDemand)) {
       view.hold(this.#session, this.#names);
@@ -47,6 +58,6 @@ export class Holding {
 }
 
 /** Whether the proxy asks for the virtual hosts of the view that it uses. */
-function isOnDemand({ view: { view } }: PlacedSessionView): boolean {
+function isOnDemand<S>({ view: { view } }: HeldView<S>): boolean {
   return view.part === 'outbound' && view.capabilities.onDemand !== undefined;
 }

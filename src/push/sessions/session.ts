@@ -85,7 +85,7 @@ export class Session implements ProxySession {
   #sent = 0;
   /** A push that waits for another part of the proxy. */
   #postponed: Push | undefined;
-  readonly #holding = new Holding(this);
+  readonly #holding = new Holding<Session>(this);
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
 
