@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { oneLineOf } from '../core/errors.ts';
 import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
-import type { Outcome } from '../core/work-queue.ts';
+import type { Outcome } from '../core/scheduling/work-queue.ts';
 import { ApiError, Controller, type KubernetesClient, type KubernetesObject } from '../kubernetes/index.ts';
 import type { StatusObject } from './kind-objects.ts';
 import type { StatusFields, WantedStatus, WantedStatuses } from './types.ts';

@@ -178,6 +178,6 @@ export type {
 export { SIDECAR_CONFIGURATION, sidecarConfigurationOf } from './sidecar-configuration.ts';
 export { TRAFFIC_METRICS, type TrafficMetric } from './traffic-metrics.ts';
 export { type UnreachedRoute, type UnreachedRoutes, unreachedRoutes } from './unreached-routes.ts';
-export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';
 export { adapterParams, templateParams } from './validate/policy-params.ts';
+export { derivedMatchProblem, derivedRouteProblem } from './validate/routes/derived-route.ts';
 export { HEALTH_CHECKED, HEALTHY_CONDITION, isProbed } from './workload-health.ts';

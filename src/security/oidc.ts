@@ -7,7 +7,7 @@ import type { JSONWebKeySet } from 'jose';
 import { z } from 'zod';
 import { CtlError } from '../core/errors.ts';
 import { shownUrl } from '../core/network/http-call.ts';
-import { Refresh, type RefreshOptions } from '../core/refresh.ts';
+import { Refresh, type RefreshOptions } from '../core/scheduling/refresh.ts';
 import type { WallClock } from '../core/wall-clock.ts';
 import { type Fetch, fetchJson, trustedUrl } from './fetch-json.ts';
 import type { TokenIssuer } from './token-authenticator.ts';

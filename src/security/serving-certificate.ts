@@ -5,7 +5,7 @@
  */
 import type { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
-import { type Loaded, Refresh, retryUpTo } from '../core/refresh.ts';
+import { type Loaded, Refresh, retryUpTo } from '../core/scheduling/refresh.ts';
 import type { WallClock } from '../core/wall-clock.ts';
 import { BACKDATE_MS } from './authority/signer.ts';
 import type { Authority, ServerCertificate } from './types.ts';

@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { CtlError } from '../core/errors.ts';
 import { isTrustDomain } from '../core/identity.ts';
-import { type Loaded, Refresh } from '../core/refresh.ts';
+import { type Loaded, Refresh } from '../core/scheduling/refresh.ts';
 import type { WallClock } from '../core/wall-clock.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
 import { type Fetch, fetchJson, trustedUrl } from './fetch-json.ts';

@@ -5,7 +5,7 @@
  */
 import { oneLineOf } from '../../core/errors.ts';
 import { createFailureLog, type Log } from '../../core/log.ts';
-import { Refresh } from '../../core/refresh.ts';
+import { Refresh } from '../../core/scheduling/refresh.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import { readCertFiles } from './cert-files.ts';

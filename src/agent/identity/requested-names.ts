@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import { Refresh } from '../../core/refresh.ts';
+import { Refresh } from '../../core/scheduling/refresh.ts';
 import type { SecretResource } from './sds-protocol.ts';
 
 /** The interval of checks: certificates are replaced long before they expire, so a few seconds do not matter. */

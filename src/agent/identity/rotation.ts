@@ -7,7 +7,7 @@ import { backoff } from '../../core/backoff.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { parseSpiffeUri } from '../../core/identity.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import { type Loaded, Refresh } from '../../core/refresh.ts';
+import { type Loaded, Refresh } from '../../core/scheduling/refresh.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import type { CaClient } from './ca-client.ts';

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { createFailureLog, type FailureLog } from '../../core/log.ts';
-import type { Outcome } from '../../core/work-queue.ts';
+import type { Outcome } from '../../core/scheduling/work-queue.ts';
 import {
   ApiError,
   Controller,

@@ -9,7 +9,7 @@ import { createSecureContext } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
-import { Refresh } from '../../core/refresh.ts';
+import { Refresh } from '../../core/scheduling/refresh.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 
 /** How often the files are read, milliseconds. */

@@ -6,7 +6,7 @@
 import { type Clock, sleep, type Timer } from '../../core/clock.ts';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import { type Outcome, WorkQueue } from '../../core/work-queue.ts';
+import { type Outcome, WorkQueue } from '../../core/scheduling/work-queue.ts';
 import { MAX_GATEWAY_HOSTS, type Snapshot } from '../../model/index.ts';
 import { type MeshUpdate, NO_EVENT, type ResolvedHosts } from '../../resources/index.ts';
 import { hostAddresses, MAX_ADDRESSES } from './host-addresses.ts';

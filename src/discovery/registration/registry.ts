@@ -9,7 +9,7 @@
 import { systemClock, type Timer } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { createFailureLog } from '../../core/log.ts';
-import { type Outcome, WorkQueue } from '../../core/work-queue.ts';
+import { type Outcome, WorkQueue } from '../../core/scheduling/work-queue.ts';
 import { reportFailure } from '../../kubernetes/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Snapshot } from '../../model/index.ts';

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { systemClock } from '../../core/clock.ts';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { Refresh } from '../../core/refresh.ts';
+import { Refresh } from '../../core/scheduling/refresh.ts';
 
 export interface ResolvConf {
   /** IP addresses; IPv6 addresses have the zone that the file gives. */

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { TokenBucket } from '../../core/fairness/token-bucket.ts';
+import type { Outcome } from '../../core/scheduling/work-queue.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
-import type { Outcome } from '../../core/work-queue.ts';
 import { ApiError, ConnectionError } from '../api-error.ts';
 import type { ConnectionObserver } from '../connection.ts';
 import { Controller, type ControllerOptions } from './controller.ts';

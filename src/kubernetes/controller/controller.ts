@@ -12,7 +12,7 @@ import { createHash } from 'node:crypto';
 import { backoff } from '../../core/backoff.ts';
 import { sleep } from '../../core/clock.ts';
 import { TokenBucket } from '../../core/fairness/token-bucket.ts';
-import { type Outcome, WorkQueue } from '../../core/work-queue.ts';
+import { type Outcome, WorkQueue } from '../../core/scheduling/work-queue.ts';
 import { ApiError, isLost } from '../api-error.ts';
 import type { Connection } from '../connection.ts';
 import { isRefusal } from '../failures.ts';

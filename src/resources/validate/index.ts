@@ -20,12 +20,12 @@ import {
   validatePolicyTemplate,
 } from './policy.ts';
 import { validateProxyConfig } from './proxy-config.ts';
+import { validateVirtualService } from './routes/virtual-service.ts';
 import { validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
 import { validateSidecar } from './sidecar.ts';
 import { validateTelemetry } from './telemetry.ts';
 import { errorList, type ValidationErrors } from './validation-errors.ts';
-import { validateVirtualService } from './virtual-service.ts';
 import { validateWorkloadGroup } from './workload-group.ts';
 
 type Validators = { readonly [K in Kind]?: (content: ContentOf<K>, errors: ValidationErrors) => void };

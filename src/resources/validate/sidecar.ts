@@ -3,7 +3,7 @@ import { isDnsLabel } from '../../core/dns-names.ts';
 import { shown } from '../parsing/issues.ts';
 import type { SidecarEgress, SidecarIngress, SidecarSpec } from '../schema/sidecar.ts';
 import { checkConnectionPool } from './destination-rule.ts';
-import { checkDestination } from './route-values.ts';
+import { checkDestination } from './routes/route-values.ts';
 import { each, sum, unique, type ValidationErrors } from './validation-errors.ts';
 import {
   checkDefaultEndpoint,

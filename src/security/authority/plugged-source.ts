@@ -6,8 +6,8 @@
  * in `root-cert.pem`.
  */
 import { X509Certificate } from 'node:crypto';
-import { Refresh } from '../../core/refresh.ts';
-import { SerialWork } from '../../core/serial-work.ts';
+import { Refresh } from '../../core/scheduling/refresh.ts';
+import { SerialWork } from '../../core/scheduling/serial-work.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { checkPlugged, type PluggedRoot, type PluggedText, readPlugged } from './plugged-files.ts';
 import type { OpenedSource, RootEvents, RootSet, RootSource } from './root-source.ts';

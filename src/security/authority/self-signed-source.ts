@@ -11,7 +11,7 @@ import { X509Certificate } from 'node:crypto';
 import { backoff } from '../../core/backoff.ts';
 import type { Timer } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
-import { SerialWork } from '../../core/serial-work.ts';
+import { SerialWork } from '../../core/scheduling/serial-work.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
 import type { RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';

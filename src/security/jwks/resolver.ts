@@ -9,7 +9,7 @@
  * new key well before they sign with it.
  */
 import { CtlError, toCtlError } from '../../core/errors.ts';
-import { Refresh, retryUpTo } from '../../core/refresh.ts';
+import { Refresh, retryUpTo } from '../../core/scheduling/refresh.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { Fetch, FetchLimits } from '../fetch-json.ts';
 import { ConcurrencyLimiter } from './concurrency-limiter.ts';

@@ -10,7 +10,7 @@
  */
 import { oneLineOf } from '../../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import type { Outcome } from '../../core/work-queue.ts';
+import type { Outcome } from '../../core/scheduling/work-queue.ts';
 import {
   ApiError,
   Controller,

@@ -4,7 +4,7 @@
  */
 import { backoff } from '../../../src/core/backoff.ts';
 import { systemClock } from '../../../src/core/clock.ts';
-import { WorkQueue } from '../../../src/core/work-queue.ts';
+import { WorkQueue } from '../../../src/core/scheduling/work-queue.ts';
 import type { Owner } from '../owner.ts';
 import type { ApiObject, KubernetesApi } from './api.ts';
 import { messageOf } from './pods/types.ts';

@@ -3,8 +3,8 @@
  * delay. A key that is added while it is processed is processed again. Keys wait in lanes, such as namespaces, which
  * are served in turn: many keys in one lane do not delay the keys of the others.
  */
-import { backoff } from './backoff.ts';
-import type { Clock, Timer } from './clock.ts';
+import { backoff } from '../backoff.ts';
+import type { Clock, Timer } from '../clock.ts';
 
 /**
  * `failed`: retried after a growing delay. A number: processed again after this many milliseconds, without a failure.

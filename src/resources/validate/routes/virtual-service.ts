@@ -1,6 +1,6 @@
 /** Validates VirtualService: hosts, gateways, and that each route has one action. */
-import { isDnsLabel } from '../../core/dns-names.ts';
-import { shown } from '../parsing/issues.ts';
+import { isDnsLabel } from '../../../core/dns-names.ts';
+import { shown } from '../../parsing/issues.ts';
 import type {
   HttpRoute,
   L4Match,
@@ -8,11 +8,9 @@ import type {
   TcpRoute,
   TlsRoute,
   VirtualServiceSpec,
-} from '../schema/virtual-service.ts';
-import { HostIndex } from './host-index.ts';
-import { checkHttpRoute } from './http-route.ts';
-import { checkDestination, checkWeights } from './route-values.ts';
-import { each, sum, type ValidationErrors } from './validation-errors.ts';
+} from '../../schema/virtual-service.ts';
+import { HostIndex } from '../host-index.ts';
+import { each, sum, type ValidationErrors } from '../validation-errors.ts';
 import {
   checkExportTo,
   checkLabels,
@@ -22,7 +20,9 @@ import {
   isCidr,
   isDomain,
   isIpAddress,
-} from './values.ts';
+} from '../values.ts';
+import { checkHttpRoute } from './http-route.ts';
+import { checkDestination, checkWeights } from './route-values.ts';
 
 /** The gateway name that means sidecars. */
 const MESH_GATEWAY = 'mesh';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CtlError } from './errors.ts';
+import { CtlError } from '../errors.ts';
+import { fakeTime } from '../testing/fake-time.ts';
 import { Refresh } from './refresh.ts';
-import { fakeTime } from './testing/fake-time.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fakeClock } from './testing/fake-clock.ts';
+import { fakeClock } from '../testing/fake-clock.ts';
 import { type Outcome, WorkQueue } from './work-queue.ts';
 
 /** A queue whose work ends when a test says so. */

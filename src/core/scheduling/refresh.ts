@@ -2,10 +2,10 @@
  * A value that is loaded in the background repeatedly, never while a request waits for it: certificates, keys and
  * bundles of other servers, the content of files. The last good value stays in use while loads fail.
  */
-import { backoff } from './backoff.ts';
-import type { Clock, Timer } from './clock.ts';
-import { type CtlError, toCtlError } from './errors.ts';
-import { CLOCK_CHECK_MS } from './wall-clock.ts';
+import { backoff } from '../backoff.ts';
+import type { Clock, Timer } from '../clock.ts';
+import { type CtlError, toCtlError } from '../errors.ts';
+import { CLOCK_CHECK_MS } from '../wall-clock.ts';
 
 export interface Loaded<T> {
   readonly value: T;

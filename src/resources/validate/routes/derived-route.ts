@@ -1,9 +1,9 @@
 /** Validates the routes of derived documents: what Envoy would refuse in them comes from a user's document. */
-import { fieldPath } from '../parsing/issues.ts';
-import type { HttpMatch, HttpRoute } from '../schema/virtual-service.ts';
+import { fieldPath } from '../../parsing/issues.ts';
+import type { HttpMatch, HttpRoute } from '../../schema/virtual-service.ts';
+import { errorList } from '../validation-errors.ts';
+import { checkHeaderText, checkRegex } from '../values.ts';
 import { checkHttpRoute } from './http-route.ts';
-import { errorList } from './validation-errors.ts';
-import { checkHeaderText, checkRegex } from './values.ts';
 
 /** Envoy's `path_separated_prefix`. */
 const PATH_PREFIX = /^[^?#]+[^?#/]$/;

@@ -1,7 +1,7 @@
 /** Parts of routes of every protocol: destinations and weights. */
-import type { Destination } from '../schema/virtual-service.ts';
-import { each, type ValidationErrors } from './validation-errors.ts';
-import { checkDnsLabel, checkHost, checkPort } from './values.ts';
+import type { Destination } from '../../schema/virtual-service.ts';
+import { each, type ValidationErrors } from '../validation-errors.ts';
+import { checkDnsLabel, checkHost, checkPort } from '../values.ts';
 
 /** Checks a destination of any route, mirror or egress proxy. */
 export function checkDestination(destination: Destination, errors: ValidationErrors): void {

@@ -1,5 +1,5 @@
 /** Validates an HTTP route of a VirtualService: its matches, and its single action. */
-import { shown } from '../parsing/issues.ts';
+import { shown } from '../../parsing/issues.ts';
 import type {
   CorsPolicy,
   HttpHeaders,
@@ -7,9 +7,8 @@ import type {
   HttpRedirect,
   HttpRetries,
   HttpRoute,
-} from '../schema/virtual-service.ts';
-import { checkDestination, checkWeights } from './route-values.ts';
-import { each, type ValidationErrors } from './validation-errors.ts';
+} from '../../schema/virtual-service.ts';
+import { each, type ValidationErrors } from '../validation-errors.ts';
 import {
   checkDuration,
   checkHeaderName,
@@ -21,7 +20,8 @@ import {
   checkPercent,
   checkRegex,
   checkStringMatch,
-} from './values.ts';
+} from '../values.ts';
+import { checkDestination, checkWeights } from './route-values.ts';
 
 /** Redirect codes that Envoy supports. */
 const REDIRECT_CODES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
