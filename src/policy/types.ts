@@ -10,6 +10,8 @@ export interface PolicyDocument {
   readonly annotations: Readonly<Record<string, string>>;
   readonly spec: unknown;
   readonly origin: ResourceOrigin;
+  /** Set if it replaces a refused document of which no good version is known. */
+  readonly substitute?: true;
 }
 
 export interface PolicyOptions {

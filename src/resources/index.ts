@@ -161,7 +161,7 @@ export { withoutNulls } from './parsing/nulls.ts';
 export { type ParsedResource, parseResource } from './parsing/parse.ts';
 export { resembles } from './parsing/resembles.ts';
 export { salvaged } from './parsing/salvage.ts';
-export { isSecurityKind, substituteResource } from './parsing/substitute.ts';
+export { isGuardedKind, isSecurityKind, substituteResource } from './parsing/substitute.ts';
 export { PATCHED_MESSAGES } from './patched-messages.ts';
 export { isPathTemplate } from './path-templates.ts';
 export { GATEWAY_GROUP } from './policy-targets.ts';

@@ -20,7 +20,8 @@ function policy(
   kind = 'AuthorizationPolicy',
 ): AnyResource {
   const { file = '/config/a.yaml', namespace = 'shop', metadata = {} } = fields;
-  const document = { apiVersion: 'security.istio.io/v1beta1', kind, metadata: { name, namespace, ...metadata }, spec };
+  const group = kind.startsWith('handler') ? 'config.istio.io/v1alpha2' : 'security.istio.io/v1beta1';
+  const document = { apiVersion: group, kind, metadata: { name, namespace, ...metadata }, spec };
   const parsed = parseResource(document, { source: 'directory', file, line: 3 }, () => undefined);
   assert.ok('resource' in parsed, JSON.stringify(parsed));
   return parsed.resource;
@@ -76,6 +77,12 @@ test('saved documents are read again after a restart, and only their owner can r
       'PeerAuthentication',
     ),
     policy('tokens', { jwtRules: [jwt] }, { file: '/config/b.yaml' }, 'RequestAuthentication'),
+    policy(
+      'outside',
+      { adapter: 'a', connection: { address: 'a:1', timeout: '1.5s' }, params: { timeout: 5, nested: { timeout: 7 } } },
+      {},
+      'handler',
+    ),
   ];
   const directory = await stateOf(t, ...resources);
   const { store, warnings } = await open(directory);
@@ -276,4 +283,15 @@ test('a directory that disappears while the program runs is logged once', async 
   await store.written();
   assert.equal(warnings.length, 1);
   assert.match(warnings[0] ?? '', /cannot keep AuthorizationPolicy\/shop\/b \(ENOENT\)/);
+});
+
+test('documents of the policy component do not displace those of the security kinds', async (t) => {
+  const { store, warnings } = await open(join(await tempDir(t), 'state'), { documents: 4, bytes: 1_000_000 });
+  const handler = (name: string) => policy(name, { compiledAdapter: 'denier' }, { namespace: `of-${name}` }, 'handler');
+  for (const name of ['a', 'b', 'c']) store.of('directory').save(handler(name));
+  store.of('directory').save(policy('deny'));
+  await store.written();
+  assert.match(warnings.join(), /the policy component has reached its limit of 2 documents or 500000 bytes/);
+  assert.equal(store.of('directory').load('handler/of-c/c'), undefined);
+  assert.ok(store.of('directory').load('AuthorizationPolicy/shop/deny') !== undefined);
 });

@@ -1,5 +1,5 @@
 /**
- * The state directory: the last good version of each document of the security kinds, so that a mistake in a document
+ * The state directory: the last good version of each document of the guarded kinds, so that a mistake in a document
  * does not take it out of force at the next start. It is a cache, not a source: an entry is used only when the document
  * of its key is refused.
  *
@@ -19,15 +19,27 @@ import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import { ASIDE, preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../core/tls/private-files.ts';
-import { type AnyResource, documentLimits, keyOf, parseResource, type ResourceKey } from '../resources/index.ts';
+import {
+  type AnyResource,
+  documentLimits,
+  isSecurityKind,
+  keyOf,
+  parseResource,
+  type ResourceKey,
+} from '../resources/index.ts';
+import { storedDocument } from './stored-document.ts';
 
-/** Limits of the whole directory: more security documents than any known mesh has, and as many bytes as a log file. */
-export const MAX_DOCUMENTS = 20_000;
-export const MAX_BYTES = 64 * 1024 * 1024;
+/** Limits of the whole directory: more documents than any known mesh has, and as many bytes as a log file. */
+export const MAX_DOCUMENTS = 40_000;
+export const MAX_BYTES = 128 * 1024 * 1024;
 /** Limit of one document in bytes: key sets inside policies are the largest part. */
 const MAX_DOCUMENT_BYTES = 512 * 1024;
 /** The share of both limits that one namespace may use, so that it cannot displace others. */
 const NAMESPACE_SHARE = 1 / 4;
+/** The share of the documents of the policy component, so that they cannot displace those of the security kinds. */
+const COMPONENT_SHARE = 1 / 2;
+/** In place of a namespace: no namespace has such a name. */
+const COMPONENT = '~policy component';
 /** How long changes are collected before they are written. */
 const WRITE_DELAY_MS = 100;
 /** Number of entries processed per batch: most are on disk already, which is known without I/O. */
@@ -73,8 +85,8 @@ interface Entry {
   /** Hash of the file of the document. */
   readonly file: string;
   readonly modified: number;
-  /** Known for entries that this process has written or read. */
-  readonly namespace?: string;
+  /** Whose share it uses: its namespace, {@link COMPONENT}. Known for entries that this process has written or read. */
+  readonly users?: readonly string[];
 }
 
 interface Usage {
@@ -231,17 +243,18 @@ class Directory implements LastGoodStore {
   async #bring(id: string, saved: Saved | undefined): Promise<void> {
     if (saved === undefined) return this.#remove(id);
     const { source, resource } = saved;
-    const text = JSON.stringify({ version: FORMAT, file: resource.origin.file, document: documentOf(resource) });
+    const text = JSON.stringify({ version: FORMAT, file: resource.origin.file, document: storedDocument(resource) });
     const file = fileHash(source, resource.origin.file);
     const name = `${id}.${file}.${hash('sha256', text, 'hex')}.json`;
     const known = this.#entries.get(id);
     const { namespace } = resource.meta;
+    const users = isSecurityKind(resource.kind) ? [namespace] : [namespace, COMPONENT];
     if (known?.name === name) {
-      this.#put(id, { ...known, namespace });
+      this.#put(id, { ...known, users });
       return;
     }
     const bytes = Buffer.byteLength(text);
-    const entry = { name, bytes, file, modified: 0, namespace };
+    const entry = { name, bytes, file, modified: 0, users };
     try {
       this.#checkQuota(entry, known);
       await replacePrivateFile(this.#options.directory, name, text);
@@ -265,8 +278,8 @@ class Directory implements LastGoodStore {
     }
   }
 
-  #count({ bytes, namespace }: Entry, times: 1 | -1): void {
-    for (const whose of namespace === undefined ? [undefined] : [undefined, namespace]) {
+  #count({ bytes, users = [] }: Entry, times: 1 | -1): void {
+    for (const whose of [undefined, ...users]) {
       const used = this.#used.get(whose) ?? { documents: 0, bytes: 0 };
       const after = { documents: used.documents + times, bytes: used.bytes + times * bytes };
       if (whose !== undefined && after.documents === 0) this.#used.delete(whose);
@@ -275,13 +288,13 @@ class Directory implements LastGoodStore {
   }
 
   /** Throws when a new entry in place of the old one would exceed a limit. */
-  #checkQuota({ bytes, namespace }: Entry, known: Entry | undefined): void {
+  #checkQuota({ bytes, users = [] }: Entry, known: Entry | undefined): void {
     if (bytes > MAX_DOCUMENT_BYTES)
       throw new CtlError('resource_exhausted', `${bytes} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);
     const { documents, bytes: most } = this.#limits;
     const fits = (whose: string | undefined, part: number): boolean => {
       const used = this.#used.get(whose) ?? { documents: 0, bytes: 0 };
-      const counted = known !== undefined && (whose === undefined || known.namespace === whose);
+      const counted = known !== undefined && (whose === undefined || known.users?.includes(whose) === true);
       const [others, otherBytes] = counted
         ? [used.documents - 1, used.bytes - known.bytes]
         : [used.documents, used.bytes];
@@ -292,9 +305,12 @@ class Directory implements LastGoodStore {
         'resource_exhausted',
         `the directory has reached its limit of ${documents} documents or ${most} bytes`,
       );
-    if (!fits(namespace, NAMESPACE_SHARE)) {
-      const limit = `${documents * NAMESPACE_SHARE} documents or ${most * NAMESPACE_SHARE} bytes`;
-      throw new CtlError('resource_exhausted', `namespace ${namespace} has reached its limit of ${limit}`);
+    for (const whose of users) {
+      const share = whose === COMPONENT ? COMPONENT_SHARE : NAMESPACE_SHARE;
+      if (fits(whose, share)) continue;
+      const who = whose === COMPONENT ? 'the policy component' : `namespace ${whose}`;
+      const limit = `${documents * share} documents or ${most * share} bytes`;
+      throw new CtlError('resource_exhausted', `${who} has reached its limit of ${limit}`);
     }
   }
 
@@ -342,34 +358,4 @@ function parseEntry(name: string, text: string, source: string): AnyResource {
 
 function reasonOf(error: unknown): string {
   return errnoOf(error) ?? messageOf(error);
-}
-
-/**
- * A resource of the security kinds as a document that parses to the same resource again.
- */
-function documentOf({ kind, meta, content }: AnyResource): Record<string, unknown> {
-  const { name, namespace, labels, annotations, created } = meta;
-  return {
-    apiVersion: 'security.mesh.io/v1beta1',
-    kind,
-    metadata: {
-      name,
-      namespace,
-      labels,
-      annotations,
-      ...(created === undefined ? {} : { creationTimestamp: new Date(created).toISOString() }),
-    },
-    spec: withWrittenDurations(content),
-  };
-}
-
-/** `timeout` is the only field whose parsed form differs from that in documents: milliseconds. */
-function withWrittenDurations(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(withWrittenDurations);
-  const entries = Object.entries(value).map(([key, item]) => [
-    key,
-    key === 'timeout' && typeof item === 'number' ? `${item}ms` : withWrittenDurations(item),
-  ]);
-  return Object.fromEntries(entries);
 }

@@ -199,3 +199,40 @@ test('other kinds are not replaced', () => {
   const started = run(new Memory(), { 'a.yaml': 'apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: 1\n' });
   assert.deepEqual(started.held(), []);
 });
+
+const component = (kind: string, name: string, spec: string) =>
+  `apiVersion: config.mesh.io/v1alpha2\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n`;
+const HANDLER = component('handler', 'h', '{compiledAdapter: denier}');
+const RULE = component('rule', 'r', '{match: \'a == "b"\', actions: [{handler: h, instances: [i]}]}');
+
+test('documents of the policy component keep their last good versions over a restart, and a rule has a substitute', () => {
+  const memory = new Memory();
+  const good = run(memory, { 'h.yaml': HANDLER, 'r.yaml': RULE }).inForce();
+  const bad = { 'h.yaml': HANDLER.replace('denier', 'denies'), 'r.yaml': RULE.replace('actions', 'acts') };
+  const after = run(memory, bad);
+  assert.deepEqual(after.inForce(), good);
+  assert.deepEqual(
+    after.held().map(([id, inForce]) => [id, inForce]),
+    [
+      ['handler/shop/h', 'last_good'],
+      ['rule/shop/r', 'last_good'],
+    ],
+  );
+  const unknown = run(new Memory(), bad);
+  assert.deepEqual(unknown.inForce(), {
+    'shop/r': '{"match":"a == \\"b\\"","actions":[{"handler":"~","instances":["~"]}]}',
+  });
+  unknown.edit('r.yaml', RULE);
+  unknown.edit('h.yaml', HANDLER);
+  assert.deepEqual([unknown.inForce(), unknown.held()], [good, []]);
+});
+
+test('a document of the policy component that is deleted while the program is down does not come back', () => {
+  const memory = new Memory();
+  run(memory, { 'h.yaml': HANDLER, 'r.yaml': RULE });
+  run(memory, { 'r.yaml': RULE });
+  assert.deepEqual(
+    Object.keys(run(memory, { 'h.yaml': HANDLER.replace('denier', 'denies'), 'r.yaml': RULE }).inForce()),
+    ['shop/r'],
+  );
+});

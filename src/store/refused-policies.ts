@@ -1,8 +1,8 @@
 /**
- * Refused documents of the security kinds, and what is in force instead. While the program runs, sources keep the last
- * good version of a document in force. After a restart it is loaded from the state directory. If the state directory
- * does not have it either, the strictest policy that the document could have been is in force
- * (`resources/substitute.ts`).
+ * Refused documents of the guarded kinds (the security kinds, and those of the policy component), and what is in force
+ * instead. While the program runs, sources keep the last good version of a document in force. After a restart it is
+ * loaded from the state directory. If the state directory does not have it either, the strictest policy that the
+ * document could have been is in force (`resources/parsing/substitute.ts`).
  *
  * events of a source ──▶ admit ──▶ the same events, with `hold` and `release` events of replacements ──▶ store
  *
@@ -12,7 +12,7 @@
  */
 import {
   type AnyResource,
-  isSecurityKind,
+  isGuardedKind,
   keyOf,
   type ResourceEvent,
   type ResourceKey,
@@ -26,7 +26,7 @@ import type { LastGood, SourceLastGood } from './last-good.ts';
 /** What is in force instead of a refused document. */
 export type InForce = 'last_good' | 'substitute';
 
-/** A refused document of a security kind. */
+/** A refused document of a guarded kind. */
 export interface RefusedDocument {
   readonly problem: ResourceProblem;
   /** Keys of the resources in force instead. */
@@ -106,7 +106,7 @@ class SourceRefusals {
   readonly refused = new Map<string, RefusedDocument>();
   /** Replacements in force: key → ids of the problems that they are for. */
   readonly #replacements = new Map<ResourceKey, Set<string>>();
-  /** Keys of the source's valid documents of the security kinds. */
+  /** Keys of the source's valid documents of the guarded kinds. */
   readonly #documents = new Set<ResourceKey>();
 
   constructor(options: SourceHoldOptions) {
@@ -138,7 +138,7 @@ class SourceRefusals {
   }
 
   #recordGood(resource: AnyResource): void {
-    if (!isSecurityKind(resource.kind)) return;
+    if (!isGuardedKind(resource.kind)) return;
     const key = keyOf(resource);
     this.#replacements.delete(key);
     this.#documents.add(key);

@@ -51,6 +51,7 @@ const STRICTEST = {
   AuthorizationPolicy: 'all requests to the workloads that it covers are denied',
   PeerAuthentication: 'the workloads that it covers accept only mutual TLS',
   RequestAuthentication: 'the workloads that it covers accept no token',
+  rule: 'it refuses the requests to which it applies, unless it only records',
 } as const;
 
 /** One line when several sources have a document of one key: it names the one in force. Rate-limited. */

@@ -31,6 +31,7 @@ export class Compilation {
   readonly options: PolicyOptions;
   readonly problems = new Problems();
   readonly #documents: readonly PolicyDocument[];
+  readonly #beyond: PolicyDocument[] = [];
 
   constructor(documents: Iterable<PolicyDocument>, options: PolicyOptions) {
     this.options = options;
@@ -46,6 +47,7 @@ export class Compilation {
       counts.set(key, count);
       if (count <= MAX_DOCUMENTS) return true;
       this.problems.add(document, '', `expected at most ${MAX_DOCUMENTS} documents of this kind in a namespace`);
+      this.#beyond.push(document);
       return false;
     });
   }
@@ -53,6 +55,11 @@ export class Compilation {
   /** Sorted by namespace and name. The schema of the kind has checked each spec. */
   documents<K extends PolicyKind>(kind: K): readonly TypedDocument<K>[] {
     return this.#documents.filter((document): document is TypedDocument<K> => document.kind === kind);
+  }
+
+  /** The rules that are not compiled, because their namespaces have more than the limit. */
+  rulesBeyondLimit(): readonly TypedDocument<'rule'>[] {
+    return this.#beyond.filter((document): document is TypedDocument<'rule'> => document.kind === 'rule');
   }
 
   /**

@@ -14,7 +14,7 @@ import type { CompiledTemplate } from './dynamic/template.ts';
 import { type CompiledHandler, compileHandler } from './handlers.ts';
 import { type CompiledInstance, compileInstance, VARIETIES } from './instances.ts';
 import { idOf } from './references.ts';
-import { compileRule, type Parts } from './rules.ts';
+import { compileRule, type Parts, ruleBeyondLimit } from './rules.ts';
 
 export function compilePolicy(documents: Iterable<PolicyDocument>, options: PolicyOptions): PolicyConfig {
   const steps = compilePolicySteps(documents, options);
@@ -42,6 +42,7 @@ export function* compilePolicySteps(
     const rule = compileRule(compilation, document, { vocabulary, handlers, instances, varieties });
     if (rule !== undefined) rules.push(rule);
   }
+  rules.push(...(yield* rulesBeyondLimit(compilation, { handlers, instances, varieties })));
   return {
     rules,
     handlers: new Map<string, Handler>([...handlers].map(([id, { handler }]) => [id, handler])),
@@ -55,6 +56,18 @@ export function* compilePolicySteps(
       templates: templates.size,
     },
   };
+}
+
+/** One for each namespace with a rule beyond its limit that decides: requests of the namespace are refused. */
+function* rulesBeyondLimit(compilation: Compilation, parts: Omit<Parts, 'vocabulary'>): Generator<undefined, Rule[]> {
+  const found = new Map<string, Rule>();
+  for (const document of compilation.rulesBeyondLimit()) {
+    yield undefined;
+    if (found.has(document.namespace)) continue;
+    const rule = ruleBeyondLimit(compilation, document, parts);
+    if (rule !== undefined) found.set(document.namespace, rule);
+  }
+  return [...found.values()];
 }
 
 function* handlersOf(

@@ -7,6 +7,14 @@ const KINDS: ReadonlySet<string> = new Set(POLICY_KINDS);
 /** Undefined for resources of other kinds. */
 export function policyDocument({ kind, meta, content, origin }: AnyResource): PolicyDocument | undefined {
   if (!KINDS.has(kind)) return undefined;
-  const { namespace, name, annotations } = meta;
-  return { kind: kind as PolicyKind, namespace, name, annotations, spec: content, origin };
+  const { namespace, name, annotations, substitute } = meta;
+  return {
+    kind: kind as PolicyKind,
+    namespace,
+    name,
+    annotations,
+    spec: content,
+    origin,
+    ...(substitute !== undefined && { substitute: true }),
+  };
 }

@@ -27,18 +27,23 @@ type RuleDocument = TypedDocument<'rule'>;
  */
 export function compileRule(compilation: Compilation, document: RuleDocument, parts: Parts): Rule | undefined {
   const whole = new WholeRule(compilation, document, parts);
-  const { namespace } = document;
+  const refused = document.substitute === true;
+  if (refused && !whole.decides()) return undefined;
+  if (refused) whole.refuse();
   const language = compilation.languageOf(document);
   const context = language === undefined ? undefined : { language, vocabulary: parts.vocabulary };
   const match = context === undefined ? 'wrong' : conditionOf(compilation, document, context);
   const applies = context !== undefined && match !== 'wrong';
   if (!applies && whole.decides()) whole.lack(context === undefined ? 'metadata.annotations' : 'spec.match');
-  const actions = applies
-    ? (document.spec.actions ?? []).flatMap((_, index) => whole.action(index) ?? [])
-    : ([] as readonly Action[]);
+  const actions =
+    applies && !refused
+      ? (document.spec.actions ?? []).flatMap((_, index) => whole.action(index) ?? [])
+      : ([] as readonly Action[]);
   const headerContext = { language: language ?? 'CEXL', vocabulary: withOutputs(parts.vocabulary, actions) };
   const headers = (field: HeaderField): readonly HeaderOperation[] =>
-    applies ? (document.spec[field] ?? []).flatMap((_, index) => whole.header(field, index, headerContext) ?? []) : [];
+    applies && !refused
+      ? (document.spec[field] ?? []).flatMap((_, index) => whole.header(field, index, headerContext) ?? [])
+      : [];
   const [requestHeaders, responseHeaders] = [headers('requestHeaderOperations'), headers('responseHeaderOperations')];
   const { broken } = whole;
   const references = whole.references();
@@ -56,13 +61,36 @@ export function compileRule(compilation: Compilation, document: RuleDocument, pa
   }
   return {
     id: idOf(document),
-    namespace: namespace === compilation.options.configNamespace ? undefined : namespace,
+    namespace: namespaceOf(compilation, document),
     ...(match === undefined || match === 'wrong' ? {} : { match }),
     ...(broken === undefined ? {} : { broken }),
     actions,
     requestHeaders,
     responseHeaders,
   };
+}
+
+/** In place of a rule that is not compiled: it refuses all requests of its namespace. Undefined if it only records. */
+export function ruleBeyondLimit(
+  compilation: Compilation,
+  document: RuleDocument,
+  parts: Omit<Parts, 'vocabulary'>,
+): Rule | undefined {
+  const whole = new WholeRule(compilation, document, { ...parts, vocabulary: new Map() });
+  if (!whole.decides()) return undefined;
+  return {
+    id: idOf(document),
+    namespace: namespaceOf(compilation, document),
+    broken: 'its namespace has too many rules',
+    actions: [],
+    requestHeaders: [],
+    responseHeaders: [],
+  };
+}
+
+/** Undefined for rules that apply to the traffic of all namespaces. */
+function namespaceOf({ options }: Compilation, { namespace }: RuleDocument): string | undefined {
+  return namespace === options.configNamespace ? undefined : namespace;
 }
 
 type HeaderField = 'requestHeaderOperations' | 'responseHeaderOperations';
@@ -101,6 +129,11 @@ class WholeRule {
 
   lack(field: string): void {
     this.broken ??= `${field} is wrong`;
+  }
+
+  /** Notes that the document was refused, and another one is in its place. */
+  refuse(): void {
+    this.broken = 'the document is refused, and no good version of it is known';
   }
 
   /** Whether any part decides, or may. */

@@ -24,6 +24,15 @@ export const MESH_KINDS = [
 /** Kinds that only restrict: a refused document must not leave its workloads unprotected (see `substitute.ts`). */
 export const SECURITY_KINDS = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
 
+/**
+ * Kinds of which a refused document has a substitute, if no good version of it is known. Without the other documents of
+ * the policy component, rules that need them refuse requests anyway.
+ */
+export const SUBSTITUTED_KINDS = [...SECURITY_KINDS, 'rule'] as const;
+
+/** Kinds whose refused documents must not widen access: their last good versions are kept over restarts. */
+export const GUARDED_KINDS = [...SECURITY_KINDS, ...POLICY_KINDS] as const;
+
 /** Kinds of the orchestrator; the content is the object without `apiVersion`, `kind` and `metadata`. */
 export const CORE_KINDS = [
   'ConfigMap',
@@ -72,6 +81,7 @@ export const ALL_KINDS = [
 
 export type MeshKind = (typeof MESH_KINDS)[number];
 export type PolicyKind = (typeof POLICY_KINDS)[number];
+export type SubstitutedKind = (typeof SUBSTITUTED_KINDS)[number];
 export type SecurityKind = (typeof SECURITY_KINDS)[number];
 export type CoreKind = (typeof CORE_KINDS)[number];
 export type IngressKind = (typeof INGRESS_KINDS)[number];

@@ -2,7 +2,7 @@
  * A resource: its kind, the metadata that is read, and its typed content. The content types come from the schemas
  * (`schemas.ts`), one per kind.
  */
-import type { Kind, SecurityKind } from './kinds.ts';
+import type { Kind, SubstitutedKind } from './kinds.ts';
 import type { ContentOf } from './schemas.ts';
 
 export {
@@ -11,6 +11,7 @@ export {
   CORE_KINDS,
   type CoreKind,
   DERIVED_KINDS,
+  GUARDED_KINDS,
   INGRESS_KINDS,
   type IngressKind,
   type Kind,
@@ -22,6 +23,8 @@ export {
   SERVICE_API_KINDS,
   type SecurityKind,
   type ServiceApiKind,
+  SUBSTITUTED_KINDS,
+  type SubstitutedKind,
 } from './kinds.ts';
 
 /** The metadata that is read. Cluster-scoped kinds have namespace `''`. */
@@ -167,8 +170,8 @@ export interface ResourceProblem {
   /** What was expected, one line. */
   readonly message: string;
   /**
-   * Set if the document is, or may be, of a security kind: the resources to put in force if no good version of it is
-   * known. Empty if the document only observes (action AUDIT).
+   * Set if the document is, or may be, of a guarded kind: the resources to put in force if no good version of it is
+   * known. Empty if the document only observes (action AUDIT), or its absence widens no access.
    */
   readonly substitutes?: readonly Substitute[];
   /**
@@ -178,13 +181,13 @@ export interface ResourceProblem {
   readonly kept?: readonly ResourceKey[];
 }
 
-/** The strictest policy that a refused document of a security kind can have been, as far as it could be read. */
+/** The strictest policy that a refused document can have been, as far as it could be read. */
 export interface Substitute {
-  readonly kind: SecurityKind;
+  readonly kind: SubstitutedKind;
   /** Undefined if it cannot be determined: the whole mesh is covered then. */
   readonly namespace?: string;
   readonly name?: string;
-  readonly content: ContentOf<SecurityKind>;
+  readonly content: ContentOf<SubstitutedKind>;
   /** False if the selector could not be read: the whole namespace is covered then. */
   readonly selectorKnown: boolean;
 }

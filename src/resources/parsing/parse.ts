@@ -47,7 +47,7 @@ import { DEFAULT_NAMESPACE, isMisspeltNamespace, keyIn, metadata, unknownMetadat
 import { nestedTooDeep } from './nesting.ts';
 import { EMPTY_VALUE, firstNull, withoutNulls } from './nulls.ts';
 import { beyondRawLimits } from './raw-limits.ts';
-import { isMeshVersion, refusedPolicy } from './refused-policy.ts';
+import { isMeshVersion, isPolicyVersion, meantPolicyKind, refusedPolicy } from './refused-policy.ts';
 import { isSecurityKind } from './substitute.ts';
 import { isGuarded, leavesAllSelected, mayBeGuarded, pruned } from './unknown-fields.ts';
 import { brokenText } from './well-formed-utf16.ts';
@@ -189,6 +189,7 @@ function documentKind(
   const known = kindOf(apiVersion, kind);
   if (known !== undefined) return known;
   const [group = ''] = apiVersion.split('/');
+  if (isPolicyVersion(apiVersion)) return policyKindOf(apiVersion, kind, origin);
   if (!/^(networking|security)\.(mesh|istio)\.io$/.test(group) && !(isSecurityKind(kind) && isMeshVersion(apiVersion)))
     return { ignored: ignoredDocument(apiVersion, kind, origin) };
   const sameName = [...MESH_KINDS].find((each) => each === kind);
@@ -196,6 +197,21 @@ function documentKind(
   return {
     path: ['apiVersion'],
     message: `expected ${apiVersionsOf(sameName)[0]} for ${kind}, got ${shown(apiVersion)}`,
+  };
+}
+
+/** A document of the API groups of the policy component that has none of its types: it may be meant as one. */
+function policyKindOf(
+  apiVersion: string,
+  kind: string,
+  origin: ResourceOrigin,
+): ValidationError | { readonly ignored: IgnoredDocument } {
+  const meant = meantPolicyKind(kind);
+  if (meant === undefined) return { ignored: ignoredDocument(apiVersion, kind, origin) };
+  if (meant !== kind) return { path: ['kind'], message: `expected ${meant}, got ${shown(kind)}` };
+  return {
+    path: ['apiVersion'],
+    message: `expected ${apiVersionsOf(meant)[0]} for ${kind}, got ${shown(apiVersion)}`,
   };
 }
 

@@ -1,21 +1,35 @@
-/** Refused documents of the security kinds: which kind was meant, and what replaces the policy. */
+/** Refused documents of the guarded kinds: which kind was meant, and what replaces the policy. */
 import { meantAsDryRun } from '../dry-run.ts';
-import { type ResourceProblem, SECURITY_KINDS, type SecurityKind } from '../kinds/types.ts';
+import {
+  POLICY_KINDS,
+  type PolicyKind,
+  type ResourceProblem,
+  SECURITY_KINDS,
+  type SecurityKind,
+  SUBSTITUTED_KINDS,
+  type SubstitutedKind,
+} from '../kinds/types.ts';
 import { namesIn } from './metadata.ts';
 import { nestedTooDeep } from './nesting.ts';
 import { withoutNulls } from './nulls.ts';
 import { resembles } from './resembles.ts';
 import { isSecurityKind, substitutesFor } from './substitute.ts';
 
-/** Substitutes for a refused document, if it is, or was meant to be, of a security kind. */
+/** Substitutes for a refused document, if it is, or was meant to be, of a guarded kind. */
 export function refusedPolicy(raw: unknown): Pick<ResourceProblem, 'substitutes'> {
-  const kind = isObject(raw) ? meantPolicy(raw) : undefined;
+  const kind = isObject(raw) ? (meantRule(raw) ?? meantPolicy(raw)) : undefined;
   if (kind === undefined) return {};
+  // Without them, the rules that need them refuse requests.
+  if (!isSubstituted(kind)) return { substitutes: [] };
   // If a document is nested too deep, a part with nulls counts as unreadable.
   const document = nestedTooDeep(raw) === undefined ? withoutNulls(raw) : raw;
   if (!isObject(document)) return {};
   if (kind === 'AuthorizationPolicy' && meantAsDryRun(document.metadata)) return { substitutes: [] };
   return { substitutes: substitutesFor(kind, namesIn(document.metadata), document.spec) };
+}
+
+function isSubstituted(kind: SecurityKind | PolicyKind): kind is SubstitutedKind {
+  return SUBSTITUTED_KINDS.some((each) => each === kind);
 }
 
 /** Fields that identify a policy whose kind cannot be read. */
@@ -24,6 +38,27 @@ const POLICY_FIELDS: Readonly<Record<SecurityKind, readonly string[]>> = {
   PeerAuthentication: ['mtls', 'portLevelMtls'],
   RequestAuthentication: ['jwtRules'],
 };
+
+/** The kind of the policy component that a document has or was meant to have. */
+function meantRule({ apiVersion, kind, spec }: Record<string, unknown>): PolicyKind | undefined {
+  if (!isPolicyVersion(apiVersion)) return undefined;
+  const meant = meantPolicyKind(kind);
+  if (meant !== undefined || typeof kind === 'string') return meant;
+  return isObject(spec) && RULE_FIELDS.some((field) => field in spec) ? 'rule' : undefined;
+}
+
+const RULE_FIELDS = ['actions', 'requestHeaderOperations', 'responseHeaderOperations'] as const;
+
+/** Whether a version is one of the API groups of the policy component. */
+export function isPolicyVersion(apiVersion: unknown): boolean {
+  return /^config\.(mesh|istio)\.io(\/|$)/.test(String(apiVersion));
+}
+
+/** The kind of the policy component that a kind in its API group is, or resembles. */
+export function meantPolicyKind(kind: unknown): PolicyKind | undefined {
+  if (typeof kind !== 'string') return undefined;
+  return POLICY_KINDS.find((each) => each === kind) ?? POLICY_KINDS.find((each) => resembles(kind, each));
+}
 
 /** The security kind that a document has or was meant to have. */
 function meantPolicy({ apiVersion, kind, spec }: Record<string, unknown>): SecurityKind | undefined {

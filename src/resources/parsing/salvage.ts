@@ -1,9 +1,9 @@
 /**
- * Searches files that cannot be parsed for documents of the security kinds: a policy with invalid YAML must not count
- * as deleted. The lines with kind and namespace identify it.
+ * Searches files that cannot be parsed for documents of the security kinds and for rules of the policy component: a
+ * policy with invalid YAML must not count as deleted. The lines with kind and namespace identify it.
  */
 import { isDnsLabel } from '../../core/dns-names.ts';
-import { SECURITY_KINDS, type SecurityKind, type Substitute } from '../kinds/types.ts';
+import { SECURITY_KINDS, type Substitute, type SubstitutedKind } from '../kinds/types.ts';
 import { resembles } from './resembles.ts';
 import { type SubstituteName, substitutesFor } from './substitute.ts';
 
@@ -18,8 +18,10 @@ const TOP_KIND = new RegExp(`^["']?${KIND.source}`, 'gim');
 /** The API group of the policies. */
 const SECURITY_GROUP = /\bsecurity\.(?:mesh|istio)\.io\b/;
 const TOP_GROUP = /^["']?apiVersion\b[^\n]*\bsecurity\.(?:mesh|istio)\.io\b/im;
+/** The API group of the policy component's rules. */
+const RULE_GROUP = /\bconfig\.(?:mesh|istio)\.io\b/;
 /** Fields that identify the kind of a policy where `kind` does not. */
-const FIELDS_OF_KIND: readonly (readonly [SecurityKind, RegExp])[] = [
+const FIELDS_OF_KIND: readonly (readonly [SubstitutedKind, RegExp])[] = [
   ['RequestAuthentication', /\bjwtRules\b/],
   ['PeerAuthentication', /\b(?:mtls|portLevelMtls)\b/],
   ['AuthorizationPolicy', /\b(?:rules|action)\b/],
@@ -28,7 +30,7 @@ const NAMESPACE = /\bnamespace["']?\s*:\s*["']?([^\s"',}#]*)/g;
 const NAME = /\bname["']?\s*:\s*["']?([a-z0-9][-a-z0-9.]*)["']?[ \t]*(?:[,}#\r\n]|$)/;
 const ACTION = /\baction["']?\s*:\s*["']?([A-Za-z]*)/g;
 
-/** Substitutes for the security documents that the text seems to contain; undefined when it seems to contain none. */
+/** Substitutes for the policies that the text seems to contain; undefined when it seems to contain none. */
 export function salvaged(text: string): Substitute[] | undefined {
   const plain = text.replace(COMMENT, '');
   const kinds = kindsIn(plain);
@@ -43,12 +45,14 @@ export function salvaged(text: string): Substitute[] | undefined {
   );
 }
 
-/** The security kinds of the documents in a text. */
-function kindsIn(text: string): SecurityKind[] {
+/** The kinds of the policies in a text. */
+function kindsIn(text: string): SubstitutedKind[] {
   const mayBeMisspelt = SECURITY_GROUP.test(text);
-  const meant = (word: string): SecurityKind | undefined =>
-    SECURITY_KINDS.find((kind) => word === kind || (mayBeMisspelt && resembles(word, kind)));
-  const kindByFields = (): SecurityKind[] =>
+  const hasRules = RULE_GROUP.test(text);
+  const meant = (word: string): SubstitutedKind | undefined =>
+    SECURITY_KINDS.find((kind) => word === kind || (mayBeMisspelt && resembles(word, kind))) ??
+    (hasRules && (word === 'rule' || resembles(word, 'rule')) ? 'rule' : undefined);
+  const kindByFields = (): SubstitutedKind[] =>
     TOP_GROUP.test(text) ? FIELDS_OF_KIND.flatMap(([kind, word]) => (word.test(text) ? [kind] : [])).slice(0, 1) : [];
   const top = [...text.matchAll(TOP_KIND)].map(([, word = '']) => word);
   // A policy that is quoted inside another document, such as a ConfigMap, is not a policy.

@@ -205,3 +205,43 @@ test('beside targets a selector may have been meant as another one: the namespac
     [{ content: { action: 'DENY', rules: [{}] }, selectorKnown: false }],
   );
 });
+
+const rule = (spec: string, metadata?: string) => policy('rule', spec, metadata, 'config.istio.io/v1alpha2');
+const UNKNOWN = [{ handler: '~', instances: ['~'] }];
+
+test('a refused rule refuses the requests to which it applies, as far as its condition can be read', () => {
+  const actions = '[{handler: h, instances: [i]}]';
+  const read = [{ handler: 'h', instances: ['i'] }];
+  for (const [spec, content] of [
+    // What only records goes on to do so, which compilation finds out.
+    [`{match: 'a.b == ', actions: ${actions}}`, { actions: read }],
+    [`{match: 'a == "b"', actions: [{handler: h}]}`, { match: 'a == "b"', actions: UNKNOWN }],
+    [
+      `{match: 'a == "b"', actions: ${actions}, requestHeaderOperations: [{nam: x}]}`,
+      { match: 'a == "b"', actions: UNKNOWN },
+    ],
+    [`{mach: 'a == "b"', actions: ${actions}}`, { actions: UNKNOWN }],
+    ['[]', { actions: UNKNOWN }],
+  ] as const) {
+    const found = only(rule(spec));
+    assert.deepEqual([found.kind, found.namespace, found.name, found.content], ['rule', 'ns', 'x', content], spec);
+  }
+  const resource = substituteResource(only(rule('[]', '{name: x, namespace: [1]}')), {
+    id: 'a',
+    origin: ORIGIN,
+    rootNamespace: 'root',
+  });
+  assert.equal(resource.meta.namespace, 'root');
+});
+
+test('without other documents of the policy component, rules that need them refuse requests: no substitute', () => {
+  assert.deepEqual(substitutes(policy('handler', '{}', undefined, 'config.mesh.io/v1alpha2')), []);
+});
+
+test('a rule in a file that cannot be parsed is recognized', () => {
+  assert.deepEqual(
+    salvaged(`${rule('{match: "a"')}\t[`)?.map(({ kind, namespace, name }) => [kind, namespace, name]),
+    [['rule', 'ns', 'x']],
+  );
+  assert.equal(salvaged('kind: rule\nspec:\t['), undefined);
+});

@@ -1,12 +1,13 @@
 /**
- * Substitutes for refused documents of a security kind of which no good version is known: the strictest policy that the
- * document can have been, for the workloads that its selector covers as far as it can be read. A mistake in a policy
+ * Substitutes for refused documents of which no good version is known: the strictest policy that the document can have
+ * been, for the workloads that its selector covers as far as it can be read. A mistake in a policy
  * may therefore deny requests, but never allows more.
  *
  * - AuthorizationPolicy (ALLOW, DENY, CUSTOM, or an action that cannot be read): deny everything. AUDIT: nothing.
  * - PeerAuthentication: mutual TLS only, on all ports.
  * - RequestAuthentication: no token is valid, in the document's own token locations and the usual ones. Requests
  *   without a token are not affected.
+ * - Rules of the policy component: see `rule-substitute.ts`.
  *
  * A selector that cannot be read covers the namespace, a namespace that cannot be read the mesh.
  */
@@ -14,17 +15,31 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { isObject } from '../../core/objects.ts';
 import type { ContentOf } from '../kinds/schemas.ts';
-import type { AnyResource, ResourceMeta, ResourceOrigin, SecurityKind, Substitute } from '../kinds/types.ts';
-import { SECURITY_KINDS } from '../kinds/types.ts';
+import {
+  type AnyResource,
+  GUARDED_KINDS,
+  type ResourceMeta,
+  type ResourceOrigin,
+  SECURITY_KINDS,
+  type SecurityKind,
+  type Substitute,
+  type SubstitutedKind,
+} from '../kinds/types.ts';
 import { targetRef, workloadSelector } from '../schema/common.ts';
 import { authorizationPolicy, type JwtRule, requestAuthentication } from '../schema/security.ts';
 import { checkSelector } from '../validate/policy-values.ts';
 import { checkJwtRule } from '../validate/security.ts';
 import { errorList } from '../validate/validation-errors.ts';
 import { fingerprintOf } from './fingerprint.ts';
+import { substituteRule } from './rule-substitute.ts';
 
 export function isSecurityKind(kind: unknown): kind is SecurityKind {
   return SECURITY_KINDS.some((each) => each === kind);
+}
+
+/** Whether refused documents of a kind must not widen access. */
+export function isGuardedKind(kind: unknown): boolean {
+  return GUARDED_KINDS.some((each) => each === kind);
 }
 
 /** The readable part of a document's metadata. */
@@ -42,7 +57,11 @@ const MAX_RULES = 64;
 /**
  * @param spec the spec, if it could be parsed at all
  */
-export function substitutesFor(kind: SecurityKind, of: SubstituteName, spec: unknown): Substitute[] {
+export function substitutesFor(kind: SubstitutedKind, of: SubstituteName, spec: unknown): Substitute[] {
+  if (kind === 'rule') {
+    const content = substituteRule(spec);
+    return [{ kind, ...of, content, selectorKnown: content.match !== undefined }];
+  }
   const { target, selectorKnown } = targetOf(kind, spec, of.namespace !== undefined);
   const content = contentOf(kind, target, spec);
   return content === undefined ? [] : [{ kind, ...of, content, selectorKnown }];

@@ -39,6 +39,8 @@ const NARROWING: Readonly<
   ServiceEntry: [{ in: /^$/, fields: ['exportTo', 'workloadSelector'] }],
   Sidecar: [{ in: /^$/, fields: ['workloadSelector'] }],
   VirtualService: [{ in: /^$/, fields: ['exportTo', 'gateways'] }],
+  // Without its condition, the rule would change the headers of all requests.
+  rule: [{ in: /^$/, fields: ['match'] }],
 };
 
 /** Objects whose unknown fields are always errors: kind → the step of the path to them. */

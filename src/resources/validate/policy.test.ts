@@ -23,10 +23,20 @@ function resourceOf(kind: string, spec: string): AnyResource {
 describe('documents that are accepted', () => {
   test('have the kind that they write, in lower case, and one API version for both groups', () => {
     assert.equal(resourceOf('handler', '{ compiledAdapter: denier }').kind, 'handler');
-    assert.ok(
-      'ignored' in
-        parseResource({ apiVersion: 'config.istio.io/v1', kind: 'handler' }, { source: 'a' }, () => undefined),
+  });
+
+  test('with another version or a misspelt kind they are refused, and other kinds of the group are ignored', () => {
+    const parsed = (apiVersion: string, kind: string) => {
+      const found = parseResource({ apiVersion, kind }, { source: 'a' }, () => undefined);
+      return 'problem' in found ? `${found.problem.field}: ${found.problem.message}` : Object.keys(found).join();
+    };
+    const group = 'config.istio.io';
+    assert.equal(
+      parsed(`${group}/v1`, 'handler'),
+      'apiVersion: expected config.mesh.io/v1alpha2 for handler, got "config.istio.io/v1"',
     );
+    assert.equal(parsed(`${group}/v1alpha2`, 'Rule'), 'kind: expected rule, got "Rule"');
+    assert.equal(parsed(`${group}/v1alpha2`, 'QuotaSpec'), 'ignored');
   });
 
   test('have expressions of any language', () => {

@@ -22,7 +22,7 @@ import { checkDuration, isCidr, isDomain } from './values.ts';
 
 /** Limits of one document; those of real meshes are far smaller. */
 const MAX_ATTRIBUTES = 1000;
-const MAX_ACTIONS = 64;
+export const MAX_ACTIONS = 64;
 const MAX_INSTANCES = 64;
 const MAX_HEADERS = 64;
 const MAX_VALUES = 16;
@@ -276,6 +276,11 @@ function validateHeaders(operations: readonly PolicyHeaderOperation[], errors: V
       checkExpression(errors.at(index, 'values', at), value);
     });
   });
+}
+
+/** Whether the syntax of any language accepts a string. */
+export function isExpression(text: string): boolean {
+  return syntaxProblem(text, 'CEXL') === undefined || syntaxProblem(text, 'CEL') === undefined;
 }
 
 /** The language is a setting of the program or an annotation: a syntax of any language is accepted here. */

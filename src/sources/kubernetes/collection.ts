@@ -12,7 +12,7 @@ import {
 import {
   type DocumentLimits,
   eventId,
-  isSecurityKind,
+  isGuardedKind,
   type ListedEvent,
   type ObjectAccess,
   type ResourceEvent,
@@ -104,7 +104,7 @@ export class Collection {
    * without its policies, workloads would be less protected.
    */
   get isSettled(): boolean {
-    const isRequired = this.#options.isRequired || isSecurityKind(this.#type.kind);
+    const isRequired = this.#options.isRequired || isGuardedKind(this.#type.kind);
     return this.#hasList || (this.#isForbidden && !isRequired);
   }
 
@@ -272,7 +272,7 @@ export class Collection {
     if (this.#options.objectName !== undefined) {
       return `${text}; objects of this name are not sent to proxies until this program may read them`;
     }
-    if (isSecurityKind(this.#type.kind))
+    if (isGuardedKind(this.#type.kind))
       return `${text}; the program does not become ready without this kind, because its policies protect workloads`;
     return `${text}; no document of this kind is in force until this program may read it`;
   }
