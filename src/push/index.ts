@@ -20,6 +20,7 @@ export {
   ResourceChanges,
   type ViewOutcome,
 } from './previews/index.ts';
+export { scopeOfKey } from './proxies/index.ts';
 export type { Push, PushReason } from './push.ts';
 export type { Session } from './sessions/index.ts';
 export type {

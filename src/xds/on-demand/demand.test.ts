@@ -10,7 +10,7 @@ import { inline, Mesh, meshResource, service, sidecar } from '../../push/testing
 import { type DeltaRequest, NameSets, NO_NAMES } from '../protocol/index.ts';
 import { answerName, madeName } from './aliased-resource.ts';
 import { Demand, MAX_ASKED } from './demand.ts';
-import { FORGET_MS, LearnedHosts } from './learned-hosts.ts';
+import { FORGET_MS } from './learned-hosts.ts';
 import { SharedDemand } from './shared-demand.ts';
 
 const { VirtualHost } = envoy.config.route.v3;
@@ -22,7 +22,7 @@ const DNS = `${NAMESPACE}.svc.cluster.local`;
 
 function newShared(clock = fakeClock()): SharedDemand {
   const memos = new Memos();
-  return new SharedDemand(new NameSets(memos), memos, () => clock.now());
+  return new SharedDemand(new NameSets(memos), memos, clock);
 }
 
 const newDemand = (shared: SharedDemand) => new Demand(shared, () => {});
@@ -245,6 +245,7 @@ test('a proxy gets what others of its view have asked for within a day, and keep
   const both = [`outbound|80||a.${DNS}`, `outbound|80||b.${DNS}`];
   assert.deepEqual(clusters(second.parts(session.content(), 'learned').cds), both);
   assert.deepEqual(clusters(newDemand(shared).parts(session.content(), 'on-demand').cds), []);
+  first.end();
   await clock.advance(FORGET_MS + 1);
   assert.deepEqual(clusters(newDemand(shared).parts(session.content(), 'learned').cds), []);
   assert.deepEqual(clusters(second.parts(session.content(), 'learned').cds), both);
@@ -265,16 +266,6 @@ test('hosts that a Sidecar names are there without having been asked for, others
   ask(shared, demand, [`${ROUTES}/b`, `${ROUTES}/d.other`]);
   assert.deepEqual(clusters(parts().cds), [`outbound|80||a.${DNS}`, `outbound|80||b.${DNS}`]);
   session.close();
-});
-
-test('the hosts that are learned are few', () => {
-  const learned = new LearnedHosts(new NameSets(new Memos()), () => 0);
-  const many = Array.from({ length: 1000 }, (_, at) => `${ROUTES}/host-${at}`);
-  learned.learn('small', many, 50);
-  learned.learn('large', many, 100_000);
-  assert.deepEqual([learned.of('small').size, learned.of('large').size], [20, 500]);
-  for (let view = 0; view < 1000; view++) learned.learn(`view ${view}`, [], 1);
-  assert.equal(learned.of('small').size, 0);
 });
 
 const NAMES = ['a', 'b', 'c', 'x-part.example', 'ready', 'one.wild.example', 'two.wild.example'];

@@ -6,11 +6,12 @@
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
-import type { Bundle, Parts } from '../../push/index.ts';
+import { type Bundle, type Parts, scopeOfKey } from '../../push/index.ts';
 import { type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
 import { answerName, isOwnName } from './aliased-resource.ts';
 import { OUTBOUND_PREFIX } from './cluster-names.ts';
 import type { Part } from './cluster-parts.ts';
+import type { LearningProxy } from './learned-hosts.ts';
 import type { SharedDemand } from './shared-demand.ts';
 
 /** More names than a workload calls. A proxy that has asked for more gets everything. */
@@ -29,6 +30,10 @@ export interface StreamDemand<Request> {
    * Undefined: everything.
    */
   readonly held: readonly NameSet[] | undefined;
+  /** @param wake called when there is more for the proxy than it has asked for */
+  begin(wake: () => void): void;
+  /** The stream has ended. */
+  end(): void;
   receive(type: XdsType, request: Request, mode: OnDemand | undefined): Request;
   parts(content: Parts, mode: OnDemand | undefined, named: readonly string[]): Parts;
 }
@@ -51,7 +56,7 @@ interface Derived {
 
 const NOTHING: Derived = { hosts: undefined, cds: [], eds: [] };
 
-export class Demand implements StreamDemand<DeltaRequest> {
+export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   readonly #shared: SharedDemand;
   readonly #onAsked: (names: number) => void;
   #asked = NO_NAMES;
@@ -61,6 +66,11 @@ export class Demand implements StreamDemand<DeltaRequest> {
   #named = NO_NAMES;
   /** Clusters that it had before this stream. */
   #kept = NO_NAMES;
+  /** Of {@link #asked}, what others learn. */
+  #used = NO_NAMES;
+  #wake = (): void => {};
+  /** The scope whose learned hosts it gets. */
+  #following: { readonly scope: string; readonly leave: () => void } | undefined;
   /** It was sent everything, of which nothing is taken away. */
   #isWhole = false;
   #last: Last | undefined;
@@ -82,6 +92,24 @@ export class Demand implements StreamDemand<DeltaRequest> {
 
   get held(): readonly NameSet[] | undefined {
     return this.#held;
+  }
+
+  /** The virtual hosts among them. */
+  get used(): NameSet {
+    return this.#used;
+  }
+
+  begin(wake: () => void): void {
+    this.#wake = wake;
+  }
+
+  end(): void {
+    this.#following?.leave();
+    this.#following = undefined;
+  }
+
+  wake(): void {
+    this.#wake();
   }
 
   /**
@@ -126,6 +154,7 @@ export class Demand implements StreamDemand<DeltaRequest> {
     if (this.#isWhole && asked.size === 0) return content;
     const hosts = largestOf(content.vhds);
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts);
+    else this.end();
     if (named.length > 0 && hosts !== undefined && this.#last?.content !== content) {
       this.#named = this.#shared.namesOf(content.rds, named);
       this.#give(this.#shared.hostsOf(hosts, this.#named));
@@ -146,10 +175,17 @@ export class Demand implements StreamDemand<DeltaRequest> {
 
   /** Tells others what it has asked for, and takes what these have asked for. */
   #learn(hosts: Bundle): void {
-    const { learned } = this.#shared;
-    if (this.#last?.asked !== this.#asked && this.#asked.size > 0)
-      learned.learn(hosts.viewKey, this.#shared.namesOfHosts(hosts, this.#asked), hosts.size);
-    this.#give(learned.of(hosts.viewKey));
+    const { learned, names } = this.#shared;
+    const scope = scopeOfKey(hosts.viewKey);
+    if (this.#following?.scope !== scope) {
+      this.end();
+      this.#following = { scope, leave: learned.follow(scope, this) };
+    }
+    if (this.#last?.asked !== this.#asked && this.#asked.size > 0) {
+      this.#used = names.of(this.#shared.namesOfHosts(hosts, this.#asked));
+      learned.learn(scope, this.#used.names, hosts.size);
+    }
+    this.#give(learned.of(scope, hosts.size));
   }
 
   #give(hosts: NameSet): void {

@@ -4,4 +4,5 @@
  */
 export { concernedNames } from './concerned-names.ts';
 export { ALWAYS_NEEDED, Demand, type StreamDemand } from './demand.ts';
+export { FORGET_MS, type LearnedHosts, type LearnedScope, MAX_HOSTS, MAX_SCOPES } from './learned-hosts.ts';
 export { SharedDemand } from './shared-demand.ts';

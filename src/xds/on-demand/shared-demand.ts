@@ -6,6 +6,7 @@
  * Each is made from the one that the proxy had before, by its names: a proxy uses few resources, and may not have
  * looked at its content for thousands of changes.
  */
+import type { Clock } from '../../core/clock.ts';
 import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
 import { type Bundle, type EncodedResource, emptyBundle, nextBundle } from '../../push/index.ts';
 import { type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
@@ -46,10 +47,9 @@ export class SharedDemand {
   /** By the virtual host that they were made from. */
   readonly #restricted: WeakMemo<EncodedResource, Made>;
 
-  /** @param now monotonic ms */
-  constructor(names: NameSets, memos: Memos, now: () => number) {
+  constructor(names: NameSets, memos: Memos, clock: Clock) {
     this.names = names;
-    this.learned = new LearnedHosts(names, now);
+    this.learned = new LearnedHosts(names, clock);
     this.#clusterNames = new ClusterNames(names, memos);
     this.parts = new ClusterParts(names, this.#clusterNames, memos);
     this.#table = new HostTable(memos);

@@ -1,6 +1,7 @@
 /** The xDS server of ctl-discovery: ADS v3 (SotW and Delta) and health over gRPC, on one or more listeners. */
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import type { TimeShares } from '../../core/fairness/time-shares.ts';
 import { Memos } from '../../core/memo.ts';
@@ -17,7 +18,7 @@ import {
 } from '../../grpc/index.ts';
 import type { ConnectionStatus, PushEngine } from '../../push/index.ts';
 import type { Caller } from '../../security/index.ts';
-import { Demand, SharedDemand, type StreamDemand } from '../on-demand/index.ts';
+import { Demand, type LearnedHosts, SharedDemand, type StreamDemand } from '../on-demand/index.ts';
 import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Variant } from '../protocol/index.ts';
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
@@ -163,7 +164,8 @@ export class XdsServer {
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING, options.shares);
     const memos = options.memos ?? new Memos();
     this.#shared = new SharedResults(memos);
-    this.#demand = new SharedDemand(this.#shared.names, memos, options.clock?.monotonic ?? (() => performance.now()));
+    const now = options.clock?.monotonic ?? systemClock.now;
+    this.#demand = new SharedDemand(this.#shared.names, memos, { ...systemClock, now });
     this.#requests = new RequestFormats(this.#shared.names, memos);
     this.#frames = new RecentFrames(memos.enabled);
     this.#limits = new CallerLimits(new UnsentBytes({ shares: options.shares }));
@@ -223,6 +225,11 @@ export class XdsServer {
   /** Sets the status of the health service, which is false at first. */
   setServing(serving: boolean): void {
     this.#health.setServing(serving && !this.#draining);
+  }
+
+  /** What proxies have asked for, and others get before they ask. */
+  get learnedHosts(): LearnedHosts {
+    return this.#demand.learned;
   }
 
   /** Open streams whose node was accepted. */
@@ -377,6 +384,7 @@ export class XdsServer {
     this.#health.close();
     const deadline = new Promise<void>((resolve) => setTimeout(resolve, drainMs).unref());
     this.#server.stopListening();
+    this.#demand.learned.close();
     const drained = this.#endStreams(drainMs).then(() => this.#server.drain());
     await Promise.race([drained, deadline]);
     for (const stream of [...this.#streams]) stream.close();

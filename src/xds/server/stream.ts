@@ -103,6 +103,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       written: (result, frames, started) => this.#written(result, frames, started),
     });
     this.#connectedAtMs = deps.clock.wall();
+    deps.demand?.begin(() => this.#advanceSoon());
   }
 
   /** Processes one request. */
@@ -123,10 +124,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #advanceSoon(): void {
     if (this.#advancing) return;
     this.#advancing = true;
-    queueMicrotask(() => {
-      this.#advancing = false;
-      this.#advance();
-    });
+    queueMicrotask(this.#advance);
   }
 
   /** Keeps a request until the session is ready. The first request starts the session. */
@@ -236,6 +234,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** Requests a push slot if there is something to send, else reports that the proxy is synced. */
   readonly #advance = (): void => {
+    this.#advancing = false;
     const session = this.#session;
     if (session === undefined || this.#closed || this.#draining) return;
     try {
@@ -368,6 +367,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     clearTimeout(this.#grace);
     this.#limits.unsent.leave(this.#advance);
     this.#limits.names.leave();
+    this.#deps.demand?.end();
     const session = this.#session;
     if (session !== undefined) {
       session.close();
