@@ -229,7 +229,14 @@ test('the next proxy of a workload has what the one before it has asked for', as
   const second = await start();
   await retry(async () => assert.equal((await clustersOf(second)).length, 3));
   assert.equal((await send(second, 'other-2.default')).status, 200);
+  // Both listen at the address. Whichever asks for a host, the other one gets it, too.
+  const third = await start();
+  await retry(async () => assert.equal((await clustersOf(third)).length, 3));
+  assert.equal((await send(second, 'other-7.default')).status, 200);
+  for (const each of [second, third])
+    await retry(async () => assert.ok((await clustersOf(each)).includes(clusterOf('other-7'))));
   await second.stop();
+  await third.stop();
 });
 
 test('a control plane that restarts learns what the sidecar has, and requests do not fail', async () => {
