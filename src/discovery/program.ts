@@ -54,6 +54,7 @@ import { createDebugSource } from './serving/debug-source.ts';
 import { startDns } from './serving/dns.ts';
 import { serveDocuments } from './serving/documents.ts';
 import { startHttpServers } from './serving/http-servers.ts';
+import { saveLearnedHosts } from './serving/learned-hosts.ts';
 import { ProgramStatus } from './serving/program-status.ts';
 import { startTelemetryExport } from './serving/telemetry-export.ts';
 import { xdsDebugPages } from './serving/xds-debug.ts';
@@ -238,6 +239,7 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const { services } = policy;
   const parts = { settings, engine, identity, observer, followers, debugPages, documents: configuration, services };
   const server = await startXdsServer(parts);
+  closers.use(saveLearnedHosts(server, settings, cluster));
   closers.add(() => {
     configuration.service.close();
     return server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 });

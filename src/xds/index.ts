@@ -4,6 +4,7 @@
  */
 
 export { concernedNames } from './on-demand/index.ts';
+export { configMap, fileIn, SavedHosts } from './saved-hosts/index.ts';
 export {
   type ConfigServing,
   type ConnectedProxy,

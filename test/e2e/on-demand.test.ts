@@ -201,11 +201,15 @@ test('edits of hosts that are in use take effect without a failed request', asyn
   assert.deepEqual(await traffic.stop(), []);
 });
 
+const LEARNING = 'learning';
+const startLearning = (mesh: VersionsMesh) =>
+  mesh.startProxy({ name: 'client-learning', namespace: LEARNING, mode: 'delta', address: mesh.address(41) });
+
 test('the next proxy of a workload has what the one before it has asked for', async () => {
   const { mesh } = shared.get();
+  const namespace = LEARNING;
   const address = mesh.address(41);
   const egress = { number: HTTP_PORT, protocol: 'HTTP' };
-  const namespace = 'learning';
   const labels = { 'sidecar.mesh.io/configuration': 'learned' };
   await mesh.config.apply(
     namespace,
@@ -216,7 +220,7 @@ test('the next proxy of a workload has what the one before it has asked for', as
       egress: [{ ...egress, hosts: ['default/*', `*/other-4.${SUFFIX}`] }],
     }),
   );
-  const start = () => mesh.startProxy({ name: 'client-learning', namespace, mode: 'delta', address });
+  const start = () => startLearning(mesh);
   const first = await start();
   await retry(async () => assert.equal((await send(first, 'other-1.default')).status, 200));
   assert.equal((await send(first, 'other-2.default')).status, 200);
@@ -243,6 +247,7 @@ test('a control plane that restarts learns what the sidecar has, and requests do
   const { client, mesh } = shared.get();
   const had = await clustersOf(client);
   const traffic = startTraffic([{ address: client.address, port: HTTP_PORT, host: 'other-3' }]);
+  await mesh.discovery().stop();
   await mesh.restart();
   await retry(async () => {
     const line = (await syncStatus(mesh.discovery())).find(({ proxy }) => String(proxy).startsWith('client-demand'));
@@ -257,4 +262,9 @@ test('a control plane that restarts learns what the sidecar has, and requests do
     [],
   );
   assert.ok(has.includes(clusterOf('other-9')));
+  // What the workload has learned outlives the control plane.
+  const next = await startLearning(mesh);
+  const learned = ['other-1', 'other-2', 'other-4', 'other-7'].map((name) => clusterOf(name));
+  await retry(async () => assert.deepEqual(await clustersOf(next), learned));
+  await next.stop();
 });

@@ -172,7 +172,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'index',
   ],
   // The protocol knows neither how requests are read nor who serves it.
-  'src/xds/': ['protocol', 'on-demand', 'request', 'server', 'index'],
+  'src/xds/': ['protocol', 'on-demand', 'saved-hosts', 'request', 'server', 'index'],
 };
 
 /**

@@ -53,6 +53,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 mesh-sidecar-injector{{ include "ctl-discovery.suffix" . }}
 {{- end }}
 
+{{/* The ConfigMap of the hosts that sidecars have learned. */}}
+{{- define "ctl-discovery.learnedHosts" -}}
+meshd-learned-hosts{{ include "ctl-discovery.suffix" . }}
+{{- end }}
+
 {{/* The default of VALIDATION_WEBHOOK_CONFIG_NAME. */}}
 {{- define "ctl-discovery.validator" -}}
 meshd-{{ .Release.Namespace }}{{ include "ctl-discovery.suffix" . }}
@@ -73,7 +78,7 @@ service:
 */}}
 {{- define "ctl-discovery.rules" -}}
 {{- $text := .context.Files.Get .file }}
-{{- $names := dict "meshd" "service" "mesh-sidecar-injector" "injector" "meshd-mesh-system" "validator" "ctl-discovery-mesh-system-gateway-secrets" "gatewaySecrets" }}
+{{- $names := dict "meshd" "service" "meshd-learned-hosts" "learnedHosts" "mesh-sidecar-injector" "injector" "meshd-mesh-system" "validator" "ctl-discovery-mesh-system-gateway-secrets" "gatewaySecrets" }}
 {{- range $name, $template := $names }}
 {{- $own := include (printf "ctl-discovery.%s" $template) $.context }}
 {{- $text = $text | replace (printf "resourceNames: [%s]" $name) (printf "resourceNames: [%s]" $own) }}
