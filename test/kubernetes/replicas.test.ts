@@ -9,7 +9,7 @@ import type { MeshProxy } from '../e2e/support/mesh.ts';
 import { startTraffic } from '../e2e/support/steady-traffic.ts';
 import { call, eventuallyAll } from '../e2e/support/traffic.ts';
 import { HTTP_PORT, startVersionsMesh, to } from '../e2e/support/versions.ts';
-import { inOwnNetwork, type Owner, startBalancer, startDiscovery, tempDir } from '../harness/index.ts';
+import { eventually, inOwnNetwork, type Owner, startBalancer, startDiscovery, tempDir } from '../harness/index.ts';
 import {
   discoveryKubeconfig,
   type Kubernetes,
@@ -95,7 +95,7 @@ test('proxies of a replica that is cut off keep what works, and get the rest fro
 }, async (t) => {
   process.env.MESH_TEST_SOURCE = 'kubernetes';
   const balancer = await startBalancer(t);
-  const mesh = await startVersionsMesh(t, { balancer });
+  const mesh = await startVersionsMesh(t, { balancer, env: { CTL_SIDECAR_CONFIGURATION: 'learned' } });
   const { config, clients, address } = mesh;
   const own = await readFile(mesh.kubeconfig ?? '', 'utf8');
   const port = Number(/https:\/\/127\.0\.0\.1:(\d+)/.exec(own)?.[1]);
@@ -139,4 +139,11 @@ test('proxies of a replica that is cut off keep what works, and get the rest fro
   relay.restore();
   await upToDate();
   assert.deepEqual(await traffic.stop(), []);
+  // What sidecars use is saved for the case that all replicas restart at once.
+  const client = clients.find(({ mode }) => mode === 'delta');
+  assert.ok(client);
+  balancer.use((await mesh.startReplica()).ports.grpc);
+  const { name, mode } = client;
+  const next = await mesh.startProxy({ name, mode, address: client.address });
+  await eventually(async () => assert.match(await next.admin('/clusters'), /^outbound\|\d+\|\|new\.default\.svc/m));
 });

@@ -57,7 +57,8 @@ export const discoveryCaEnv = {
     default: './var/lib/mesh/state',
     meaning:
       'Directory for the last good version of each policy, which stays in force after a restart while the current ' +
-      'version is invalid. Without a cluster, it also stores the machines that registered themselves. Only one ' +
+      'version is invalid. Without a cluster, it also stores the machines that registered themselves and the ' +
+      'hosts that sidecars have learned. Only one ' +
       'instance may use the directory.',
   },
   ROOT_CA_DIR: {
