@@ -1,6 +1,6 @@
 /**
- * Where the hosts are saved that sidecars have learned: in a ConfigMap of the cluster, which the replicas share, else in
- * the state directory.
+ * Where the hosts are saved that sidecars have learned: in a ConfigMap of the cluster, which the replicas share, else
+ * in the state directory.
  */
 import { systemClock } from '../../core/clock.ts';
 import { getScope } from '../../logging/index.ts';

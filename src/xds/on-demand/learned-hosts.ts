@@ -1,6 +1,6 @@
 /**
- * The virtual hosts that proxies of a scope have asked for. Proxies of one scope run the same workloads, or workloads of
- * one namespace: the next one gets these hosts before it asks, so that only the first one waits.
+ * The virtual hosts that proxies of a scope have asked for. Proxies of one scope run the same workloads, or workloads
+ * of one namespace: the next one gets these hosts before it asks, so that only the first one waits.
  *
  * A host is in use as long as a proxy is connected that has asked for it. A proxy that was sent the host without asking
  * does not say whether it uses it. Where nobody has used a host for a day, new proxies are not sent it.

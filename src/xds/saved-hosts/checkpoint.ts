@@ -26,8 +26,8 @@ const CHECKPOINT = z.strictObject({
 /**
  * @param scopes the last used one last
  * @param now epoch ms
- * @returns the string, what is in it, and the number of scopes that are left out because it would be too long: those used
- *   first
+ * @returns the string, what is in it, and the number of scopes that are left out because it would be too long: those
+ *   used first
  */
 export function writeCheckpoint(
   scopes: readonly LearnedScope[],

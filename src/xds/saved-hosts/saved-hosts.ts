@@ -1,7 +1,7 @@
 /**
  * Keeps what proxies have learned for the next run of the program, and shares it with other replicas: after all have
- * restarted at once, proxies are sent what they use. Each replica adds what it has learned to what is saved; of two that
- * write at once, the later one takes over what the earlier one has written, and writes again.
+ * restarted at once, proxies are sent what they use. Each replica adds what it has learned to what is saved; of two
+ * that write at once, the later one takes over what the earlier one has written, and writes again.
  */
 import type { Clock, Timer } from '../../core/clock.ts';
 import { oneLineOf } from '../../core/errors.ts';
