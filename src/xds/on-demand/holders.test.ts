@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
 import type { Bundle, Parts, ProxySession } from '../../push/index.ts';
 import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import { NameSets, NO_NAMES } from '../protocol/index.ts';
@@ -27,7 +28,7 @@ const newMesh = (canaryAbove: number, names: readonly string[]) =>
 
 function newShared(): SharedDemand {
   const memos = new Memos();
-  return new SharedDemand(new NameSets(memos), memos, () => 0);
+  return new SharedDemand(new NameSets(memos), memos, fakeClock());
 }
 
 type Versions = ReadonlyMap<string, string>;
