@@ -1,6 +1,13 @@
 /** Generation: pure functions from a snapshot and a view to encoded Envoy resources. */
 export { type ChangedFacts, changedFacts, type FactChanges, factsAbout } from './changed-facts.ts';
-export { endpointName, familiesOfNode, hostOfCluster, scopeIdOfView, scopeOfView } from './common/index.ts';
+export {
+  endpointName,
+  familiesOfNode,
+  hostOfCluster,
+  OUTBOUND_PREFIX,
+  scopeIdOfView,
+  scopeOfView,
+} from './common/index.ts';
 export {
   type ClientView,
   changedLocalityNames,

@@ -74,7 +74,7 @@ export const METRICS = {
   },
   ctl_xds_on_demand_names_total: {
     type: 'Count',
-    meaning: 'Virtual hosts that proxies asked for: each name counts once for each connection of a proxy.',
+    meaning: 'Virtual hosts and clusters that proxies asked for: each name counts once for each connection of a proxy.',
   },
   ctl_xds_push_errors_total: {
     type: 'Count',

@@ -3,6 +3,7 @@
  * requests at once, a control plane that is slow, cut off or killed, and the same requests with everything.
  */
 import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
 import { before, test } from 'node:test';
 import { type Balancer, eventually as retry, startBalancer, startTcpEcho } from '../harness/index.ts';
 import { type Document, endpoints, resource, service } from './support/config.ts';
@@ -16,7 +17,9 @@ import { HTTP_PORT } from './support/versions.ts';
 
 const TCP_PORT = 7490;
 const WEIGHTED_PORT = 7491;
+const LATE_TCP_PORT = 7493;
 const TLS_PORT = 7443;
+const DNS_PORT = 7453;
 const SUFFIX = 'default.svc.cluster.local';
 /** First requests at once. */
 const MANY = 50;
@@ -24,7 +27,7 @@ const LARGE = 20_000_000;
 
 const owner = suiteOwner();
 const address = planMesh();
-const [V1, V2, GRPC] = [address(21), address(22), address(23)];
+const [V1, V2, GRPC, SILENT] = [address(21), address(22), address(23), address(24)];
 
 interface Suite {
   readonly mesh: TestMesh;
@@ -66,7 +69,7 @@ const numbered = (name: string) => Array.from({ length: MANY }, (_, at) => `${na
 
 const HTTP_SERVICES = [
   ...['http2', 'websocket', 'up-1', 'up-2', 'down-1', 'down-2', 'same', 'known', 'slow', 'split', 'mirrored'],
-  ...['away', 'again', 'killed', 'copy', 'part-1'],
+  ...['away', 'killed', 'part-1', 'late-1', 'late-2'],
   ...numbered('many'),
 ];
 
@@ -78,6 +81,7 @@ function services(): Document[] {
     ...serviceAt('tcp-a', V1, TCP_PORT, 'tcp'),
     ...serviceAt('tcp-b', V1, WEIGHTED_PORT, 'tcp'),
     ...serviceAt('tcp-c', V2, WEIGHTED_PORT, 'tcp'),
+    ...serviceAt('late-tcp', V1, LATE_TCP_PORT, 'tcp'),
     ...['tls-a', 'tls-b'].map((name, at) => tlsHost(name, at === 0 ? V1 : V2)),
     resource('VirtualService', 'mirrored', {
       hosts: ['mirrored'],
@@ -100,10 +104,18 @@ const egress = [
   { number: HTTP_PORT, protocol: 'HTTP' },
   { number: TCP_PORT, protocol: 'TCP', hosts: [`./tcp-a.${SUFFIX}`] },
   { number: WEIGHTED_PORT, protocol: 'TCP', hosts: [`./tcp-b.${SUFFIX}`] },
+  { number: LATE_TCP_PORT, protocol: 'TCP', hosts: [`./late-tcp.${SUFFIX}`] },
   // Imported, so that a route can lead there.
   { number: 7492, protocol: 'TCP', hosts: [`./tcp-c.${SUFFIX}`] },
   { number: TLS_PORT, protocol: 'TLS', hosts: ['./tls-a.example', './tls-b.example'] },
 ];
+
+/** A DNS server that never answers. */
+async function startSilentDns(): Promise<void> {
+  const socket = createSocket('udp4');
+  await new Promise<void>((resolve) => void socket.bind(DNS_PORT, SILENT, resolve));
+  owner.after(() => void socket.close());
+}
 
 before(async () => {
   const [v1, v2] = await Promise.all([
@@ -112,9 +124,11 @@ before(async () => {
     startGrpcBackend(owner, { address: GRPC, port: HTTP_PORT }),
     startTcpEcho(owner, { name: 'v1', address: V1, port: TCP_PORT }),
     startTcpEcho(owner, { name: 'v1', address: V1, port: WEIGHTED_PORT }),
+    startTcpEcho(owner, { name: 'v1', address: V1, port: LATE_TCP_PORT }),
     startTcpEcho(owner, { name: 'v2', address: V2, port: WEIGHTED_PORT }),
     startTlsBackend(owner, { name: 'v1', address: V1, port: TLS_PORT }),
     startTlsBackend(owner, { name: 'v2', address: V2, port: TLS_PORT }),
+    startSilentDns(),
   ]);
   const between = await startBalancer(owner);
   const planned = [
@@ -129,7 +143,9 @@ before(async () => {
       services: services(),
     },
   });
-  const [whole, client] = await Promise.all(planned.map((each) => mesh.startProxy({ ...each, mode: 'delta' })));
+  const dnsServer = { address: SILENT, port: DNS_PORT };
+  const started = planned.map((each) => mesh.startProxy({ ...each, mode: 'delta', dnsServer }));
+  const [whole, client] = await Promise.all(started);
   assert.ok(whole && client);
   shared.set({ mesh, between, whole, client, v1, v2 });
 });
@@ -193,11 +209,17 @@ test('the mirror of a first request gets its copy, and all destinations of weigh
 
 test('first connections over TCP, also to weighted destinations, and over TLS reach their services', async () => {
   const { client } = shared.get();
+  const clusters = [clusterOf('tcp-a', TCP_PORT), ...['b', 'c'].map((name) => clusterOf(`tcp-${name}`, WEIGHTED_PORT))];
+  clusters.push(...['tls-a', 'tls-b'].map((name) => `outbound|${TLS_PORT}||${name}.example`));
+  const before = await clustersOf(client);
+  for (const cluster of clusters) assert.ok(!before.includes(cluster), cluster);
   assert.equal(await greeting(client.address, TCP_PORT), 'v1');
   const names = await Promise.all(Array.from({ length: 40 }, () => greeting(client.address, WEIGHTED_PORT)));
   assert.deepEqual([...new Set(names)].sort(), ['v1', 'v2']);
   assert.equal(await tlsGreeting(client.address, TLS_PORT, 'tls-a.example'), 'v1');
   assert.equal(await tlsGreeting(client.address, TLS_PORT, 'tls-b.example'), 'v2');
+  const after = await clustersOf(client);
+  for (const cluster of clusters) assert.ok(after.includes(cluster), cluster);
 });
 
 test('first requests at once, to one service and to many, succeed', async () => {
@@ -237,6 +259,24 @@ test('with a slow control plane first requests wait, and succeed', async () => {
   } finally {
     between.delay(0);
   }
+});
+
+test('while a host name of another service does not resolve, first requests and connections succeed', async () => {
+  const { client, mesh } = shared.get();
+  await assertUnknown('late-1', 'late-2');
+  const warming = async (count: number) =>
+    assert.deepEqual(await client.stats('warming_clusters$'), { 'cluster_manager.warming_clusters': count });
+  const ports = [{ number: HTTP_PORT, name: 'http', protocol: 'HTTP' }];
+  const unresolved = { hosts: ['unresolved.example'], location: 'MESH_EXTERNAL', resolution: 'DNS', ports };
+  await mesh.config.apply('unresolved', resource('ServiceEntry', 'unresolved', unresolved));
+  // Envoy neither answers clusters nor asks for any meanwhile.
+  await retry(() => warming(1));
+  for (const name of ['late-1', 'late-2']) assert.deepEqual(outcome(await sendHttp1(at(client, name))), [200, 'v1']);
+  assert.equal(await greeting(client.address, LATE_TCP_PORT), 'v1');
+  await warming(1);
+  await mesh.config.remove('unresolved');
+  await retry(() => warming(0));
+  await synced();
 });
 
 test('cut off from the control plane, services in use work, and a first request waits for it', async () => {

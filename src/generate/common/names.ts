@@ -33,6 +33,14 @@ export function clusterName(direction: Direction, port: number, subset: string, 
   return `${direction}|${port}|${subset}|${host}`;
 }
 
+/** Begins the names of clusters that proxies on demand ask for. Each proxy has all other clusters. */
+export const OUTBOUND_PREFIX = 'outbound|';
+
+/** Whether a proxy on demand may ask for the cluster. */
+export function isAskable(cluster: string): boolean {
+  return cluster.startsWith(OUTBOUND_PREFIX);
+}
+
 /**
  * TLS server name of mutual TLS to a cluster: `outbound_.<port>_.<subset>_.<host>`. Gateways that pass such connections
  * through (AUTO_PASSTHROUGH) use it as cluster name.

@@ -38,6 +38,13 @@ export interface ForwardedTo {
 /** As in Istio 1.7. */
 const REDIS_TIMEOUT_MS = 5000;
 
+/** Protocols whose bytes another filter may read. */
+const READ: ReadonlySet<Protocol> = new Set<Protocol>(['Mongo', 'MySQL', 'Redis', 'Thrift']);
+
+export function isRead(protocol: Protocol | undefined): boolean {
+  return protocol !== undefined && READ.has(protocol);
+}
+
 /**
  * The filters for a protocol.
  * @param tcpProxy the filter that forwards the bytes of any protocol

@@ -2,10 +2,10 @@
 
 import { envoy } from '../../protobuf/index.ts';
 import type { Tunnel } from '../../resources/index.ts';
-import { BLACKHOLE_CLUSTER, toDuration } from '../common/index.ts';
+import { adsConfigSource, BLACKHOLE_CLUSTER, isAskable, toDuration } from '../common/index.ts';
 import { bytesInside, type ConnectionSettings, type DestinationTraits } from './destination-traits.ts';
 import { type ProxyCapabilities, TCP_PROXY, type TypedConfig, typedConfig } from './extensions.ts';
-import { type ForwardedPort, forwarded } from './forwarding.ts';
+import { type ForwardedPort, forwarded, isRead } from './forwarding.ts';
 import type { Telemetry } from './telemetry/telemetry.ts';
 
 export type FilterChain = envoy.config.listener.v3.FilterChain.Input;
@@ -25,7 +25,15 @@ export interface TcpProxyOptions {
   /** Same client address, same endpoint: for clusters with a hashing load balancer. */
   readonly hashSourceIp?: boolean;
   readonly settings?: ConnectionSettings | undefined;
+  /** The proxy asks for a cluster that it does not have when a connection needs it. */
+  readonly onDemand?: boolean;
 }
+
+/**
+ * How long a connection waits for a cluster that its proxy asks for, ms: longer than a control plane with many proxies
+ * takes, shorter than clients wait. Without `ctl-discovery`, connections to services in use never wait.
+ */
+const ASK_TIMEOUT_MS = 5000;
 
 /** The network filter that forwards a connection. Without any destination, connections are refused. */
 export function tcpProxy({ connectionLogs }: Telemetry, options: TcpProxyOptions): TypedConfig {
@@ -39,6 +47,9 @@ export function tcpProxy({ connectionLogs }: Telemetry, options: TcpProxyOptions
       : { cluster: used[0]?.cluster ?? BLACKHOLE_CLUSTER }),
     ...(options.hashSourceIp === true && { hashPolicy: [{ sourceIp: {} }] }),
     ...(options.settings !== undefined && connectionOptions(options.settings)),
+    ...(options.onDemand === true && {
+      onDemand: { odcdsConfig: adsConfigSource(ASK_TIMEOUT_MS), timeout: toDuration(ASK_TIMEOUT_MS) },
+    }),
     accessLog: connectionLogs,
   });
 }
@@ -80,12 +91,18 @@ export function tcpFilters(
   const { clusters, statPrefix } = options;
   const cluster = clusters.length === 1 && settings?.tunnel === undefined ? clusters[0]?.cluster : undefined;
   const original = destinations.some((destination) => destination.original);
-  const proxy = tcpProxy(telemetry, { ...options, hashSourceIp, settings });
+  const onDemand = view.capabilities.onDemand !== undefined && settings?.tunnel === undefined && mayAsk(port, clusters);
+  const proxy = tcpProxy(telemetry, { ...options, hashSourceIp, settings, onDemand });
   return [
     ...bytesInside(port.settings, view, inside),
     ...counting(telemetry),
     ...forwarded(view, port, { statPrefix, cluster, original }, proxy),
   ];
+}
+
+/** Whether connections may wait for clusters: nothing else than the TCP proxy reads or names them. */
+function mayAsk({ protocol }: ForwardedPort, clusters: readonly WeightedTcpCluster[]): boolean {
+  return !isRead(protocol) && clusters.length > 0 && clusters.every(({ cluster }) => isAskable(cluster));
 }
 
 /** The filters to one cluster, with statistics under the cluster's name. */

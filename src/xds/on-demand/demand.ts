@@ -36,6 +36,8 @@ export interface StreamDemand<Request> {
   end(): void;
   receive(type: XdsType, request: Request, mode: OnDemand | undefined): Request;
   parts(content: Parts, mode: OnDemand | undefined, named: readonly string[]): Parts;
+  /** Gives the proxy the clusters that it would ask for, because it cannot ask now. */
+  giveAskable(content: Parts): void;
 }
 
 /** The inputs of {@link Demand.parts}, and what it returned. */
@@ -64,9 +66,11 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #given = NO_NAMES;
   /** Names that it would ask for to get what it gets without asking. */
   #named = NO_NAMES;
-  /** Clusters that it had before this stream. */
+  /** Clusters that it has asked for: for TCP, Envoy asks for clusters. */
+  #askedClusters = NO_NAMES;
+  /** Clusters that it has without virtual hosts: it had them before this stream, or it or others have asked for them. */
   #kept = NO_NAMES;
-  /** Of {@link #asked}, what others learn. */
+  /** Of what it has asked for, what others learn. */
   #used = NO_NAMES;
   #wake = (): void => {};
   /** The scope whose learned hosts it gets. */
@@ -94,7 +98,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     return this.#held;
   }
 
-  /** The virtual hosts among them. */
+  /** The virtual hosts among them, and clusters that it has asked for. */
   get used(): NameSet {
     return this.#used;
   }
@@ -122,10 +126,15 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     return type === 'vhds' ? this.#receiveHosts(request) : request;
   }
 
-  #keep({ initialVersions }: DeltaRequest): void {
-    if (initialVersions.size === 0) return;
-    const outbound = [...initialVersions.keys()].filter((name) => name.startsWith(OUTBOUND_PREFIX));
-    this.#kept = this.#shared.names.of(outbound);
+  #keep({ initialVersions, subscribe }: DeltaRequest): void {
+    if (initialVersions.size === 0 && subscribe.size === 0) return;
+    const { names } = this.#shared;
+    const asked = [...subscribe.names].filter(isOutbound);
+    const before = this.#askedClusters;
+    this.#askedClusters = names.change(before, names.of(asked), NO_NAMES);
+    if (this.#askedClusters !== before) this.#onAsked(this.#askedClusters.size - before.size);
+    const outbound = [...initialVersions.keys()].filter(isOutbound);
+    this.#kept = names.change(this.#kept, names.of([...asked, ...outbound]), NO_NAMES);
   }
 
   #receiveHosts(request: DeltaRequest): DeltaRequest {
@@ -149,11 +158,11 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
    * @param named hosts that it gets without asking
    */
   parts(content: Parts, mode: OnDemand | undefined, named: readonly string[] = []): Parts {
-    if (mode === undefined || this.#asked.size > MAX_ASKED) this.#becomeWhole();
+    if (mode === undefined || this.#asked.size + this.#askedClusters.size > MAX_ASKED) this.#becomeWhole();
     const asked = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
     const hosts = largestOf(content.vhds);
-    if (mode === 'learned' && hosts !== undefined) this.#learn(hosts);
+    if (mode === 'learned' && hosts !== undefined) this.#learn(hosts, content.lds);
     else this.end();
     if (named.length > 0 && hosts !== undefined && this.#last?.content !== content) {
       this.#named = this.#shared.namesOf(content.rds, named);
@@ -173,23 +182,37 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     this.#held = undefined;
   }
 
+  giveAskable(content: Parts): void {
+    const { names } = this.#shared;
+    this.#kept = names.change(this.#kept, this.#shared.askableOf(content.lds), NO_NAMES);
+  }
+
   /** Tells others what it has asked for, and takes what these have asked for. */
-  #learn(hosts: Bundle): void {
+  #learn(hosts: Bundle, listeners: readonly Bundle[]): void {
     const { learned, names } = this.#shared;
     const scope = scopeOfKey(hosts.viewKey);
     if (this.#following?.scope !== scope) {
       this.end();
       this.#following = { scope, leave: learned.follow(scope, this) };
     }
-    if (this.#last?.asked !== this.#asked && this.#asked.size > 0) {
-      this.#used = names.of(this.#shared.namesOfHosts(hosts, this.#asked));
+    const hasAsked = this.#asked.size > 0 || this.#askedClusters.size > 0;
+    if (hasAsked && (this.#last?.asked !== this.#asked || this.#last.kept !== this.#kept)) {
+      const askable = this.#shared.askableOf(listeners);
+      const clusters = [...this.#askedClusters.names].filter((name) => askable.has(name));
+      this.#used = names.of([...this.#shared.namesOfHosts(hosts, this.#asked), ...clusters]);
       learned.learn(scope, this.#used.names, hosts.size);
     }
     this.#give(learned.of(scope, hosts.size));
   }
 
-  #give(hosts: NameSet): void {
-    this.#given = this.#shared.names.change(this.#given, hosts, NO_NAMES);
+  /** @param given names of virtual hosts and clusters */
+  #give(given: NameSet): void {
+    const { names } = this.#shared;
+    const all = names.change(this.#given, given, NO_NAMES);
+    if (all === this.#given) return;
+    this.#given = all;
+    const clusters = [...given.names].filter(isOutbound);
+    this.#kept = names.change(this.#kept, names.of(clusters), NO_NAMES);
   }
 
   /** Everything, with answers to what it has asked for: requests wait for them. */
@@ -225,6 +248,10 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
 
 function namesIn(parts: readonly Part[]): readonly NameSet[] {
   return parts.flatMap(({ base, names }) => [base.names, names]);
+}
+
+function isOutbound(name: string): boolean {
+  return name.startsWith(OUTBOUND_PREFIX);
 }
 
 /** The bundle with the virtual hosts of outbound routes; other parts have none. */

@@ -82,6 +82,11 @@ export class SharedDemand {
     return this.#clusterNames.ofBundles(bundles);
   }
 
+  /** The clusters that TCP proxies in these resources ask for when a connection needs them. */
+  askableOf(bundles: readonly Bundle[]): NameSet {
+    return this.#clusterNames.askable(bundles);
+  }
+
   /**
    * The virtual hosts that a proxy gets, and the answers to what it has asked for.
    * @param previous what it had

@@ -106,6 +106,26 @@ export class AdsMachine<Request extends AnyRequest> {
     this.#resuming = false;
   }
 
+  /** Whether the proxy has not answered the last clusters, and has others. */
+  get clustersUnanswered(): boolean {
+    const { inflight, state } = this.#subscriptions.cds;
+    return inflight !== undefined && state !== EMPTY_STATE;
+  }
+
+  /** Whether the proxy answers clusters only later. */
+  get answersLate(): boolean {
+    return !this.#subscriptions.cds.presumed.empty;
+  }
+
+  /**
+   * Envoy answers no clusters while one of them warms, and meanwhile uses others that it gets: those that were sent
+   * count as accepted until it answers.
+   */
+  presumeClusters(): void {
+    this.#unfinished |= BIT.cds;
+    this.#subscriptions.cds.presumeAccepted();
+  }
+
   receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
     const uncertain = type === 'vhds' ? this.#hosts.beforeRequest(request.responseNonce) : NONE;
@@ -266,6 +286,7 @@ export class AdsMachine<Request extends AnyRequest> {
   complete(parts: Parts): boolean {
     const unfinished = this.#updateUnfinished(parts);
     if (unfinished === 0) return true;
+    if (this.answersLate) return false;
     const stuck = CLUSTER_USERS.some((type) => this.#subscriptions[type].rejections.count > 0);
     for (const type of XDS_TYPES) {
       if ((unfinished & BIT[type]) === 0) continue;

@@ -28,6 +28,7 @@ import { MissingNames } from './missing-names.ts';
 import type { Plan, Plans } from './plans/plan.ts';
 import { type KnownProxy, planByName, planSearch } from './plans/plan-by-name.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './plans/removal-policy.ts';
+import { Presumed } from './presumed.ts';
 import { Doubts } from './rejections/doubts.ts';
 import { type Rejection, Rejections } from './rejections/rejection.ts';
 import { PORTION, Unanswered } from './unanswered.ts';
@@ -55,6 +56,8 @@ export class Subscription implements KnownProxy {
   /** Number of resources that the proxy has reported and that do not exist here. */
   reported = 0;
   inflight: Inflight | undefined;
+  /** Responses that count as accepted although the proxy has not answered them. */
+  readonly presumed = new Presumed();
   /** SotW: resources were removed without a response since the proxy acknowledged a version. */
   versionBehind = false;
   readonly rejections = new Rejections();
@@ -120,7 +123,8 @@ export class Subscription implements KnownProxy {
       this.forced.size === 0 &&
       !this.hasMore &&
       !this.responseRequired &&
-      this.rejections.empty
+      this.rejections.empty &&
+      this.presumed.empty
     );
   }
 
@@ -151,6 +155,8 @@ export class Subscription implements KnownProxy {
   /** Records the nonce and error of a request. */
   recordAnswer(nonce: string, nack: string | undefined, nowMs: number): Answer {
     if (nonce === '' || nonce === this.#removalNonce) return NO_ANSWER;
+    const presumed = this.presumed.take(nonce);
+    if (presumed !== undefined) return this.#answeredLate(presumed, nack, nowMs);
     const inflight = this.inflight;
     if (inflight === undefined) return nonce === this.lastNonce ? NO_ANSWER : { ...NO_ANSWER, kind: 'stale' };
     if (nonce !== inflight.nonce) return { ...NO_ANSWER, kind: 'stale' };
@@ -165,6 +171,26 @@ export class Subscription implements KnownProxy {
     this.#history.nacked(nonce, nack, nowMs, named);
     this.#afterNack(inflight, changed, { quarantined, everything });
     return { kind: 'nack', changed, quarantined };
+  }
+
+  /** The outstanding response counts as accepted until it is answered. */
+  presumeAccepted(): void {
+    const { inflight } = this;
+    if (inflight === undefined || !this.rejections.empty || !this.presumed.add(inflight)) return;
+    this.inflight = undefined;
+    this.setState(inflight.next);
+  }
+
+  /** After a rejection its resources are sent again: the answer to that response decides about them. */
+  #answeredLate({ nonce, snapshot, changed }: Inflight, nack: string | undefined, nowMs: number): Answer {
+    if (nack === undefined) {
+      this.#history.acked(nonce, snapshot, this.rejections.empty);
+      return ACKED;
+    }
+    const names = changed.flat().map(({ name }) => name);
+    this.#history.nacked(nonce, nack, nowMs, names);
+    this.forgetVersions(names);
+    return { kind: 'nack', changed: changed.flat(), quarantined: [] };
   }
 
   #accepted(inflight: Inflight): void {

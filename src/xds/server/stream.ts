@@ -25,6 +25,7 @@ import type { CallerLimits, StreamLimits } from './caller-limits.ts';
 import { demandedParts } from './demanded-parts.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { ObservedStream, XdsObserver } from './observer.ts';
+import { Patience } from './patience.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import { withoutSecrets } from './rejected-secrets.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
@@ -32,12 +33,6 @@ import type { Transport } from './transport.ts';
 import { UnknownTypes } from './unknown-types.ts';
 import { withClusters } from './with-clusters.ts';
 import { connectedProxy, HEALTH_TYPE, type WorkloadConnected, type WorkloadStream } from './workload-stream.ts';
-
-/**
- * How long responses wait for requests that Envoy sends at once and other clients may never send: listeners and routes
- * for the request for new clusters' endpoints, removals for the requests of all types after a reconnect.
- */
-const REQUEST_GRACE_MS = 1000;
 
 /** Maximum number of rejected resources that a report names. */
 const MAX_NAMED = 10;
@@ -90,7 +85,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   /** A push was deferred because an earlier response has not left for the socket. */
   #deferredPush = false;
   #synced = -1;
-  #grace: NodeJS.Timeout | undefined;
+  readonly #patience: Patience;
 
   constructor(deps: StreamDeps<Request>) {
     this.#deps = deps;
@@ -104,6 +99,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     });
     this.#connectedAtMs = deps.clock.wall();
     deps.demand?.begin(() => this.#advanceSoon());
+    this.#patience = new Patience(this.#machine, {
+      isOnDemand: () => this.#session?.onDemand !== undefined,
+      defers: () => this.#deferred.length > 0,
+      clustersPresumed: () => this.#session && deps.demand?.giveAskable(this.#session.content()),
+      over: this.#advance,
+    });
   }
 
   /** Processes one request. */
@@ -238,10 +239,10 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     const session = this.#session;
     if (session === undefined || this.#closed || this.#draining) return;
     try {
+      this.#patience.watch();
       const types = this.#machine.typesToSend(this.#content(session));
       if (types.length > 0) session.request(types);
       else this.#reportSynced(session);
-      this.#watchGrace();
     } catch (error) {
       this.fail(error);
     }
@@ -253,20 +254,6 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (version <= this.#synced) return;
     this.#synced = version;
     session.synced(version);
-  }
-
-  #watchGrace(): void {
-    if (!this.#machine.awaiting) {
-      if (this.#grace !== undefined) clearTimeout(this.#grace);
-      this.#grace = undefined;
-      return;
-    }
-    this.#grace ??= setTimeout(() => {
-      this.#grace = undefined;
-      // A request that waits here for its generation was sent by the proxy.
-      if (this.#deferred.length === 0) this.#machine.stopAwaiting();
-      this.#advance();
-    }, REQUEST_GRACE_MS).unref();
   }
 
   /**
@@ -321,6 +308,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         observer.pushed({ type, connectionId, bytes, seconds });
       }
       if (this.#deferredPush) this.#advanceSoon();
+      else this.#patience.watch();
       this.#deferredPush = false;
       return 'sent';
     } catch (error) {
@@ -364,7 +352,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    clearTimeout(this.#grace);
+    this.#patience.stop();
     this.#limits.unsent.leave(this.#advance);
     this.#limits.names.leave();
     this.#deps.demand?.end();

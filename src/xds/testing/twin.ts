@@ -60,6 +60,11 @@ export class TwinMachine<Request extends AnyRequest> extends AdsMachine<Request>
     this.#twin.stopAwaiting();
   }
 
+  override presumeClusters(): void {
+    super.presumeClusters();
+    this.#twin.presumeClusters();
+  }
+
   override receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const answer = super.receive(type, request, parts, nowMs);
     const twins = this.#twin.receive(type, copyOfRequest(request), copyOf(parts), nowMs);

@@ -1,0 +1,64 @@
+/** Clusters of TCP services, for which Envoy asks by name when a connection needs them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Memos } from '../../core/memo.ts';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
+import type { Bundle } from '../../push/index.ts';
+import { inline, Mesh, service, sidecar } from '../../push/testing/mesh.ts';
+import { type DeltaRequest, NameSets, NO_NAMES } from '../protocol/index.ts';
+import { Demand } from './demand.ts';
+import { SharedDemand } from './shared-demand.ts';
+
+const NAMESPACE = 'shop';
+const nameOf = (name: string) => `outbound|9000||${name}.${NAMESPACE}.svc.cluster.local`;
+
+const tcp = (name: string, last: number) =>
+  service(NAMESPACE, name, { clusterIP: `10.9.1.${last}`, ports: [{ name: 'tcp', port: 9000 }] });
+
+async function started() {
+  const mesh = new Mesh(inline, [tcp('a', 1), tcp('b', 2), tcp('c', 3)]);
+  const { session } = mesh.connect({
+    ...sidecar('10.1.0.1', NAMESPACE),
+    discoversVirtualHosts: true,
+    options: { configuration: 'learned' },
+  });
+  await Promise.all((['lds', 'ecds'] as const).map((type) => session.need(type)));
+  await session.ready;
+  const memos = new Memos();
+  return { mesh, session, shared: new SharedDemand(new NameSets(memos), memos, fakeClock()) };
+}
+
+function ask({ names }: SharedDemand, demand: Demand, asked: readonly string[]): DeltaRequest {
+  const request = {
+    typeUrl: '',
+    responseNonce: '',
+    nack: undefined,
+    node: undefined,
+    subscribe: names.of(asked),
+    unsubscribe: NO_NAMES,
+    initialVersions: new Map(),
+  };
+  return demand.receive('cds', request, 'learned');
+}
+
+const clusters = (bundles: readonly Bundle[]) =>
+  bundles
+    .flatMap((bundle) => bundle.resources().map(({ name }) => name))
+    .filter((name) => name.startsWith('outbound|'));
+
+test('a proxy gets the cluster that it asks for, the next one of its view has it, and all can be given', async () => {
+  const { session, shared } = await started();
+  const newDemand = () => new Demand(shared, () => {});
+  const has = (demand: Demand) => clusters(demand.parts(session.content(), 'learned').cds).sort();
+  const [first, second] = [newDemand(), newDemand()];
+  assert.deepEqual([has(first), has(second)], [[], []]);
+  const request = ask(shared, first, [nameOf('a'), nameOf('unknown')]);
+  assert.ok(request.subscribe.has(nameOf('unknown')), 'the protocol answers names that do not exist');
+  assert.deepEqual(has(first), [nameOf('a')]);
+  assert.deepEqual([has(second), has(newDemand())], [[nameOf('a')], [nameOf('a')]]);
+  assert.deepEqual(clusters(newDemand().parts(session.content(), 'on-demand').cds), []);
+  second.giveAskable(session.content());
+  assert.deepEqual(has(second), ['a', 'b', 'c'].map(nameOf));
+  assert.deepEqual(has(first), [nameOf('a')], 'what a proxy is given because it cannot ask is not learned');
+  session.close();
+});
