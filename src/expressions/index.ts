@@ -1,6 +1,7 @@
 /** Expressions over attributes: parsed, checked for types, compiled to closures. */
 export { addressText } from './addresses.ts';
 export { type CompileOptions, checkSyntax, compileExpression } from './compile.ts';
+export { isOfRequests, matchesConnections, readsRequests } from './connections.ts';
 export { durationOf as parsedDuration, durationText, timestampOf as parsedTimestamp, timestampText } from './times.ts';
 export {
   type Attributes,

@@ -277,6 +277,8 @@ export interface Rule {
   readonly namespace: string | undefined;
   /** Of type BOOL; absent: it always applies. */
   readonly match?: Expression;
+  /** Whether it can match TCP connections, which have no attributes of requests. */
+  readonly matchesConnections: boolean;
   /** Which part that decides is wrong: the requests to which the rule applies are refused. */
   readonly broken?: string;
   readonly actions: readonly Action[];

@@ -36,7 +36,7 @@ export {
   tellsClients,
   tellsServers,
 } from './peer-exchange.ts';
-export { decisionFilters } from './policy.ts';
+export { connectionDecisions, decisionFilters } from './policy.ts';
 export { isHttp, isTls, type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
 export {
   counting,

@@ -1,7 +1,7 @@
 /**
- * The policy component: the filter that asks it for decisions about requests, and the access loggers that send it
- * records. Proxies have them only where a rule may apply to their traffic, and reach the component by a cluster of
- * their bootstrap that leads to the control plane.
+ * The policy component: the filters that ask it for decisions about requests and connections, and the access loggers
+ * that send it records. Proxies have them only where a rule may apply to their traffic, and reach the component by a
+ * cluster of their bootstrap that leads to the control plane.
  */
 import { POLICY_CLUSTER, POLICY_NAMESPACE_METADATA, XDS_CLUSTER } from '../../core/proxy.ts';
 import { envoy } from '../../protobuf/index.ts';
@@ -13,7 +13,9 @@ import { type TypedConfig, typedConfig } from './extensions.ts';
 import type { ServiceLog } from './telemetry/access-log.ts';
 
 const { ExtAuthz } = envoy.extensions.filters.http.ext_authz.v3;
+const { ExtAuthz: NetworkExtAuthz } = envoy.extensions.filters.network.ext_authz.v3;
 
+const NETWORK_EXT_AUTHZ = 'envoy.filters.network.ext_authz';
 const HTTP_EXT_AUTHZ = 'envoy.filters.http.ext_authz';
 const NAME = 'mesh_policy';
 
@@ -38,11 +40,7 @@ export function decisionFilters(snapshot: MeshReader, view: EnvoyView): TypedCon
   if (!trafficOf(snapshot, view).some(({ checks }) => checks)) return [];
   return [
     typedConfig(HTTP_EXT_AUTHZ, ExtAuthz, {
-      grpcService: {
-        envoyGrpc: { clusterName: clusterOf(view) },
-        timeout: toDuration(TIMEOUT_MS),
-        initialMetadata: [metadataOf(view)],
-      },
+      grpcService: grpcServiceOf(view),
       transportApiVersion: API_VERSION_V3,
       failureModeAllow: false,
       statusOnError: { code: envoy.type.v3.StatusCode.ServiceUnavailable },
@@ -54,6 +52,31 @@ export function decisionFilters(snapshot: MeshReader, view: EnvoyView): TypedCon
       statPrefix: NAME,
     }),
   ];
+}
+
+/**
+ * The filter of TCP connections. Envoy asks when the client has sent its first bytes; a connection that is refused, or
+ * about which there is no decision, is closed.
+ */
+export function connectionDecisions(snapshot: MeshReader, view: EnvoyView): TypedConfig[] {
+  if (!trafficOf(snapshot, view).some(({ connections }) => connections)) return [];
+  return [
+    typedConfig(NETWORK_EXT_AUTHZ, NetworkExtAuthz, {
+      statPrefix: NAME,
+      grpcService: grpcServiceOf(view),
+      transportApiVersion: API_VERSION_V3,
+      failureModeAllow: false,
+      includeTlsSession: true,
+    }),
+  ];
+}
+
+function grpcServiceOf(view: EnvoyView): envoy.config.core.v3.GrpcService.Input {
+  return {
+    envoyGrpc: { clusterName: clusterOf(view) },
+    timeout: toDuration(TIMEOUT_MS),
+    initialMetadata: [metadataOf(view)],
+  };
 }
 
 /** The loggers that send records. */

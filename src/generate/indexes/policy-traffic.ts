@@ -2,6 +2,7 @@
  * What the policy component has to decide and record, by the namespace of the rules: proxies ask it only where a rule
  * can match their traffic. Where a rule's instances are not known, it is expected to decide.
  */
+import { matchesConnections, readsRequests } from '../../expressions/index.ts';
 import type { MeshSnapshot } from '../../model/index.ts';
 import { type Resource, type ResourceKey, resourceKey } from '../../resources/index.ts';
 
@@ -9,6 +10,8 @@ import { type Resource, type ResourceKey, resourceKey } from '../../resources/in
 export interface PolicyTraffic {
   /** Decisions about requests. */
   readonly checks: boolean;
+  /** Decisions about TCP connections. */
+  readonly connections: boolean;
   /** Records of requests and connections. */
   readonly reports: boolean;
   /** Names of headers that records must contain, lower case, sorted. */
@@ -57,22 +60,35 @@ export function isPolicyKey(key: ResourceKey): boolean {
 }
 
 function trafficOf(mesh: MeshSnapshot, rules: readonly Resource<'rule'>[]): PolicyTraffic {
-  let [checks, reports] = [false, false];
+  let [checks, connections, reports] = [false, false, false];
   const texts: string[] = [];
   for (const { meta, content } of rules) {
     const { actions = [], requestHeaderOperations = [], responseHeaderOperations = [] } = content;
     if (requestHeaderOperations.length + responseHeaderOperations.length > 0) checks = true;
     texts.push(content.match ?? '');
+    const isForConnections = matchesConnections(content.match);
     for (const reference of actions.flatMap(({ instances = [] }) => instances)) {
       const found = instancesNamed(mesh, reference, meta.namespace);
       const known = found.map(({ content: { compiledTemplate } }) => compiledTemplate);
       if (known.length === 0 || known.some((name) => name === undefined || !REPORTS.has(name))) checks = true;
+      if (isForConnections && (found.length === 0 || found.some(decidesAboutConnections))) connections = true;
       if (known.length === 0 || known.some((name) => name === undefined || REPORTS.has(name))) reports = true;
       texts.push(...found.map((each) => JSON.stringify(each.content.params ?? {}).replaceAll('\\"', '"')));
     }
   }
   const headers = (of: string) => (reports ? headersIn(texts, of) : []);
-  return { checks, reports, requestHeaders: headers('request'), responseHeaders: headers('response') };
+  return { checks, connections, reports, requestHeaders: headers('request'), responseHeaders: headers('response') };
+}
+
+/** Whether an instance may decide, and can be made of a connection. */
+function decidesAboutConnections({ content: { compiledTemplate, params } }: Resource<'instance'>): boolean {
+  const isRecord = compiledTemplate !== undefined && REPORTS.has(compiledTemplate);
+  return !isRecord && !stringsIn(params).some(readsRequests);
+}
+
+function stringsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
 }
 
 /** The instances that a reference may mean: `name`, `name.namespace`, `name.instance.namespace`. */

@@ -4,7 +4,7 @@
  * everything else.
  */
 import { BLACKHOLE_CLUSTER } from '../common/index.ts';
-import { decisionFilters, tcpProxyChain, telemetryOf } from '../filters/index.ts';
+import { connectionDecisions, decisionFilters, tcpProxyChain, telemetryOf } from '../filters/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import { tokenFilters, tokenManagerFields } from './authentication/index.ts';
 import { connectionRules, requestRules } from './authorization/index.ts';
@@ -41,7 +41,10 @@ export function guardedConnections(
   certificates: Certificates = 'mesh',
 ): (onward: readonly NetworkFilter[]) => NetworkFilter[] {
   const { filters, refusesAll } = connectionRules(snapshot, view, certificates);
-  if (!refusesAll) return (onward) => [...filters, ...onward];
+  if (!refusesAll) {
+    const decisions = connectionDecisions(snapshot, view);
+    return (onward) => [...filters, ...decisions, ...onward];
+  }
   const blackhole = tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER).filters ?? [];
   return () => [...filters, ...blackhole];
 }

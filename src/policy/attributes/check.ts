@@ -29,10 +29,14 @@ export class CheckAttributes extends TrafficAttributes {
     this.#http = request?.http ?? undefined;
   }
 
+  get subject(): 'request' | 'connection' {
+    return this.#http === undefined ? 'connection' : 'request';
+  }
+
   protected override own(name: string): Value | undefined {
     const http = this.#http;
     if (name === 'request.time' || name === 'context.time') return timestamp(this.#context.request?.time);
-    if (http === undefined) return name === 'context.protocol' ? 'tcp' : undefined;
+    if (http === undefined) return ofConnection(name);
     const headers: Readonly<Record<string, string>> = http.headers;
     switch (name) {
       case 'request.headers':
@@ -55,4 +59,10 @@ export class CheckAttributes extends TrafficAttributes {
         return headerAttribute(name, (header) => (Object.hasOwn(headers, header) ? headers[header] : undefined));
     }
   }
+}
+
+/** Records of connections have the event `close`. */
+function ofConnection(name: string): Value | undefined {
+  if (name === 'context.protocol') return 'tcp';
+  return name === 'connection.event' ? 'open' : undefined;
 }

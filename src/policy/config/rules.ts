@@ -1,5 +1,11 @@
 /** Rules: conditions, actions with their handlers and instances, header operations. */
-import type { Expression, Language, ValueType, Vocabulary } from '../../expressions/index.ts';
+import {
+  type Expression,
+  type Language,
+  matchesConnections,
+  type ValueType,
+  type Vocabulary,
+} from '../../expressions/index.ts';
 import { fieldPath } from '../../resources/index.ts';
 import type { Action, HeaderOperation, Instance, Rule, Variety } from '../types.ts';
 import type { Compilation, TypedDocument } from './compilation.ts';
@@ -63,6 +69,7 @@ export function compileRule(compilation: Compilation, document: RuleDocument, pa
     id: idOf(document),
     namespace: namespaceOf(compilation, document),
     ...(match === undefined || match === 'wrong' ? {} : { match }),
+    matchesConnections: match === 'wrong' || matchesConnections(document.spec.match),
     ...(broken === undefined ? {} : { broken }),
     actions,
     requestHeaders,

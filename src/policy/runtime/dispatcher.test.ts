@@ -8,7 +8,7 @@ import { testHost } from '../adapters/testing/host.ts';
 import type { RunningHandler } from '../adapters/types.ts';
 import { reachOf } from '../config/index.ts';
 import { compiled, ROOT } from '../testing/compiled.ts';
-import { collectReports, type Decision, decide, type ReportBatch } from './dispatcher.ts';
+import { collectReports, type Decision, decide, type ReportBatch, type Subject } from './dispatcher.ts';
 
 const PARTS = `
 kind: handler
@@ -22,6 +22,10 @@ spec: { compiledAdapter: stdio }
 kind: instance
 metadata: { name: user }
 spec: { compiledTemplate: listentry, params: { value: request.user | "ann" } }
+---
+kind: instance
+metadata: { name: peer }
+spec: { compiledTemplate: listentry, params: { value: source.principal } }
 ---
 kind: instance
 metadata: { name: wrong }
@@ -48,7 +52,12 @@ interface Outcome {
   readonly isAsked: boolean;
 }
 
-async function outcome(spec: string, values: Readonly<Record<string, Value>>, annotations = '{}'): Promise<Outcome> {
+async function outcome(
+  spec: string,
+  values: Readonly<Record<string, Value>>,
+  annotations = '{}',
+  subject: Subject = 'request',
+): Promise<Outcome> {
   const { rules, handlers } = compiled(
     `${PARTS}\n---\nkind: rule\nmetadata: { name: r, annotations: ${annotations} }\nspec: ${spec}`,
   );
@@ -67,7 +76,7 @@ async function outcome(spec: string, values: Readonly<Record<string, Value>>, an
     monotonic: () => 0,
   };
   const attributes: Attributes = { get: (name) => values[name] };
-  const decision = await decide(rules, attributes, { caller: 'a', id: '1', now: 0 }, inputs);
+  const decision = await decide({ rules, subject }, attributes, { caller: 'a', id: '1', now: 0 }, inputs);
   const batches = new Map<string, ReportBatch>();
   collectReports(rules, attributes, batches, inputs);
   const isAsked = reachOf({ rules }, { namespace: 'shop', facts: new Map() }).checks;
@@ -156,5 +165,40 @@ describe('a value of a header', () => {
       const { decision } = await outcome(spec, { 'request.user': user });
       assert.deepEqual(decision.requestHeaders, [{ name: 'x-user', operation: 'REPLACE', values: [user] }]);
     }
+  });
+});
+
+describe('connections', () => {
+  const code = async (spec: string, values: Readonly<Record<string, Value>> = {}): Promise<number> =>
+    (await outcome(spec, values, '{}', 'connection')).decision.status.code;
+
+  test('are decided about by rules and instances that need no attribute of requests', async () => {
+    const denies = 'actions: [{ handler: users, instances: [peer] }]';
+    const values = { 'context.protocol': 'tcp', 'source.principal': 'eve' };
+    assert.equal(await code(`{ ${denies} }`, values), 7);
+    assert.equal(await code(`{ match: context.protocol == "tcp", ${denies} }`, values), 7);
+    assert.equal(await code(`{ ${denies} }`, { ...values, 'source.principal': 'ann' }), 0);
+    assert.equal(await code(`{ match: context.protocol == "http", ${denies} }`, values), 0);
+    assert.equal(await code(`{ match: request.user == "ann", ${denies} }`, values), 0);
+    assert.equal(await code('{ actions: [{ handler: users, instances: [user] }] }', values), 0);
+    assert.equal(await code('{ actions: [{ handler: users, instances: [user, peer] }] }', values), 7);
+  });
+
+  test('are refused when a rule that may match them cannot be evaluated, or is wrong', async () => {
+    assert.equal(await code('{ actions: [{ handler: users, instances: [peer] }] }'), 14);
+    const denies = 'actions: [{ handler: users, instances: [peer] }]';
+    assert.equal(await code(`{ match: source.name == "a", ${denies} }`, { 'source.principal': 'ann' }), 14);
+    assert.equal(await code('{ actions: [{ handler: none, instances: [peer] }] }', { 'source.principal': 'ann' }), 14);
+    assert.equal(await code('{ match: request.user == "a", actions: [{ handler: none, instances: [peer] }] }'), 0);
+  });
+
+  test('have no headers', async () => {
+    const { decision } = await outcome(
+      '{ requestHeaderOperations: [{ name: a, values: ["request.user"] }] }',
+      {},
+      '{}',
+      'connection',
+    );
+    assert.deepEqual(decision, { status: { code: 0, message: '' }, requestHeaders: [], responseHeaders: [] });
   });
 });

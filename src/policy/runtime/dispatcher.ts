@@ -3,7 +3,7 @@
  * all quotas have to grant a unit. What cannot be evaluated or asked denies the request.
  */
 import { CtlError, oneLineOf } from '../../core/errors.ts';
-import type { Attributes, Value } from '../../expressions/index.ts';
+import { type Attributes, isOfRequests, type Value } from '../../expressions/index.ts';
 import { type Built, type CallContext, type CheckResult, CODE, OK, type QuotaResult } from '../adapters/types.ts';
 import type { Action, Handler, HeaderOperation, Instance, Rule, Status } from '../types.ts';
 import type { HandlerSet } from './handler-table.ts';
@@ -54,8 +54,11 @@ function denied(status: Status, handler?: string): Decision {
 /** Thrown when a rule cannot be evaluated; logged already. */
 const UNEVALUABLE = Symbol('unevaluable');
 
+/** What a decision is about. Connections have no headers, and no attributes of requests. */
+export type Subject = 'request' | 'connection';
+
 export function decide(
-  rules: readonly Rule[],
+  { rules, subject }: { readonly rules: readonly Rule[]; readonly subject: Subject },
   attributes: Attributes,
   call: CallContext,
   inputs: DispatchInputs,
@@ -63,13 +66,14 @@ export function decide(
   let matching: readonly Rule[];
   let destinations: readonly Destination[];
   try {
-    matching = rules.filter((rule) => decidesSomething(rule) && matches(rule, attributes, inputs));
+    const decides = subject === 'request' ? decidesSomething : decidesAboutConnections;
+    matching = rules.filter((rule) => decides(rule) && matches(rule, attributes, inputs));
     for (const { id, broken } of matching) {
       if (broken === undefined) continue;
       inputs.problem('expression', `rule ${id}`, `it refuses requests: ${broken}`);
       throw UNEVALUABLE;
     }
-    destinations = matching.flatMap((rule) => destinationsOf(rule, attributes, inputs));
+    destinations = matching.flatMap((rule) => destinationsOf(rule, subject, attributes, inputs));
   } catch (error) {
     if (error !== UNEVALUABLE) throw error;
     inputs.meter.request(0, 0);
@@ -82,7 +86,8 @@ export function decide(
   const then = (settled: readonly CheckResult[]): Decision | Promise<Decision> => {
     const refusal = settled.findIndex(({ status }) => status.code !== 0);
     if (refusal >= 0) return denied(settled[refusal]?.status ?? UNDECIDED, checks[refusal]?.action.handler.id);
-    const headers = () => withHeaders(matching, checks, settled, attributes, inputs);
+    const operating = subject === 'request' ? matching : [];
+    const headers = () => withHeaders(operating, checks, settled, attributes, inputs);
     return quotas.length === 0 ? headers() : takeQuotas(quotas, call, inputs).then((no) => no ?? headers());
   };
   const isSync = (all: readonly unknown[]): all is readonly CheckResult[] => !all.some((it) => it instanceof Promise);
@@ -98,6 +103,16 @@ function decidesSomething({ broken, actions, requestHeaders, responseHeaders }: 
   );
 }
 
+function decidesAboutConnections({ broken, matchesConnections, actions }: Rule): boolean {
+  const isAsked = broken !== undefined || actions.some(({ instances }) => instances.some(isOfConnections));
+  return matchesConnections && isAsked;
+}
+
+/** Whether an instance decides, and can be made of a connection. */
+function isOfConnections({ variety, reads }: Instance): boolean {
+  return variety !== 'REPORT' && !reads.some(isOfRequests);
+}
+
 function matches({ id, match }: Rule, attributes: Attributes, { problem }: DispatchInputs): boolean {
   if (match === undefined) return true;
   try {
@@ -108,11 +123,10 @@ function matches({ id, match }: Rule, attributes: Attributes, { problem }: Dispa
   }
 }
 
-function destinationsOf(rule: Rule, attributes: Attributes, inputs: DispatchInputs): Destination[] {
+function destinationsOf(rule: Rule, subject: Subject, attributes: Attributes, inputs: DispatchInputs): Destination[] {
+  const isDispatched = subject === 'request' ? ({ variety }: Instance) => variety !== 'REPORT' : isOfConnections;
   return rule.actions.flatMap((action) =>
-    action.instances
-      .filter(({ variety }) => variety !== 'REPORT')
-      .map((instance) => ({ action, built: build(instance, attributes, inputs) })),
+    action.instances.filter(isDispatched).map((instance) => ({ action, built: build(instance, attributes, inputs) })),
   );
 }
 

@@ -104,7 +104,8 @@ export class PolicyEngine {
     const attributes = this.#attributesOf(bytes, caller);
     handlers.enter();
     try {
-      const decision = decide(rules.of(caller.namespace), attributes, this.#call(caller), inputs);
+      const { subject } = attributes;
+      const decision = decide({ rules: rules.of(caller.namespace), subject }, attributes, this.#call(caller), inputs);
       if (!(decision instanceof Promise)) {
         handlers.leave();
         return encodeDecision(decision);
@@ -175,7 +176,7 @@ export class PolicyEngine {
     return { caller: key, id: `${now().toString(36)}-${(this.#calls++).toString(36)}`, now: now() };
   }
 
-  #attributesOf(bytes: Uint8Array, caller: CallerRecord): Attributes {
+  #attributesOf(bytes: Uint8Array, caller: CallerRecord): CheckAttributes {
     try {
       const { attributes } = CheckRequest.decode(bytes);
       if (attributes !== null) return new CheckAttributes(attributes, caller, this.#workloads);
