@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type EchoReply, eventually, request } from '../harness/index.ts';
+import { type EchoReply, eventually, exchange, request } from '../harness/index.ts';
 import { example } from './support/documents.ts';
 import { policyDocument as document } from './support/policy-documents.ts';
 import {
@@ -23,6 +23,7 @@ import {
   send,
   settled,
   shared,
+  TCP,
   usePolicyWorld,
 } from './support/policy-world.ts';
 import { redisUnavailable, startRedis } from './support/redis.ts';
@@ -161,6 +162,45 @@ describe('decisions', () => {
   });
 });
 
+describe('connections', () => {
+  /** `ok` when the application echoed, `cut` when the connection was closed. */
+  const connection = (at: string): Promise<string> =>
+    exchange({ address: at, port: TCP, send: 'ping', until: 'ping' }).then(
+      () => 'ok',
+      () => 'cut',
+    );
+  const decided = (expected: string) =>
+    eventually(async () => assert.equal(await connection(AT.web), expected), { timeoutMs: PATIENCE_MS });
+
+  test('a rule that matches connections decides about them, and one about requests does not', async () => {
+    await apply(...DENY, rule('requests', { match: 'request.path == "/x"', ...action('deny', 'any') }));
+    await settled({ web: [DENIED, { path: '/x' }] });
+    assert.equal(await connection(AT.web), 'ok');
+
+    const facts = [
+      'context.protocol == "tcp"',
+      `destination.port == ${TCP}`,
+      'destination.labels["version"] == "v1"',
+      'destination.service.host == "web.shop.svc.cluster.local"',
+      'connection.event == "open"',
+      '!connection.mtls',
+      'source.ip == ip("127.0.0.1")',
+    ];
+    await apply(...DENY, rule('connections', { match: facts.join(' && '), ...action('deny', 'any') }));
+    await decided('cut');
+    assert.equal(await connection(AT.other), 'ok');
+    assert.equal(await outcome('web'), 'app');
+
+    await apply(...DENY, rule('connections', { match: 'destination.port == 1', ...action('deny', 'any') }));
+    await decided('ok');
+  });
+
+  test('a rule that cannot be evaluated closes them', async () => {
+    await apply(...DENY, rule('missing', { match: 'source.workload.name == "eve"', ...action('deny', 'any') }));
+    await decided('cut');
+  });
+});
+
 /** The outcomes of requests to the two gateways in turn. */
 async function alternating(user: string, count: number): Promise<string[]> {
   const outcomes: string[] = [];
@@ -264,91 +304,4 @@ test('documents are edited under traffic without a failed request', async () => 
   }
   await traffic.more(50);
   assert.deepEqual(await traffic.stop(), []);
-});
-
-test('metrics have the values that the documents and requests define', async () => {
-  const metric = (name: string) => shared.get().discovery().metric(name);
-  const expect = (values: Readonly<Record<string, number>>) =>
-    eventually(
-      async () => {
-        const found = await Promise.all(Object.keys(values).map(async (name) => [name, await metric(name)]));
-        assert.deepEqual(Object.fromEntries(found), values);
-      },
-      { timeoutMs: PATIENCE_MS },
-    );
-  const quotas = [{ name: 'requests.instance.shop', maxAmount: 1_000, validDuration: '600s' }];
-  const documents = [
-    ...DENY,
-    document('attributemanifest', 'own', { attributes: { 'own.attribute': { valueType: 'STRING' } } }),
-    document('handler', 'quotas', { compiledAdapter: 'memquota', params: { quotas } }),
-    document('handler', 'broken', {
-      compiledAdapter: 'redisquota',
-      params: {
-        redisServerUrl: `${REDIS_AT}:${REDIS_PORT}`,
-        // More buckets than a script can read.
-        quotas: [{ ...quotas[0], validDuration: '6000s', bucketDuration: '1s', rateLimitAlgorithm: 'ROLLING_WINDOW' }],
-      },
-    }),
-    document('instance', 'requests', { compiledTemplate: 'quota' }),
-    document('instance', 'wrong', { compiledTemplate: 'listentry', params: { value: 'no.such.attribute' } }),
-    rule('quotas', action('quotas', 'requests')),
-    rule('unable', { match: 'request.path == "/unable"', ...action('broken', 'requests') }),
-    rule('denied', { match: 'request.path == "/deny"', ...action('deny', 'any') }),
-  ];
-  await apply(
-    ...documents,
-    rule('unsatisfied', action('missing', 'any')),
-    rule('unreadable', { match: 'no.such.attribute == 1', ...action('deny', 'any') }),
-  );
-  await expect({
-    plc_config_handler_configs_total: 3,
-    plc_config_handler_validation_error_total: 0,
-    plc_config_instance_configs_total: 2,
-    plc_config_instance_config_errors_total: 1,
-    plc_config_rule_configs_total: 5,
-    plc_config_rule_config_match_error_total: 1,
-    plc_config_unsatisfied_action_handler_total: 1,
-    plc_config_rule_config_errors_total: 4,
-    plc_config_template_configs_total: 0,
-    plc_config_template_config_errors_total: 0,
-    plc_config_adapter_info_configs_total: 0,
-    plc_config_adapter_info_config_errors_total: 0,
-    plc_handler_new_handlers_total: 2,
-    plc_handler_handler_build_failures_total: 1,
-    plc_handler_handler_close_failures_total: 0,
-    plc_handler_daemons_total: 1,
-    plc_handler_workers_total: 0,
-    'plc_dispatcher_destinations_per_variety_total{variety="CHECK"}': 1,
-    'plc_dispatcher_destinations_per_variety_total{variety="QUOTA"}': 2,
-  });
-  assert.ok(((await metric('plc_config_attributes_total')) ?? 0) > 50);
-  const dispatched = 'plc_runtime_dispatches_total{adapter="denier",error="false"}';
-  const [dispatches = 0, requests = 0, timed = 0] = [
-    await metric(dispatched),
-    await metric('plc_dispatcher_destinations_per_request_count'),
-    await metric('plc_runtime_dispatch_duration_seconds_count{adapter="denier"}'),
-  ];
-  // Rules that are wrong and decide refuse all requests.
-  await settled({ web: ['503 UNAVAILABLE:the policy cannot be evaluated'] });
-  await apply(...documents);
-  await settled({ web: [DENIED, { path: '/deny' }] });
-  await eventually(async () => {
-    assert.ok(((await metric(dispatched)) ?? 0) > dispatches);
-    assert.ok(((await metric('plc_dispatcher_destinations_per_request_count')) ?? 0) > requests);
-    assert.ok(((await metric('plc_dispatcher_instances_per_request_count')) ?? 0) > requests);
-    assert.ok(((await metric('plc_runtime_dispatch_duration_seconds_count{adapter="denier"}')) ?? 0) > timed);
-  });
-  // The denier changes, the quotas stay, the broken handler is gone.
-  const changed = document('handler', 'deny', { compiledAdapter: 'denier', params: { status: { code: 5 } } });
-  await apply(
-    ...documents
-      .filter((each) => !JSON.stringify(each).includes('"broken"'))
-      .map((each, at) => (at === 0 ? changed : each)),
-  );
-  await expect({
-    plc_handler_new_handlers_total: 1,
-    plc_handler_reused_handlers_total: 1,
-    plc_handler_closed_handlers_total: 1,
-    plc_handler_handler_build_failures_total: 0,
-  });
 });

@@ -1,13 +1,14 @@
 /** A mesh whose sidecars and gateways ask the policy component, and calls through them. */
 import assert from 'node:assert/strict';
 import { afterEach, before } from 'node:test';
-import { eventually, type Response, request, startEcho } from '../../harness/index.ts';
+import { eventually, type Response, request, startEcho, startTcpEcho } from '../../harness/index.ts';
 import { type Document, endpoints, pod, resource, service } from './config.ts';
 import { type ProxyOptions, planMesh, sidecar, startMesh, type TestMesh } from './mesh.ts';
 import { policyDocument as document } from './policy-documents.ts';
 import { lazy, suiteOwner } from './suite.ts';
 
 export const HTTP = 7086;
+export const TCP = 7087;
 export const SHOP = 'shop';
 export const ROOT = 'mesh-system';
 const address = planMesh();
@@ -37,6 +38,11 @@ export function usePolicyWorld(...proxies: readonly Proxy[]): void {
 
 async function start(proxies: readonly Proxy[]): Promise<void> {
   const echo = await startEcho(owner, { name: 'app' });
+  const bytes = await startTcpEcho(owner, { name: 'bytes' });
+  const ports = [
+    { name: 'http', port: HTTP },
+    { name: 'tcp', port: TCP },
+  ];
   const mesh = await startMesh(owner, address, {
     files: {
       app: [
@@ -52,12 +58,15 @@ async function start(proxies: readonly Proxy[]): Promise<void> {
             labels: { app: name, version: 'v1', 'pod-template-hash': '7d9' },
             serviceAccount: name,
           }),
-          service(name, { namespace, ports: [{ name: 'http', port: HTTP }], selector: { app: name } }),
-          endpoints(name, { [`${name}-7d9-x`]: AT[name] }, [{ name: 'http', port: HTTP }], namespace),
+          service(name, { namespace, ports, selector: { app: name } }),
+          endpoints(name, { [`${name}-7d9-x`]: AT[name] }, ports, namespace),
           sidecar(name, {
             namespace,
             address: AT[name],
-            ingress: [{ number: HTTP, protocol: 'HTTP', to: `${echo.address}:${echo.port}` }],
+            ingress: [
+              { number: HTTP, protocol: 'HTTP', to: `${echo.address}:${echo.port}` },
+              { number: TCP, protocol: 'TCP', to: `${bytes.address}:${bytes.port}` },
+            ],
           }),
         ];
       }),

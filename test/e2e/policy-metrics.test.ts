@@ -1,0 +1,298 @@
+/**
+ * The metrics of the policy component: each row has the documents that move a metric, and the value that they define.
+ * Requests go through a real Envoy; an adapter outside and a list of a provider are servers of this test.
+ */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { beforeEach, test } from 'node:test';
+import { STANDARD_ATTRIBUTES } from '../../src/policy/index.ts';
+import { eventually } from '../harness/index.ts';
+import type { Document } from './support/config.ts';
+import { ADAPTER_DOCUMENTS, startPolicyAdapter } from './support/policy-adapter.ts';
+import { policyDocument as document } from './support/policy-documents.ts';
+import {
+  action,
+  apply,
+  DENIED,
+  DENY,
+  outcome,
+  owner,
+  PATIENCE_MS,
+  REDIS_AT,
+  rule,
+  settled,
+  shared,
+  usePolicyWorld,
+} from './support/policy-world.ts';
+
+usePolicyWorld('web');
+
+const metric = async (name: string): Promise<number> => (await shared.get().discovery().metric(name)) ?? 0;
+
+/** Waits until metrics have these values. */
+async function expect(values: Readonly<Record<string, number>>): Promise<void> {
+  await eventually(
+    async () => {
+      const found = await Promise.all(Object.keys(values).map(async (name) => [name, await metric(name)]));
+      assert.deepEqual(Object.fromEntries(found), values);
+    },
+    { timeoutMs: PATIENCE_MS },
+  );
+}
+
+// Otherwise handlers of the test before are reused.
+beforeEach(() => expect({ plc_config_rule_configs_total: 0, plc_handler_daemons_total: 0 }));
+
+const QUOTA = { name: 'requests.instance.shop', maxAmount: 1_000, validDuration: '600s' };
+const checks = (name: string, spec: Document) => document('instance', name, spec);
+
+/** What each metric of the configuration counts, and documents of which it counts so many. */
+const CONFIGURATION: readonly (readonly [metric: string, value: number, documents: readonly Document[]])[] = [
+  [
+    'plc_config_attributes_total',
+    STANDARD_ATTRIBUTES.size + 2,
+    [
+      document('attributemanifest', 'own', {
+        attributes: { 'own.one': { valueType: 'STRING' }, 'own.two': { valueType: 'INT64' } },
+      }),
+    ],
+  ],
+  ['plc_config_template_configs_total', 3, ADAPTER_DOCUMENTS],
+  ['plc_config_template_config_errors_total', 1, [document('template', 'broken', { descriptor: 'AAAA' })]],
+  ['plc_config_adapter_info_configs_total', 1, []],
+  [
+    'plc_config_adapter_info_config_errors_total',
+    2,
+    ['a', 'b'].map((name) => document('adapter', name, { templates: ['nowhere'] })),
+  ],
+  [
+    'plc_config_handler_configs_total',
+    4,
+    [
+      ...DENY,
+      document('handler', 'quotas', { compiledAdapter: 'memquota', params: { quotas: [QUOTA] } }),
+      document('handler', 'court', { adapter: 'court.mesh-system', connection: { address: '127.0.0.1:1' } }),
+      // A script cannot read so many buckets.
+      document('handler', 'unable', {
+        compiledAdapter: 'redisquota',
+        params: {
+          redisServerUrl: `${REDIS_AT}:6379`,
+          quotas: [{ ...QUOTA, validDuration: '6000s', bucketDuration: '1s', rateLimitAlgorithm: 'ROLLING_WINDOW' }],
+        },
+      }),
+    ],
+  ],
+  [
+    'plc_config_handler_validation_error_total',
+    1,
+    [document('handler', 'lost', { adapter: 'nowhere', connection: { address: '127.0.0.1:1' } })],
+  ],
+  [
+    'plc_config_instance_configs_total',
+    4,
+    [
+      checks('requests', { compiledTemplate: 'quota' }),
+      checks('who', { template: 'judge.mesh-system', params: { user: '"ann"' } }),
+      checks('note', { template: 'notes.mesh-system', params: { user: '"ann"' } }),
+    ],
+  ],
+  [
+    'plc_config_instance_config_errors_total',
+    3,
+    ['a', 'b', 'c'].map((name) =>
+      checks(name, { compiledTemplate: 'listentry', params: { value: 'no.such.attribute' } }),
+    ),
+  ],
+  [
+    'plc_config_rule_configs_total',
+    5,
+    [
+      rule('denied', { match: 'request.path == "/deny"', ...action('deny', 'any') }),
+      rule('quotas', { match: 'request.path == "/quota"', ...action('quotas', 'requests') }),
+      rule('judged', { match: 'request.path == "/judge"', ...action('court', 'who', 'note') }),
+      rule('unable', { match: 'request.path == "/unable"', ...action('unable', 'requests') }),
+    ],
+  ],
+  // A condition that is wrong refuses everything: here, it only records, and is left out.
+  [
+    'plc_config_rule_config_match_error_total',
+    2,
+    ['a', 'b'].map((name) => rule(name, { match: 'no.such.attribute == 1', ...action('court', 'note') })),
+  ],
+  [
+    'plc_config_unsatisfied_action_handler_total',
+    1,
+    [rule('unsatisfied', { match: 'request.path == "/unsatisfied"', ...action('missing', 'any') })],
+  ],
+  // Two conditions, and the action with the rule that lacks it.
+  ['plc_config_rule_config_errors_total', 4, []],
+];
+
+/** What the handlers of these rules are, and are for. */
+const HANDLERS: Readonly<Record<string, number>> = {
+  plc_handler_new_handlers_total: 3,
+  plc_handler_reused_handlers_total: 0,
+  plc_handler_handler_build_failures_total: 1,
+  plc_handler_closed_handlers_total: 0,
+  plc_handler_handler_close_failures_total: 0,
+  // The quotas in memory are cleaned.
+  plc_handler_daemons_total: 1,
+  plc_handler_workers_total: 0,
+  'plc_dispatcher_destinations_per_variety_total{variety="CHECK"}': 1,
+  'plc_dispatcher_destinations_per_variety_total{variety="CHECK_WITH_OUTPUT"}': 1,
+  'plc_dispatcher_destinations_per_variety_total{variety="QUOTA"}': 2,
+  'plc_dispatcher_destinations_per_variety_total{variety="REPORT"}': 1,
+};
+
+const DOCUMENTS = CONFIGURATION.flatMap(([, , documents]) => documents);
+
+test('metrics of the configuration and of handlers have the values that the documents define', async () => {
+  await apply(...DOCUMENTS);
+  await expect({ ...Object.fromEntries(CONFIGURATION.map(([name, value]) => [name, value])), ...HANDLERS });
+});
+
+interface Counted {
+  /** Requests, by path. */
+  readonly paths: readonly string[];
+  readonly adapter: string;
+  readonly error: boolean;
+  /** How much the metrics grow. */
+  readonly dispatches: number;
+  readonly destinations: number;
+  readonly instances: number;
+}
+
+test('metrics of requests grow by what the requests define', async () => {
+  const adapter = await startPolicyAdapter(owner, ({ template }) =>
+    template === 'judge' ? { result: {}, output: { verdict: 'v' } } : {},
+  );
+  const court = { adapter: 'court.mesh-system', connection: { address: adapter.address } };
+  const working = DOCUMENTS.filter((each) => !/"(?:court|unable|[abc]|unsatisfied)"/.test(nameOf(each)));
+  await apply(
+    ...working,
+    ...ADAPTER_DOCUMENTS,
+    document('handler', 'court', court),
+    rule('unable', {
+      match: 'request.path == "/unable"',
+      ...action('unreachable', 'requests'),
+    }),
+    document('handler', 'unreachable', {
+      compiledAdapter: 'redisquota',
+      params: { redisServerUrl: '127.0.0.1:1', quotas: [QUOTA] },
+    }),
+    rule('both', {
+      match: 'request.path == "/both"',
+      actions: [
+        { handler: 'quotas', instances: ['requests'] },
+        { handler: 'court', instances: ['who'] },
+      ],
+    }),
+    rule('judged', { match: 'request.path == "/judge"', ...action('court', 'who') }),
+  );
+  await settled({ web: [DENIED, { path: '/deny' }] });
+  await expect({ plc_handler_handler_build_failures_total: 0, plc_handler_new_handlers_total: 4 });
+  const rows: readonly Counted[] = [
+    {
+      paths: ['/deny', '/deny', '/deny'],
+      adapter: 'denier',
+      error: false,
+      dispatches: 3,
+      destinations: 3,
+      instances: 3,
+    },
+    { paths: ['/quota', '/quota'], adapter: 'memquota', error: false, dispatches: 2, destinations: 2, instances: 2 },
+    { paths: ['/judge'], adapter: 'remote', error: false, dispatches: 1, destinations: 1, instances: 1 },
+    { paths: ['/both'], adapter: 'memquota', error: false, dispatches: 1, destinations: 2, instances: 2 },
+    { paths: ['/unable', '/unable'], adapter: 'redisquota', error: true, dispatches: 2, destinations: 2, instances: 2 },
+    { paths: ['/none', '/none'], adapter: 'denier', error: false, dispatches: 0, destinations: 0, instances: 0 },
+  ];
+  for (const { paths, adapter: name, error, dispatches, destinations, instances } of rows) {
+    const growth: Readonly<Record<string, number>> = {
+      [`plc_runtime_dispatches_total{adapter="${name}",error="${error}"}`]: dispatches,
+      [`plc_runtime_dispatch_duration_seconds_count{adapter="${name}"}`]: dispatches,
+      plc_dispatcher_destinations_per_request_count: paths.length,
+      plc_dispatcher_destinations_per_request_sum: destinations,
+      plc_dispatcher_instances_per_request_count: paths.length,
+      plc_dispatcher_instances_per_request_sum: instances,
+    };
+    const before = await settledValues(Object.keys(growth));
+    for (const path of paths) await outcome('web', { path });
+    await expect(Object.fromEntries(before.map(([each, value]) => [each, value + (growth[each] ?? 0)])));
+  }
+});
+
+const nameOf = (each: Document): string => JSON.stringify((each.metadata as { name: string }).name);
+
+/** The values once nothing is under way: measurements come several times a second. */
+async function settledValues(names: readonly string[]): Promise<(readonly [string, number])[]> {
+  const read = () => Promise.all(names.map(async (name) => [name, await metric(name)] as const));
+  const pages = async (): Promise<number> => metric('plc_dispatcher_instances_per_request_count');
+  let last = -1;
+  await eventually(
+    async () => {
+      const now = await pages();
+      const isSame = now === last;
+      last = now;
+      assert.ok(isSame);
+    },
+    { timeoutMs: PATIENCE_MS, intervalMs: 250 },
+  );
+  return await read();
+}
+
+test('handlers are reused, closed, at work, and have loops', async () => {
+  const provider = createServer((_, response) => response.end('ann\n'));
+  await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve));
+  owner.after(async () => void provider.close());
+  const { port } = provider.address() as { port: number };
+  const waiting: (() => void)[] = [];
+  const adapter = await startPolicyAdapter(
+    owner,
+    () => new Promise((resolve) => waiting.push(() => resolve({ result: {} }))),
+  );
+  const documents = (code: number) => [
+    ...ADAPTER_DOCUMENTS,
+    document('handler', 'deny', { compiledAdapter: 'denier', params: { status: { code } } }),
+    document('instance', 'any', { compiledTemplate: 'checknothing' }),
+    document('handler', 'court', {
+      adapter: 'court.mesh-system',
+      connection: { address: adapter.address, timeout: '5s' },
+    }),
+    document('instance', 'who', { template: 'judge.mesh-system', params: { user: '"ann"' } }),
+    document('handler', 'users', {
+      compiledAdapter: 'listchecker',
+      params: { providerUrl: `http://127.0.0.1:${port}/` },
+    }),
+    document('instance', 'user', { compiledTemplate: 'listentry', params: { value: '"ann"' } }),
+    document('handler', 'quotas', { compiledAdapter: 'memquota', params: { quotas: [QUOTA] } }),
+    document('instance', 'requests', { compiledTemplate: 'quota' }),
+    rule('denied', { match: 'request.path == "/deny"', ...action('deny', 'any') }),
+    rule('judged', { match: 'request.path == "/judge"', ...action('court', 'who') }),
+    rule('listed', { match: 'request.path == "/list"', ...action('users', 'user') }),
+    rule('counted', { match: 'request.path == "/count"', ...action('quotas', 'requests') }),
+  ];
+  await apply(...documents(7));
+  await settled({ web: ['403 PERMISSION_DENIED:deny.shop', { path: '/deny' }] });
+  // The list that is fetched again, and the quotas that are cleaned.
+  await expect({ plc_handler_new_handlers_total: 4, plc_handler_daemons_total: 2, plc_handler_workers_total: 0 });
+  const calls = [1, 2, 3].map(() => outcome('web', { path: '/judge' }));
+  await expect({ plc_handler_workers_total: 3 });
+  for (const answer of waiting.splice(0)) answer();
+  assert.deepEqual(await Promise.all(calls), ['app', 'app', 'app']);
+  await expect({ plc_handler_workers_total: 0 });
+
+  await apply(...documents(5));
+  await settled({ web: ['404 NOT_FOUND:deny.shop', { path: '/deny' }] });
+  await expect({
+    plc_handler_new_handlers_total: 1,
+    plc_handler_reused_handlers_total: 3,
+    plc_handler_closed_handlers_total: 1,
+    plc_handler_handler_close_failures_total: 0,
+  });
+  await apply(...documents(5).slice(-1));
+  await expect({
+    plc_handler_closed_handlers_total: 4,
+    plc_handler_new_handlers_total: 0,
+    plc_handler_daemons_total: 0,
+  });
+});
