@@ -151,22 +151,32 @@ test('metrics of the configuration and of handlers have the values that the docu
   await expect({ ...Object.fromEntries(CONFIGURATION.map(([name, value]) => [name, value])), ...HANDLERS });
 });
 
-interface Counted {
-  /** Requests, by path. */
-  readonly paths: readonly string[];
-  readonly adapter: string;
-  readonly error: boolean;
-  /** How much the metrics grow. */
-  readonly dispatches: number;
-  readonly destinations: number;
-  readonly instances: number;
-}
+/** Requests for a path, and what each of them dispatches: adapters, and whether they fail. */
+const REQUESTS: readonly (readonly [
+  path: string,
+  times: number,
+  dispatches: readonly (readonly [string, boolean])[],
+])[] = [
+  ['/deny', 3, [['denier', false]]],
+  ['/quota', 2, [['memquota', false]]],
+  ['/judge', 4, [['remote', false]]],
+  [
+    '/both',
+    1,
+    [
+      ['memquota', false],
+      ['remote', false],
+    ],
+  ],
+  ['/unable', 2, [['redisquota', true]]],
+  ['/none', 5, []],
+];
 
 test('metrics of requests grow by what the requests define', async () => {
-  const adapter = await startPolicyAdapter(owner, ({ template }) =>
+  const outside = await startPolicyAdapter(owner, ({ template }) =>
     template === 'judge' ? { result: {}, output: { verdict: 'v' } } : {},
   );
-  const court = { adapter: 'court.mesh-system', connection: { address: adapter.address } };
+  const court = { adapter: 'court.mesh-system', connection: { address: outside.address } };
   const working = DOCUMENTS.filter((each) => !/"(?:court|unable|[abc]|unsatisfied)"/.test(nameOf(each)));
   await apply(
     ...working,
@@ -191,34 +201,21 @@ test('metrics of requests grow by what the requests define', async () => {
   );
   await settled({ web: [DENIED, { path: '/deny' }] });
   await expect({ plc_handler_handler_build_failures_total: 0, plc_handler_new_handlers_total: 4 });
-  const rows: readonly Counted[] = [
-    {
-      paths: ['/deny', '/deny', '/deny'],
-      adapter: 'denier',
-      error: false,
-      dispatches: 3,
-      destinations: 3,
-      instances: 3,
-    },
-    { paths: ['/quota', '/quota'], adapter: 'memquota', error: false, dispatches: 2, destinations: 2, instances: 2 },
-    { paths: ['/judge'], adapter: 'remote', error: false, dispatches: 1, destinations: 1, instances: 1 },
-    { paths: ['/both'], adapter: 'memquota', error: false, dispatches: 1, destinations: 2, instances: 2 },
-    { paths: ['/unable', '/unable'], adapter: 'redisquota', error: true, dispatches: 2, destinations: 2, instances: 2 },
-    { paths: ['/none', '/none'], adapter: 'denier', error: false, dispatches: 0, destinations: 0, instances: 0 },
-  ];
-  for (const { paths, adapter: name, error, dispatches, destinations, instances } of rows) {
-    const growth: Readonly<Record<string, number>> = {
-      [`plc_runtime_dispatches_total{adapter="${name}",error="${error}"}`]: dispatches,
-      [`plc_runtime_dispatch_duration_seconds_count{adapter="${name}"}`]: dispatches,
-      plc_dispatcher_destinations_per_request_count: paths.length,
-      plc_dispatcher_destinations_per_request_sum: destinations,
-      plc_dispatcher_instances_per_request_count: paths.length,
-      plc_dispatcher_instances_per_request_sum: instances,
-    };
-    const before = await settledValues(Object.keys(growth));
-    for (const path of paths) await outcome('web', { path });
-    await expect(Object.fromEntries(before.map(([each, value]) => [each, value + (growth[each] ?? 0)])));
+  const growth = new Map<string, number>();
+  const grow = (name: string, by: number) => growth.set(name, (growth.get(name) ?? 0) + by);
+  for (const [, times, dispatches] of REQUESTS) {
+    for (const [adapter, error] of dispatches) {
+      grow(`plc_runtime_dispatches_total{adapter="${adapter}",error="${error}"}`, times);
+      grow(`plc_runtime_dispatch_duration_seconds_count{adapter="${adapter}"}`, times);
+    }
+    for (const each of ['destinations', 'instances']) {
+      grow(`plc_dispatcher_${each}_per_request_count`, times);
+      grow(`plc_dispatcher_${each}_per_request_sum`, times * dispatches.length);
+    }
   }
+  const before = await settledValues([...growth.keys()]);
+  for (const [path, times] of REQUESTS) for (let count = 0; count < times; count++) await outcome('web', { path });
+  await expect(Object.fromEntries(before.map(([each, value]) => [each, value + (growth.get(each) ?? 0)])));
 });
 
 const nameOf = (each: Document): string => JSON.stringify((each.metadata as { name: string }).name);

@@ -88,6 +88,7 @@ export function ruleBeyondLimit(
   return {
     id: idOf(document),
     namespace: namespaceOf(compilation, document),
+    matchesConnections: true,
     broken: 'its namespace has too many rules',
     actions: [],
     requestHeaders: [],
