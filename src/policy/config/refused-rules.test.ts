@@ -48,6 +48,7 @@ test('rules beyond the limit of their namespace refuse its requests, unless they
       {
         id: 'b.shop',
         namespace: 'shop',
+        matchesConnections: true,
         broken: 'its namespace has too many rules',
         actions: [],
         requestHeaders: [],
