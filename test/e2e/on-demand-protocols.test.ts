@@ -3,151 +3,38 @@
  * requests at once, a control plane that is slow, cut off or killed, and the same requests with everything.
  */
 import assert from 'node:assert/strict';
-import { createSocket } from 'node:dgram';
 import { before, test } from 'node:test';
-import { type Balancer, eventually as retry, startBalancer, startTcpEcho } from '../harness/index.ts';
-import { type Document, endpoints, resource, service } from './support/config.ts';
-import { type MeshProxy, planMesh, sidecar, startMesh, syncStatus, type TestMesh } from './support/mesh.ts';
-import { type HttpBackend, startGrpcBackend, startHttpBackend, startTlsBackend } from './support/protocol-backend.ts';
+import { eventually as retry } from '../harness/index.ts';
+import { resource } from './support/config.ts';
+import { type MeshProxy, syncStatus } from './support/mesh.ts';
+import {
+  LATE_TCP_PORT,
+  numbered,
+  type OnDemandMesh,
+  REPLAYED,
+  SUFFIX,
+  serviceAt,
+  startOnDemandMesh,
+  TCP_PORT,
+  TLS_PORT,
+  V1,
+  V2,
+  WEIGHTED_PORT,
+} from './support/on-demand-mesh.ts';
 import { grpcEcho, type Received, sendHttp1, sendHttp2, webSocketEcho } from './support/protocol-calls.ts';
 import { startTraffic } from './support/steady-traffic.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 import { greeting, tlsGreeting } from './support/traffic.ts';
+import { type Edit, type Sent, trafficLog } from './support/traffic-log.ts';
 import { HTTP_PORT } from './support/versions.ts';
 
-const TCP_PORT = 7490;
-const WEIGHTED_PORT = 7491;
-const LATE_TCP_PORT = 7493;
-const TLS_PORT = 7443;
-const DNS_PORT = 7453;
-const SUFFIX = 'default.svc.cluster.local';
-/** First requests at once. */
-const MANY = 50;
 const LARGE = 20_000_000;
 
 const owner = suiteOwner();
-const address = planMesh();
-const [V1, V2, GRPC, SILENT] = [address(21), address(22), address(23), address(24)];
-
-interface Suite {
-  readonly mesh: TestMesh;
-  /** Between proxies and the control plane. */
-  readonly between: Balancer;
-  /** Has everything. */
-  readonly whole: MeshProxy;
-  /** Has what it asked for. */
-  readonly client: MeshProxy;
-  readonly v1: HttpBackend;
-  readonly v2: HttpBackend;
-}
-
-const shared = lazy<Suite>();
-
-let addresses = 0;
-
-/** A service whose cluster has this name, and one endpoint. */
-function serviceAt(name: string, at: string, port = HTTP_PORT, portName = 'http'): Document[] {
-  const ports = [{ name: portName, port }];
-  addresses++;
-  const clusterIP = `10.99.${addresses >> 8}.${addresses & 255}`;
-  return [service(name, { clusterIP, ports }), endpoints(name, [at], ports)];
-}
-
-const destination = (host: string, port = HTTP_PORT) => ({ host, port: { number: port } });
-
-function tlsHost(name: string, at: string): Document {
-  return resource('ServiceEntry', name, {
-    hosts: [`${name}.example`],
-    location: 'MESH_EXTERNAL',
-    resolution: 'STATIC',
-    ports: [{ number: TLS_PORT, name: 'tls', protocol: 'TLS' }],
-    endpoints: [{ address: at }],
-  });
-}
-
-const numbered = (name: string) => Array.from({ length: MANY }, (_, at) => `${name}-${at}`);
-
-const HTTP_SERVICES = [
-  ...['http2', 'websocket', 'up-1', 'up-2', 'down-1', 'down-2', 'same', 'known', 'slow', 'split', 'mirrored'],
-  ...['away', 'killed', 'part-1', 'late-1', 'late-2'],
-  ...numbered('many'),
-];
-
-function services(): Document[] {
-  return [
-    ...HTTP_SERVICES.flatMap((name) => serviceAt(name, V1)),
-    ...['copies', 'part-2'].flatMap((name) => serviceAt(name, V2)),
-    ...['unary', 'stream'].flatMap((name) => serviceAt(name, GRPC, HTTP_PORT, 'grpc')),
-    ...serviceAt('tcp-a', V1, TCP_PORT, 'tcp'),
-    ...serviceAt('tcp-b', V1, WEIGHTED_PORT, 'tcp'),
-    ...serviceAt('tcp-c', V2, WEIGHTED_PORT, 'tcp'),
-    ...serviceAt('late-tcp', V1, LATE_TCP_PORT, 'tcp'),
-    ...['tls-a', 'tls-b'].map((name, at) => tlsHost(name, at === 0 ? V1 : V2)),
-    resource('VirtualService', 'mirrored', {
-      hosts: ['mirrored'],
-      http: [{ route: [{ destination: destination('mirrored') }], mirror: destination('copies') }],
-    }),
-    resource('VirtualService', 'split', {
-      hosts: ['split'],
-      http: [{ route: ['part-1', 'part-2'].map((host) => ({ destination: destination(host), weight: 50 })) }],
-    }),
-    resource('VirtualService', 'tcp-b', {
-      hosts: ['tcp-b'],
-      tcp: [
-        { route: ['tcp-b', 'tcp-c'].map((host) => ({ destination: destination(host, WEIGHTED_PORT), weight: 50 })) },
-      ],
-    }),
-  ];
-}
-
-const egress = [
-  { number: HTTP_PORT, protocol: 'HTTP' },
-  { number: TCP_PORT, protocol: 'TCP', hosts: [`./tcp-a.${SUFFIX}`] },
-  { number: WEIGHTED_PORT, protocol: 'TCP', hosts: [`./tcp-b.${SUFFIX}`] },
-  { number: LATE_TCP_PORT, protocol: 'TCP', hosts: [`./late-tcp.${SUFFIX}`] },
-  // Imported, so that a route can lead there.
-  { number: 7492, protocol: 'TCP', hosts: [`./tcp-c.${SUFFIX}`] },
-  { number: TLS_PORT, protocol: 'TLS', hosts: ['./tls-a.example', './tls-b.example'] },
-];
-
-/** A DNS server that never answers. */
-async function startSilentDns(): Promise<void> {
-  const socket = createSocket('udp4');
-  await new Promise<void>((resolve) => void socket.bind(DNS_PORT, SILENT, resolve));
-  owner.after(() => void socket.close());
-}
+const shared = lazy<OnDemandMesh>();
 
 before(async () => {
-  const [v1, v2] = await Promise.all([
-    startHttpBackend(owner, { name: 'v1', address: V1, port: HTTP_PORT }),
-    startHttpBackend(owner, { name: 'v2', address: V2, port: HTTP_PORT }),
-    startGrpcBackend(owner, { address: GRPC, port: HTTP_PORT }),
-    startTcpEcho(owner, { name: 'v1', address: V1, port: TCP_PORT }),
-    startTcpEcho(owner, { name: 'v1', address: V1, port: WEIGHTED_PORT }),
-    startTcpEcho(owner, { name: 'v1', address: V1, port: LATE_TCP_PORT }),
-    startTcpEcho(owner, { name: 'v2', address: V2, port: WEIGHTED_PORT }),
-    startTlsBackend(owner, { name: 'v1', address: V1, port: TLS_PORT }),
-    startTlsBackend(owner, { name: 'v2', address: V2, port: TLS_PORT }),
-    startSilentDns(),
-  ]);
-  const between = await startBalancer(owner);
-  const planned = [
-    { name: 'client-whole', address: address(40), metadata: { SIDECAR_CONFIGURATION: 'all' } },
-    { name: 'client-asking', address: address(41), metadata: { SIDECAR_CONFIGURATION: 'learned' } },
-  ];
-  const mesh = await startMesh(owner, address, {
-    balancer: between,
-    env: { CTL_DEBOUNCE_AFTER: '10ms' },
-    files: {
-      clients: planned.map((client) => sidecar(client.name, { address: client.address, egress })),
-      services: services(),
-    },
-  });
-  const dnsServer = { address: SILENT, port: DNS_PORT };
-  const started = planned.map((each) => mesh.startProxy({ ...each, mode: 'delta', dnsServer }));
-  const [whole, client] = await Promise.all(started);
-  assert.ok(whole && client);
-  shared.set({ mesh, between, whole, client, v1, v2 });
+  shared.set(await startOnDemandMesh(owner));
 });
 
 const at = (proxy: MeshProxy, host: string, path = '/') => ({ address: proxy.address, port: HTTP_PORT, host, path });
@@ -310,4 +197,51 @@ test('while the control plane is killed and starts again, services in use work',
     had.filter((name) => !has.has(name)),
     [],
   );
+});
+
+/** What a proxy answered, in a form that can be compared. */
+async function answerOf(proxy: MeshProxy, { protocol, host, path, bytes }: Sent): Promise<unknown> {
+  const sending = { ...at(proxy, host, path), bytes };
+  const failed = (error: unknown) => String(error);
+  switch (protocol) {
+    case 'http1':
+    case 'http2': {
+      const { status, by, location } = await (protocol === 'http1' ? sendHttp1 : sendHttp2)(sending);
+      return [status, by, location];
+    }
+    case 'websocket':
+      return await webSocketEcho(sending, 'hello').catch(failed);
+    case 'grpc':
+      return await grpcEcho('unary', sending, ['hello']).catch(failed);
+    case 'tcp':
+      return await greeting(proxy.address, TCP_PORT);
+    case 'tls':
+      return await tlsGreeting(proxy.address, TLS_PORT, host).catch(() => 'refused');
+  }
+}
+
+/** Applies an edit, and waits until both proxies have it: the marker comes with it. */
+async function edit({ documents, number }: Edit): Promise<void> {
+  const { client, mesh, whole } = shared.get();
+  const uri = `/edit-${number}`;
+  const marker = resource('VirtualService', 'marker', { hosts: ['marker'], http: [{ redirect: { uri } }] });
+  await mesh.config.apply('replayed', ...documents, marker);
+  await retry(async () => {
+    for (const proxy of [client, whole]) assert.ok((await sendHttp1(at(proxy, 'marker'))).location?.endsWith(uri));
+    for (const line of await syncStatus(mesh.discovery()))
+      for (const state of ['cluster_state', 'virtual_host_state']) assert.equal(line[state], 'SYNCED');
+  });
+}
+
+test('a log of requests and edits has the same outcomes as with everything', async () => {
+  const { client, whole } = shared.get();
+  const different: unknown[] = [];
+  for (const entry of trafficLog({ services: REPLAYED, seed: 31, entries: 200 })) {
+    if ('documents' in entry) await edit(entry);
+    else {
+      const [found, expected] = await Promise.all([answerOf(client, entry), answerOf(whole, entry)]);
+      if (JSON.stringify(found) !== JSON.stringify(expected)) different.push({ entry, found, expected });
+    }
+  }
+  assert.deepEqual(different, []);
 });

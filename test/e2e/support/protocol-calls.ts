@@ -28,6 +28,7 @@ export interface Received {
   readonly sent: number;
   /** Body bytes of the answer. */
   readonly bytes: number;
+  readonly location: string | undefined;
 }
 
 /** A request body in parts. */
@@ -40,8 +41,9 @@ function bodyOf(bytes: number): Readable {
 }
 
 function received(status: number, headers: Readonly<IncomingHttpHeaders>, bytes: number): Received {
-  const by = headers['x-backend'];
-  return { status, by: typeof by === 'string' ? by : undefined, sent: Number(headers['x-received'] ?? 0), bytes };
+  const [by, location] = [headers['x-backend'], headers.location];
+  const sent = Number(headers['x-received'] ?? 0);
+  return { status, by: typeof by === 'string' ? by : undefined, sent, bytes, location };
 }
 
 async function countBytes(body: AsyncIterable<Buffer>): Promise<number> {
