@@ -25,7 +25,7 @@ import { DELTA, DELTA_REQUESTS } from '../src/xds/testing/protocols.ts';
 
 type ServerKind = 'pieces' | 'one table';
 
-const INITIAL = 60;
+const INITIAL = 40;
 
 const nameOf = (index: number): string => `s${index}.shop.svc.cluster.local`;
 
@@ -162,7 +162,7 @@ test('an agent has the names of the table after any changes and reconnects', asy
       }
       assert.deepEqual(world.rejections, []);
     }),
-    { numRuns: 60 },
+    { numRuns: 25 },
   );
 });
 

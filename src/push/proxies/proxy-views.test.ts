@@ -54,6 +54,14 @@ describe('views', () => {
     }
   });
 
+  it('differ by whether names are sent in pieces, in the part with names', () => {
+    for (const node of [sidecar('10.0.0.1', 'shop'), router]) {
+      const [plain, merging] = [keys(mesh(), node), keys(mesh(), { ...node, mergesNames: true })];
+      assert.notEqual(merging[0], plain[0]);
+      assert.equal(merging[1], plain[1]);
+    }
+  });
+
   it('are one for all DNS suffixes that are not the namespace’s own', () => {
     const suffixed = (dnsDomain: string) => keys(mesh(), { ...sidecar('10.5.0.1', 'shop'), dnsDomain })[0];
     const foreign = suffixed('elsewhere');
