@@ -21,6 +21,8 @@ export interface XdsPlan {
   readonly socketMode: number;
   /** File or folder of the snapshot; '' for none. */
   readonly savePath: string;
+  /** Time limit for the answer to a host that Envoy asks for, ms; 0: none. */
+  readonly hostTimeoutMs: number;
   /** Longest request of a proxy, bytes. */
   readonly maxRequestBytes: number;
   /** Maximum number of concurrent streams of the proxy's clients. */
@@ -60,6 +62,7 @@ export function planXds(
     local,
     socketMode: settings.disableEnvoy ? GROUP_SOCKET : OWNER_SOCKET,
     savePath: settings.xdsSave,
+    hostTimeoutMs: settings.xdsHostTimeoutMs,
     maxRequestBytes: settings.maxReceiveBytes,
     maxStreams: settings.grpcBootstrap === '' ? ENVOY_STREAMS : GRPC_STREAMS,
   };

@@ -66,6 +66,10 @@ export const AGENT_METRICS = {
   xds_proxy_responses_total: { type: 'Sum', meaning: 'XDS responses that the control plane has sent to proxies.' },
   xds_proxy_rejections_total: { type: 'Sum', meaning: 'XDS responses that a proxy has rejected.' },
   xds_proxy_snapshot_responses_total: { type: 'Sum', meaning: 'XDS responses from the snapshot.' },
+  xds_proxy_unavailable_hosts_total: {
+    type: 'Sum',
+    meaning: 'Hosts that Envoy has asked for and that get HTTP 503, because the control plane did not answer in time.',
+  },
   xds_proxy_snapshot_age_seconds: {
     type: 'LastValue',
     meaning: 'Seconds since the control plane confirmed the snapshot; 0 while it is connected.',

@@ -30,6 +30,8 @@ export interface ProxyCounters {
   rejections: number;
   /** Responses from the snapshot. */
   fromSnapshot: number;
+  /** Hosts that were answered with HTTP 503. */
+  unavailableHosts: number;
 }
 
 export interface ClientStreamOptions {
@@ -38,6 +40,8 @@ export interface ClientStreamOptions {
   readonly noncePrefix: string;
   readonly upstream: Upstream;
   readonly clock: WallClock;
+  /** Time limit for the answer to a host that Envoy asks for, ms; 0: none. */
+  readonly hostTimeoutMs: number;
   readonly counters: ProxyCounters;
   readonly log: Log;
   /** Ends the stream with an error that the client sees. */
@@ -69,6 +73,8 @@ export class ClientStream {
   #link: UpstreamLink | undefined;
   #own: OwnTypes | undefined;
   #answer: Timer | undefined;
+  #hosts: Timer | undefined;
+  #isUnavailable = false;
   #snapshot: Snapshot | undefined;
   #servesSnapshot = false;
   #confirmed = false;
@@ -96,6 +102,7 @@ export class ClientStream {
         options.log.warn('the proxy rejects a response', { type: typeUrl, message: shown });
       },
       servedFromSnapshot: (typeUrl, resources) => this.#served(typeUrl, resources),
+      unavailable: (names) => this.#unavailable(names),
     });
     stream.on('data', (bytes) => this.#fromClient(bytes));
     stream.on('drain', () => this.#link?.resume());
@@ -122,6 +129,7 @@ export class ClientStream {
     if (this.#closed) return;
     this.#closed = true;
     this.#answer?.cancel();
+    this.#hosts?.cancel();
     this.relay.detach();
     void this.#upstream?.close();
     this.#options.closed(this);
@@ -143,10 +151,10 @@ export class ClientStream {
 
   #fromClient(bytes: Buffer): void {
     if (this.#closed) return;
-    const { counters, log } = this.#options;
+    const { counters, log, clock } = this.#options;
     counters.requests++;
     try {
-      this.relay.fromClient(bytes);
+      this.relay.fromClient(bytes, clock.now());
     } catch (error) {
       const refusal = toCtlError(error);
       log.warn(`the stream of a proxy was closed: ${refusal.oneLine()}`, { proxy: this.id });
@@ -155,6 +163,7 @@ export class ClientStream {
     }
     this.#upstream ??= this.#open();
     this.#watchAnswer();
+    this.#watchHosts();
   }
 
   #open(): UpstreamStream {
@@ -205,6 +214,16 @@ export class ClientStream {
     log.warn('without the control plane, the proxy is served from the snapshot', { proxy: this.id, asOf, ageSeconds });
   }
 
+  #unavailable(names: readonly string[]): void {
+    const { counters, hostTimeoutMs, log } = this.#options;
+    counters.unavailableHosts += names.length;
+    const fields = { proxy: this.id, first: names[0] ?? '', hosts: names.length };
+    const message = `the control plane has not answered within ${hostTimeoutMs} ms: HTTP 503 for hosts that Envoy asks for`;
+    if (this.#isUnavailable) log.debug(message, fields);
+    else log.warn(message, fields);
+    this.#isUnavailable = true;
+  }
+
   /** The connection has ended; if it was confirmed, it was alive when its last PING was answered. */
   #lost(): void {
     const snapshot = this.#snapshot;
@@ -221,6 +240,7 @@ export class ClientStream {
     if (this.#snapshot !== undefined) this.#snapshot.asOf = clock.now();
     if (this.#servesSnapshot) log.info('the proxy is served by the control plane again', { proxy: this.id });
     this.#servesSnapshot = false;
+    this.#isUnavailable = false;
   }
 
   #toClient(bytes: Buffer): void {
@@ -229,6 +249,17 @@ export class ClientStream {
 
   #toUpstream(bytes: Buffer): void {
     if (this.#link?.write(bytes) === false) this.#options.stream.pause();
+  }
+
+  #watchHosts(): void {
+    const { clock, hostTimeoutMs } = this.#options;
+    const { waitsSince } = this.relay;
+    if (this.#hosts !== undefined || waitsSince === undefined || hostTimeoutMs === 0) return;
+    this.#hosts = clock.setTimer(Math.max(0, waitsSince + hostTimeoutMs - clock.now()), () => {
+      this.#hosts = undefined;
+      this.relay.stopWaiting(clock.now() - hostTimeoutMs);
+      this.#watchHosts();
+    });
   }
 
   #watchAnswer(): void {

@@ -45,6 +45,7 @@ function connect(
     node: NODE,
     nodeId: NODE_ID,
     proxied: false,
+    hostTimeoutMs: 2_000,
     noncePrefix: 'snapshot',
     clock: wallClock,
     log,

@@ -23,6 +23,8 @@ export interface ConnectionOptions {
   readonly node: Buffer;
   /** Whether the proxy is on: Envoy's stream may carry the agent's own types. */
   readonly proxied: boolean;
+  /** Time limit for the answer to a host that Envoy asks for, ms; 0: none. */
+  readonly hostTimeoutMs: number;
   /** The snapshot of an earlier run of the agent. */
   readonly snapshot?: Snapshot | undefined;
   /** Begins the nonces of responses from the snapshot; differs between agents and runs. */
@@ -37,7 +39,7 @@ const ENVOY = 'envoy';
 const OWN_STREAM_DELAY_MS = 2_000;
 
 export class Connection implements ControlPlaneConnection {
-  readonly counters: ProxyCounters = { requests: 0, responses: 0, rejections: 0, fromSnapshot: 0 };
+  readonly counters: ProxyCounters = { requests: 0, responses: 0, rejections: 0, fromSnapshot: 0, unavailableHosts: 0 };
   readonly snapshot: Snapshot;
   readonly #options: ConnectionOptions;
   readonly #own: OwnTypes;
@@ -81,13 +83,14 @@ export class Connection implements ControlPlaneConnection {
 
   /** Serves a stream that a client has opened. */
   accept(stream: ClientDuplex, variant: Variant, endWithError: (error: CtlError) => void): void {
-    const { upstream, clock, log, noncePrefix } = this.#options;
+    const { upstream, clock, log, noncePrefix, hostTimeoutMs } = this.#options;
     const client = new ClientStream({
       stream,
       variant,
       noncePrefix: `${noncePrefix}-`,
       upstream,
       clock,
+      hostTimeoutMs,
       counters: this.counters,
       log,
       endWithError,

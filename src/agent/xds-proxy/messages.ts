@@ -239,6 +239,11 @@ export function withResponseNonce(bytes: Buffer, nonce: string): Buffer {
   return Buffer.concat([bytes, encodeFields([[5, nonce]])]);
 }
 
+/** The response of Delta with more names of removed resources. */
+export function withRemoved(bytes: Buffer, names: readonly string[]): Buffer {
+  return Buffer.concat([bytes, encodeFields(names.map((name) => [6, name] as const))]);
+}
+
 export interface ResponseToWrite {
   readonly typeUrl: string;
   readonly version: string;

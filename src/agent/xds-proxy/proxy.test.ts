@@ -47,6 +47,7 @@ async function startProxy(
     delta: options.variant !== 'sotw',
     local: { path: socket },
     socketMode: 0o600,
+    hostTimeoutMs: 2_000,
     savePath: options.save ?? '',
     policyId: undefined,
     maxRequestBytes: 100_000,

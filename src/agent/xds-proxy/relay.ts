@@ -7,6 +7,8 @@
  * answered all responses of older streams, so that no answer is taken for that to another response.
  */
 import { CtlError } from '../../core/errors.ts';
+import { XDS } from '../../core/xds-types.ts';
+import { AskedHosts, isHost } from './asked-hosts.ts';
 import {
   type DiscoveryRequest,
   type LocatedResource,
@@ -17,6 +19,7 @@ import {
   type Variant,
   withNode,
   withNonce,
+  withRemoved,
   withResponseNonce,
   writeRequest,
   writeResponse,
@@ -34,6 +37,8 @@ export interface RelayOutput {
   rejected(typeUrl: string, message: string): void;
   /** The client is sent resources of the snapshot. */
   servedFromSnapshot(typeUrl: string, resources: number): void;
+  /** The client is told that these hosts are not available. */
+  unavailable(names: readonly string[]): void;
 }
 
 /** A client uses about ten types. */
@@ -51,6 +56,8 @@ export class Relay {
   #attached = false;
   #nodeSent = false;
   #offline = false;
+  /** The hosts that the client waits for. */
+  readonly #asked = new AskedHosts();
   #own: OwnTypes | undefined;
   #ownStream: OwnStream | undefined;
 
@@ -79,9 +86,18 @@ export class Relay {
     );
   }
 
-  /** Processes a request of the client. Throws CtlError for one that ends its stream. */
-  fromClient(bytes: Buffer): void {
-    const request = readRequest(this.variant, bytes);
+  /** Since when the client has waited for a host, ms. */
+  get waitsSince(): number | undefined {
+    return this.#asked.oldest;
+  }
+
+  /**
+   * Processes a request of the client. Throws CtlError for one that ends its stream.
+   * @param now ms
+   */
+  fromClient(bytes: Buffer, now: number): void {
+    const read = readRequest(this.variant, bytes);
+    const request = { ...read, initialVersions: this.#asked.reported(read.initialVersions) };
     if (request.typeUrl === '')
       throw new CtlError('invalid_argument', 'a request needs a type_url', { field: 'type_url' });
     if (request.node !== undefined || this.#node === undefined) this.#identify(request);
@@ -90,7 +106,13 @@ export class Relay {
     const settled = request.nonce === '' ? undefined : this.#settle(type, request);
     const snapshot = this.#snapshot;
     const compared = snapshot === undefined ? undefined : (snapshot.get(type.typeUrl) ?? NOTHING);
-    const unchanged = type.update(request, compared);
+    const isSame = request.initialVersions.size === read.initialVersions.size;
+    const unchanged = type.update(request, compared) && isSame;
+    if (this.variant === 'delta' && snapshot !== undefined)
+      this.#asked.ask(
+        request.names.filter((name) => isHost(type.typeUrl, name)),
+        now,
+      );
     if (!isFirst) this.#forget(type, request);
     else if (this.variant === 'delta' && !type.fresh)
       snapshot?.retain(type.typeUrl, (name) => compared?.versionOf(name) === request.initialVersions.get(name));
@@ -145,11 +167,14 @@ export class Relay {
   #forward(
     type: Subscription,
     bytes: Buffer,
-    { nonce, node }: DiscoveryRequest,
+    { nonce, node, names, unsubscribe }: DiscoveryRequest,
     asItIs: boolean,
     settled: 'current' | 'other' | undefined,
   ): void {
-    const alias = type.aliases.get(nonce);
+    const isOfOther = settled === 'other' && type.requested && this.variant === 'delta';
+    if (isOfOther && names.length + unsubscribe.length === 0) return;
+    // The stream does not know the nonce.
+    const alias = isOfOther ? '' : type.aliases.get(nonce);
     const request = alias === undefined || alias === nonce ? bytes : withNonce(this.variant, bytes, alias);
     if (!type.requested) {
       if (asItIs && (nonce === '' || settled === 'current')) {
@@ -231,7 +256,25 @@ export class Relay {
     const given = type.nonceFor(nonce, this.#epoch);
     type.sent({ nonce: given, epoch: this.#epoch, response });
     type.delivered = true;
-    this.#out.toClient(given === nonce ? bytes : withResponseNonce(bytes, given));
+    const sent = given === nonce ? bytes : withResponseNonce(bytes, given);
+    const gone = typeUrl === XDS.vhds.url ? this.#asked.answered(response.resources) : [];
+    this.#out.toClient(gone.length === 0 ? sent : withRemoved(sent, gone));
+  }
+
+  /** The control plane has not answered: hosts that the client has waited for since `since` are unavailable. */
+  stopWaiting(since: number): void {
+    const names = this.#asked.overdue(since);
+    if (names.length === 0) return;
+    const typeUrl = XDS.vhds.url;
+    const type = this.#typeOf(typeUrl);
+    const present = this.#snapshot?.get(typeUrl)?.resources.values() ?? [];
+    const nonce = `${this.#noncePrefix}${++this.#nonces}`;
+    // Neither the control plane nor the snapshot learns of what is made here.
+    type.sent({ nonce, epoch: FROM_SNAPSHOT, response: { typeUrl, nonce, version: '', resources: [], removed: [] } });
+    this.#out.unavailable(names);
+    this.#out.toClient(
+      writeResponse({ typeUrl, nonce, version: '', resources: this.#asked.unavailable(names, present) }),
+    );
   }
 
   /**
@@ -247,7 +290,8 @@ export class Relay {
       for (const name of type.missing()) {
         const resource = found.resources.get(name);
         if (resource !== undefined) resources.push(resource);
-        else if (this.variant === 'delta') removed.push(name);
+        // The removal of a host would not end the wait for it.
+        else if (this.variant === 'delta' && !isHost(type.typeUrl, name)) removed.push(name);
       }
     if (resources.length + removed.length === 0 && !type.awaitsAll) return;
     const { typeUrl } = type;

@@ -110,6 +110,15 @@ export const agentEnv = {
     default: '',
     meaning: 'When set, the XDS proxy saves a snapshot of the received config.',
   },
+  XDS_HOST_TIMEOUT: {
+    setting: 'xdsHostTimeoutMs',
+    type: 'duration',
+    default: '2s',
+    min: 0,
+    meaning:
+      'How long requests to a host that Envoy asks for wait for the control plane: then they get HTTP 503, until it ' +
+      'answers. Needs XDS_LOCAL. 0s: as long as their client waits.',
+  },
   GRPC_XDS_BOOTSTRAP: {
     setting: 'grpcBootstrap',
     type: 'string',

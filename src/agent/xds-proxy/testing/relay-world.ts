@@ -79,6 +79,7 @@ export class World {
       identified: () => this.#snapshot,
       rejected: () => undefined,
       servedFromSnapshot: () => undefined,
+      unavailable: () => undefined,
     });
   }
 
@@ -144,7 +145,7 @@ export class World {
   #step(kind: 'toRelay' | 'toClient' | 'fromRelay' | 'toServer'): boolean {
     if (kind === 'toRelay') {
       const bytes = this.#clientToRelay.shift();
-      if (bytes !== undefined) this.#relay.fromClient(bytes);
+      if (bytes !== undefined) this.#relay.fromClient(bytes, 0);
       return bytes !== undefined;
     }
     if (kind === 'toClient') {
