@@ -218,7 +218,7 @@ export class ClientStream {
     const { counters, hostTimeoutMs, log } = this.#options;
     counters.unavailableHosts += names.length;
     const fields = { proxy: this.id, first: names[0] ?? '', hosts: names.length };
-    const message = `the control plane has not answered within ${hostTimeoutMs} ms: HTTP 503 for hosts that Envoy asks for`;
+    const message = `the control plane has not answered within ${hostTimeoutMs} ms: HTTP 503 for unknown hosts`;
     if (this.#isUnavailable) log.debug(message, fields);
     else log.warn(message, fields);
     this.#isUnavailable = true;
