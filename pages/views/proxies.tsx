@@ -5,6 +5,7 @@ import { clock, count, span } from '../format.ts';
 import { address, type Place, setFilters } from '../location.ts';
 import { Empty, Source, State, Table, Waiting } from '../parts/basics.tsx';
 import { Pager } from '../parts/lists.tsx';
+import { ConfigurationCell } from '../parts/on-demand.tsx';
 
 const STATES: readonly SyncState[] = ['SYNCED', 'STALE', 'REJECTED', 'NOT SENT'];
 const ROWS = 100;
@@ -28,6 +29,9 @@ function Row({ row }: { row: ProxyRow }) {
           ))}
         </td>
         <td class="wide">{row.type}</td>
+        <td class="wide">
+          <ConfigurationCell of={row.configuration} />
+        </td>
         <td>{row.version}</td>
         <td class="number wide" title={clock(row.connectedAt)}>
           {span((Date.now() - row.connectedAt) / 1000)}
@@ -35,7 +39,7 @@ function Row({ row }: { row: ProxyRow }) {
       </tr>
       {rejection !== undefined && (
         <tr class="more">
-          <td colSpan={6}>
+          <td colSpan={7}>
             <span class="bad">rejects {rejection.resources.join(', ') || `a ${rejection.type}`}</span> since{' '}
             {clock(rejection.at)}
             <q>{rejection.message}</q>
@@ -93,7 +97,10 @@ export function ProxiesView({ query }: Place) {
       )}
       {data !== undefined && data.proxies.length > 0 && (
         <>
-          <Table label="Proxies" columns={['Proxy', 'State', 'Types', '-Kind', 'Version', '#-Connected for']}>
+          <Table
+            label="Proxies"
+            columns={['Proxy', 'State', 'Types', '-Kind', '-Configuration', 'Version', '#-Connected for']}
+          >
             {data.proxies.map((row) => (
               <Row key={row.connection} row={row} />
             ))}

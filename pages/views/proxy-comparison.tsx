@@ -139,6 +139,11 @@ export function ComparedType({ base, type, other, to }: { base: string; type: st
     <>
       <Waiting of={loaded} />
       {data !== undefined && <p>{plural(data.same, 'resource is', 'resources are')} the same.</p>}
+      {data?.askable !== undefined && (
+        <p>
+          Not asked for yet, and no difference: {count(data.askable.here)} here, {count(data.askable.there)} there.
+        </p>
+      )}
       {data !== undefined &&
         groups.map(([title, group]) => (
           <Section key={group} title={`${title}: ${count(data.counts[group])}`}>

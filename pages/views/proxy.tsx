@@ -5,6 +5,7 @@ import { clock, count } from '../format.ts';
 import { address, type Place, setFilters } from '../location.ts';
 import { Copy, Empty, Section, Source, State, Table, Tabs, Waiting } from '../parts/basics.tsx';
 import { DocumentLink, originText, Pager } from '../parts/lists.tsx';
+import { configurationText, OnDemand } from '../parts/on-demand.tsx';
 import { yaml } from '../text/yaml.ts';
 import { Compare, ComparedResource, ComparedType, type Other, otherOf, type To } from './proxy-comparison.tsx';
 
@@ -40,6 +41,7 @@ function Header({ detail }: { detail: ProxyDetail }) {
     ['Node', proxy.id],
     ['Version', proxy.version],
     ['Service account', node.serviceAccount],
+    ['Configuration', configurationText(proxy.configuration)],
     ['Connected', `${clock(proxy.connectedAt)} from ${node.peer}, ${proxy.mode}`],
   ].filter(([, value]) => value !== '');
   return (
@@ -68,9 +70,12 @@ function Header({ detail }: { detail: ProxyDetail }) {
   );
 }
 
-function List({ base, type, query, to }: { base: string; type: string; query: URLSearchParams; to: To }) {
+function List(props: { base: string; type: string; query: URLSearchParams; to: To; askable: number | undefined }) {
+  const { base, type, query, to, askable } = props;
   const start = Number(query.get('start') ?? 0) || 0;
-  const path = `${base}&${new URLSearchParams({ type, search: query.get('search') ?? '', start: String(start) })}`;
+  const isAskable = query.get('askable') ?? '';
+  const search = { type, search: query.get('search') ?? '', start: String(start) };
+  const path = `${base}&${new URLSearchParams({ ...search, ...(isAskable && { askable: isAskable }) })}`;
   const loaded = useJson<ProxyResources>(path, LIVE_MS);
   const { data } = loaded;
   return (
@@ -84,6 +89,18 @@ function List({ base, type, query, to }: { base: string; type: string; query: UR
             onInput={({ currentTarget }) => setFilters({ search: currentTarget.value, start: '' })}
           />
         </label>
+        {askable !== undefined && (
+          <label>
+            On demand
+            <select
+              value={isAskable}
+              onChange={({ currentTarget }) => setFilters({ askable: currentTarget.value, start: '' })}
+            >
+              <option value="">what it holds</option>
+              <option value="true">what it has not asked for ({count(askable)})</option>
+            </select>
+          </label>
+        )}
       </search>
       <Waiting of={loaded} />
       {data !== undefined && data.resources.length === 0 && <Empty>No resource matches.</Empty>}
@@ -153,6 +170,7 @@ function Resource(props: { base: string; type: string; name: string; other: Othe
       <Waiting of={loaded} />
       {data !== undefined && (
         <>
+          <OnDemand of={data.onDemand} />
           <div class="columns">
             <MadeBy madeBy={data.madeBy} />
             <Links type={type} resource={data} to={to} />
@@ -188,6 +206,7 @@ export function ProxyView({ query }: Place) {
   );
   const shown =
     type === '' ? (data?.types.find((each) => each.type === 'lds')?.type ?? data?.types[0]?.type ?? '') : type;
+  const askable = data?.types.find((each) => each.type === shown)?.askable;
   return (
     <>
       <h1>{data?.proxy.proxy ?? id}</h1>
@@ -204,7 +223,9 @@ export function ProxyView({ query }: Place) {
       {shown !== '' && name === '' && other !== undefined && (
         <ComparedType base={base} type={shown} other={other} to={to} />
       )}
-      {shown !== '' && name === '' && other === undefined && <List base={base} type={shown} query={query} to={to} />}
+      {shown !== '' && name === '' && other === undefined && (
+        <List base={base} type={shown} query={query} to={to} askable={askable} />
+      )}
     </>
   );
 }

@@ -1,10 +1,11 @@
 /** The way of a request: its listener, route, clusters and policies, and the documents behind each of them. */
-import type { Origin } from '../../src/debug/shapes.ts';
+import type { HeldShown, Origin } from '../../src/debug/shapes.ts';
 import { useJson } from '../api.ts';
 import { plural } from '../format.ts';
 import { address, type Place, setFilters } from '../location.ts';
 import { Empty, Section, Source, Waiting } from '../parts/basics.tsx';
 import { DocumentLink, originText } from '../parts/lists.tsx';
+import { OnDemand } from '../parts/on-demand.tsx';
 
 type Documents = readonly { readonly key: string; readonly origin?: Origin }[];
 
@@ -18,6 +19,7 @@ interface Way {
     readonly match?: string;
     readonly result?: string;
     readonly onlyIf?: readonly { readonly conditions: readonly string[] }[];
+    readonly onDemand?: HeldShown;
     readonly documents: Documents;
   };
   readonly clusters?: readonly {
@@ -25,6 +27,7 @@ interface Way {
     readonly weight?: number;
     readonly missing?: boolean;
     readonly mutualTls?: string;
+    readonly onDemand?: HeldShown;
     readonly documents: Documents;
   }[];
   /** More clusters than the answer names. */
@@ -53,7 +56,7 @@ function MadeBy({ documents }: { documents: Documents }) {
 }
 
 function Route({ route }: { route: NonNullable<Way['route']> }) {
-  const { name, virtualHost, match, result, onlyIf = [], documents } = route;
+  const { name, virtualHost, match, result, onlyIf = [], onDemand, documents } = route;
   return (
     <Section title="Route" note={name}>
       <p>
@@ -66,6 +69,7 @@ function Route({ route }: { route: NonNullable<Way['route']> }) {
           Another route comes first if {conditions.join(' and ')}.
         </p>
       ))}
+      <OnDemand of={onDemand} />
       <MadeBy documents={documents} />
     </Section>
   );
@@ -103,7 +107,7 @@ function Shown({ way, source }: { way: Way; source: string }) {
       {route !== undefined && <Route route={route} />}
       <Section title="Clusters">
         {clusters.length === 0 && <Empty>The request reaches no cluster.</Empty>}
-        {clusters.map(({ name, weight, missing, mutualTls, documents }) => (
+        {clusters.map(({ name, weight, missing, mutualTls, onDemand, documents }) => (
           <div key={name}>
             <p>
               <a href={address('/proxy', { id: source, type: 'cds', name })}>{name}</a>
@@ -111,6 +115,7 @@ function Shown({ way, source }: { way: Way; source: string }) {
               {missing === true && <b class="bad"> is missing</b>}
               {mutualTls !== undefined && <small> mutual TLS {mutualTls}</small>}
             </p>
+            <OnDemand of={onDemand} />
             <MadeBy documents={documents} />
           </div>
         ))}

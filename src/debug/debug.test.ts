@@ -173,6 +173,7 @@ describe('debug interface', () => {
       cluster_id: 'Orchestrator',
       istio_version: '1.40.0',
       discovery: 'one',
+      configuration: { mode: 'all' },
       cluster_sent: '2-1',
       cluster_acked: '2-1',
       cluster_state: 'SYNCED',

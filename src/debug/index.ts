@@ -11,6 +11,7 @@ import type { DebugAnswer, DebugQuestion } from '../xds/index.ts';
 import { analysisz } from './analysisz.ts';
 import { configz } from './configz.ts';
 import { DIFF_PAGE, diffz } from './diffz.ts';
+import { onDemandOf } from './held.ts';
 import { pagePieces, Stepwise } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
 import { authenticationOf, clusterz, injectPage, meshPage, networkz } from './mesh-settings.ts';
@@ -37,6 +38,7 @@ import { withheldz } from './withheld.ts';
 export type { DebugCall } from './page.ts';
 export { PageMaker } from './page-maker.ts';
 export { ProxyTable } from './proxy-table.ts';
+export type { HeldShown, ProxyConfiguration } from './shapes.ts';
 export type { CertificateStatus, DebugSource, LeaderStatus, Recent, SourceStatus } from './types.ts';
 export type { Viewer } from './viewed.ts';
 
@@ -90,10 +92,12 @@ const PAGES: Readonly<Record<string, Page>> = {
   },
   cdsz: { title: 'Clusters of each proxy (?proxyID=)', answer: clustersOf },
   config_dump: {
-    title: "Configuration of one proxy in the form of Envoy's config_dump (?proxyID=pod.namespace)",
+    title:
+      "Configuration of one proxy in the form of Envoy's config_dump (?proxyID=pod.namespace); &askable=true: what a " +
+      'sidecar on demand has not asked for',
     answer: (mesh, query) => {
       const [connection] = query.get('proxyID') ? connectionsFor(mesh, query) : [];
-      return connection && configDump(mesh, connection);
+      return connection && configDump(mesh, connection, query.get('askable') === 'true');
     },
   },
   config_distribution: {
@@ -139,7 +143,8 @@ const PAGES: Readonly<Record<string, Page>> = {
   proxyz: {
     title:
       'What one proxy should have (?proxyID=): counts, a list (&type=lds, &search=, &start=, &limit=), one resource ' +
-      'and what it was generated from (&type=, &name=), or what differs from another proxy (&type=, &versus=) or ' +
+      'and what it was generated from (&type=, &name=), what a sidecar on demand has not asked for (&type=, ' +
+      '&askable=true), or what differs from another proxy (&type=, &versus=) or ' +
       'from what it should have had some minutes ago (&type=, &at=)',
     answer: (mesh, query) => {
       const [connection] = query.get('proxyID') ? connectionsFor(mesh, query) : [];
@@ -356,7 +361,8 @@ function sendPage({ chunks, bytes, release }: BuiltPage, response: ServerRespons
 function whyResource(mesh: Viewed, connections: readonly ConnectionStatus[], name: string): unknown {
   const found = connections.flatMap((connection) => {
     const units = mesh.reasonsFor(connection, name).map(({ documents, ...reason }) => {
-      return { ...reason, documents: documents.map((key) => document(mesh, key)) };
+      const onDemand = onDemandOf(mesh, connection, reason.type, name);
+      return { ...reason, documents: documents.map((key) => document(mesh, key)), ...onDemand };
     });
     return units.length === 0 ? [] : [{ proxy: connection.node.workload, units }];
   });

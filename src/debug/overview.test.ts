@@ -36,7 +36,15 @@ function table(proxies: readonly ConnectionStatus[]) {
     state.drop = run;
     return { cancel: () => {} };
   };
-  return { state, table: new ProxyTable({ statuses, now: () => state.now, later }) };
+  return {
+    state,
+    table: new ProxyTable({
+      configurationOf: () => ({ configuration: 'all' }),
+      statuses,
+      now: () => state.now,
+      later,
+    }),
+  };
 }
 
 function run<T>(steps: Generator<void, T>): { value: T; steps: number } {

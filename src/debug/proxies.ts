@@ -2,6 +2,7 @@
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import { toShownJson } from '../protobuf/index.ts';
 import { type ConnectionStatus, type EncodedResource, resourceMessage, type TypeStatus } from '../push/index.ts';
+import { shownConfiguration } from './held.ts';
 import type { SyncState } from './shapes.ts';
 import type { Viewed } from './viewed.ts';
 
@@ -38,6 +39,7 @@ export function syncStatus(mesh: Viewed, connection: ConnectionStatus): Record<s
     cluster_id: node.clusterId,
     istio_version: node.meshVersion === '' ? node.version : node.meshVersion,
     discovery: mesh.replica,
+    configuration: shownConfiguration(connection, mesh.configurationOf(connection)),
   };
   for (const type of XDS_TYPES) {
     const status = connection.types.get(type);
@@ -80,7 +82,7 @@ export function adsz(mesh: Viewed, connections: readonly ConnectionStatus[]): Re
   return { totalClients: connections.length, clients };
 }
 
-/** Resources of one type that a connection should have, in order of their parts. */
+/** Resources of one type that a connection should have now, in order of their parts. */
 export function resourcesOf(mesh: Viewed, connection: ConnectionStatus, type: XdsType): EncodedResource[] {
   return mesh.parts(connection, type).flatMap((bundle) => [...bundle.resources()]);
 }
@@ -130,11 +132,15 @@ function withHosts(
   return own.length === 0 ? config : { ...config, virtualHosts: lazyList(own, (host) => decoded('vhds', host)) };
 }
 
-/** `/debug/config_dump`: what the proxy should have, in the format of Envoy's /config_dump. */
-export function configDump(mesh: Viewed, connection: ConnectionStatus): Record<string, unknown> {
-  const dump = (type: XdsType, one: (resource: EncodedResource) => unknown) =>
-    lazyList(resourcesOf(mesh, connection, type), one);
-  const hosts = resourcesOf(mesh, connection, 'vhds');
+/**
+ * `/debug/config_dump`: what the proxy should have, in the format of Envoy's /config_dump.
+ * @param isAskable what it may ask for and does not hold, instead; route configurations then have such virtual hosts
+ */
+export function configDump(mesh: Viewed, connection: ConnectionStatus, isAskable = false): Record<string, unknown> {
+  const listed = (type: XdsType): readonly EncodedResource[] =>
+    isAskable && type !== 'rds' ? mesh.askable(connection, type) : resourcesOf(mesh, connection, type);
+  const dump = (type: XdsType, one: (resource: EncodedResource) => unknown) => lazyList(listed(type), one);
+  const hosts = listed('vhds');
   const { id, clusterId, namespace } = connection.node;
   return {
     configs: [

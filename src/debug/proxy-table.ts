@@ -4,7 +4,8 @@
  * asks.
  */
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
-import type { ConnectionStatus, TypeStatus } from '../push/index.ts';
+import type { ChosenConfiguration, ConnectionStatus, TypeStatus } from '../push/index.ts';
+import { shownConfiguration } from './held.ts';
 import { stateOf } from './proxies.ts';
 import type { ProxyRow, SyncState } from './shapes.ts';
 
@@ -23,6 +24,7 @@ const MAX_NAMED = 5;
 
 export interface ProxyTableOptions {
   readonly statuses: () => Iterable<ConnectionStatus>;
+  readonly configurationOf: (connection: ConnectionStatus) => ChosenConfiguration;
   /** Monotonic ms. */
   readonly now: () => number;
   readonly later: (ms: number, run: () => void) => { cancel(): void };
@@ -41,7 +43,7 @@ export class ProxyTable {
 
   /** The proxies, by name. Yields between slices. */
   *rows(): Generator<void, readonly ProxyRow[]> {
-    const { now, later, statuses } = this.#options;
+    const { now, later, statuses, configurationOf } = this.#options;
     this.#drop?.cancel();
     this.#drop = later(UNREAD_MS, () => {
       this.#rows = [];
@@ -51,7 +53,7 @@ export class ProxyTable {
     let [spent, from] = [0, now()];
     const rows: ProxyRow[] = [];
     for (const status of statuses()) {
-      rows.push(rowOf(status));
+      rows.push(rowOf(status, configurationOf(status)));
       if (rows.length % PER_STEP !== 0) continue;
       spent += now() - from;
       yield;
@@ -65,7 +67,8 @@ export class ProxyTable {
   }
 }
 
-export function rowOf({ connectionId, node, connectedAtMs, mode, types }: ConnectionStatus): ProxyRow {
+export function rowOf(connection: ConnectionStatus, chosen: ChosenConfiguration): ProxyRow {
+  const { connectionId, node, connectedAtMs, mode, types } = connection;
   const states: Record<string, SyncState> = {};
   let rejected: { type: XdsType; nack: NonNullable<TypeStatus['lastNack']> } | undefined;
   for (const type of XDS_TYPES) {
@@ -86,6 +89,7 @@ export function rowOf({ connectionId, node, connectedAtMs, mode, types }: Connec
     version: node.meshVersion === '' ? node.version : node.meshVersion,
     connectedAt: connectedAtMs,
     mode,
+    configuration: shownConfiguration(connection, chosen),
     state: worst(Object.values(states)),
     types: states,
     ...(rejected !== undefined && {

@@ -7,6 +7,7 @@ import { CtlError } from '../core/errors.ts';
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { Bundle, ConnectionStatus, EncodedResource } from '../push/index.ts';
 import type { ResourceKey } from '../resources/index.ts';
+import { onDemandOf } from './held.ts';
 import { numberOf } from './numbers.ts';
 import { decoded, resourcesOf } from './proxies.ts';
 import { rowOf } from './proxy-table.ts';
@@ -31,16 +32,15 @@ export function proxyz(
   const type = typeIn(query);
   if (type === undefined) return detail(mesh, connection);
   const name = query.get('name');
-  const now = mesh.parts(connection, type);
   const at = query.get('at');
   if (at !== null) {
     const then = mesh.earlierParts(connection, Number(at), type);
     if (then === undefined)
       throw new CtlError('invalid_argument', `at=${at.slice(0, 50)}: nothing is kept of this moment`);
-    return name === null ? difference(now, then) : earlierResource(then, type, name);
+    return name === null ? difference(mesh.parts(connection, type), then) : earlierResource(then, type, name);
   }
   if (name !== null) return oneResource(mesh, connection, type, name);
-  if (other !== undefined) return difference(now, mesh.parts(other, type));
+  if (other !== undefined) return differenceOfProxies(mesh, type, connection, other);
   return listed(mesh, connection, type, query);
 }
 
@@ -53,16 +53,18 @@ function typeIn(query: URLSearchParams): XdsType | undefined {
 }
 
 function detail(mesh: Viewed, connection: ConnectionStatus): ProxyDetail {
+  const isOnDemand = mesh.held(connection) !== undefined;
   const counts = XDS_TYPES.map((type) => ({
     type,
     noun: XDS[type].noun,
     resources: mesh.parts(connection, type).reduce((sum, { size }) => sum + size, 0),
+    ...(isOnDemand && { askable: mesh.askable(connection, type).length }),
   }));
   const { addresses, labels, network, serviceAccount } = connection.node;
   return {
-    proxy: rowOf(connection),
+    proxy: rowOf(connection, mesh.configurationOf(connection)),
     node: { addresses, labels, network, serviceAccount, peer: connection.peer },
-    types: counts.filter(({ resources }) => resources > 0),
+    types: counts.filter(({ resources, askable = 0 }) => resources + askable > 0),
     moments: mesh.earlierMoments(connection),
   };
 }
@@ -70,7 +72,8 @@ function detail(mesh: Viewed, connection: ConnectionStatus): ProxyDetail {
 function listed(mesh: Viewed, connection: ConnectionStatus, type: XdsType, query: URLSearchParams): ProxyResources {
   const search = (query.get('search') ?? '').toLowerCase();
   const [start, limit] = [numberOf(query, 'start', 0), Math.min(MAX_ROWS, numberOf(query, 'limit', DEFAULT_ROWS))];
-  const all = resourcesOf(mesh, connection, type);
+  const isAskable = query.get('askable') === 'true';
+  const all = isAskable ? mesh.askable(connection, type) : resourcesOf(mesh, connection, type);
   const matching = all.filter(({ name }) => name.toLowerCase().includes(search));
   return {
     matching: matching.length,
@@ -85,7 +88,8 @@ function oneResource(
   type: XdsType,
   name: string,
 ): ProxyResource | undefined {
-  const resource = resourceIn(mesh.parts(connection, type), name);
+  const parts = [...mesh.parts(connection, type), ...mesh.everything(connection, type)];
+  const resource = resourceIn(parts, name);
   if (resource === undefined) return undefined;
   const reasons = mesh.reasonsFor(connection, name).filter((reason) => reason.type === type);
   const content = decoded(type, resource);
@@ -99,6 +103,7 @@ function oneResource(
       const [inForce] = mesh.documents(key);
       return { key, ...(inForce !== undefined && { origin: inForce.resource.origin }) };
     }),
+    ...onDemandOf(mesh, connection, type, name),
     content,
   };
 }
@@ -130,10 +135,38 @@ export function documentsIn(content: unknown, found = new Set<ResourceKey>()): S
   return found;
 }
 
+/** What one of them has not asked for yet does not count as missing there. */
+function differenceOfProxies(
+  mesh: Viewed,
+  type: XdsType,
+  one: ConnectionStatus,
+  other: ConnectionStatus,
+): ProxyDifference {
+  const askable = (connection: ConnectionStatus): ReadonlySet<string> =>
+    new Set(mesh.askable(connection, type).map(({ name }) => name));
+  const [askableHere, askableThere] = [askable(one), askable(other)];
+  const [here, there] = [mesh.parts(one, type), mesh.parts(other, type)];
+  if (askableHere.size + askableThere.size === 0) return difference(here, there);
+  const without = (parts: readonly Bundle[], names: ReadonlySet<string>) => ({
+    kept: parts.flatMap((bundle) => bundle.resources().filter(({ name }) => !names.has(name))),
+    left: parts.reduce((sum, bundle) => sum + bundle.resources().filter(({ name }) => names.has(name)).length, 0),
+  });
+  const [ofHere, ofThere] = [without(here, askableThere), without(there, askableHere)];
+  return {
+    ...differenceOf(ofHere.kept, ofThere.kept),
+    askable: { here: ofThere.left, there: ofHere.left },
+  };
+}
+
 /** Equal versions are equal bytes. */
 function difference(one: readonly Bundle[], other: readonly Bundle[]): ProxyDifference {
-  const versions = (parts: readonly Bundle[]) =>
-    new Map(parts.flatMap((bundle) => bundle.resources().map(({ name, version }) => [name, version] as const)));
+  const resources = (parts: readonly Bundle[]) => parts.flatMap((bundle) => bundle.resources());
+  return differenceOf(resources(one), resources(other));
+}
+
+function differenceOf(one: readonly EncodedResource[], other: readonly EncodedResource[]): ProxyDifference {
+  const versions = (resources: readonly EncodedResource[]) =>
+    new Map(resources.map(({ name, version }) => [name, version] as const));
   const [here, there] = [versions(one), versions(other)];
   const onlyHere = [...here.keys()].filter((name) => !there.has(name));
   const onlyThere = [...there.keys()].filter((name) => !here.has(name));

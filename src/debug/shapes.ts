@@ -3,6 +3,33 @@
 /** REJECTED: the proxy does not take what it was sent. STALE: it has not acknowledged the last response. */
 export type SyncState = 'SYNCED' | 'NOT SENT' | 'STALE' | 'REJECTED';
 
+/** What a proxy gets of the mesh: everything, or what it asks for (and others of its configuration have asked for). */
+export interface ProxyConfiguration {
+  readonly mode: 'all' | 'on-demand' | 'learned';
+  /** Why it gets everything although the mesh or its own metadata says otherwise. */
+  readonly because?: string;
+  /** Of a proxy that asks. */
+  readonly hosts?: {
+    /** Names that it asked for. */
+    readonly asked: number;
+    /** Those of them that the mesh does not know. */
+    readonly unknown: number;
+    /** Virtual hosts that others have asked for. */
+    readonly learned: number;
+    /** Virtual hosts that its Sidecar names. */
+    readonly named: number;
+    /** Virtual hosts that it had before it reconnected. */
+    readonly kept: number;
+  };
+}
+
+/** Whether a proxy on demand holds a resource, and why. */
+export interface HeldShown {
+  readonly held: boolean;
+  /** `asked for by host …`, `learned from …`, `not asked for yet` … */
+  readonly because: readonly string[];
+}
+
 /** One proxy, as pages show it. */
 export interface ProxyRow {
   readonly proxy: string;
@@ -15,6 +42,7 @@ export interface ProxyRow {
   /** Unix ms. */
   readonly connectedAt: number;
   readonly mode: 'sotw' | 'delta';
+  readonly configuration: ProxyConfiguration;
   /** The worst state of its types. */
   readonly state: SyncState;
   /** By type: `cluster`, `listener` … */
@@ -91,12 +119,18 @@ export interface ProxyDetail {
     readonly peer: string;
   };
   /** The types of which it should have resources, in the order in which they are sent. */
-  readonly types: readonly { readonly type: string; readonly noun: string; readonly resources: number }[];
+  readonly types: readonly {
+    readonly type: string;
+    readonly noun: string;
+    readonly resources: number;
+    /** Resources that it may ask for and does not hold; absent for a proxy that gets everything. */
+    readonly askable?: number;
+  }[];
   /** Unix ms of the moments that `&at=` takes, the newest first. */
   readonly moments: readonly number[];
 }
 
-/** `/debug/proxyz?proxyID=&type=` */
+/** `/debug/proxyz?proxyID=&type=`, with `&askable=true` what it may ask for and does not hold */
 export interface ProxyResources {
   readonly matching: number;
   /** The value of `start` for the next page; absent on the last one. */
@@ -112,6 +146,8 @@ export interface ProxyResource {
   readonly refs: readonly string[];
   /** The documents that it was generated from. Those of other namespaces have no origin. */
   readonly madeBy: readonly { readonly key: string; readonly origin?: Origin }[];
+  /** Absent for a proxy that gets everything. */
+  readonly onDemand?: HeldShown;
   /** The message as Envoy shows it, without secrets. */
   readonly content: unknown;
 }
@@ -130,4 +166,6 @@ export interface ProxyDifference {
   readonly changed: readonly string[];
   readonly onlyHere: readonly string[];
   readonly onlyThere: readonly string[];
+  /** Resources that only one of them holds, and that the other one may ask for: they are no difference. */
+  readonly askable?: { readonly here: number; readonly there: number };
 }

@@ -17,6 +17,7 @@ import type {
 import type { MeshConfig, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceHealth, SourceIdentity } from '../sources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
+import type { HeldContent } from '../xds/index.ts';
 import type { ProxyRow } from './shapes.ts';
 
 /** A refused document of a security kind. */
@@ -87,8 +88,10 @@ export interface DebugSource {
   snapshot(): Snapshot;
   /** Live streams, in order of connection. */
   connections(): readonly ConnectionStatus[];
-  /** The resources that a connection should have; empty for an unknown connection. */
+  /** The resources that a connection may have; empty for an unknown connection. */
   parts(connectionId: string, type: XdsType): readonly Bundle[];
+  /** What a proxy on demand holds of these; undefined for one that gets everything. Absent: no proxy has to ask. */
+  held?(connectionId: string): HeldContent | undefined;
   /** Refused documents. */
   problems(): readonly ResourceProblem[];
   /** Refused documents of the security kinds, and what is in force instead. */

@@ -5,7 +5,7 @@
 import { type Analysis, analyze } from '../analysis/index.ts';
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import type { XdsType } from '../core/xds-types.ts';
+import { byXdsType, type XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
 import type {
   BoundInstance,
@@ -17,7 +17,17 @@ import type {
   SnapshotFindings,
   WorkloadPolicies,
 } from '../model/index.ts';
-import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason, WithheldOfView } from '../push/index.ts';
+import {
+  type Bundle,
+  type ChosenConfiguration,
+  type ConnectionStatus,
+  configurationOf,
+  type EncodedResource,
+  type FailingView,
+  type ReadUnits,
+  type Reason,
+  type WithheldOfView,
+} from '../push/index.ts';
 import {
   type Kind,
   keyOf,
@@ -27,6 +37,7 @@ import {
   type ResourceWarning,
 } from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
+import type { HeldContent } from '../xds/index.ts';
 import type { ProxyRow } from './shapes.ts';
 import type { DebugSource, LeaderStatus, Recent, RefusedPolicy, SourceStatus } from './types.ts';
 
@@ -45,6 +56,8 @@ export class Viewed {
   readonly #viewer: Viewer;
   /** One snapshot for the whole page. */
   #snapshot: Snapshot | undefined;
+  /** What proxies hold, by connection. */
+  readonly #held = new Map<string, { readonly held: HeldContent | undefined }>();
 
   constructor(source: DebugSource, viewer: Viewer) {
     this.#source = source;
@@ -70,8 +83,39 @@ export class Viewed {
     return this.#source.connections().filter(({ node }) => this.sees(node.namespace));
   }
 
-  parts({ connectionId, node }: ConnectionStatus, type: XdsType): readonly Bundle[] {
+  /** What the proxy should have now. */
+  parts(connection: ConnectionStatus, type: XdsType): readonly Bundle[] {
+    return this.held(connection)?.parts(type) ?? this.everything(connection, type);
+  }
+
+  /** The same, and what it may ask for. */
+  everything({ connectionId, node }: ConnectionStatus, type: XdsType): readonly Bundle[] {
     return this.sees(node.namespace) ? this.#source.parts(connectionId, type) : [];
+  }
+
+  /** What a proxy on demand may ask for and does not hold. */
+  askable(connection: ConnectionStatus, type: XdsType): readonly EncodedResource[] {
+    const held = this.held(connection);
+    if (held === undefined) return [];
+    const has = held.parts(type);
+    return this.everything(connection, type).flatMap((bundle) =>
+      bundle.resources().filter(({ name }) => !has.some((part) => part.get(name) !== undefined)),
+    );
+  }
+
+  /** What a proxy on demand holds; undefined for one that gets everything. */
+  held({ connectionId, node }: ConnectionStatus): HeldContent | undefined {
+    if (!this.sees(node.namespace)) return undefined;
+    const known = this.#held.get(connectionId);
+    if (known !== undefined) return known.held;
+    const held = this.#source.held?.(connectionId);
+    this.#held.set(connectionId, { held });
+    return held;
+  }
+
+  /** What a proxy gets of the mesh, and why it gets everything where the mesh says otherwise. */
+  configurationOf({ node }: ConnectionStatus): ChosenConfiguration {
+    return configurationOf(this.#mesh, node);
   }
 
   /** Unix ms of the moments at which it is known what the proxy should have had, the newest first. */
@@ -79,9 +123,13 @@ export class Viewed {
     return this.sees(node.namespace) ? (this.#source.recent?.contents.moments(node) ?? []) : [];
   }
 
-  /** What the proxy should have had at such a moment. */
-  earlierParts({ node }: ConnectionStatus, at: number, type: XdsType): readonly Bundle[] | undefined {
-    return this.sees(node.namespace) ? this.#source.recent?.contents.parts(node, at, type) : undefined;
+  /** What the proxy should have had at such a moment; if it is on demand, with what it has asked for until now. */
+  earlierParts(connection: ConnectionStatus, at: number, type: XdsType): readonly Bundle[] | undefined {
+    const { node } = connection;
+    const { contents } = this.#source.recent ?? {};
+    const parts = this.sees(node.namespace) ? contents?.parts(node, at, type) : undefined;
+    const held = parts && this.held(connection);
+    return held === undefined ? parts : held.of(byXdsType((each) => contents?.parts(node, at, each) ?? []))[type];
   }
 
   /** Undefined for a viewer of one namespace, because errors of sources name files and addresses. */

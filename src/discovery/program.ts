@@ -19,7 +19,7 @@ import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, otlpOptions, recordBuild } from '../observe/index.ts';
 import { policyLanguage } from '../policy/index.ts';
 import type { Previews } from '../preview/index.ts';
-import type { Engine } from '../push/index.ts';
+import { configurationOf, type Engine } from '../push/index.ts';
 import type { AnyResource, MeshConfig, ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import type { Debouncer } from '../store/index.ts';
@@ -302,7 +302,12 @@ function shownActivity(activity: RecentActivity, { engine, server }: Serving, id
     () => engine.sessions(),
   );
   return {
-    proxies: new ProxyTable({ statuses: () => server.statuses(), now, later }),
+    proxies: new ProxyTable({
+      statuses: () => server.statuses(),
+      configurationOf: ({ node }) => configurationOf(engine.snapshot, node),
+      now,
+      later,
+    }),
     pushes: () => activity.pushes.recent(),
     series: () => activity.series.recent(),
     events: (since) => activity.events.recent(since),

@@ -1,6 +1,7 @@
 /** Push: views, bundles, generation in workers, the push queue. */
 
 export { bundleAfter, contentVersion, emptyBundle, nextBundle, resourceMessage } from './bundles/index.ts';
+export type { DemandStatus } from './demand-status.ts';
 export { type ContentHolder, EarlierContents } from './earlier/index.ts';
 export type { EngineObserver, ReadUnits, Reason, TouchedPart, TouchedPlacement } from './engine/index.ts';
 export { Engine } from './engine/index.ts';
@@ -20,7 +21,7 @@ export {
   ResourceChanges,
   type ViewOutcome,
 } from './previews/index.ts';
-export { scopeOfKey } from './proxies/index.ts';
+export { type ChosenConfiguration, configurationOf, scopeOfKey, type WholeBecause } from './proxies/index.ts';
 export type { Push, PushReason } from './push.ts';
 export type { Session } from './sessions/index.ts';
 export type {

@@ -5,6 +5,7 @@
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../core/xds-types.ts';
 import type { OnDemand } from '../generate/index.ts';
+import type { DemandStatus } from './demand-status.ts';
 import type { Push } from './push.ts';
 
 /**
@@ -222,5 +223,7 @@ export interface ConnectionStatus {
   readonly peer: string;
   readonly mode: 'sotw' | 'delta';
   readonly connectedAtMs: number;
+  /** Absent for a proxy that gets everything without having to ask. */
+  readonly onDemand?: DemandStatus;
   readonly types: ReadonlyMap<XdsType, TypeStatus>;
 }

@@ -3,8 +3,12 @@
  * have the same outcomes as with everything, and edits, restarts and removals reach what was asked for.
  */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { eventually as retry } from '../harness/index.ts';
+import { promisify } from 'node:util';
+import { programFile, eventually as retry, tempDir } from '../harness/index.ts';
 import { type Document, endpoints, resource, service } from './support/config.ts';
 import { type MeshProxy, sidecar, syncStatus } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
@@ -97,6 +101,15 @@ function send(proxy: MeshProxy, host: string, path = '/', more: { readonly body?
 async function clustersOf(proxy: MeshProxy): Promise<readonly string[]> {
   const lines = (await proxy.admin('/clusters')).split('\n');
   return lines.flatMap((line) => /^(outbound\|[^:]*)::added_via_api/.exec(line)?.[1] ?? []).sort();
+}
+
+/** Why a proxy holds a cluster. */
+async function whyHeld(mesh: VersionsMesh, { workload }: MeshProxy, cluster: string): Promise<readonly string[]> {
+  const path = `/debug/why?proxyID=${workload}&resource=${encodeURIComponent(cluster)}`;
+  const [found] = (await mesh.discovery().http(path)).json() as {
+    readonly units: readonly { readonly type: string; readonly onDemand: { readonly because: readonly string[] } }[];
+  }[];
+  return found?.units.find(({ type }) => type === 'cds')?.onDemand.because ?? [];
 }
 
 const clusterOf = (service: string, subset = '') => `outbound|${HTTP_PORT}|${subset}|${service}.${SUFFIX}`;
@@ -243,6 +256,42 @@ test('the next proxy of a workload has what the one before it has asked for', as
   await third.stop();
 });
 
+test('pages and commands say what a sidecar on demand holds, and why', async (t) => {
+  const { client, mesh, whole } = shared.get();
+  await send(client, 'other-3');
+  await send(client, 'nowhere.example');
+  const httpAddr = `127.0.0.1:${mesh.discovery().ports.http}`;
+  const run = async (command: string, ...args: readonly string[]): Promise<string> => {
+    const all = [programFile('ctl-discovery'), command, '--httpAddr', httpAddr, ...args];
+    return (await promisify(execFile)(process.execPath, all)).stdout;
+  };
+  const status = await run('proxy-status');
+  assert.match(status, new RegExp(`^${client.workload} .* on-demand: \\d+ hosts `, 'm'));
+  assert.match(status, new RegExp(`^${whole.workload} .* all `, 'm'));
+  const asked = await run('why', client.workload, `other-3:${HTTP_PORT}/`);
+  assert.equal(asked.match(/^ +on demand: asked for by host other-3 at \d{4}-\S+Z$/gm)?.length, 1);
+  assert.equal(asked.match(/asked for by host other-3 at \S+, for \d+\/other-3\.default/g)?.length, 1);
+  const unasked = await run('why', client.workload, `other-${OTHERS - 1}.default:1/`);
+  assert.doesNotMatch(unasked, /asked for by/);
+  // Envoy has exactly what it should have: what nobody has asked for is not missing.
+  const file = join(await tempDir(t), 'dump.json');
+  await retry(async () => {
+    await writeFile(file, JSON.stringify(await client.configDump()));
+    assert.match(await run('proxy-status', client.workload, '--file', file), /^No differences\.$/m);
+  });
+  const clusters = async (...args: readonly string[]): Promise<readonly string[]> => {
+    const printed = await run('proxy-config', 'clusters', client.workload, '-o', 'json', ...args);
+    return (JSON.parse(printed) as { name: string }[])
+      .map(({ name }) => name)
+      .filter((name) => name.includes('other-'));
+  };
+  const held = (await clustersOf(client)).filter((name) => name.includes('other-'));
+  assert.deepEqual((await clusters()).toSorted(), held);
+  const askable = await clusters('--askable');
+  assert.equal(askable.length, OTHERS - held.length);
+  assert.ok(!askable.some((name) => held.includes(name)));
+});
+
 test('a control plane that restarts learns what the sidecar has, and requests do not fail', async () => {
   const { client, mesh } = shared.get();
   const had = await clustersOf(client);
@@ -262,6 +311,8 @@ test('a control plane that restarts learns what the sidecar has, and requests do
     [],
   );
   assert.ok(has.includes(clusterOf('other-9')));
+  const why = await whyHeld(mesh, client, clusterOf('other-3'));
+  assert.ok(why.includes('had before it reconnected'), why.join());
   // What the workload has learned outlives the control plane.
   const next = await startLearning(mesh);
   const learned = ['other-1', 'other-2', 'other-4', 'other-7'].map((name) => clusterOf(name));

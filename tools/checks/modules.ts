@@ -129,6 +129,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/push/': [
     'push',
+    'demand-status',
     'types',
     'bundles',
     'earlier',

@@ -27,13 +27,15 @@ export function proxyConfigCommand(now: () => number = Date.now): Command {
     arguments: ['<section>', '[<pod>.<namespace>]'],
     choices: ['all', ...SECTIONS],
     async run({ flags, io }) {
-      const { file, fqdn, httpAddr, name, output, port } = flagSettings(discoveryProxyConfigFlags, flags);
+      const { askable, file, fqdn, httpAddr, name, output, port } = flagSettings(discoveryProxyConfigFlags, flags);
       const [given = '', proxy] = flags.positionals;
       const sections = sectionsOf(given);
       if ((file === '') === (proxy === undefined)) throw usageError('proxy-config needs the name of a proxy or --file');
+      if (askable && file !== '') throw usageError('--askable needs the name of a proxy, because Envoy does not know');
+      const query = { proxyID: proxy ?? '', ...(askable && { askable: 'true' }) };
       const dump = readDump(
         file === ''
-          ? await (await debugClient(httpAddr, io.env)).page('config_dump', { proxyID: proxy ?? '' })
+          ? await (await debugClient(httpAddr, io.env)).page('config_dump', query)
           : await inputJson(file, MAX_DEBUG_PAGE_BYTES),
       );
       const filter = { fqdn, name, port: port === 0 ? '' : String(port) };

@@ -4,6 +4,7 @@
  */
 import { CtlError, messageOf } from '../../core/errors.ts';
 import { XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
+import type { ProxyConfiguration } from '../../debug/index.ts';
 import { discoveryProxyStatusFlags, type Environment, flagSettings, usageError } from '../../settings/index.ts';
 import { type Difference, differences, readDump } from '../config-dump/index.ts';
 import type { DebugClient } from '../debug-client.ts';
@@ -22,6 +23,8 @@ interface Status {
   readonly istio_version: string;
   /** Name of the replica that serves the proxy; its address where the caller may not see the name. */
   readonly discovery: string;
+  /** Absent in the answer of an older service. */
+  readonly configuration?: ProxyConfiguration;
   readonly [field: string]: unknown;
 }
 
@@ -81,11 +84,24 @@ function askAll(addresses: readonly string[], env: Environment, proxyID: string)
 
 const stateOf = (line: Status, type: XdsType): string => String(line[`${XDS[type].noun}_state`] ?? IGNORED);
 
+/** What a proxy gets of the mesh, in a few words. */
+function configurationOf({ configuration }: Status): string {
+  if (configuration === undefined) return '';
+  const { mode, because, hosts } = configuration;
+  if (hosts === undefined || mode === 'all') return `${mode}${because === undefined ? '' : '*'}`;
+  const all = hosts.asked + hosts.learned + hosts.named + hosts.kept;
+  return `${mode}: ${all} host${all === 1 ? '' : 's'}`;
+}
+
+/** The column of the configuration is there if the proxies of the mesh do not simply get everything. */
 function overview(lines: readonly Status[]): string[][] {
-  const header = ['NAME', 'CLUSTER', ...COLUMNS.map((type) => type.toUpperCase()), 'DISCOVERY', 'VERSION'];
+  const isShown = lines.some(({ configuration: { mode = 'all', because } = {} }) => mode !== 'all' || because);
+  const types = COLUMNS.map((type) => type.toUpperCase());
+  const header = ['NAME', 'CLUSTER', ...types, ...(isShown ? ['CONFIGURATION'] : []), 'DISCOVERY', 'VERSION'];
   const rows = lines.map((line) => {
     const states = COLUMNS.map((type) => stateOf(line, type));
-    return [line.proxy, line.cluster_id, ...states, line.discovery, line.istio_version];
+    const configuration = isShown ? [configurationOf(line)] : [];
+    return [line.proxy, line.cluster_id, ...states, ...configuration, line.discovery, line.istio_version];
   });
   return [header, ...rows.sort(([a = ''], [b = '']) => (a < b ? -1 : a > b ? 1 : 0))];
 }
@@ -97,6 +113,7 @@ function oneProxy(line: Status, changed: readonly Difference[] | undefined): str
     ['Cluster:', line.cluster_id],
     ['Discovery:', line.discovery],
     ['Version:', line.istio_version],
+    ...configurationRows(line.configuration),
   ];
   const known = XDS_TYPES.filter((type) => line[`${XDS[type].noun}_state`] !== undefined);
   const text = (field: string): string => String(line[field] ?? '');
@@ -109,6 +126,21 @@ function oneProxy(line: Status, changed: readonly Difference[] | undefined): str
   if (rejected.length > 0) parts.push(table(rejected));
   if (changed !== undefined) parts.push(changed.length === 0 ? 'No differences.\n' : differenceTable(changed));
   return parts.join('\n');
+}
+
+function configurationRows(configuration: ProxyConfiguration | undefined): string[][] {
+  if (configuration === undefined) return [];
+  const { mode, because, hosts } = configuration;
+  const { asked = 0, unknown = 0, learned = 0, named = 0, kept = 0 } = hosts ?? {};
+  return [
+    ['Configuration:', because === undefined ? mode : `${mode}, because ${because}`],
+    ...(hosts === undefined
+      ? []
+      : [
+          ['Hosts:', `${asked} asked for, of which ${unknown} unknown`],
+          ['', `${learned} learned, ${named} named by its Sidecar, ${kept} kept from before it reconnected`],
+        ]),
+  ];
 }
 
 function rejectedLines(type: XdsType, rejected: Rejected | undefined): string[][] {

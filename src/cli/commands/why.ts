@@ -2,6 +2,7 @@
  * `why SOURCE DESTINATION`: which way a request of a proxy's workload takes, which policies apply, how mutual TLS was
  * decided, and which documents are behind it.
  */
+import type { HeldShown } from '../../debug/index.ts';
 import { discoveryWhyFlags, flagSettings } from '../../settings/index.ts';
 import { debugClient, withLists } from '../debug-client.ts';
 import { formatted, table } from '../output/index.ts';
@@ -30,8 +31,14 @@ interface Way {
     readonly result?: string;
     readonly onlyIf?: readonly { readonly conditions: readonly string[]; readonly clusters: readonly Named[] }[];
     readonly documents: readonly Shown[];
+    /** Absent for a proxy that gets everything. */
+    readonly onDemand?: HeldShown;
   };
-  readonly clusters?: readonly (Named & { readonly mutualTls?: string; readonly documents: readonly Shown[] })[];
+  readonly clusters?: readonly (Named & {
+    readonly mutualTls?: string;
+    readonly onDemand?: HeldShown;
+    readonly documents: readonly Shown[];
+  })[];
   /** More clusters than the answer names. */
   readonly clustersOmitted?: number;
   readonly policies: readonly {
@@ -78,7 +85,7 @@ function shownWay(way: Way): string {
   if (route !== undefined) {
     const { name, virtualHost = 'no virtual host', match = '', result = '', onlyIf = [] } = route;
     rows.push(['Route:', [name, virtualHost, match, result].filter((part) => part !== '').join(' > ')]);
-    rows.push(...indented(route.documents));
+    rows.push(...held(route.onDemand), ...indented(route.documents));
     for (const { conditions, clusters: others } of onlyIf) {
       rows.push(['', `with ${conditions.join(' and ')}: ${others.map(shownCluster).join(', ') || 'another action'}`]);
     }
@@ -88,7 +95,7 @@ function shownWay(way: Way): string {
       ['Cluster:', shownCluster(cluster)],
       ['', `mutual TLS of the client: ${cluster.mutualTls ?? 'no such cluster'}`],
     );
-    rows.push(...indented(cluster.documents));
+    rows.push(...held(cluster.onDemand), ...indented(cluster.documents));
   }
   if (clustersOmitted > 0) rows.push(['', `${clustersOmitted} more clusters are not shown`]);
   for (const policy of policies) {
@@ -102,6 +109,9 @@ function shownWay(way: Way): string {
 }
 
 const shownCluster = ({ name, weight }: Named): string => (weight === undefined ? name : `${name} (weight ${weight})`);
+
+const held = (shown: HeldShown | undefined): string[][] =>
+  (shown?.because ?? []).map((reason) => ['', `on demand: ${reason}`]);
 
 const indented = (all: readonly Shown[]): string[][] => documents(all).map((line) => ['', `by ${line}`]);
 

@@ -8,6 +8,7 @@ import type { Endpoint, Service } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { type ConnectionStatus, type EncodedResource, resourceMessage } from '../../push/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
+import { hostOnDemand, onDemandOf } from '../held.ts';
 import { Stepwise } from '../json-pieces.ts';
 import { connectionsFor } from '../page.ts';
 import { hostsOf, resourcesOf } from '../proxies.ts';
@@ -108,6 +109,9 @@ function* wayOf(mesh: Viewed, connection: ConnectionStatus, next: Next, destinat
       ...(route?.directResponse && { result: String(route.directResponse.status ?? '') }),
       ...(before !== undefined && before.length > 0 && { onlyIf: before }),
       documents: [...madeBy(mesh, route?.metadata), ...documentsOf(mesh, connection, routeName)],
+      // Names of discovered virtual hosts begin with that of their route configuration.
+      ...(host?.name?.startsWith(`${routeName}/`) === true &&
+        hostOnDemand(mesh, connection, { name: host.name, host: destination.host })),
     },
     ...(yield* clustersOf(mesh, connection, weighted(route?.route?.cluster, route?.route?.weightedClusters?.clusters))),
   };
@@ -126,7 +130,8 @@ function pathOf({ path, prefix, pathSeparatedPrefix }: envoy.config.route.v3.Rou
 
 function* virtualHostsOf(mesh: Viewed, connection: ConnectionStatus, name: string) {
   const config = resourceNamed(mesh, connection, 'rds', name);
-  const discovered = hostsOf(resourcesOf(mesh, connection, 'vhds'), name);
+  const all = mesh.everything(connection, 'vhds').flatMap((bundle) => bundle.resources());
+  const discovered = hostsOf(all, name);
   const own = config === undefined ? [] : (RouteConfiguration.decode(resourceMessage(config)).virtualHosts ?? []);
   yield;
   return [...own, ...(yield* each(discovered, (host) => VirtualHost.decode(resourceMessage(host))))];
@@ -138,7 +143,7 @@ function resourceNamed(
   type: XdsType,
   name: string,
 ): EncodedResource | undefined {
-  for (const bundle of mesh.parts(connection, type)) {
+  for (const bundle of mesh.everything(connection, type)) {
     const found = bundle.get(name);
     if (found !== undefined) return found;
   }
@@ -153,6 +158,7 @@ function clusterOf(mesh: Viewed, connection: ConnectionStatus, { name, weight }:
     ...(weight !== undefined && { weight }),
     ...(cluster === undefined ? { missing: true } : { mutualTls: mutualTlsOf(cluster) }),
     documents: documentsOf(mesh, connection, name),
+    ...(cluster !== undefined && onDemandOf(mesh, connection, 'cds', name)),
   };
 }
 

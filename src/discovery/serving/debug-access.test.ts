@@ -94,6 +94,7 @@ const source: DebugSource = {
   injection: () => ({}),
   recent: {
     proxies: new ProxyTable({
+      configurationOf: () => ({ configuration: 'all' }),
       statuses: () => source.connections(),
       now: () => 0,
       later: () => ({ cancel: () => {} }),

@@ -36,6 +36,7 @@ export interface DebugParts {
 export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
   const { store, engine, server, refusedPolicies, warningsOf, sources, leadership, history, previews } = parts;
   let sessions: Map<string, Session> | undefined;
+  let held: ReturnType<XdsServer['held']> | undefined;
   const sessionOf = (connectionId: string): Session | undefined => {
     sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
     return sessions.get(connectionId);
@@ -47,6 +48,10 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     snapshot: () => engine.snapshot,
     connections: () => server.connections(),
     quarantined: () => server.quarantined(),
+    held(connectionId) {
+      held ??= server.held();
+      return held.get(connectionId)?.();
+    },
     parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
     sources,
     leadership,

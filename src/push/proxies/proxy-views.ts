@@ -17,7 +17,6 @@ import {
   type InboundView,
   namesSecrets,
   networkClass,
-  ON_DEMAND_FILTER,
   type OutboundView,
   type Placement,
   type View,
@@ -35,6 +34,7 @@ import {
 } from '../../model/index.ts';
 import { patchesFor } from './envoy-filters.ts';
 import { ProxyMesh, pick } from './proxy-mesh.ts';
+import { onDemandOf } from './sidecar-configuration.ts';
 
 /** The DNS suffix of the namespace's own services. Other suffixes do not resolve to services, and count as ''. */
 function dnsDomainFor({ settings }: ProxyMesh, { namespace, dnsDomain }: ProxyNode): string {
@@ -84,21 +84,6 @@ function endpointNamesFor(node: ProxyNode): EndpointNames {
 function telemetryOf(mesh: ProxyMesh, node: ProxyNode): Pick<OutboundView, 'tracing' | 'telemetry'> {
   const telemetry = mesh.telemetryOf(node.namespace, node.labels);
   return { ...(node.tracing && { tracing: node.tracing }), ...(telemetry.length > 0 && { telemetry }) };
-}
-
-/**
- * How a sidecar gets what it sees: as the workload states, else its Namespace, else the mesh. The hosts that a Sidecar
- * names are sent in any case; if it has no wildcards, there is nothing else to ask for.
- */
-function onDemandOf(mesh: ProxyMesh, node: ProxyNode, scope: string): Pick<Capabilities, 'onDemand' | 'namedHosts'> {
-  const { extensions, namespace, options } = node;
-  if (!node.discoversVirtualHosts || extensions?.includes(ON_DEMAND_FILTER) === false) return {};
-  const configuration =
-    options?.configuration ?? mesh.sidecarsOfNamespace(namespace) ?? mesh.settings.sidecarConfiguration;
-  if (configuration === 'all') return {};
-  const { hosts = [], hasWildcards = true } = mesh.namedHosts(scope) ?? {};
-  if (!hasWildcards) return {};
-  return { onDemand: configuration, ...(hosts.length > 0 && { namedHosts: hosts }) };
 }
 
 type EnvoyFilters = ReturnType<ProxyMesh['envoyFiltersOf']>;

@@ -133,6 +133,11 @@ export const discoveryProxyStatusFlags = {
 
 /** Flags of `ctl-discovery proxy-config`. */
 export const discoveryProxyConfigFlags = {
+  askable: {
+    type: 'bool',
+    default: false,
+    meaning: 'Instead of what a sidecar on demand holds, what it may ask for and has not asked for yet.',
+  },
   file: {
     type: 'string',
     short: 'f',

@@ -34,6 +34,11 @@ export function isOwnName(name: string): boolean {
   return host.startsWith(ANSWER) || host.startsWith(MADE_FOR);
 }
 
+/** Whether a resource only ends the wait for a name. */
+export function isAnswer({ name }: EncodedResource): boolean {
+  return name.slice(name.lastIndexOf('/') + 1).startsWith(ANSWER);
+}
+
 const ownName = (name: string, kind: string): string => {
   const host = name.lastIndexOf('/') + 1;
   return `${name.slice(0, host)}${kind}${name.slice(host)}`;

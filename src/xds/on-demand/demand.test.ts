@@ -27,6 +27,8 @@ function newShared(clock = fakeClock()): SharedDemand {
 
 const newDemand = (shared: SharedDemand) => new Demand(shared, () => {});
 
+const ASKING = { mode: 'on-demand', workload: 'pod.shop', at: 0 } as const;
+
 const EMPTY: DeltaRequest = {
   typeUrl: '',
   responseNonce: '',
@@ -44,7 +46,7 @@ function ask(
   versions: ReadonlyMap<string, string> = new Map(),
 ) {
   const request = { ...EMPTY, subscribe: names.of(asked), initialVersions: versions };
-  return demand.receive('vhds', request, 'on-demand');
+  return demand.receive('vhds', request, ASKING);
 }
 
 async function connected(mesh: Mesh) {
@@ -214,7 +216,7 @@ test('a proxy that reconnects keeps what it reports', async () => {
   const after = newDemand(shared);
   // Clusters come first: they must not be removed before virtual hosts are reported.
   const request = { subscribe: NO_NAMES, initialVersions: versionsOf(had.cds) };
-  after.receive('cds', { ...EMPTY, ...request }, 'on-demand');
+  after.receive('cds', { ...EMPTY, ...request }, ASKING);
   assert.deepEqual(versionsOf(after.parts(session.content(), 'on-demand').cds), versionsOf(had.cds));
   const passedOn = ask(shared, after, names, versionsOf(had.vhds));
   assert.deepEqual([...passedOn.subscribe.names], ['*']);

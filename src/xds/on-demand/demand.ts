@@ -6,13 +6,16 @@
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
-import { type Bundle, type Parts, scopeOfKey } from '../../push/index.ts';
+import { type Bundle, type DemandStatus, type Parts, scopeOfKey } from '../../push/index.ts';
 import { type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
 import { answerName, isOwnName } from './aliased-resource.ts';
+import { AskLog } from './ask-log.ts';
 import { OUTBOUND_PREFIX } from './cluster-names.ts';
 import type { Part } from './cluster-parts.ts';
+import { countsOf, Held, type Wants } from './held.ts';
+import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
-import type { SharedDemand } from './shared-demand.ts';
+import { outboundOf, type SharedDemand } from './shared-demand.ts';
 
 /** More names than a workload calls. A proxy that has asked for more gets everything. */
 export const MAX_ASKED = 1024;
@@ -21,6 +24,14 @@ const WILDCARD = '*';
 
 /** Types that lead to clusters without having been asked for: the first response has these clusters. */
 export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
+
+/** Who asks, and when. */
+export interface Asking {
+  readonly mode: OnDemand | undefined;
+  readonly workload: string;
+  /** Unix ms. */
+  readonly at: number;
+}
 
 /** What a stream asks for, whatever its variant. */
 export interface StreamDemand<Request> {
@@ -34,10 +45,14 @@ export interface StreamDemand<Request> {
   begin(wake: () => void): void;
   /** The stream has ended. */
   end(): void;
-  receive(type: XdsType, request: Request, mode: OnDemand | undefined): Request;
+  receive(type: XdsType, request: Request, asking: Asking): Request;
   parts(content: Parts, mode: OnDemand | undefined, named: readonly string[]): Parts;
   /** Gives the proxy the clusters that it would ask for, because it cannot ask now. */
   giveAskable(content: Parts): void;
+  /** What it has asked for, in numbers; undefined for a proxy that does not have to ask. */
+  status(content: Parts, mode: OnDemand | undefined): DemandStatus | undefined;
+  /** What it holds and why. @param parts the last result of {@link parts} */
+  explain(content: Parts, parts: Parts, mode: OnDemand | undefined): HeldContent | undefined;
 }
 
 /** The inputs of {@link Demand.parts}, and what it returned. */
@@ -64,6 +79,11 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #asked = NO_NAMES;
   /** Virtual hosts that it has without having asked on this stream: it had them before, or others have asked. */
   #given = NO_NAMES;
+  /** Virtual hosts and clusters that it had before this stream. */
+  #reported = NO_NAMES;
+  #reportedClusters = NO_NAMES;
+  readonly #log = new AskLog(MAX_ASKED);
+  #workload = '';
   /** Names that it would ask for to get what it gets without asking. */
   #named = NO_NAMES;
   /** Clusters that it has asked for: for TCP, Envoy asks for clusters. */
@@ -120,34 +140,42 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
    * Takes the names of a request for virtual hosts, and the clusters that a proxy has when it connects.
    * @returns the request as of a proxy that subscribes to everything that it should have
    */
-  receive(type: XdsType, request: DeltaRequest, mode: OnDemand | undefined): DeltaRequest {
+  receive(type: XdsType, request: DeltaRequest, { mode, workload, at }: Asking): DeltaRequest {
+    this.#workload = workload;
     if (mode === undefined && this.#asked.size === 0) return request;
-    if (type === 'cds') this.#keep(request);
-    return type === 'vhds' ? this.#receiveHosts(request) : request;
+    if (type === 'cds') this.#keep(request, at);
+    return type === 'vhds' ? this.#receiveHosts(request, at) : request;
   }
 
-  #keep({ initialVersions, subscribe }: DeltaRequest): void {
+  #keep({ initialVersions, subscribe }: DeltaRequest, at: number): void {
     if (initialVersions.size === 0 && subscribe.size === 0) return;
     const { names } = this.#shared;
     const asked = [...subscribe.names].filter(isOutbound);
     const before = this.#askedClusters;
+    for (const name of asked) if (!before.has(name)) this.#log.add(name, initialVersions.has(name) ? undefined : at);
     this.#askedClusters = names.change(before, names.of(asked), NO_NAMES);
     if (this.#askedClusters !== before) this.#onAsked(this.#askedClusters.size - before.size);
     const outbound = [...initialVersions.keys()].filter(isOutbound);
+    this.#reportedClusters = names.change(this.#reportedClusters, names.of(outbound), NO_NAMES);
     this.#kept = names.change(this.#kept, names.of([...asked, ...outbound]), NO_NAMES);
   }
 
-  #receiveHosts(request: DeltaRequest): DeltaRequest {
+  #receiveHosts(request: DeltaRequest, at: number): DeltaRequest {
     const { names } = this.#shared;
     const asked = [...request.subscribe.names].filter((name) => name !== WILDCARD && !isOwnName(name));
     // Envoy asks again when a request was too late for the first answer, or finds no route.
     const again = asked.filter((name) => this.#asked.has(name)).map(answerName);
     if (asked.length > again.length) {
+      for (const name of asked)
+        if (!this.#asked.has(name)) this.#log.add(name, request.initialVersions.has(answerName(name)) ? undefined : at);
       this.#asked = names.change(this.#asked, names.of(asked), NO_NAMES);
       this.#onAsked(asked.length - again.length);
     }
     const reported = [...request.initialVersions.keys()].filter((name) => !isOwnName(name));
-    if (reported.length > 0) this.#given = names.change(this.#given, names.of(reported), NO_NAMES);
+    if (reported.length > 0) {
+      this.#reported = names.change(this.#reported, names.of(reported), NO_NAMES);
+      this.#give(names.of(reported));
+    }
     const subscribe = request.subscribe.has(WILDCARD) ? [...again, WILDCARD] : again;
     return { ...request, subscribe: names.of(subscribe), unsubscribe: NO_NAMES };
   }
@@ -161,7 +189,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     if (mode === undefined || this.#asked.size + this.#askedClusters.size > MAX_ASKED) this.#becomeWhole();
     const asked = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
-    const hosts = largestOf(content.vhds);
+    const hosts = outboundOf(content.vhds);
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts, content.lds);
     else this.end();
     if (named.length > 0 && hosts !== undefined && this.#last?.content !== content) {
@@ -189,7 +217,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
 
   /** Tells others what it has asked for, and takes what these have asked for. */
   #learn(hosts: Bundle, listeners: readonly Bundle[]): void {
-    const { learned, names } = this.#shared;
+    const { askers, learned, names } = this.#shared;
     const scope = scopeOfKey(hosts.viewKey);
     if (this.#following?.scope !== scope) {
       this.end();
@@ -200,6 +228,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       const askable = this.#shared.askableOf(listeners);
       const clusters = [...this.#askedClusters.names].filter((name) => askable.has(name));
       this.#used = names.of([...this.#shared.namesOfHosts(hosts, this.#asked), ...clusters]);
+      askers.note(scope, this.#used, learned.of(scope, hosts.size), this.#workload);
       learned.learn(scope, this.#used.names, hosts.size);
     }
     this.#give(learned.of(scope, hosts.size));
@@ -244,6 +273,45 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const bundles = (parts: readonly Part[]): readonly Bundle[] => parts.map(({ bundle }) => bundle);
     return { ...content, vhds, cds: bundles(cds), eds: bundles(eds) };
   }
+
+  #wants(content: Parts): Wants {
+    const hosts = outboundOf(content.vhds);
+    const named = hosts === undefined ? NO_NAMES : this.#shared.hostsOf(hosts, this.#named);
+    return {
+      log: this.#log,
+      asked: this.#asked,
+      askedClusters: this.#askedClusters,
+      given: this.#given,
+      named,
+      reported: this.#reported,
+      reportedClusters: this.#reportedClusters,
+      isWhole: this.#isWhole,
+    };
+  }
+
+  status(content: Parts, mode: OnDemand | undefined): DemandStatus | undefined {
+    if (mode === undefined) return undefined;
+    const isOver = this.#asked.size + this.#askedClusters.size > MAX_ASKED;
+    const whole = isOver ? 'limit' : this.#isWhole ? 'before' : undefined;
+    return { mode, ...(whole && { whole }), ...countsOf(this.#shared, this.#wants(content), content) };
+  }
+
+  explain(content: Parts, parts: Parts, mode: OnDemand | undefined): HeldContent | undefined {
+    if (mode === undefined) return undefined;
+    const of = (other: Parts): Parts => (this.#isWhole ? other : this.#copy().#partsOf(other, outboundOf(other.vhds)));
+    return new Held({ shared: this.#shared, wants: this.#wants(content), full: content, held: parts, of });
+  }
+
+  /** One that wants the same, and does not tell what it holds. */
+  #copy(): Demand {
+    const copy = new Demand(this.#shared, () => {});
+    copy.#asked = this.#asked;
+    copy.#askedClusters = this.#askedClusters;
+    copy.#given = this.#given;
+    copy.#named = this.#named;
+    copy.#kept = this.#kept;
+    return copy;
+  }
 }
 
 function namesIn(parts: readonly Part[]): readonly NameSet[] {
@@ -252,12 +320,4 @@ function namesIn(parts: readonly Part[]): readonly NameSet[] {
 
 function isOutbound(name: string): boolean {
   return name.startsWith(OUTBOUND_PREFIX);
-}
-
-/** The bundle with the virtual hosts of outbound routes; other parts have none. */
-function largestOf(bundles: readonly Bundle[]): Bundle | undefined {
-  return bundles.reduce<Bundle | undefined>(
-    (largest, bundle) => (largest === undefined || bundle.size > largest.size ? bundle : largest),
-    undefined,
-  );
 }

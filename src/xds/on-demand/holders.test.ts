@@ -96,8 +96,9 @@ class Sidecar {
 /** The requests of a proxy that has something already. */
 function request({ names }: SharedDemand, demand: Demand, session: ProxySession, asked: readonly string[], had: Held) {
   const common = { ...REQUEST, subscribe: NO_NAMES, unsubscribe: NO_NAMES };
-  demand.receive('cds', { ...common, initialVersions: had.cds }, session.onDemand);
-  demand.receive('vhds', { ...common, subscribe: names.of(asked), initialVersions: had.vhds }, session.onDemand);
+  const asking = { mode: session.onDemand, workload: session.node.workload, at: 0 };
+  demand.receive('cds', { ...common, initialVersions: had.cds }, asking);
+  demand.receive('vhds', { ...common, subscribe: names.of(asked), initialVersions: had.vhds }, asking);
 }
 
 async function connected(mesh: Mesh, shared: SharedDemand, count: number): Promise<Sidecar[]> {

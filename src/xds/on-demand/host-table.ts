@@ -43,6 +43,14 @@ function keyOf(routes: string, domain: string): string {
   return `${routes}/${domain.replace(PORT, '')}`;
 }
 
+/** Names of the virtual hosts for all hosts that the mesh does not know. */
+const CATCH_ALL: ReadonlySet<string> = new Set(['allow_any', 'block_all']);
+
+/** Whether the mesh knows the host for which this virtual host was found. */
+export function isKnown(found: FoundHost | undefined): found is FoundHost {
+  return found !== undefined && !CATCH_ALL.has(splitName(found.host.name).host);
+}
+
 export class HostTable {
   /** By the key of a domain. */
   readonly #candidates = new Map<string, Candidate>();

@@ -11,9 +11,10 @@ import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
 import { type Bundle, type EncodedResource, emptyBundle, nextBundle } from '../../push/index.ts';
 import { type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 import { answeredName, madeName, readyName, restrictedHost } from './aliased-resource.ts';
+import { Askers } from './askers.ts';
 import { ClusterNames } from './cluster-names.ts';
 import { ClusterParts, onDemand } from './cluster-parts.ts';
-import { ANY, type FoundHost, HostTable, splitName } from './host-table.ts';
+import { ANY, type FoundHost, HostTable, isKnown, splitName } from './host-table.ts';
 import { LearnedHosts } from './learned-hosts.ts';
 
 /** Most resources of one kind that are made for names and kept: proxies ask for the same names. */
@@ -27,12 +28,21 @@ export interface WantedHosts {
   readonly given: NameSet;
 }
 
+/** What the names are of that a proxy has asked for. */
+export interface AskedHosts {
+  /** Names of hosts that the mesh does not know. */
+  readonly unknown: number;
+  /** Names of virtual hosts. */
+  readonly hosts: NameSet;
+}
+
 /** Resources that were made for names. */
 type Made = Map<string, EncodedResource>;
 
 export class SharedDemand {
   readonly names: NameSets;
   readonly learned: LearnedHosts;
+  readonly askers = new Askers();
   readonly parts: ClusterParts;
   readonly #clusterNames: ClusterNames;
   readonly #table: HostTable;
@@ -41,6 +51,7 @@ export class SharedDemand {
   readonly #ready: WeakMemo<NameSet, NameSet>;
   readonly #lookups: WeakPairMemo<NameSet, readonly string[], NameSet>;
   readonly #named: WeakPairMemo<Bundle, NameSet, NameSet>;
+  readonly #askedHosts: WeakPairMemo<Bundle, NameSet, AskedHosts>;
   readonly #everything: WeakPairMemo<Bundle, NameSet, Bundle>;
   readonly #routes: WeakMemo<Bundle, NameSet>;
   readonly #answers: Made = new Map();
@@ -58,6 +69,7 @@ export class SharedDemand {
     this.#ready = memos.weak('names that make route configurations usable');
     this.#lookups = memos.pairs('names of hosts that proxies get without asking');
     this.#named = memos.pairs('hosts that proxies get without asking');
+    this.#askedHosts = memos.pairs('hosts of names that were asked for');
     this.#everything = memos.pairs('all hosts, with answers');
     this.#routes = memos.weak('route configurations with discovery');
     this.#restricted = memos.weak('virtual hosts made for names');
@@ -149,6 +161,23 @@ export class SharedDemand {
     });
   }
 
+  /** The virtual host that a proxy gets for a name. */
+  hostFor(bundle: Bundle, name: string): FoundHost | undefined {
+    return this.#table.find(bundle, name);
+  }
+
+  askedHosts(bundle: Bundle, asked: NameSet): AskedHosts {
+    return this.#askedHosts.get(bundle, asked, () => {
+      const found = Array.from(asked.names, (name) => this.hostFor(bundle, name)).filter(isKnown);
+      return { unknown: asked.size - found.length, hosts: this.names.of(found.map(({ host }) => host.name)) };
+    });
+  }
+
+  /** The clusters that a resource names. */
+  clustersIn(resource: EncodedResource): ReadonlySet<string> {
+    return this.#clusterNames.ofResource(resource);
+  }
+
   /** The names under which a proxy would ask for these hosts. */
   namesOf(routes: readonly Bundle[], hosts: readonly string[]): NameSet {
     return this.#lookups.get(this.#routesOf(routes), hosts, () => {
@@ -161,6 +190,14 @@ export class SharedDemand {
   hostsOf(bundle: Bundle, names: NameSet): NameSet {
     return this.#named.get(bundle, names, () => this.names.of(this.namesOfHosts(bundle, names)));
   }
+}
+
+/** The bundle with the virtual hosts of outbound routes; other parts have none. */
+export function outboundOf(bundles: readonly Bundle[]): Bundle | undefined {
+  return bundles.reduce<Bundle | undefined>(
+    (largest, bundle) => (largest === undefined || bundle.size > largest.size ? bundle : largest),
+    undefined,
+  );
 }
 
 /** The resource that was made for a name, now or before. */

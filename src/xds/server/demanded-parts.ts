@@ -1,6 +1,6 @@
 /** What a proxy should have that may ask for what it uses. */
 import type { Parts, ProxySession } from '../../push/index.ts';
-import type { StreamDemand } from '../on-demand/index.ts';
+import type { Asking, HeldContent, StreamDemand } from '../on-demand/index.ts';
 
 /** @param demand absent: it gets everything */
 export function demandedParts<Request>(session: ProxySession, demand: StreamDemand<Request> | undefined): Parts {
@@ -8,4 +8,17 @@ export function demandedParts<Request>(session: ProxySession, demand: StreamDema
   const parts = demand.parts(session.content(), session.onDemand, session.namedHosts);
   session.hold(demand.held);
   return parts;
+}
+
+/** @param at Unix ms */
+export function askingOf({ node, onDemand: mode }: ProxySession, at: number): Asking {
+  return { mode, workload: node.workload, at };
+}
+
+/** What the proxy holds and why; undefined for one that gets everything. */
+export function explainedParts<Request>(
+  session: ProxySession,
+  demand: StreamDemand<Request> | undefined,
+): HeldContent | undefined {
+  return demand?.explain(session.content(), demandedParts(session, demand), session.onDemand);
 }

@@ -29,6 +29,7 @@ import type { DebugPages } from './debug-stream.ts';
 import { awaitFirstRequest } from './first-request.ts';
 import { byFirstRequest } from './first-type.ts';
 import { Health } from './health.ts';
+import { type HeldByStream, heldByStream } from './held-by-stream.ts';
 import type { PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
 import { RecentFrames } from './recent-frames.ts';
@@ -139,7 +140,10 @@ interface AdsMethod<Request extends AnyRequest> {
   readonly demand?: () => StreamDemand<Request>;
 }
 
-type AnyStream = Pick<AdsStream<never>, 'retire' | 'close' | 'status' | 'countQuarantined' | 'node'>;
+type AnyStream = Pick<
+  AdsStream<never>,
+  'retire' | 'close' | 'status' | 'countQuarantined' | 'node' | 'held' | 'connectionId'
+>;
 
 /** A running server. */
 export class XdsServer {
@@ -241,6 +245,8 @@ export class XdsServer {
   *statuses(): Generator<ConnectionStatus> {
     for (const stream of this.#streams) yield* [stream.status()].filter((status) => status !== undefined);
   }
+
+  readonly held = (): HeldByStream => heldByStream(this.#streams);
 
   /** The number of quarantined resources of all proxies, by type; read at every scrape of metrics. */
   quarantined(): Readonly<Record<XdsType, number>> {

@@ -3,7 +3,7 @@
  * writer. All pushes come through the engine's queue and so are throttled; an ACK needs no slot of the queue.
  */
 import { CtlError } from '../../core/errors.ts';
-import { type ProxyNode, withStateOfTheWorld } from '../../core/proxy.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
 import { XDS, type XdsType, xdsTypeOfUrl } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type {
@@ -17,25 +17,23 @@ import type {
   ResourceAnswer,
 } from '../../push/index.ts';
 import type { Caller } from '../../security/index.ts';
-import { ALWAYS_NEEDED, type StreamDemand } from '../on-demand/index.ts';
+import { ALWAYS_NEEDED, type HeldContent, type StreamDemand } from '../on-demand/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
-import { type KnownExtensions, parseNode } from '../request/index.ts';
+import type { KnownExtensions } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
 import type { CallerLimits, StreamLimits } from './caller-limits.ts';
-import { demandedParts } from './demanded-parts.ts';
+import { askingOf, demandedParts, explainedParts } from './demanded-parts.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { ObservedStream, XdsObserver } from './observer.ts';
 import { Patience } from './patience.ts';
 import type { RecentFrames } from './recent-frames.ts';
+import { rejectedResponse } from './rejected-response.ts';
 import { withoutSecrets } from './rejected-secrets.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
+import { nodeOf } from './stream-node.ts';
 import type { Transport } from './transport.ts';
 import { UnknownTypes } from './unknown-types.ts';
-import { withClusters } from './with-clusters.ts';
 import { connectedProxy, HEALTH_TYPE, type WorkloadConnected, type WorkloadStream } from './workload-stream.ts';
-
-/** Maximum number of rejected resources that a report names. */
-const MAX_NAMED = 10;
 
 export interface StreamDeps<Request extends AnyRequest> {
   readonly transport: Transport;
@@ -145,11 +143,11 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** The first request: admits and authorizes the proxy, and waits until its configuration is generated. */
   async #begin(request: Request): Promise<void> {
-    const { admission, caller, callerKey, engine, observer, podOf, ownCluster } = this.#deps;
+    const { admission, caller, callerKey, engine, extensions, observer, ownCluster, podOf, protocol } = this.#deps;
     const leave = await admission.enter();
     try {
       if (this.#closed) return;
-      const node = this.#nodeOf(request);
+      const node = nodeOf(request, protocol.mode, extensions);
       const authorized = caller === undefined ? node : authorizedNode(node, caller, podOf, ownCluster);
       if (node.proxyless === true) this.#machine.limitToNames();
       const type = xdsTypeOfUrl(request.typeUrl);
@@ -185,11 +183,6 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#deps.transport.resume();
   }
 
-  #nodeOf(request: Request): ProxyNode {
-    const node = parseNode(request.node, request.extensions, this.#deps.extensions);
-    return this.#deps.protocol.mode === 'delta' ? node : withStateOfTheWorld(node);
-  }
-
   #handle(request: Request): void {
     const session = this.#session;
     if (session === undefined) return;
@@ -200,8 +193,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         this.#deps.observer.unknownType(this.#observed, request.typeUrl.slice(0, 256));
       return;
     }
-    const { demand } = this.#deps;
-    const asked = demand?.receive(type, request, session.onDemand) ?? request;
+    const { clock, demand } = this.#deps;
+    const asked = demand?.receive(type, request, askingOf(session, clock.wall())) ?? request;
     const shown = XDS[type].confidential ? withoutSecrets(asked) : asked;
     const answer = this.#machine.receive(type, shown, this.#content(session), this.#deps.clock.wall());
     const names = type === 'vhds' && demand?.asked.size ? demand.asked : this.#machine.names(type);
@@ -222,15 +215,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   #rejected(type: XdsType, request: Request, { quarantined }: Answer, session: ProxySession): void {
     this.#workload?.rejected?.();
-    const named = quarantined.slice(0, MAX_NAMED);
-    this.#deps.observer.rejected({
-      ...this.#observed,
-      type,
-      nodeId: session.node.id,
-      message: request.nack ?? '',
-      quarantined: quarantined.length,
-      named: type === 'eds' ? withClusters(named, session.parts('cds')) : named,
-    });
+    const nack = request.nack ?? '';
+    this.#deps.observer.rejected(rejectedResponse(session, { ...this.#observed, type, nack, quarantined }));
   }
 
   /** Requests a push slot if there is something to send, else reports that the proxy is synced. */
@@ -379,16 +365,28 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#machine.countQuarantined(counts);
   }
 
+  /** What a proxy on demand holds; undefined for one that gets everything. */
+  held(): HeldContent | undefined {
+    const session = this.#session;
+    return session && explainedParts(session, this.#deps.demand);
+  }
+
+  get connectionId(): string | undefined {
+    return this.#session?.connectionId;
+  }
+
   /** For the debug interface; undefined before the node was accepted. */
   status(): ConnectionStatus | undefined {
     const session = this.#session;
     if (session === undefined) return undefined;
+    const onDemand = this.#deps.demand?.status(session.content(), session.onDemand);
     return {
       connectionId: session.connectionId,
       node: session.node,
       peer: this.#deps.transport.peer,
       mode: this.#deps.protocol.mode,
       connectedAtMs: this.#connectedAtMs,
+      ...(onDemand !== undefined && { onDemand }),
       types: this.#machine.status(this.#content(session)),
     };
   }
