@@ -3,8 +3,9 @@ import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle, Parts } from '../../push/index.ts';
 
 /**
- * Why a proxy holds a resource. `connection`: a TCP connection needs the cluster; `start`: its listeners or settings need it whatever it asks for; `kept`: it had it
- * before it reconnected; `whole`: it gets everything.
+ * Why a proxy holds a resource. `connection`: a TCP connection needs the cluster; `start`: its listeners or settings
+ * need it whatever it asks for; `named`: its Sidecar names the host; `kept`: it had it before it reconnected; `whole`:
+ * it gets everything.
  */
 export type HeldBecause = (
   | { readonly because: 'asked' /** Of the request. */; readonly host: string /** Unix ms. */; readonly at: number }
