@@ -1,5 +1,5 @@
 /** The settings of the external registry, from flags and variables. */
-
+import { getHeapStatistics } from 'node:v8';
 import { isDnsLabel } from '../../core/dns-names.ts';
 import { CtlError } from '../../core/errors.ts';
 import { type DiscoverySettings, registryServers } from '../../settings/index.ts';
@@ -7,6 +7,11 @@ import { CONSISTENCY_MODES, type ConsulSettings } from '../../sources/index.ts';
 
 /** Consul waits no longer for a change, ms. */
 const MAX_WAIT_MS = 10 * 60_000;
+
+/** Share of the heap limit for all instances; derived data makes them about three times as large. */
+const SHARE = 1 / 8;
+/** Share of the instances of one service in that: others are read, too. */
+const SERVICE_SHARE = 1 / 8;
 
 /** Throws CtlError for a setting that cannot be used. */
 export function extRegistrySettings(settings: DiscoverySettings): ConsulSettings {
@@ -26,6 +31,7 @@ export function extRegistrySettings(settings: DiscoverySettings): ConsulSettings
   if (new Set(datacenters).size < datacenters.length) {
     throw unusable('CTL_EXTREGISTRY_DATACENTERS', 'a datacenter may be named only once');
   }
+  const maxBytes = Math.floor((getHeapStatistics().heap_size_limit * SHARE) / Math.max(1, datacenters.length));
   return {
     servers,
     namespace: settings.extregistryNamespace,
@@ -42,6 +48,8 @@ export function extRegistrySettings(settings: DiscoverySettings): ConsulSettings
     holdMs: settings.extregistryHoldMs,
     maxServices: settings.extregistryMaxServices,
     maxInstances: settings.extregistryMaxInstances,
+    maxBytes,
+    maxServiceBytes: Math.floor(maxBytes * SERVICE_SHARE),
     passingOnly: settings.extregistryPassingOnly,
   };
 }

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Check, checkOf, registrationOf } from './answers.ts';
-import { Catalogue } from './catalogue.ts';
+import { Catalogue, type CatalogueOptions, type Consequences } from './catalogue.ts';
 
-function catalogue(): Catalogue {
-  const made = new Catalogue({ holdMs: 1000, maxServices: 10, maxInstances: 10, now: () => 0 });
+function catalogue(limits: Partial<CatalogueOptions> = {}): Catalogue {
+  const most = { maxServices: 10, maxInstances: 10, maxBytes: 100_000, maxServiceBytes: 50_000, ...limits };
+  const made = new Catalogue({ holdMs: 1000, ...most, now: () => 0 });
   assert.deepEqual(made.takeNames(new Map([['web', '']])).toRead, ['web']);
   return made;
 }
@@ -71,7 +72,7 @@ test('after a loss, only what was read before it stays: what the registry has co
   made.reset();
   made.takeService('web', [...registration('passing', 2), ...registration('passing', 5)], 2);
   assert.deepEqual(idsOf('web'), ['web-1', 'web-2', 'web-5']);
-  assert.deepEqual(made.takeService('web', registration('passing', 5), 3)?.changed, ['web']);
+  assert.deepEqual((made.takeService('web', registration('passing', 5), 3) as Consequences).changed, ['web']);
   assert.deepEqual(idsOf('web'), ['web-1', 'web-5'], 'web-2 was there after the loss');
   made.takeService('db', registration('passing', 3), 4);
   assert.deepEqual(made.takeNames(new Map([['web', '']])).changed, ['db']);
@@ -79,4 +80,34 @@ test('after a loss, only what was read before it stays: what the registry has co
   made.reset();
   made.takeService('web', registration('passing', 6), 1);
   assert.deepEqual(idsOf('web'), ['web-1', 'web-5', 'web-6'], 'a second loss');
+});
+
+test('instances that need too much memory are not taken, and those of before stay', () => {
+  const made = catalogue({ maxInstances: 100, maxBytes: 30_000, maxServiceBytes: 20_000 });
+  made.takeNames(new Map(['web', 'db', 'api'].map((name) => [name, ''])));
+  const some = (count: number) =>
+    Array.from({ length: count }, (_, n) => registration('passing', n)[0] ?? assert.fail());
+  const countOf = (name: string) => made.instancesOf(name).length;
+  made.takeService('web', some(2), 10);
+  assert.equal(made.takeService('web', some(40), 11), 'maxServiceBytes');
+  assert.equal(countOf('web'), 2);
+  made.takeService('db', some(20), 12);
+  assert.equal(made.takeService('api', some(20), 13), 'maxBytes');
+  assert.deepEqual([countOf('db'), countOf('api')], [20, 0]);
+  // What another service no longer needs can be used.
+  made.takeService('db', some(1), 14);
+  assert.equal(typeof made.takeService('api', some(20), 15), 'object');
+  assert.equal(countOf('api'), 20);
+});
+
+test('instances that stay after losses count', () => {
+  const made = catalogue();
+  let taken = 0;
+  for (let round = 0; round < 20; round++) {
+    made.reset();
+    const found = made.takeService('web', registration('passing', round), 1);
+    if (typeof found === 'object') taken++;
+    else assert.equal(found, 'maxInstances');
+  }
+  assert.deepEqual([taken, made.instancesOf('web').length], [10, 10]);
 });

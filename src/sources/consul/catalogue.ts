@@ -13,13 +13,17 @@
  * registry has confirmed since then is removed as always.
  */
 import type { BadState, Check, Registration } from './answers.ts';
-
-export type Status = 'passing' | BadState;
-
-/** An instance of a service with its state. */
-export interface Instance extends Registration {
-  readonly status: Status;
-}
+import {
+  bytesOf,
+  type Instance,
+  instanceKey,
+  isEqual,
+  type Known,
+  nodesOf,
+  placeOf,
+  type Status,
+  statusIn,
+} from './known-instances.ts';
 
 /** Everything in a list of checks in one state. */
 interface StateList {
@@ -31,18 +35,6 @@ interface StateList {
   instances: ReadonlySet<string>;
 }
 
-interface Known {
-  registration: Registration;
-  /** Index and epoch of the answer about its service. */
-  index: number;
-  epoch: number;
-  /** How many losses there had been when it was read. */
-  losses: number;
-  status: Status;
-  /** The registry no longer has it; it stays for a time. */
-  isMissing: boolean;
-}
-
 interface Service {
   /** Differs when the tags in the list of services do. */
   tags: string;
@@ -51,13 +43,16 @@ interface Service {
   isRead: boolean;
   /** The epoch in which it was read last. */
   epoch: number;
-  readonly instances: Map<string, Known>;
+  instances: Map<string, Known>;
 }
 
 export interface CatalogueOptions {
   readonly holdMs: number;
   readonly maxServices: number;
   readonly maxInstances: number;
+  /** Memory of all instances, and of those of one service, bytes. */
+  readonly maxBytes: number;
+  readonly maxServiceBytes: number;
   /** Monotonic ms. */
   readonly now: () => number;
 }
@@ -69,6 +64,9 @@ export interface Consequences {
   /** Services whose instances or their states changed. */
   readonly changed: readonly string[];
 }
+
+/** Why the answer about a service is not taken: all instances, or those of this service, would need too much. */
+export type Excess = 'maxInstances' | 'maxBytes' | 'maxServiceBytes';
 
 /** A loss of fewer services than this is plausible, unless it is the loss of all. */
 const FEW = 4;
@@ -95,6 +93,7 @@ export class Catalogue {
   #namesEpoch = 0;
   #beyondServices = 0;
   #instances = 0;
+  #bytes = 0;
 
   constructor(options: CatalogueOptions) {
     this.#options = options;
@@ -183,33 +182,47 @@ export class Catalogue {
   /**
    * Takes the answer about a service. An empty one changes nothing while the list of services has the service: the
    * answers contradict each other, and the list decides.
-   * @returns undefined when the service has too many instances
    */
-  takeService(name: string, registrations: readonly Registration[], index: number): Consequences | undefined {
+  takeService(name: string, registrations: readonly Registration[], index: number): Consequences | Excess {
     const service = this.#services.get(name);
     if (service === undefined) return { toRead: [], changed: [] };
     const isFirst = !service.isRead;
     service.isRead = true;
-    if (registrations.length === 0 && service.instances.size > 0) return { toRead: [], changed: [] };
-    service.epoch = this.#epoch;
-    if (this.#instances - service.instances.size + registrations.length > this.#options.maxInstances) return undefined;
     const before = new Map(service.instances);
-    const isHeld = this.#heldUntil !== undefined;
-    const places = new Set(registrations.map(placeOf));
-    service.instances.clear();
-    for (const registration of registrations) {
-      const key = instanceKey(registration.node, registration.id);
-      const read = { index, epoch: this.#epoch, losses: this.#losses, isMissing: false };
-      const known = { registration, ...read, status: statusIn(registration) };
-      service.instances.set(key, known);
-    }
-    for (const [key, known] of before) {
-      const isReplaced = service.instances.has(key) || places.has(placeOf(known.registration));
-      if (isHeld && !isReplaced && !this.#isConfirmed(known)) service.instances.set(key, { ...known, isMissing: true });
-    }
-    this.#reindex(name, before, service.instances);
+    if (registrations.length === 0 && before.size > 0) return { toRead: [], changed: [] };
+    service.epoch = this.#epoch;
+    const after = this.#afterAnswer(before, registrations, index);
+    const excess = this.#excessOf(before, after);
+    if (excess !== undefined) return excess;
+    service.instances = after;
+    this.#reindex(name, before, after);
     this.#restate(name, 'all');
-    return { toRead: [], changed: isFirst || !isEqual(before, service.instances) ? [name] : [] };
+    return { toRead: [], changed: isFirst || !isEqual(before, after) ? [name] : [] };
+  }
+
+  /** The instances of a service after an answer about it, with those that it may have lost. */
+  #afterAnswer(before: ReadonlyMap<string, Known>, registrations: readonly Registration[], index: number) {
+    const after = new Map<string, Known>();
+    for (const registration of registrations) {
+      const read = { index, epoch: this.#epoch, losses: this.#losses, isMissing: false };
+      const [status, bytes] = [statusIn(registration), bytesOf(registration)];
+      after.set(instanceKey(registration.node, registration.id), { registration, ...read, status, bytes });
+    }
+    if (this.#heldUntil === undefined) return after;
+    const places = new Set(registrations.map(placeOf));
+    for (const [key, known] of before) {
+      const isReplaced = after.has(key) || places.has(placeOf(known.registration));
+      if (!isReplaced && !this.#isConfirmed(known)) after.set(key, { ...known, isMissing: true });
+    }
+    return after;
+  }
+
+  #excessOf(before: ReadonlyMap<string, Known>, after: ReadonlyMap<string, Known>): Excess | undefined {
+    const { maxInstances, maxBytes, maxServiceBytes } = this.#options;
+    const bytes = sumOf(after);
+    if (this.#instances - before.size + after.size > maxInstances) return 'maxInstances';
+    if (bytes > maxServiceBytes) return 'maxServiceBytes';
+    return this.#bytes - sumOf(before) + bytes > maxBytes ? 'maxBytes' : undefined;
   }
 
   /** The service cannot be read; what was read before stays. */
@@ -295,6 +308,7 @@ export class Catalogue {
 
   #reindex(name: string, before: ReadonlyMap<string, Known>, after: ReadonlyMap<string, Known>): void {
     this.#instances += after.size - before.size;
+    this.#bytes += sumOf(after) - sumOf(before);
     const nodesBefore = nodesOf(before);
     const nodesAfter = nodesOf(after);
     for (const node of nodesBefore.difference(nodesAfter)) {
@@ -354,20 +368,6 @@ export class Catalogue {
 const STATES: readonly BadState[] = ['critical', 'warning'];
 const RANKS: Readonly<Record<Status, number>> = { passing: 0, warning: 1, critical: 2 };
 
-/** Identifiers of instances are unique on their node. */
-function instanceKey(node: string, id: string): string {
-  return `${node}\0${id}`;
-}
-
-function placeOf({ address, port }: Registration): string {
-  return `${address}\0${port}`;
-}
-
-function statusIn({ critical, warning }: Registration): Status {
-  if (critical) return 'critical';
-  return warning ? 'warning' : 'passing';
-}
-
 function emptyList(): StateList {
   return { index: 0, epoch: 0, nodes: new Set(), instances: new Set() };
 }
@@ -376,24 +376,8 @@ function isIncomplete({ isListed, instances }: Service): boolean {
   return !isListed || [...instances.values()].some(({ isMissing }) => isMissing);
 }
 
-function nodesOf(instances: ReadonlyMap<string, Known>): ReadonlySet<string> {
-  return new Set([...instances.values()].map(({ registration }) => registration.node));
-}
-
-function isEqual(before: ReadonlyMap<string, Known>, after: ReadonlyMap<string, Known>): boolean {
-  if (before.size !== after.size) return false;
-  for (const [key, { registration, status }] of after) {
-    const was = before.get(key);
-    if (was === undefined || was.status !== status || !isSame(was.registration, registration)) return false;
-  }
-  return true;
-}
-
-/** Equal as far as anything but the checks goes; the state is compared apart. */
-function isSame(one: Registration, other: Registration): boolean {
-  return contentOf(one) === contentOf(other);
-}
-
-function contentOf({ address, port, kind, tags, meta, weights }: Registration): string {
-  return JSON.stringify([address, port, kind, tags, [...meta].toSorted(), weights]);
+function sumOf(instances: ReadonlyMap<string, Known>): number {
+  let bytes = 0;
+  for (const known of instances.values()) bytes += known.bytes;
+  return bytes;
 }

@@ -335,4 +335,19 @@ describe('bounds', () => {
     assert.deepEqual([endpoints('a').length, problems.size], [3, 0]);
     await source.close();
   });
+
+  test('a service beyond the memory of one service keeps the instances that it had, and others change', async () => {
+    const registry = registryOf('a', 'b');
+    const { source, clock, endpoints, problems } = followRegistry(registry, { maxServiceBytes: 20_000 });
+    await clock.advance(1000);
+    const long = Array.from({ length: 50 }, (_, n) => `key-${n}|${'v'.repeat(300)}`);
+    registry.register({ ...instance('a', 'a-11'), tags: long }, instance('b', 'b-11'));
+    await clock.advance(2000);
+    assert.deepEqual([endpoints('a').length, endpoints('b').length], [2, 3]);
+    assert.match(problems.get('service a')?.message ?? '', /at most 20000 bytes for the instances of one service/);
+    registry.deregister('node-2', 'a-11');
+    await clock.advance(2000);
+    assert.equal(problems.size, 0);
+    await source.close();
+  });
 });

@@ -16,10 +16,11 @@ import type { Timer } from '../../core/clock.ts';
 import { CtlError, toCtlError } from '../../core/errors.ts';
 import { type Check, checkOf, MAX_NAME, type Registration, registrationOf, tagsSignature } from './answers.ts';
 import { BlockingQuery, type BlockingQueryOptions } from './blocking-query.ts';
-import { Catalogue, type Consequences, type Instance } from './catalogue.ts';
+import { Catalogue, type Consequences, type Excess } from './catalogue.ts';
 import type { Answer, Ask, ConsulClient } from './client.ts';
 import { isServiceName } from './documents.ts';
 import { readElements, readEntries, type Turns } from './json-members.ts';
+import type { Instance } from './known-instances.ts';
 import { type Blame, ReadQueue } from './read-queue.ts';
 import { Survey } from './survey.ts';
 import type { ConsulSourceOptions } from './types.ts';
@@ -248,8 +249,9 @@ export class Datacenter {
       });
       if (generation !== this.#generation) throw new CtlError('unavailable', 'it was read before the index went back');
       const consequences = this.#catalogue.takeService(name, registrations, answer.index);
-      this.#noteService(name, consequences === undefined ? tooMany(this.#options) : ignored(tooLong));
-      if (consequences !== undefined) this.#act(consequences);
+      const isTaken = typeof consequences === 'object';
+      this.#noteService(name, isTaken ? ignored(tooLong) : tooMuch(consequences, this.#options));
+      if (isTaken) this.#act(consequences);
       this.#note('services', undefined);
       this.#checkSynced();
       return answer.asOf;
@@ -330,8 +332,12 @@ export class Datacenter {
   }
 }
 
-function tooMany({ maxInstances }: DatacenterOptions): string {
-  return `expected at most ${maxInstances} instances of all services (CTL_EXTREGISTRY_MAX_INSTANCES)`;
+function tooMuch(excess: Excess, { maxInstances, maxBytes, maxServiceBytes }: DatacenterOptions): string {
+  if (excess === 'maxInstances')
+    return `expected at most ${maxInstances} instances of all services (CTL_EXTREGISTRY_MAX_INSTANCES)`;
+  return excess === 'maxBytes'
+    ? `expected at most ${maxBytes} bytes for the instances of all services (a part of the heap limit)`
+    : `expected at most ${maxServiceBytes} bytes for the instances of one service (a part of the heap limit)`;
 }
 
 function ignored(tooLong: number): string | undefined {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { registrationOf } from './answers.ts';
-import type { Instance, Status } from './catalogue.ts';
 import { isServiceName, serviceDocuments } from './documents.ts';
+import type { Instance, Status } from './known-instances.ts';
 
 const OPTIONS = { namespace: 'default', passingOnly: false };
 

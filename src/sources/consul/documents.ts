@@ -21,8 +21,8 @@ import {
   resourceKey,
 } from '../../resources/index.ts';
 import { META } from './answers.ts';
-import type { Instance } from './catalogue.ts';
 import { endpointAddress, labelsOf, numberIn, protocolIn } from './instance-fields.ts';
+import type { Instance } from './known-instances.ts';
 
 export const SOURCE = 'consul';
 

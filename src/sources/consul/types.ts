@@ -34,6 +34,9 @@ export interface ConsulSettings {
   readonly holdMs: number;
   readonly maxServices: number;
   readonly maxInstances: number;
+  /** Memory of all instances of a datacenter, and of those of one service, bytes. */
+  readonly maxBytes: number;
+  readonly maxServiceBytes: number;
   /** Whether instances with warnings are not used. */
   readonly passingOnly: boolean;
 }

@@ -23,6 +23,8 @@ export const SETTINGS = {
   holdMs: 900_000,
   maxServices: 1000,
   maxInstances: 10_000,
+  maxBytes: 100_000_000,
+  maxServiceBytes: 10_000_000,
   passingOnly: false,
 } as const;
 
