@@ -76,7 +76,8 @@ export class ConfigStream {
 
   #respond(typeUrl: string, watched: Watched): void {
     const current = this.#served.of(BY_XDS_TYPE.get(typeUrl));
-    if (watched.pending !== undefined || watched.sent === current.version) return;
+    // Not yet encoded: `changed` follows.
+    if (current === undefined || watched.pending !== undefined || watched.sent === current.version) return;
     const has = this.#mode === 'delta' ? watched.accepted : new Map<string, string>();
     const sent = differences(current, has);
     this.#nonce += 1;

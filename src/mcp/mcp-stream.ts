@@ -119,7 +119,8 @@ export class McpStream {
 
   #respond(collection: string, watched: Watched): void {
     const current = this.#served.of(BY_COLLECTION.get(collection));
-    if (watched.pending !== undefined || watched.sent === current.version) return;
+    // Not yet encoded: `changed` follows.
+    if (current === undefined || watched.pending !== undefined || watched.sent === current.version) return;
     const isDelta = watched.incremental;
     const has = isDelta ? watched.accepted : new Map<string, string>();
     const sent = differences(current, has);

@@ -4,6 +4,7 @@
  */
 import type { Clock, Timer } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
+import type { Slices } from '../core/slices.ts';
 import { encodeFields } from '../protobuf/wire/index.ts';
 import { type AnyResource, type MeshKind, type ResourceKey, resourceKey } from '../resources/index.ts';
 import { EXCHANGED_KINDS, type ExchangedKind } from './kinds.ts';
@@ -28,7 +29,9 @@ export interface ServedDocumentsOptions {
   readonly read: (key: ResourceKey) => AnyResource | undefined;
   /** How long changes are collected, ms. */
   readonly delayMs: number;
-  readonly clock: Pick<Clock, 'setTimer'>;
+  readonly clock: Pick<Clock, 'now' | 'setTimer'>;
+  /** Runs after other work of the event loop; default: `setImmediate`. */
+  readonly soon?: (run: () => void) => void;
   /** Called once for each version of a document that no message can carry; `why` is one line. */
   readonly onLeftOut: (key: ResourceKey, why: string) => void;
 }
@@ -38,7 +41,11 @@ interface Kept {
   readonly resources: Map<string, AnyResource>;
   /** Encoded when somebody asks for the kind. */
   served: ServedKind | undefined;
+  encoding: Slices<ServedKind> | undefined;
 }
+
+/** Documents are encoded for this long without a pause, ms: the delay that other work may see. */
+const SLICE_MS = 10;
 
 const NOTHING: ServedKind = { version: '0', documents: new Map() };
 
@@ -49,19 +56,29 @@ export class ServedDocuments {
   readonly #listeners = new Set<(kinds: ReadonlySet<MeshKind>) => void>();
   readonly #changed = new Set<MeshKind>();
   #timer: Timer | undefined;
+  #closed = false;
 
   constructor(options: ServedDocumentsOptions) {
     this.#options = options;
     this.#kinds = new Map(
-      EXCHANGED_KINDS.map(({ kind }) => [kind, { changes: 0, resources: new Map(), served: undefined }]),
+      EXCHANGED_KINDS.map(({ kind }) => [
+        kind,
+        { changes: 0, resources: new Map(), served: undefined, encoding: undefined },
+      ]),
     );
   }
 
-  /** The documents of a kind; none for undefined. */
-  of(kind: ExchangedKind | undefined): ServedKind {
+  /**
+   * The documents of a kind; none for an undefined kind. Undefined while they are encoded, after which the listeners
+   * are called.
+   */
+  of(kind: ExchangedKind | undefined): ServedKind | undefined {
     const kept = kind && this.#kinds.get(kind.kind);
     if (kind === undefined || kept === undefined) return NOTHING;
-    kept.served ??= { version: String(kept.changes), documents: this.#encode(kind, kept.resources) };
+    if (kept.served === undefined && kept.encoding === undefined) {
+      kept.encoding = this.#encode(kind, kept);
+      this.#continue(kind, kept);
+    }
     return kept.served;
   }
 
@@ -83,6 +100,7 @@ export class ServedDocuments {
   }
 
   close(): void {
+    this.#closed = true;
     this.#timer?.cancel();
   }
 
@@ -104,13 +122,37 @@ export class ServedDocuments {
     for (const listener of this.#listeners) listener(kinds);
   }
 
-  #encode(kind: ExchangedKind, resources: ReadonlyMap<string, AnyResource>): ReadonlyMap<string, ServedDocument> {
-    const documents = new Map<string, ServedDocument>();
-    for (const [name, resource] of resources) {
-      const encoded = this.#encodeOne(kind, resource);
-      if (!(encoded instanceof CtlError)) documents.set(name, encoded);
+  /** @returns whether the documents are encoded */
+  #continue(kind: ExchangedKind, kept: Kept): boolean {
+    const { clock, soon = setImmediate } = this.#options;
+    const until = clock.now() + SLICE_MS;
+    while (kept.encoding !== undefined && !this.#closed) {
+      const step = kept.encoding.next();
+      if (step.done === true) {
+        kept.encoding = undefined;
+        kept.served = step.value;
+      } else if (clock.now() >= until) {
+        soon(() => {
+          if (this.#continue(kind, kept)) for (const listener of this.#listeners) listener(new Set([kind.kind]));
+        });
+        return false;
+      }
     }
-    return documents;
+    return kept.served !== undefined;
+  }
+
+  *#encode(kind: ExchangedKind, kept: Kept): Slices<ServedKind> {
+    for (;;) {
+      const { changes, resources } = kept;
+      const documents = new Map<string, ServedDocument>();
+      for (const [name, resource] of [...resources]) {
+        const encoded = this.#encodeOne(kind, resource);
+        if (!(encoded instanceof CtlError)) documents.set(name, encoded);
+        yield;
+      }
+      // What has changed meanwhile is encoded, too; the others are known by now.
+      if (kept.changes === changes) return { version: String(changes), documents };
+    }
   }
 
   #encodeOne(kind: ExchangedKind, resource: AnyResource): ServedDocument | CtlError {

@@ -5,15 +5,15 @@
  */
 import assert from 'node:assert/strict';
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http2';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { stringify } from 'yaml';
 import { type Discovery, discoveryPorts, eventually, startDiscovery, startEcho, tempDir } from '../harness/index.ts';
-import { endsUnavailable, type Line, startIstioEnd } from '../mcp/build.ts';
+import { endsUnavailable, startIstioEnd } from '../mcp/build.ts';
 import { type ConfigDir, configDir, type Document, resource } from './support/config.ts';
-import { type DocumentServer, deltaServer, istioSource, NETWORKING } from './support/document-servers.ts';
+import { type DocumentServer, deltaServer, halfSource, istioSource, NETWORKING } from './support/document-servers.ts';
 import { meshRoot, signedBy } from './support/foreign-certificate.ts';
+import { connectReader, documentsOf, routesRequest } from './support/mcp-reader.ts';
 import { planMesh, startMesh, type TestMesh } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
@@ -188,7 +188,19 @@ test('over Delta, only changes are sent, and after a restart of the server what 
   const { known } = delta.end.lines.find(({ type }) => type === ROUTES) ?? {};
   assert.deepEqual(Object.keys(known as object).sort(), ['default/second', 'default/third']);
   assert.deepEqual(last()?.sent, ['default/fourth']);
+});
+
+test('a server that no longer offers Delta is read as State of the World', { skip }, async () => {
+  const { delta } = shared.get();
+  await delta.end.child.kill();
+  await delta.serve(route('fifth', 'green', 'fifth.shop.com'));
+  await delta.restart('-sotw');
+  await come(async () => assert.equal(await backend('/', 'fifth.shop.com'), 'green'));
+  // What the server does not have any more is removed.
+  await come(async () => assert.equal(await backend('/', 'fourth.shop.com'), '404'));
   await delta.serve();
+  await come(async () => assert.equal(await backend('/', 'fifth.shop.com'), '404'));
+  assert.match(shared.get().reader.discovery().output(), /the server does not offer Delta: State of the World/);
 });
 
 test('of a document that two sources have, that of the first source is in force and the other is listed', {
@@ -211,31 +223,6 @@ test('of a document that two sources have, that of the first source is in force 
   await hub.config.remove('same');
   await come(async () => assert.deepEqual((await found())?.others ?? [], []));
 });
-
-/** A server that accepts streams and sends the beginning of a message that never ends. Not a real source. */
-async function halfSource(port: number): Promise<{ streams(): number; close(): Promise<void> }> {
-  let streams = 0;
-  const server = createServer();
-  const sessions = new Set<{ destroy(): void }>();
-  server.on('session', (session) => sessions.add(session));
-  server.on('stream', (stream) => {
-    streams += 1;
-    stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
-    // 200 bytes are announced, and five follow.
-    stream.write(Buffer.from([0, 0, 0, 0, 200, 0x12, 0x05, 0x69, 0x73, 0x74]));
-    stream.on('error', () => {});
-    setTimeout(() => stream.destroy(), 50);
-  });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  return {
-    streams: () => streams,
-    close: () =>
-      new Promise((resolve) => {
-        for (const session of sessions) session.destroy();
-        server.close(() => resolve());
-      }),
-  };
-}
 
 test('while servers are killed, send half messages and come back, no request fails and the policy stays', {
   skip,
@@ -281,18 +268,6 @@ test('while servers are killed, send half messages and come back, no request fai
   await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue'));
   await come(async () => assert.equal(await backend('/', 'more.shop.com'), '404'));
 });
-
-/** The documents that a reader of Istio has now, by name. */
-function documentsOf(lines: readonly Line[], collection: string): Readonly<Record<string, unknown>> {
-  const has: Record<string, unknown> = {};
-  for (const line of lines) {
-    if (line.collection !== collection) continue;
-    if (line.incremental !== true) for (const name of Object.keys(has)) delete has[name];
-    for (const name of (line.removed ?? []) as string[]) delete has[name];
-    for (const { name, spec } of line.documents as { name: string; spec: unknown }[]) has[name] = spec;
-  }
-  return has;
-}
 
 test('a sink of Istio reads the documents in force, and their changes', { skip }, async (t) => {
   const { hub, certificatesOf } = shared.get();
@@ -355,6 +330,34 @@ test('the client of Istio for configuration over xDS is synced, and follows chan
   await hub.config.apply('new', route('new', 'green', 'new.shop.com'));
   await come(() => assert.deepEqual(specOf('VirtualService/default/new'), route('new', 'green', 'new.shop.com').spec));
   await hub.config.remove('new');
+});
+
+test('metrics count what sinks refuse, requests that cannot be read, and responses that cannot be sent', {
+  skip,
+}, async () => {
+  const { hub, certificatesOf } = shared.get();
+  const certs = await certificatesOf('mesh-system');
+  const connect = (streamWindow: number) => connectReader(hub.discovery.ports.secure ?? 0, certs, streamWindow);
+  const metric = async (name: string) => (await hub.discovery.metric(`mesh_mcp_${name}`)) ?? 0;
+  const names = ['request_nacks_total', 'recv_failures_total', 'send_failures_total'];
+  const before = await Promise.all(names.map(metric));
+  const reader = await connect(100_000);
+  reader.stream.send(routesRequest());
+  await come(() => assert.equal(reader.messages.length, 1));
+  reader.stream.send(routesRequest({ responseNonce: '1', errorDetail: { code: 3, message: 'default/green: no' } }));
+  await come(async () => assert.equal(await metric('request_nacks_total'), (before[0] ?? 0) + 1));
+  await come(() =>
+    assert.match(hub.discovery.output(), /has refused documents: .*virtualservices: default\/green: no/),
+  );
+  reader.stream.send(Buffer.of(0xff));
+  await come(async () => assert.equal(await metric('recv_failures_total'), (before[1] ?? 0) + 1));
+  await come(() => assert.match(hub.discovery.output(), /refused a stream of MCP from 127\.0\.0\.1/));
+  const deaf = await connect(0);
+  deaf.stream.send(routesRequest());
+  await come(async () => assert.equal(await metric('clients_total'), 1));
+  deaf.stream.close();
+  await come(async () => assert.equal(await metric('send_failures_total'), (before[2] ?? 0) + 1));
+  assert.equal(await metric('clients_total'), 0);
 });
 
 test('an identity that is no control plane reads nothing', { skip }, async (t) => {

@@ -1,6 +1,6 @@
 /**
  * Builds the programs of other projects that tests of configuration protocols run: both ends of MCP of Istio 1.7 and
- * its client of configuration over xDS, and a Delta server of go-control-plane. Their modules come from the Go module
+ * its client of configuration over xDS, and a server of go-control-plane. Their modules come from the Go module
  * proxy as go.sum has them. Programs are kept in .cache, by what they are made of.
  */
 import { join } from 'node:path';
@@ -30,9 +30,9 @@ export function startIstioEnd(owner: Owner, ...args: readonly string[]): Promise
   return startProgram(owner, ISTIO_ENDS, args);
 }
 
-/** Starts a server of configuration over xDS that has Delta only, as {@link startIstioEnd}. */
-export function startDeltaServer(owner: Owner, ...args: readonly string[]): Promise<IstioEnd> {
-  return startProgram(owner, DELTA_SERVER, args);
+/** Starts a server of configuration over xDS, as {@link startIstioEnd}. */
+export function startConfigServer(owner: Owner, ...args: readonly string[]): Promise<IstioEnd> {
+  return startProgram(owner, CONFIG_SERVER, args);
 }
 
 interface Program {
@@ -46,7 +46,7 @@ const ISTIO_ENDS: Program = {
   folder: import.meta.dirname,
   sources: ['go.mod', 'go.sum', 'main.go', 'xds.go'],
 };
-const DELTA_SERVER: Program = {
+const CONFIG_SERVER: Program = {
   name: 'config-server',
   folder: join(import.meta.dirname, 'config-server'),
   sources: ['go.mod', 'go.sum', 'main.go'],

@@ -71,6 +71,15 @@ test('a response that needs too much memory is refused as a whole, and what was 
   assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/web']);
 });
 
+test('the documents of a large response take effect in parts', async () => {
+  const { streams, store, batches } = played(undefined, false, 10_000_000);
+  const stream = await first(streams);
+  stream.handler.opened();
+  const many = Array.from({ length: 2500 }, (_, index) => `shop/web-${index}`);
+  answer(stream, ROUTES, many);
+  assert.deepEqual([store.documents.size, batches], [2500, [1000, 1000, 500]]);
+});
+
 test('a document with a mistake is refused with its reason, and the others of the response are in force', async () => {
   const { streams, store } = played();
   const stream = await first(streams);

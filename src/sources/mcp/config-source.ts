@@ -6,6 +6,7 @@ import { backoff } from '../../core/backoff.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { CtlError, oneLineOf, toCtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import type { Slices } from '../../core/slices.ts';
 import { type ClientStream, openClientStream, type StreamClientOptions, type StreamTls } from '../../grpc/index.ts';
 import { limitLog } from '../../logging/index.ts';
 import { HealthLog } from '../health.ts';
@@ -55,6 +56,9 @@ const RARE_PINGS_MS = 310_000;
 /** After this time without an answer for a collection or type, the log names it, ms. */
 const PATIENCE_MS = 10_000;
 const MAX_NAMED = 5;
+
+/** Events that are applied at once: about 10 ms. More batches would be paced (`paced-source.ts`). */
+const MAX_EVENTS = 1000;
 
 const CONSEQUENCE = 'its documents stay in force as they are';
 
@@ -145,7 +149,7 @@ class ConfigSource implements Source {
       this.#ended(queue, error);
     };
     const queue = new MessageQueue<Received>({
-      process: (bytes) => protocol.receive(bytes),
+      process: (bytes) => this.#receive(bytes),
       done: (received) => this.#take(received, open ? this.#stream : undefined),
       failed: (error) => {
         if (open) opened.close();
@@ -173,10 +177,20 @@ class ConfigSource implements Source {
     [this.#stream, this.#queue] = [opened, queue];
   }
 
+  /** Reads a message, and applies its events. */
+  *#receive(bytes: Buffer): Slices<Received> {
+    const received = yield* this.#options.protocol.receive(bytes);
+    const { events } = received;
+    for (let at = 0; at < events.length && !this.#closed; at += MAX_EVENTS) {
+      this.#sink?.apply(events.slice(at, at + MAX_EVENTS));
+      yield;
+    }
+    return received;
+  }
+
   /** @param stream that the message has come from, unless it has ended */
-  #take({ group, events, replies, problem }: Received, stream: ClientStream | undefined): void {
+  #take({ group, replies, problem }: Received, stream: ClientStream | undefined): void {
     if (this.#closed) return;
-    if (events.length > 0) this.#sink?.apply(events);
     for (const reply of replies) stream?.send(reply);
     if (problem !== undefined) {
       if (group !== undefined) this.#refused.set(group, problem);

@@ -25,7 +25,7 @@ function requests(authorize: () => void) {
       served: new ServedDocuments({
         read: () => undefined,
         delayMs: 0,
-        clock: { setTimer: () => ({ cancel: () => {} }) },
+        clock: { now: () => 0, setTimer: () => ({ cancel: () => {} }) },
         onLeftOut: () => {},
       }),
       authorize,

@@ -1,8 +1,9 @@
-/** Programs of other projects that serve documents of a test: an MCP source of Istio, and a Delta server. */
+/** What serves documents of a test: programs of other projects, and a stand-in that sends half of a message. */
 import { rename, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http2';
 import { join } from 'node:path';
 import { freePort, type Owner, tempDir } from '../../harness/index.ts';
-import { type IstioEnd, startDeltaServer, startIstioEnd } from '../../mcp/build.ts';
+import { type IstioEnd, startConfigServer, startIstioEnd } from '../../mcp/build.ts';
 import type { Document } from './config.ts';
 
 export interface DocumentServer {
@@ -67,20 +68,46 @@ export async function istioSource(owner: Owner, ...documents: readonly Document[
   return server;
 }
 
-/** A server of go-control-plane that offers Delta only. */
+/** A server of go-control-plane that offers Delta only; when it is restarted with `-sotw`, State of the World only. */
 export async function deltaServer(owner: Owner, ...documents: readonly Document[]): Promise<DocumentServer> {
   const { path, serve } = await documentsFile(owner);
   await serve(...documents);
   const listen = `127.0.0.1:${await freePort()}`;
-  const start = () => startDeltaServer(owner, '-listen', listen, '-documents', path);
+  const start = (...more: readonly string[]) =>
+    startConfigServer(owner, '-listen', listen, '-documents', path, ...more);
   const server: DocumentServer = {
     end: await start(),
     address: `xds://${listen}`,
     id: `xds://${listen}`,
     serve,
-    async restart() {
-      server.end = await start();
+    async restart(...more) {
+      server.end = await start(...more);
     },
   };
   return server;
+}
+
+/** A server that accepts streams and sends the beginning of a message that never ends. Not a real source. */
+export async function halfSource(port: number): Promise<{ streams(): number; close(): Promise<void> }> {
+  let streams = 0;
+  const server = createServer();
+  const sessions = new Set<{ destroy(): void }>();
+  server.on('session', (session) => sessions.add(session));
+  server.on('stream', (stream) => {
+    streams += 1;
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
+    // 200 bytes are announced, and five follow.
+    stream.write(Buffer.from([0, 0, 0, 0, 200, 0x12, 0x05, 0x69, 0x73, 0x74]));
+    stream.on('error', () => {});
+    setTimeout(() => stream.destroy(), 50);
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return {
+    streams: () => streams,
+    close: () =>
+      new Promise((resolve) => {
+        for (const session of sessions) session.destroy();
+        server.close(() => resolve());
+      }),
+  };
 }

@@ -1,6 +1,8 @@
-// A server of configuration over xDS with the Delta protocol of go-control-plane. Tests read from it with ctl-discovery.
+// A server of configuration over xDS with the protocols of go-control-plane. Tests read from it with ctl-discovery.
 //
-//	config-server -listen ADDR -documents FILE  serves the documents of a file, each under GROUP/v1/KIND
+//	config-server -listen ADDR -documents FILE [-sotw]  serves the documents of a file, each under GROUP/v1/KIND
+//
+// Without -sotw, it offers Delta only, and with it State of the World only.
 package main
 
 import (
@@ -15,9 +17,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -56,8 +61,12 @@ func check(err error) {
 
 // served has a linear cache for each type that is asked for or served.
 type served struct {
+	sotw   bool
 	mutex  sync.Mutex
 	caches map[string]*cache.LinearCache
+	// version is that of the file, and sent has those of State of the World by type.
+	version atomic.Int64
+	sent    map[string]int64
 }
 
 func (s *served) of(typeURL string) *cache.LinearCache {
@@ -75,12 +84,56 @@ func (s *served) types() []string {
 	return slices.Collect(maps.Keys(s.caches))
 }
 
-func (s *served) CreateWatch(*cache.Request, cache.Subscription, chan cache.Response) (func(), error) {
-	return nil, fmt.Errorf("only Delta is offered")
+// CreateWatch responds with all documents of the type: the linear cache sends only those that changed.
+func (s *served) CreateWatch(
+	request *cache.Request, _ cache.Subscription, to chan cache.Response,
+) (func(), error) {
+	if !s.sotw {
+		return nil, fmt.Errorf("only Delta is offered")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for first := request.GetResponseNonce() == ""; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+			if version := s.version.Load(); first || s.sentVersion(request.GetTypeUrl(), version) != version {
+				s.sentVersion(request.GetTypeUrl(), version)
+				to <- allWithResourceType{cache.NewTestRawResponse(request, fmt.Sprint(version), s.all(request))}
+				return
+			}
+		}
+	}()
+	return cancel, nil
+}
+
+// sentVersion returns the version of a type that was sent before, and sets it.
+func (s *served) sentVersion(typeURL string, version int64) int64 {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	before := s.sent[typeURL]
+	s.sent[typeURL] = version
+	return before
+}
+
+func (s *served) all(request *cache.Request) []types.ResourceWithTTL {
+	var all []types.ResourceWithTTL
+	for _, resource := range s.of(request.GetTypeUrl()).GetResources() {
+		all = append(all, types.ResourceWithTTL{Resource: resource})
+	}
+	return all
+}
+
+// allWithResourceType is as withResourceType.
+type allWithResourceType struct{ cache.Response }
+
+func (r allWithResourceType) GetDiscoveryResponse() (*discovery.DiscoveryResponse, error) {
+	response, err := r.Response.GetDiscoveryResponse()
+	for _, resource := range response.GetResources() {
+		resource.TypeUrl = resourceType
+	}
+	return response, err
 }
 
 func (s *served) Fetch(context.Context, *cache.Request) (cache.Response, error) {
-	return nil, fmt.Errorf("only Delta is offered")
+	return nil, fmt.Errorf("only streams are offered")
 }
 
 func (s *served) CreateDeltaWatch(
@@ -164,6 +217,7 @@ func follow(file string, all *served) {
 		for typeURL, resources := range byType {
 			all.of(typeURL).SetResources(resources)
 		}
+		all.version.Add(1)
 	}
 }
 
@@ -190,15 +244,34 @@ func (printed) OnStreamDeltaResponse(
 	print(map[string]any{"sent": names, "removed": response.GetRemovedResources(), "type": response.GetTypeUrl()})
 }
 
+func (printed) OnStreamRequest(_ int64, request *discovery.DiscoveryRequest) error {
+	if request.GetResponseNonce() == "" {
+		print(map[string]any{"all": request.GetTypeUrl()})
+	}
+	return nil
+}
+
+// withoutDelta does not implement Delta.
+type withoutDelta struct{ server.Server }
+
+func (withoutDelta) DeltaAggregatedResources(discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+	return status.Error(codes.Unimplemented, "not implemented")
+}
+
 func main() {
+	sotw := flag.Bool("sotw", false, "whether State of the World is offered, and not Delta")
 	listen := flag.String("listen", "127.0.0.1:0", "address of the server")
 	file := flag.String("documents", "", "file with the documents, as JSON; it is followed")
 	flag.Parse()
-	all := &served{caches: map[string]*cache.LinearCache{}}
+	all := &served{sotw: *sotw, caches: map[string]*cache.LinearCache{}, sent: map[string]int64{}}
 	listener, err := net.Listen("tcp", *listen)
 	check(err)
 	grpcServer := grpc.NewServer()
-	discovery.RegisterAggregatedDiscoveryServiceServer(grpcServer, server.NewServer(context.Background(), all, printed{}))
+	service := server.NewServer(context.Background(), all, printed{})
+	if *sotw {
+		service = withoutDelta{service}
+	}
+	discovery.RegisterAggregatedDiscoveryServiceServer(grpcServer, service)
 	go follow(*file, all)
 	check(grpcServer.Serve(listener))
 }

@@ -39,6 +39,7 @@ export class ServedWorld {
     read: (key) => this.documents.get(key),
     delayMs: 0,
     clock: {
+      now: () => 0,
       setTimer: (_ms, run) => {
         this.#announce = run;
         return { cancel: () => {} };

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { fakeClock } from '../../../core/testing/fake-clock.ts';
 import type { ClientStreamHandler, StreamTls } from '../../../grpc/index.ts';
 import { BY_COLLECTION, BY_XDS_TYPE } from '../../../mcp/index.ts';
+import type { ResourceEvent } from '../../../resources/index.ts';
 import { createConfigSource, type FollowedTls } from '../config-source.ts';
 import { McpSink } from '../mcp-sink.ts';
 import { ReceivedDocuments } from '../received.ts';
@@ -30,13 +31,13 @@ export interface Opened {
 }
 
 /** A source whose streams the test plays. */
-export function played(tls?: FollowedTls, xds = false) {
+export function played(tls?: FollowedTls, xds = false, maxBytes = 100_000) {
   const clock = fakeClock();
   const [streams, lines, store]: [Opened[], string[], EventStore] = [[], [], new EventStore()];
   let reconnections = 0;
   const log = (line: string): void => void lines.push(line);
   const options = { source: 'mcp://far', limits: LIMITS, groups: xds ? BY_XDS_TYPE : BY_COLLECTION, now: clock.now };
-  const documents = new ReceivedDocuments({ ...options, maxBytes: 100_000 });
+  const documents = new ReceivedDocuments({ ...options, maxBytes });
   const source = createConfigSource({
     id: 'mcp://far',
     cluster: 'c',
@@ -63,12 +64,17 @@ export function played(tls?: FollowedTls, xds = false) {
       };
     },
   });
-  source.start({ apply: (events) => store.apply(events), replace: () => assert.fail(), changing: () => {} });
+  const batches: number[] = [];
+  const apply = (events: readonly ResourceEvent[]): void => {
+    batches.push(events.length);
+    store.apply(events);
+  };
+  source.start({ apply, replace: () => assert.fail(), changing: () => {} });
   let synced = false;
   void source.synced.then(() => {
     synced = true;
   });
-  return { clock, streams, lines, store, source, isSynced: () => synced, reconnections: () => reconnections };
+  return { clock, streams, lines, store, batches, source, isSynced: () => synced, reconnections: () => reconnections };
 }
 
 export function answer({ handler }: Opened, collection: string, names: readonly string[] = []): void {
