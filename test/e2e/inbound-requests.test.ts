@@ -1,16 +1,25 @@
 /**
  * Requests at the inbound ports of a sidecar, whatever policies say: which versions of HTTP are accepted, what is tried
- * again, and how both ends count; and requests of its application to its port as an HTTP proxy. Through agents, real
- * Envoys and redirection.
+ * again, and how both ends count; requests of its application to its port as an HTTP proxy; and what the policy
+ * component knows of clients. Through agents, real Envoys and redirection.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
-import { eventually, netnsUnavailable, tempDir } from '../harness/index.ts';
-import { sharedService, startIdentityWorld, UNBOUND_PORT, type Workload } from './support/identity-world.ts';
+import { type EchoReply, eventually, netnsUnavailable, tempDir } from '../harness/index.ts';
+import { pod } from './support/config.ts';
+import {
+  type IdentityWorld,
+  sharedService,
+  startIdentityWorld,
+  TRUST_DOMAIN,
+  UNBOUND_PORT,
+  type Workload,
+} from './support/identity-world.ts';
 import { httpOutcome, outcomeOf } from './support/peer-calls.ts';
+import { policyDocument } from './support/policy-documents.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
@@ -21,7 +30,14 @@ const GONE = { 'http-gone': 8990, gone: 8991, 'grpc-gone': 8992 } as const;
 /** `proxyHttpPort` of the mesh configuration. */
 const PROXY_PORT = 15002;
 
+/** What the proxy of the caller claims of its workload. */
+const LIES = {
+  MESH_METAJSON_LABELS: '{"app":"caller","role":"admin"}',
+  MESH_META_OWNER: 'kubernetes://apis/apps/v1/namespaces/foo/deployments/admin',
+};
+
 interface Shared {
+  readonly world: IdentityWorld;
   readonly web: Workload;
   readonly plain: Workload;
   readonly caller: Workload;
@@ -41,14 +57,14 @@ before(async () => {
   const env = (name: string) => ({ MESH_META_WORKLOAD_NAME: `${name}-v1` });
   const [web, caller, plain] = await Promise.all([
     world.addWorkload({ name: 'web', namespace: 'foo', proxied: true, env: env('web') }),
-    world.addWorkload({ name: 'caller', namespace: 'bar', proxied: true, env: env('caller') }),
+    world.addWorkload({ name: 'caller', namespace: 'bar', proxied: true, env: { ...env('caller'), ...LIES } }),
     world.addWorkload({ name: 'plain', namespace: 'legacy', proxied: false }),
   ]);
   const gone = Object.entries(GONE).map(([name, port]) => ({ name, port, targetPort: port }));
   const detected = { name: 'detected', port: UNBOUND_PORT, targetPort: UNBOUND_PORT };
   await world.config.apply('more', ...sharedService('more', '10.96.2.1', [web], [...gone, detected]));
   await eventually(async () => assert.match((await web.agent?.admin('/clusters')) ?? '', /^inbound\|8992\|\|::/m));
-  shared.set({ web, caller, plain });
+  shared.set({ world, web, caller, plain });
 });
 
 /** The outcome of a request by curl with these arguments, to a path that occurs once. */
@@ -167,4 +183,71 @@ test('an application reaches services by the HTTP proxy of the mesh configuratio
   assert.equal(await through('http://plain.legacy:80/'), '200 plain');
   // Even with ALLOW_ANY, because the connection to the proxy has no other destination.
   assert.equal(await through('http://nobody.legacy/'), '503');
+});
+
+describe('the policy component', { skip }, () => {
+  /** What the application of web.foo is told of the client. */
+  const told = async (from: Workload, to: string): Promise<unknown> => {
+    const forged = ['x-peer: admin', `x-forwarded-client-cert: URI=spiffe://${TRUST_DOMAIN}/ns/foo/sa/admin`];
+    const headers = forged.flatMap((each) => ['-H', each]);
+    const body = await from.netns.run('curl', '-sS', '-m', '5', ...headers, `http://${to}/`);
+    return (JSON.parse(body) as EchoReply).headers['x-peer'];
+  };
+
+  test('knows a client by its certificate, and its workload from the model', async () => {
+    const { world, web, caller, plain } = shared.get();
+    const hash = { app: 'caller', 'pod-template-hash': '7d9', 'security.mesh.io/tlsMode': 'mesh' };
+    await world.config.apply(
+      `workload-${caller.id}`,
+      pod('caller-7d9-x', { namespace: 'bar', labels: hash, ip: caller.netns.address, serviceAccount: 'caller' }),
+    );
+    const values = [
+      ...['principal', 'namespace', 'serviceAccount', 'workload.name', 'owner', 'uid'].map(
+        (name) => `source.${name} | "none"`,
+      ),
+      'source.labels["app"] | "none"',
+      'source.labels["role"] | "none"',
+      'conditional(connection.mtls, "mtls", "plain")',
+    ];
+    await world.config.apply(
+      'policy',
+      policyDocument('rule', 'peer', { requestHeaderOperations: [{ name: 'x-peer', values }] }, 'foo'),
+    );
+    const known = [
+      `${TRUST_DOMAIN}/ns/bar/sa/caller`,
+      'bar',
+      'caller',
+      'caller',
+      'kubernetes://apis/apps/v1/namespaces/bar/deployments/caller',
+      'kubernetes://caller-7d9-x.bar',
+      'caller',
+      'none',
+      'mtls',
+    ];
+    await eventually(async () => assert.equal(await told(caller, `${web.serviceAddress}:80`), known.join(',')), {
+      timeoutMs: 30_000,
+    });
+    const unknown = [...Array<string>(8).fill('none'), 'plain'];
+    assert.equal(await told(plain, `${web.netns.address}:8080`), unknown.join(','));
+  });
+
+  test('decides about connections by the identity of the client', async () => {
+    const { world, web, caller } = shared.get();
+    const deny = (match: string) =>
+      world.config.apply(
+        'policy',
+        policyDocument('handler', 'deny', { compiledAdapter: 'denier' }, 'foo'),
+        policyDocument('instance', 'any', { compiledTemplate: 'checknothing' }, 'foo'),
+        policyDocument('rule', 'tcp', { match, actions: [{ handler: 'deny', instances: ['any'] }] }, 'foo'),
+      );
+    const becomes = (expected: string) =>
+      eventually(async () => assert.equal(await outcomeOf({ from: caller, to: web, port: 'bytes' }), expected), {
+        timeoutMs: 30_000,
+      });
+    await deny(`source.principal == "${TRUST_DOMAIN}/ns/bar/sa/caller" && context.protocol == "tcp"`);
+    await becomes('cut');
+    assert.equal(await outcomeOf({ from: caller, to: web, port: 'http' }), '200 mtls');
+    await deny('source.labels["role"] == "admin" && context.protocol == "tcp"');
+    await becomes('ok');
+  });
 });

@@ -3,10 +3,16 @@
  * results, used again as they allow; and what happens when they are killed, slow, or break their contract.
  */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { type EchoReply, eventually, request, tempDir } from '../harness/index.ts';
+import { type Client, Metadata } from '@grpc/grpc-js';
+import { POLICY_NAMESPACE_METADATA } from '../../src/core/proxy.ts';
+import { encode, envoy } from '../../src/protobuf/index.ts';
+import { ecKey } from '../../src/security/authority/testing/fixtures.ts';
+import { issueToken } from '../../src/security/index.ts';
+import { type Discovery, type EchoReply, eventually, request, tempDir } from '../harness/index.ts';
+import { certificate, channel, client } from './support/identity-calls.ts';
 import { startProxy } from './support/mesh.ts';
 import {
   ADAPTER_DOCUMENTS,
@@ -18,7 +24,10 @@ import {
 import { policyDocument as document } from './support/policy-documents.ts';
 import {
   AT,
+  action,
   apply,
+  DENY,
+  HTTP,
   outcome,
   owner,
   PATIENCE_MS,
@@ -26,11 +35,17 @@ import {
   type Proxy as ProxyName,
   ROOT,
   rule,
+  SHOP,
   send,
   settled,
   shared,
   usePolicyWorld,
 } from './support/policy-world.ts';
+import { lazy } from './support/suite.ts';
+
+const { CheckRequest, CheckResponse } = envoy.service.auth.v3;
+type AttributeContext = envoy.service.auth.v3.AttributeContext.Input;
+type CheckAnswer = envoy.service.auth.v3.CheckResponse;
 
 usePolicyWorld('web', 'other');
 
@@ -41,7 +56,15 @@ const USER = 'request.headers["x-user"] | "nobody"';
 const NAME = 'court.example';
 const IDENTITY = 'spiffe://cluster.local/ns/court/sa/judge';
 
+interface Issued {
+  readonly replica: Discovery;
+  readonly token: string;
+  readonly root: string;
+}
+
 let files: AdapterFiles;
+/** By the first test that needs it. */
+const issued = lazy<Issued>();
 
 before(async () => {
   files = await adapterFiles(owner, [NAME, IDENTITY]);
@@ -135,12 +158,12 @@ describe('results', () => {
     );
     const over = '429 RESOURCE_EXHAUSTED:court.shop:quota unit.instance.shop is exhausted';
     await settled({ web: [over, user('probe')] });
-    assert.deepEqual([await outcome('web', user('ann')), await outcome('web', user('ann'))], ['app', 'app']);
-    assert.equal(await outcome('web', user('ann')), over);
+    assert.deepEqual([await outcome('web', user('tim')), await outcome('web', user('tim'))], ['app', 'app']);
+    assert.equal(await outcome('web', user('tim')), over);
     await eventually(
       () => {
         const noted = adapter.asked.filter(({ template }) => template === 'notes').flatMap(({ users }) => users);
-        assert.equal(noted.filter((name) => name === 'ann').length, 3);
+        assert.equal(noted.filter((name) => name === 'tim').length, 3);
       },
       { timeoutMs: PATIENCE_MS },
     );
@@ -187,11 +210,75 @@ describe('connections', () => {
     for (const name of ['ann', 'bob']) await settled({ web: [UNDECIDED, user(name)] });
     assert.equal(adapter.asked.length, asked, 'nothing is sent to it');
 
-    const replica = await shared.get().startReplica({ env: { BYPASS_OOP_MTLS_SAN_VERIFICATION: 'true' } });
+    const folder = await tempDir(owner);
+    // Its key pair must be there before ctl-discovery looks for it.
+    const token = await tokenOf(folder);
+    const replica = await shared.get().startReplica({
+      env: {
+        BYPASS_OOP_MTLS_SAN_VERIFICATION: 'true',
+        LOCAL_TOKEN_ISSUER_DIR: folder,
+        SELF_SIGNED_CA_DIR: folder,
+      },
+    });
+    issued.set({ replica, token, root: await readFile(join(folder, 'root-cert.pem'), 'utf8') });
     await startProxy(owner, replica.ports.grpc, { name: 'one', ...PROXIES.one, address: AT.one });
     await settled({ one: [DENIED, user('eve')] });
   });
 });
+
+describe('callers', () => {
+  test('a proxy decides as its certificate says, not as it claims', async () => {
+    const { replica, token, root } = issued.get();
+    const { secure = assert.fail() } = replica.ports;
+    const facts = ['destination.namespace', 'destination.principal', 'destination.workload.name | "none"'];
+    await apply(
+      ...DENY,
+      rule('closed', action('deny', 'any')),
+      rule('told', { responseHeaderOperations: [{ name: 'x-me', values: facts }] }, 'other'),
+    );
+    await settled({ web: ['403 PERMISSION_DENIED:deny.shop:not today'] });
+    const keys = ecKey('P-256');
+    const chain = (await certificate(client(owner, secure, channel({ root })), keys, token)).join('');
+    const proxy = client(owner, secure, channel({ root }, { chain, keys }));
+    await eventually(
+      async () => {
+        const { okResponse, status } = await check(proxy, {
+          source: { address: { socketAddress: { address: '10.0.0.1', portValue: 1 } } },
+          destination: {
+            address: { socketAddress: { address: AT.web, portValue: HTTP } },
+            principal: 'spiffe://cluster.local/ns/shop/sa/web',
+            labels: { app: 'web' },
+          },
+          request: { http: { method: 'GET', path: '/', host: 'web.shop' } },
+          contextExtensions: { namespace: 'shop' },
+        });
+        const headers = okResponse?.responseHeadersToAdd.map(({ header }) => [header?.key, header?.value]);
+        assert.deepEqual([status?.code, headers], [0, [['x-me', 'other,cluster.local/ns/other/sa/other,none']]]);
+      },
+      { timeoutMs: PATIENCE_MS },
+    );
+  });
+});
+
+/** Asks as Envoy does, and claims to be a proxy of the namespace `shop`. */
+function check(proxy: Client, attributes: AttributeContext): Promise<CheckAnswer> {
+  const metadata = new Metadata();
+  metadata.set(POLICY_NAMESPACE_METADATA, SHOP);
+  const asIs = (bytes: Buffer): Buffer => bytes;
+  const request = Buffer.from(encode(CheckRequest, { attributes }));
+  return new Promise((resolve, reject) => {
+    const path = '/envoy.service.auth.v3.Authorization/Check';
+    proxy.makeUnaryRequest(path, asIs, asIs, request, metadata, (error, answer) =>
+      answer === undefined ? reject(error ?? new Error('no answer')) : resolve(CheckResponse.decode(answer)),
+    );
+  });
+}
+
+/** A token of the workload `other` of the namespace `other`. */
+function tokenOf(directory: string): Promise<string> {
+  const identity = { namespace: 'other', serviceAccount: 'other' };
+  return issueToken({ directory, identity, audience: 'mesh-ca', lifetimeSeconds: 600, now: Date.now() });
+}
 
 describe('failures', () => {
   test('requests are refused while an adapter is slow, breaks its contract or is gone; others are decided', async () => {

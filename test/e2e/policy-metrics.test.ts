@@ -46,6 +46,75 @@ beforeEach(() => expect({ plc_config_rule_configs_total: 0, plc_handler_daemons_
 const QUOTA = { name: 'requests.instance.shop', maxAmount: 1_000, validDuration: '600s' };
 const checks = (name: string, spec: Document) => document('instance', name, spec);
 
+/** Requests for a path, and what each of them dispatches: adapters, and whether they fail. */
+type Dispatches = readonly (readonly [adapter: string, failed: boolean])[];
+const REQUESTS: readonly (readonly [path: string, times: number, dispatches: Dispatches])[] = [
+  ['/deny', 3, [['denier', false]]],
+  ['/quota', 2, [['memquota', false]]],
+  ['/unable', 2, [['redisquota', true]]],
+  [
+    '/both',
+    4,
+    [
+      ['listchecker', false],
+      ['denier', false],
+    ],
+  ],
+  ['/none', 5, []],
+];
+
+// First: records, which are counted, too, come up to a second after their requests.
+test('metrics of requests grow by what the requests define', async () => {
+  await apply(
+    ...DENY,
+    document('handler', 'quotas', { compiledAdapter: 'memquota', params: { quotas: [QUOTA] } }),
+    document('handler', 'unreachable', {
+      compiledAdapter: 'redisquota',
+      params: { redisServerUrl: '127.0.0.1:1', quotas: [QUOTA] },
+    }),
+    checks('requests', { compiledTemplate: 'quota' }),
+    document('handler', 'users', { compiledAdapter: 'listchecker', params: { overrides: ['ann'] } }),
+    checks('user', { compiledTemplate: 'listentry', params: { value: '"ann"' } }),
+    rule('listed', { match: 'request.path == "/both"', ...action('users', 'user') }),
+    rule('denied', { match: 'request.path == "/deny" || request.path == "/both"', ...action('deny', 'any') }),
+    rule('quotas', { match: 'request.path == "/quota"', ...action('quotas', 'requests') }),
+    rule('unable', { match: 'request.path == "/unable"', ...action('unreachable', 'requests') }),
+  );
+  await settled({ web: [DENIED, { path: '/deny' }] });
+  const growth = new Map<string, number>();
+  const grow = (name: string, by: number) => growth.set(name, (growth.get(name) ?? 0) + by);
+  for (const [, times, dispatches] of REQUESTS) {
+    for (const [adapter, failed] of dispatches) {
+      grow(`plc_runtime_dispatches_total{adapter="${adapter}",error="${failed}"}`, times);
+      grow(`plc_runtime_dispatch_duration_seconds_count{adapter="${adapter}"}`, times);
+    }
+    for (const each of ['destinations', 'instances']) {
+      grow(`plc_dispatcher_${each}_per_request_count`, times);
+      grow(`plc_dispatcher_${each}_per_request_sum`, times * dispatches.length);
+    }
+  }
+  const before = await settledValues([...growth.keys()]);
+  for (const [path, times] of REQUESTS) for (let count = 0; count < times; count++) await outcome('web', { path });
+  await expect(Object.fromEntries(before.map(([each, value]) => [each, value + (growth.get(each) ?? 0)])));
+});
+
+/** The values once nothing is under way: measurements come several times a second. */
+async function settledValues(names: readonly string[]): Promise<(readonly [string, number])[]> {
+  const read = () => Promise.all(names.map(async (name) => [name, await metric(name)] as const));
+  const pages = async (): Promise<number> => metric('plc_dispatcher_instances_per_request_count');
+  let last = -1;
+  await eventually(
+    async () => {
+      const now = await pages();
+      const isSame = now === last;
+      last = now;
+      assert.ok(isSame);
+    },
+    { timeoutMs: PATIENCE_MS, intervalMs: 250 },
+  );
+  return await read();
+}
+
 /** What each metric of the configuration counts, and documents of which it counts so many. */
 const CONFIGURATION: readonly (readonly [metric: string, value: number, documents: readonly Document[]])[] = [
   [
@@ -150,92 +219,6 @@ test('metrics of the configuration and of handlers have the values that the docu
   await apply(...DOCUMENTS);
   await expect({ ...Object.fromEntries(CONFIGURATION.map(([name, value]) => [name, value])), ...HANDLERS });
 });
-
-/** Requests for a path, and what each of them dispatches: adapters, and whether they fail. */
-const REQUESTS: readonly (readonly [
-  path: string,
-  times: number,
-  dispatches: readonly (readonly [string, boolean])[],
-])[] = [
-  ['/deny', 3, [['denier', false]]],
-  ['/quota', 2, [['memquota', false]]],
-  ['/judge', 4, [['remote', false]]],
-  [
-    '/both',
-    1,
-    [
-      ['memquota', false],
-      ['remote', false],
-    ],
-  ],
-  ['/unable', 2, [['redisquota', true]]],
-  ['/none', 5, []],
-];
-
-test('metrics of requests grow by what the requests define', async () => {
-  const outside = await startPolicyAdapter(owner, ({ template }) =>
-    template === 'judge' ? { result: {}, output: { verdict: 'v' } } : {},
-  );
-  const court = { adapter: 'court.mesh-system', connection: { address: outside.address } };
-  const working = DOCUMENTS.filter((each) => !/"(?:court|unable|[abc]|unsatisfied)"/.test(nameOf(each)));
-  await apply(
-    ...working,
-    ...ADAPTER_DOCUMENTS,
-    document('handler', 'court', court),
-    rule('unable', {
-      match: 'request.path == "/unable"',
-      ...action('unreachable', 'requests'),
-    }),
-    document('handler', 'unreachable', {
-      compiledAdapter: 'redisquota',
-      params: { redisServerUrl: '127.0.0.1:1', quotas: [QUOTA] },
-    }),
-    rule('both', {
-      match: 'request.path == "/both"',
-      actions: [
-        { handler: 'quotas', instances: ['requests'] },
-        { handler: 'court', instances: ['who'] },
-      ],
-    }),
-    rule('judged', { match: 'request.path == "/judge"', ...action('court', 'who') }),
-  );
-  await settled({ web: [DENIED, { path: '/deny' }] });
-  await expect({ plc_handler_handler_build_failures_total: 0, plc_handler_new_handlers_total: 4 });
-  const growth = new Map<string, number>();
-  const grow = (name: string, by: number) => growth.set(name, (growth.get(name) ?? 0) + by);
-  for (const [, times, dispatches] of REQUESTS) {
-    for (const [adapter, error] of dispatches) {
-      grow(`plc_runtime_dispatches_total{adapter="${adapter}",error="${error}"}`, times);
-      grow(`plc_runtime_dispatch_duration_seconds_count{adapter="${adapter}"}`, times);
-    }
-    for (const each of ['destinations', 'instances']) {
-      grow(`plc_dispatcher_${each}_per_request_count`, times);
-      grow(`plc_dispatcher_${each}_per_request_sum`, times * dispatches.length);
-    }
-  }
-  const before = await settledValues([...growth.keys()]);
-  for (const [path, times] of REQUESTS) for (let count = 0; count < times; count++) await outcome('web', { path });
-  await expect(Object.fromEntries(before.map(([each, value]) => [each, value + (growth.get(each) ?? 0)])));
-});
-
-const nameOf = (each: Document): string => JSON.stringify((each.metadata as { name: string }).name);
-
-/** The values once nothing is under way: measurements come several times a second. */
-async function settledValues(names: readonly string[]): Promise<(readonly [string, number])[]> {
-  const read = () => Promise.all(names.map(async (name) => [name, await metric(name)] as const));
-  const pages = async (): Promise<number> => metric('plc_dispatcher_instances_per_request_count');
-  let last = -1;
-  await eventually(
-    async () => {
-      const now = await pages();
-      const isSame = now === last;
-      last = now;
-      assert.ok(isSame);
-    },
-    { timeoutMs: PATIENCE_MS, intervalMs: 250 },
-  );
-  return await read();
-}
 
 test('handlers are reused, closed, at work, and have loops', async () => {
   const provider = createServer((_, response) => response.end('ann\n'));
