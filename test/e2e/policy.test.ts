@@ -3,6 +3,8 @@
  * adapter is shown by requests; Redis is a real one.
  */
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, test } from 'node:test';
 import { type EchoReply, eventually, exchange, request } from '../harness/index.ts';
 import { example } from './support/documents.ts';
@@ -30,6 +32,7 @@ import { redisUnavailable, startRedis } from './support/redis.ts';
 import { startTraffic } from './support/steady-traffic.ts';
 
 const REDIS_PORT = 6379;
+const USER = 'request.headers["x-user"] | ""';
 /** Started by the first test that needs it. */
 let redisStarted: Promise<void> | undefined;
 
@@ -96,6 +99,27 @@ describe('decisions', () => {
       web: ['403 PERMISSION_DENIED:users.shop:eve is not on the list', { headers: { 'x-user': 'eve' } }],
     });
     assert.equal(await outcome('web', { headers: { 'x-user': 'ann' } }), 'app');
+  });
+
+  test('the list of a provider is fetched again, and nothing passes while there is none', async () => {
+    let list: string | undefined;
+    const provider = createServer((_, response) => response.writeHead(list === undefined ? 500 : 200).end(list));
+    await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve));
+    owner.after(async () => void provider.close());
+    const { port } = provider.address() as AddressInfo;
+    const params = { providerUrl: `http://127.0.0.1:${port}/`, refreshInterval: '1s', overrides: ['root'] };
+    await apply(
+      document('handler', 'users', { compiledAdapter: 'listchecker', params }),
+      document('instance', 'user', { compiledTemplate: 'listentry', params: { value: USER } }),
+      rule('users', action('users', 'user')),
+    );
+    const eve = { headers: { 'x-user': 'eve' } };
+    await settled({ web: ['503 UNAVAILABLE:users.shop:the policy cannot be evaluated', eve] });
+    list = '# those who may\nann\n';
+    await settled({ web: ['403 PERMISSION_DENIED:users.shop:eve is not on the list', eve] });
+    assert.equal(await outcome('web', { headers: { 'x-user': 'root' } }), 'app', 'an override');
+    list = 'ann\neve\n';
+    await settled({ web: ['app', eve] });
   });
 
   test('a quota in memory counts the requests of all proxies together', async () => {
