@@ -157,9 +157,11 @@ test('benches', { concurrency: 3 }, async (t) => {
     }),
     t.test('dns and sign', async () => {
       const { tables = [] } = await run('delta', 'dns', 'sign');
-      const [sign, dns] = tables.map(({ rows }) => rows);
+      const [sign, names, dns] = tables.map(({ rows }) => rows);
       for (const [load, perSecond] of dns ?? []) assert.ok(Number(perSecond) > 0, String(load));
-      assert.equal(dns?.length, 3);
+      assert.equal(dns?.length, 4);
+      const [one = 0, inPieces = 0] = names?.map(([, , , changed]) => Number(changed)) ?? [];
+      assert.ok(inPieces > 0 && inPieces < one, `a changed service is ${inPieces} kB in pieces, ${one} in one table`);
       assert.deepEqual(
         sign?.map(([key, authority]) => [key, authority]),
         [
