@@ -50,6 +50,7 @@ import { callerRanks } from './process/caller-ranks.ts';
 import { type BeginGeneration, startGeneration } from './process/generation-pool.ts';
 import { replicaName } from './process/replica.ts';
 import { WorkloadRegistration } from './registration/registration.ts';
+import { CostLog } from './serving/cost-log.ts';
 import { createDebugSource } from './serving/debug-source.ts';
 import { startDns } from './serving/dns.ts';
 import { serveDocuments } from './serving/documents.ts';
@@ -239,11 +240,13 @@ async function startServing(program: Program, read: Mesh, begin: BeginGeneration
   const { services } = policy;
   const parts = { settings, engine, identity, observer, followers, debugPages, documents: configuration, services };
   const server = await startXdsServer(parts);
-  closers.use(saveLearnedHosts(server, settings, cluster));
   closers.add(() => {
     configuration.service.close();
     return server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 });
   });
+  closers.use(saveLearnedHosts(server, settings, cluster));
+  if (settings.sidecarConfiguration === 'all')
+    closers.use(new CostLog({ sessions: () => engine.sessions(), clock: systemClock, log: getScope('ads') }));
   closers.use(await startDns({ settings, env, engine, identity }));
   return { engine, previews, debouncer, controllers, webhooks, server, recent };
 }

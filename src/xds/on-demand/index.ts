@@ -3,6 +3,7 @@
  * what everything else of their configuration leads to.
  */
 export { concernedNames } from './concerned-names.ts';
+export { type CostOfAll, costOfAll } from './cost-of-all.ts';
 export { ALWAYS_NEEDED, type Asking, Demand, type StreamDemand } from './demand.ts';
 export type { HeldBecause, HeldContent } from './held-content.ts';
 export { FORGET_MS, type LearnedHosts, type LearnedScope, MAX_HOSTS, MAX_SCOPES } from './learned-hosts.ts';
