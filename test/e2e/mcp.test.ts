@@ -12,7 +12,7 @@ import { type Discovery, discoveryPorts, eventually, startDiscovery, startEcho, 
 import { endsUnavailable, startIstioEnd } from '../mcp/build.ts';
 import { type ConfigDir, configDir, type Document, resource } from './support/config.ts';
 import { type DocumentServer, deltaServer, halfSource, istioSource, NETWORKING } from './support/document-servers.ts';
-import { meshRoot, signedBy } from './support/foreign-certificate.ts';
+import { agentFiles, meshRoot } from './support/foreign-certificate.ts';
 import { connectReader, documentsOf, routesRequest } from './support/mcp-reader.ts';
 import { planMesh, startMesh, type TestMesh } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
@@ -107,14 +107,8 @@ before(async () => {
     },
   };
   const root = await meshRoot(owner, { caDir: join(folder, 'ca') });
-  const certificatesOf = async (namespace: string): Promise<string> => {
-    const files = await signedBy(owner, root, `URI:spiffe://cluster.local/ns/${namespace}/sa/istiod`);
-    const directory = await tempDir(owner);
-    await copyFile(files.certificate, join(directory, 'cert-chain.pem'));
-    await copyFile(files.key, join(directory, 'key.pem'));
-    await copyFile(root.certificate, join(directory, 'root-cert.pem'));
-    return directory;
-  };
+  const certificatesOf = (namespace: string): Promise<string> =>
+    agentFiles(owner, root, `URI:spiffe://cluster.local/ns/${namespace}/sa/istiod`);
   const source = await istioSource(owner, GATEWAY, external('blue', 21), route('shop', 'blue'));
   const delta = await deltaServer(owner, route('first', 'blue', 'first.shop.com'));
   const meshConfig = join(folder, 'mesh.yaml');
@@ -371,6 +365,19 @@ test('an identity that is no control plane reads nothing', { skip }, async (t) =
   await come(() => assert.match(hub.discovery.output(), new RegExp(`refused a stream from .*: .*${why}`)));
   assert.ok(!lines.some(({ documents }) => documents !== undefined));
   assert.ok(!xds.lines.some(({ spec }) => spec !== undefined));
+});
+
+test('changes of a source that never pauses are collected, and the last one takes effect', { skip }, async () => {
+  const { reader, source } = shared.get();
+  // In one message or many, as the source sees them.
+  for (let change = 0; change < 300; change++) {
+    await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue', `c${change}.shop.com`));
+    if (/changes arrive too fast/.test(reader.discovery().output())) break;
+  }
+  await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue', 'last.shop.com'));
+  const fast = new RegExp(`${source.id}: changes arrive too fast`);
+  await come(() => assert.match(reader.discovery().output(), fast));
+  await come(async () => assert.equal(await backend('/', 'last.shop.com'), 'blue'));
 });
 
 test('ctl-discovery is not ready before each source has answered, and names it', {

@@ -2,7 +2,7 @@
  * Certificates that the mesh's authority did not issue, made with openssl: of other trust domains, and of other roots.
  */
 import { execFile } from 'node:child_process';
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Owner, tempDir } from '../../harness/index.ts';
@@ -53,4 +53,13 @@ export async function signedBy(owner: Owner, root: CertificateFiles, name: strin
   // Proxies run as another user and may have to read them.
   await Promise.all([chmod(folder, 0o755), chmod(files.key, 0o644)]);
   return files;
+}
+
+/** A directory with a certificate of this name, its key and the root, in the files of an agent. */
+export async function agentFiles(owner: Owner, root: CertificateFiles, name: string): Promise<string> {
+  const [{ certificate, key }, directory] = await Promise.all([signedBy(owner, root, name), tempDir(owner)]);
+  await copyFile(certificate, join(directory, 'cert-chain.pem'));
+  await copyFile(key, join(directory, 'key.pem'));
+  await copyFile(root.certificate, join(directory, 'root-cert.pem'));
+  return directory;
 }
