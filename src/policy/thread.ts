@@ -23,6 +23,9 @@ import type { PolicyConfig, PolicyDocument, PolicyOptions } from './types.ts';
 /** Time of the thread after which it takes new messages, ms. */
 const SLICE_MS = 5;
 
+/** Time of the thread after which answers are sent while calls wait, ms: each message costs both threads some µs. */
+const ANSWER_MS = 1;
+
 /** Time that a caller may use before the next one's turn, ms. */
 const QUANTUM_MS = 1;
 
@@ -191,12 +194,16 @@ export class PolicyThread {
     const { monotonic } = this.#options.host;
     const end = monotonic() + SLICE_MS;
     let before = monotonic();
+    let sent = before;
     for (let work = this.#queue.next(); work !== undefined; work = this.#queue.next()) {
       this.#do(work);
       const now = monotonic();
       this.#shares.charge(work.caller.key, now - before);
       before = now;
       if (now >= end) break;
+      if (now - sent < ANSWER_MS) continue;
+      this.#flush();
+      sent = now;
     }
     this.#flush();
     if (this.#queue.size > 0) this.#schedule();
