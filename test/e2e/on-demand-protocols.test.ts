@@ -8,6 +8,7 @@ import { eventually as retry } from '../harness/index.ts';
 import { resource } from './support/config.ts';
 import { type MeshProxy, syncStatus } from './support/mesh.ts';
 import {
+  ABSENT_PORT,
   LATE_TCP_PORT,
   numbered,
   type OnDemandMesh,
@@ -135,6 +136,21 @@ test('a deleted service is answered as with everything, and works when it is cre
     const by = backend === V1 ? 'v1' : 'v2';
     await retry(async () => assert.deepEqual(outcome(await sendHttp1(at(client, 'deleted'))), [200, by]));
   }
+});
+
+test('connections to a service that does not exist are closed without a wait, and succeed when it is created', async () => {
+  const { client, mesh } = shared.get();
+  const closed = () => assert.rejects(greeting(client.address, ABSENT_PORT));
+  for (let round = 0; round < 3; round++) {
+    for (let count = 0; count < 3; count++) await closed();
+    await mesh.config.apply('absent', ...serviceAt('absent', V1, ABSENT_PORT, 'tcp'));
+    await retry(async () => assert.equal(await greeting(client.address, ABSENT_PORT), 'v1'));
+    await mesh.config.remove('absent');
+    await retry(closed);
+  }
+  const timeouts = await client.stats('on_demand_cluster_timeout$');
+  assert.ok(Object.keys(timeouts).some((name) => name.includes('absent')));
+  assert.deepEqual([...new Set(Object.values(timeouts))], [0]);
 });
 
 test('with a slow control plane first requests wait, and succeed', async () => {

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { Memos } from '../../core/memo.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import type { Bundle } from '../../push/index.ts';
-import { inline, Mesh, service, sidecar } from '../../push/testing/mesh.ts';
+import { inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
+import { type AnyResource, resourceKey } from '../../resources/index.ts';
 import { type DeltaRequest, NameSets, NO_NAMES } from '../protocol/index.ts';
 import { Demand } from './demand.ts';
 import { SharedDemand } from './shared-demand.ts';
@@ -15,8 +16,8 @@ const nameOf = (name: string) => `outbound|9000||${name}.${NAMESPACE}.svc.cluste
 const tcp = (name: string, last: number) =>
   service(NAMESPACE, name, { clusterIP: `10.9.1.${last}`, ports: [{ name: 'tcp', port: 9000 }] });
 
-async function started() {
-  const mesh = new Mesh(inline, [tcp('a', 1), tcp('b', 2), tcp('c', 3)]);
+async function started(...more: readonly AnyResource[]) {
+  const mesh = new Mesh(inline, [tcp('a', 1), tcp('b', 2), tcp('c', 3), ...more]);
   const { session } = mesh.connect({
     ...sidecar('10.1.0.1', NAMESPACE),
     discoversVirtualHosts: true,
@@ -60,5 +61,25 @@ test('a proxy gets the cluster that it asks for, the next one of its view has it
   second.giveAskable(session.content());
   assert.deepEqual(has(second), ['a', 'b', 'c'].map(nameOf));
   assert.deepEqual(has(first), [nameOf('a')], 'what a proxy is given because it cannot ask is not learned');
+  session.close();
+});
+
+test('in place of a cluster that does not exist, and that a listener names, a proxy has one without endpoints', async () => {
+  const tcpRoute = [{ route: [{ destination: { host: 'late' } }] }];
+  const routed = meshResource('VirtualService', NAMESPACE, 'a', { hosts: ['a'], tcp: tcpRoute });
+  const { mesh, session, shared } = await started(routed);
+  const demand = new Demand(shared, () => {});
+  const content = () => demand.parts(session.content(), 'on-demand').cds;
+  const endpoints = () => content().flatMap((bundle) => bundle.get(nameOf('late'))?.refs.length ?? []);
+  ask(shared, demand, [nameOf('late'), nameOf('unknown')]);
+  assert.deepEqual([clusters(content()), endpoints()], [[nameOf('late')], [0]]);
+  for (const [change, expected] of [
+    [() => mesh.change([tcp('late', 9)]), 1],
+    [() => mesh.change([], [resourceKey('Service', NAMESPACE, 'late')]), 0],
+  ] as const) {
+    change();
+    await mesh.settled();
+    assert.deepEqual([clusters(content()), endpoints()], [[nameOf('late')], [expected]]);
+  }
   session.close();
 });

@@ -271,7 +271,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     this.#derived = { hosts: derived, cds, eds };
     this.#held = [...new Set([asked, given, this.#named, ...namesIn(cds), ...namesIn(eds)])];
     const bundles = (parts: readonly Part[]): readonly Bundle[] => parts.map(({ bundle }) => bundle);
-    return { ...content, vhds, cds: bundles(cds), eds: bundles(eds) };
+    const absent = shared.absentOf(content, this.#askedClusters);
+    return { ...content, vhds, cds: [...bundles(cds), ...absent], eds: bundles(eds) };
   }
 
   #wants(content: Parts): Wants {

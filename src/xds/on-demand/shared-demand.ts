@@ -8,8 +8,9 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
-import { type Bundle, type EncodedResource, emptyBundle, nextBundle } from '../../push/index.ts';
+import { type Bundle, type EncodedResource, emptyBundle, nextBundle, type Parts } from '../../push/index.ts';
 import { type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
+import { AbsentClusters } from './absent-clusters.ts';
 import { answeredName, madeName, readyName, restrictedHost } from './aliased-resource.ts';
 import { Askers } from './askers.ts';
 import { ClusterNames } from './cluster-names.ts';
@@ -45,6 +46,7 @@ export class SharedDemand {
   readonly askers = new Askers();
   readonly parts: ClusterParts;
   readonly #clusterNames: ClusterNames;
+  readonly #absent: AbsentClusters;
   readonly #table: HostTable;
   readonly #hosts: WeakPairMemo<Bundle, NameSet, WeakMemo<NameSet, Bundle>>;
   readonly #newOfGiven: () => WeakMemo<NameSet, Bundle>;
@@ -62,6 +64,7 @@ export class SharedDemand {
     this.names = names;
     this.learned = new LearnedHosts(names, clock);
     this.#clusterNames = new ClusterNames(names, memos);
+    this.#absent = new AbsentClusters(memos);
     this.parts = new ClusterParts(names, this.#clusterNames, memos);
     this.#table = new HostTable(memos);
     this.#hosts = memos.pairs('hosts that were asked for');
@@ -97,6 +100,15 @@ export class SharedDemand {
   /** The clusters that TCP proxies in these resources ask for when a connection needs them. */
   askableOf(bundles: readonly Bundle[]): NameSet {
     return this.#clusterNames.askable(bundles);
+  }
+
+  /** In place of clusters that a proxy has asked for, which its listeners name, and which do not exist. */
+  absentOf({ cds, lds }: Pick<Parts, 'cds' | 'lds'>, asked: NameSet): readonly Bundle[] {
+    if (asked.size === 0) return [];
+    const askable = this.askableOf(lds);
+    const exists = (name: string): boolean => cds.some((bundle) => bundle.get(name) !== undefined);
+    const absent = [...asked.names].filter((name) => askable.has(name) && !exists(name));
+    return absent.length === 0 ? [] : [this.#absent.of(this.names.of(absent))];
   }
 
   /**

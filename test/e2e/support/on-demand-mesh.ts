@@ -13,6 +13,8 @@ import { HTTP_PORT } from './versions.ts';
 export const TCP_PORT = 7490;
 export const WEIGHTED_PORT = 7491;
 export const LATE_TCP_PORT = 7493;
+/** Leads to the service `absent`, which a test creates. */
+export const ABSENT_PORT = 7494;
 export const TLS_PORT = 7443;
 const DNS_PORT = 7453;
 export const SUFFIX = 'default.svc.cluster.local';
@@ -76,6 +78,11 @@ function services(): Document[] {
     ...serviceAt('tcp-b', V1, WEIGHTED_PORT, 'tcp'),
     ...serviceAt('tcp-c', V2, WEIGHTED_PORT, 'tcp'),
     ...serviceAt('late-tcp', V1, LATE_TCP_PORT, 'tcp'),
+    ...serviceAt('to-absent', V2, ABSENT_PORT, 'tcp'),
+    resource('VirtualService', 'to-absent', {
+      hosts: ['to-absent'],
+      tcp: [{ route: [{ destination: destination(`absent.${SUFFIX}`, ABSENT_PORT) }] }],
+    }),
     ...['tls-a', 'tls-b'].map((name, at) => tlsHost(name, at === 0 ? V1 : V2)),
     resource('VirtualService', 'mirrored', {
       hosts: ['mirrored'],
@@ -99,8 +106,9 @@ const egress = [
   { number: TCP_PORT, protocol: 'TCP', hosts: [`./tcp-a.${SUFFIX}`] },
   { number: WEIGHTED_PORT, protocol: 'TCP', hosts: [`./tcp-b.${SUFFIX}`] },
   { number: LATE_TCP_PORT, protocol: 'TCP', hosts: [`./late-tcp.${SUFFIX}`] },
+  { number: ABSENT_PORT, protocol: 'TCP', hosts: [`./to-absent.${SUFFIX}`] },
   // Imported, so that a route can lead there.
-  { number: 7492, protocol: 'TCP', hosts: [`./tcp-c.${SUFFIX}`] },
+  { number: 7492, protocol: 'TCP', hosts: [`./tcp-c.${SUFFIX}`, `./absent.${SUFFIX}`] },
   { number: TLS_PORT, protocol: 'TLS', hosts: ['./tls-a.example', './tls-b.example'] },
 ];
 
@@ -119,6 +127,7 @@ export async function startOnDemandMesh(owner: Owner): Promise<OnDemandMesh> {
     startTcpEcho(owner, { name: 'v1', address: V1, port: TCP_PORT }),
     startTcpEcho(owner, { name: 'v1', address: V1, port: WEIGHTED_PORT }),
     startTcpEcho(owner, { name: 'v1', address: V1, port: LATE_TCP_PORT }),
+    startTcpEcho(owner, { name: 'v1', address: V1, port: ABSENT_PORT }),
     startTcpEcho(owner, { name: 'v2', address: V2, port: WEIGHTED_PORT }),
     startTlsBackend(owner, { name: 'v1', address: V1, port: TLS_PORT }),
     startTlsBackend(owner, { name: 'v2', address: V2, port: TLS_PORT }),
