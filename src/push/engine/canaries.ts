@@ -10,6 +10,7 @@ import type { PlacedSessionView, Session, SessionPushes, SessionView } from '../
 import { CanaryChoice } from './canary-choice.ts';
 import { Deliveries, type Shown, shownOf } from './deliveries.ts';
 import type { EngineOptions } from './engine-options.ts';
+import { trialCandidates } from './trial-candidates.ts';
 
 /** The longest time that proxies wait for a canary's answer, ms. */
 export const CANARY_BOUND_MS = 300;
@@ -57,6 +58,12 @@ interface Gated {
   readonly ungenerated: readonly XdsType[];
   /** The view that the sessions have; of a new view, the one that most of them move from. */
   readonly from: SessionView;
+}
+
+/** What is tried, and what proxies had before. */
+interface Tried {
+  readonly items: ReadonlyMap<string, Item>;
+  readonly before: Before<PlacedSessionView>;
 }
 
 export class Canaries {
@@ -167,7 +174,7 @@ export class Canaries {
     if (gate.hasAbandoned) this.#planRetry(state);
     if (gate.trial?.remove(session) !== true) return;
     const shown = this.#shownOf(view);
-    this.#addCanaries(state, gate.trial, gate.items);
+    this.#addCanaries(state, gate.trial, { items: gate.items, before: new Map() });
     if (gate.trial.canaries().size === 0 || gate.trial.decided) this.#finish(state);
     else this.#deliver(view, shown, state.push);
   }
@@ -220,7 +227,7 @@ export class Canaries {
     const items = gate.examine(before);
     const trial = new Trial<Session>(new Set(items.keys()), since + CANARY_BOUND_MS);
     const left = trial.deadline - this.#options.now();
-    if (items.size > 0 && left > 0) this.#addCanaries(state, trial, items);
+    if (items.size > 0 && left > 0) this.#addCanaries(state, trial, { items, before });
     if (trial.canaries().size === 0) {
       gate.release(before, view.committedVersion);
       return;
@@ -231,13 +238,14 @@ export class Canaries {
     state.deadline = this.#options.later(left, () => this.#finish(state));
   }
 
-  #addCanaries({ view }: State, trial: Trial<Session>, items: ReadonlyMap<string, Item>): void {
+  #addCanaries({ view }: State, trial: Trial<Session>, { items, before }: Tried): void {
     // A proxy that rejects nearly everything of a type says so of a name that no resource has.
     const types = new Set(Array.from(items.values(), ({ type }) => type));
     const isFit = ({ sink }: Session) => ![...types].some((type) => typeof sink.answerOf?.(type, '') === 'object');
     const isCanary = (session: Session) => this.#isCanary(session);
+    const candidates = trialCandidates(view, before, items, this.#options.concerned);
     while (trial.needsCanary) {
-      const chosen = this.#choice.next(view, trial, { isCanary, isFit });
+      const chosen = this.#choice.next(view, trial, { candidates, isCanary, isFit });
       if (chosen === undefined) return;
       trial.add(chosen, chosen.caller);
     }

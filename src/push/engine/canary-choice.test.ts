@@ -13,6 +13,10 @@ it('a canary is chosen without a look at what all other proxies have', () => {
   const choice = new CanaryChoice({ now: () => 0, random: () => 0 });
   let asked = 0;
   const isFit = (): boolean => ++asked > 0;
-  const chosen = choice.next(view, new Trial(new Set(['item']), 300), { isCanary: () => false, isFit });
+  const chosen = choice.next(view, new Trial(new Set(['item']), 300), {
+    candidates: view.sessions,
+    isCanary: () => false,
+    isFit,
+  });
   assert.deepEqual([chosen !== undefined, asked], [true, 1]);
 });

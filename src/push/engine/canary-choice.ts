@@ -20,6 +20,8 @@ interface ChoiceOptions {
 
 /** What is known of candidates. */
 interface Candidates {
+  /** Proxies that are sent what is tried. */
+  readonly candidates: ReadonlySet<Session>;
   /**
    * True for a canary of another view. Proxies that move to several new views do so when all of these are there, so
    * that they should be canaries of all of them.
@@ -50,10 +52,10 @@ export class CanaryChoice {
   }
 
   /** Undefined when no other proxy can be asked. */
-  next(view: SessionView, trial: Trial<Session>, { isCanary, isFit }: Candidates): Session | undefined {
+  next(view: SessionView, trial: Trial<Session>, { candidates, isCanary, isFit }: Candidates): Session | undefined {
     const now = this.#options.now();
     const callers = trial.callers();
-    const sessions = [...view.sessions];
+    const sessions = [...candidates];
     const first = Math.floor(this.#options.random() * sessions.length);
     let [best, bestCost]: [Session | undefined, number] = [undefined, Number.POSITIVE_INFINITY];
     for (let offset = 0; offset < sessions.length && bestCost > 0; offset++) {
