@@ -5,6 +5,7 @@
  * resources.
  */
 
+import { SIDECAR_CONFIGURATIONS } from '../core/proxy.ts';
 import { XDS_TYPES } from '../core/xds-types.ts';
 
 import type { MetricSpec } from './metric-spec.ts';
@@ -76,6 +77,38 @@ export const METRICS = {
     type: 'Count',
     meaning: 'Virtual hosts and clusters that proxies asked for: each name counts once for each connection of a proxy.',
   },
+  ctl_xds_on_demand_unknown_names_total: {
+    type: 'Count',
+    meaning: 'Names that proxies asked for whose host the mesh did not know, once for each connection of a proxy.',
+  },
+  ctl_xds_on_demand_learned_hosts_total: {
+    type: 'Count',
+    meaning:
+      'Virtual hosts and clusters that proxies got before they asked, because others had asked for them: once for each ' +
+      'connection of a proxy. Whether a proxy uses them is not known.',
+  },
+  ctl_xds_on_demand_learned_misses_total: {
+    type: 'Count',
+    meaning: 'Names of known hosts that proxies asked for although they get what others have asked for.',
+  },
+  ctl_xds_on_demand_answer_seconds: {
+    type: 'Distribution',
+    meaning:
+      'Seconds from a request of a proxy for a name until the answer was written, after clusters and endpoints. What a ' +
+      'proxy lists when it connects again does not count.',
+    buckets: PUSH_SECONDS,
+  },
+  ctl_xds_on_demand_proxies: {
+    type: 'LastValue',
+    meaning: 'Connected proxies by what they get of the mesh: all, on-demand, learned.',
+    labels: ['configuration'],
+    values: { configuration: SIDECAR_CONFIGURATIONS },
+  },
+  ctl_xds_on_demand_over_limit: {
+    type: 'LastValue',
+    meaning: 'Connected proxies that get everything because they asked for more than 1,024 names.',
+  },
+  ctl_xds_on_demand_hosts: { type: 'LastValue', meaning: 'Virtual hosts that connected proxies on demand hold.' },
   ctl_xds_push_errors_total: {
     type: 'Count',
     meaning:

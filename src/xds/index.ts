@@ -13,6 +13,7 @@ export {
   type DebugPages,
   type DebugQuestion,
   type DebugResource,
+  type DemandCounts,
   isIdentityKey,
   type KnownPod,
   type PodFinder,

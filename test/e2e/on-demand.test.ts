@@ -268,6 +268,14 @@ test('pages and commands say what a sidecar on demand holds, and why', async (t)
   const status = await run('proxy-status');
   assert.match(status, new RegExp(`^${client.workload} .* on-demand: \\d+ hosts `, 'm'));
   assert.match(status, new RegExp(`^${whole.workload} .* all `, 'm'));
+  const metrics = await (await fetch(`http://127.0.0.1:${mesh.discovery().ports.monitoring}/metrics`)).text();
+  const metric = (name: string): number =>
+    Number(new RegExp(`^ctl_xds_on_demand_${name} (\\d+)`, 'm').exec(metrics)?.[1] ?? Number.NaN);
+  assert.equal(metric('proxies{configuration="all"}'), 2);
+  assert.equal(metric('proxies{configuration="on-demand"}'), 1);
+  assert.ok(metric('hosts') > 20 && metric('unknown_names_total') > 0);
+  assert.ok(metric('learned_hosts_total') > 0 && metric('learned_misses_total') > 0);
+  assert.ok(metric('answer_seconds_count') >= metric('hosts'));
   const asked = await run('why', client.workload, `other-3:${HTTP_PORT}/`);
   assert.equal(asked.match(/^ +on demand: asked for by host other-3 at \d{4}-\S+Z$/gm)?.length, 1);
   assert.equal(asked.match(/asked for by host other-3 at \S+, for \d+\/other-3\.default/g)?.length, 1);

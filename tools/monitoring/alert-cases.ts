@@ -38,6 +38,12 @@ const convergence = (within5: string): Series => ({
   'ctl_proxy_convergence_time_bucket{le="+Inf"}': '0+60x60',
 });
 
+const answers = (within1: string): Series => ({
+  'ctl_xds_on_demand_answer_seconds_bucket{le="1"}': within1,
+  'ctl_xds_on_demand_answer_seconds_bucket{le="3"}': '0+60x60',
+  'ctl_xds_on_demand_answer_seconds_bucket{le="+Inf"}': '0+60x60',
+});
+
 export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   MeshControlPlaneAbsent: {
     fires: { 'mesh_build{component="ctl-agent"}': '1x60' },
@@ -55,6 +61,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     fires: { 'ctl_push_withheld{type="cds"}': '1x60' },
     labels: { type: 'cds' },
     quiet: { 'ctl_push_withheld{type="cds"}': '1x30 stale' },
+  },
+  MeshOnDemandSlow: { fires: answers('0x60'), quiet: answers('0+60x60') },
+  MeshOnDemandOverLimit: {
+    fires: { ctl_xds_on_demand_over_limit: '1x60' },
+    quiet: { ctl_xds_on_demand_over_limit: '0x60' },
   },
   MeshConvergenceSlow: { fires: convergence('0x60'), quiet: convergence('0+60x60') },
   MeshProxiesDoNotRead: { fires: { ctl_xds_write_timeout: '0+1x60' }, quiet: { ctl_xds_write_timeout: '7x60' } },

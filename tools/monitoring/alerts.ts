@@ -44,6 +44,22 @@ export const ALERTS: readonly Alert[] = [
     description: '/debug/withheldz lists them with the documents behind them.',
   },
   {
+    alert: 'MeshOnDemandSlow',
+    expr: 'histogram_quantile(0.99, sum by (le) (rate(ctl_xds_on_demand_answer_seconds_bucket[5m]))) > 1',
+    for: '10m',
+    severity: 'warning',
+    summary: 'First requests of sidecars on demand wait {{ $value }} s for their service (p99).',
+    description: 'The control plane is overloaded, or generation is slow: see the board Mesh / Performance.',
+  },
+  {
+    alert: 'MeshOnDemandOverLimit',
+    expr: 'sum(ctl_xds_on_demand_over_limit) > 0',
+    for: '5m',
+    severity: 'warning',
+    summary: '{{ $value }} sidecars on demand asked for more than 1,024 names, and get everything.',
+    description: 'ctl-discovery proxy-status marks them with all*. Their workloads may be scanning for hosts.',
+  },
+  {
     alert: 'MeshConvergenceSlow',
     expr: 'histogram_quantile(0.99, sum by (le) (rate(ctl_proxy_convergence_time_bucket[5m]))) > 10',
     for: '10m',

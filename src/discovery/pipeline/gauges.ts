@@ -1,11 +1,13 @@
 /** Gauges of the current state, computed at each scrape from the state of the program. */
 
 import { systemClock } from '../../core/clock.ts';
+import { SIDECAR_CONFIGURATIONS } from '../../core/proxy.ts';
 import { XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { DebugSource } from '../../debug/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { CORE_KINDS, MESH_KINDS, typeUrlOf } from '../../resources/index.ts';
 import { staleMs } from '../../sources/index.ts';
+import type { DemandCounts } from '../../xds/index.ts';
 
 /** Gauges of findings: each counts the distinct messages. */
 const FINDING_GAUGES = [
@@ -31,6 +33,8 @@ export interface GaugeSource
   withheldCounts(): ReadonlyMap<XdsType, number>;
   /** The number of quarantined resources of all live streams, by type. */
   quarantined(): Readonly<Record<XdsType, number>>;
+  /** Live streams by what their proxies get of the mesh. */
+  demandCounts(): DemandCounts;
 }
 
 export function sampleGauges(source: GaugeSource, metrics: Metrics): void {
@@ -39,10 +43,19 @@ export function sampleGauges(source: GaugeSource, metrics: Metrics): void {
   sampleFindings(source, metrics);
   sampleRejected(source, metrics);
   sampleSources(source, metrics);
+  sampleDemand(source, metrics);
   for (const inForce of ['last_good', 'substitute'] as const) {
     const count = source.refusedPolicies().filter((each) => each.inForce === inForce).length;
     metrics.ctl_refused_security_documents.set({ in_force: inForce }, count);
   }
+}
+
+function sampleDemand(source: GaugeSource, metrics: Metrics): void {
+  const { proxies, overLimit, hosts } = source.demandCounts();
+  for (const configuration of SIDECAR_CONFIGURATIONS)
+    metrics.ctl_xds_on_demand_proxies.set({ configuration }, proxies[configuration]);
+  metrics.ctl_xds_on_demand_over_limit.set(overLimit);
+  metrics.ctl_xds_on_demand_hosts.set(hosts);
 }
 
 function sampleSources(source: GaugeSource, metrics: Metrics): void {

@@ -87,8 +87,17 @@ describe('observers', () => {
     observer.writeTimeout(b);
     observer.sendFailed('eds', 'timeout');
     observer.sendFailed('rds', 'send');
+    observer.asked({ names: 3 });
+    observer.asked({ unknown: 1, missed: 2 });
+    observer.asked({ learned: 5, answered: [0.25, 0.5] });
     await new Promise((resolve) => setImmediate(resolve));
     assert.equal(await value('ctl_xds'), 1);
+    assert.equal(await value('ctl_xds_on_demand_names_total'), 3);
+    assert.equal(await value('ctl_xds_on_demand_unknown_names_total'), 1);
+    assert.equal(await value('ctl_xds_on_demand_learned_misses_total'), 2);
+    assert.equal(await value('ctl_xds_on_demand_learned_hosts_total'), 5);
+    assert.equal(await value('ctl_xds_on_demand_answer_seconds_sum'), 0.75);
+    assert.equal(await value('ctl_xds_on_demand_answer_seconds_count'), 2);
     assert.equal(await value('ctl_xds_pushes{type="cds"}'), 1);
     assert.equal(await value('ctl_xds_pushes{type="eds_senderr"}'), 1);
     assert.equal(await value('ctl_xds_push_errors_total{type="eds",reason="timeout"}'), 1);
@@ -263,6 +272,10 @@ describe('sampled gauges', () => {
       connections: () => assert.fail('a scrape asks for counts alone'),
       quarantined: () => ({ ...byXdsType(() => 0), lds: wrong ? 2 : 0, rds: wrong ? 1 : 0, vhds: wrong ? 3 : 0 }),
       parts: () => [],
+      demandCounts: () => {
+        const proxies = { all: 1, 'on-demand': wrong ? 2 : 0, learned: 3 };
+        return { proxies, overLimit: wrong ? 1 : 0, hosts: wrong ? 40 : 0 };
+      },
       leadership: () => [],
       sources: () => {
         const health = wrong
@@ -309,6 +322,10 @@ describe('sampled gauges', () => {
     assert.equal(await instances('mesh.networking.v1alpha3.VirtualService'), 0);
     assert.equal(await instances('mesh.security.v1beta1.PeerAuthentication'), 0);
     assert.equal(await value('ctl_push_withheld{type="cds"}'), 2);
+    const onDemand = (name: string) => value(`ctl_xds_on_demand_${name}`);
+    assert.equal(await onDemand('proxies{configuration="on-demand"}'), 2);
+    assert.equal(await onDemand('proxies{configuration="learned"}'), 3);
+    assert.deepEqual([await onDemand('over_limit'), await onDemand('hosts')], [1, 40]);
     assert.equal(await value('ctl_xds_lds_reject'), 2);
     assert.equal(await value('ctl_xds_rds_reject'), 4);
     assert.equal(await value('ctl_vservice_dup_domain'), 1);
@@ -324,6 +341,8 @@ describe('sampled gauges', () => {
     assert.equal(await value('ctl_refused_security_documents{in_force="substitute"}'), 0);
     assert.equal(await value('ctl_push_withheld{type="cds"}'), undefined);
     assert.equal(await value('ctl_xds_lds_reject'), 0);
+    assert.equal(await onDemand('proxies{configuration="on-demand"}'), 0);
+    assert.deepEqual([await onDemand('over_limit'), await onDemand('hosts')], [0, 0]);
     assert.equal(await value('ctl_vservice_dup_domain'), 0);
     assert.equal(await value('ctl_orch_object_errors{type="Service"}'), undefined);
   });

@@ -48,6 +48,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     snapshot: () => engine.snapshot,
     connections: () => server.connections(),
     quarantined: () => server.quarantined(),
+    demandCounts: () => server.demandCounts(),
     held(connectionId) {
       held ??= server.held();
       return held.get(connectionId)?.();

@@ -25,11 +25,15 @@ export class AskLog {
     this.#times.push(at ?? BEFORE);
   }
 
-  /** The first one first. */
-  *asks(): Generator<Ask> {
-    for (const [index, name] of this.#names.entries()) {
+  get size(): number {
+    return this.#names.length;
+  }
+
+  /** The first one first. @param from how many are left out */
+  *asks(from = 0): Generator<Ask> {
+    for (let index = from; index < this.#names.length; index++) {
       const at = this.#times[index];
-      yield { name, at: at === BEFORE ? undefined : at };
+      yield { name: this.#names[index] ?? '', at: at === BEFORE ? undefined : at };
     }
   }
 }

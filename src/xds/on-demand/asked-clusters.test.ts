@@ -39,7 +39,7 @@ function ask({ names }: SharedDemand, demand: Demand, asked: readonly string[]):
     unsubscribe: NO_NAMES,
     initialVersions: new Map(),
   };
-  return demand.receive('cds', request, { mode: 'learned', workload: 'pod.shop', at: 0 });
+  return demand.receive('cds', request, { mode: 'learned', workload: 'pod.shop', at: 0, since: 0 });
 }
 
 const clusters = (bundles: readonly Bundle[]) =>

@@ -32,7 +32,7 @@ async function start(all: readonly (readonly string[])[]) {
       return parts;
     };
     const subscribe = shared.names.of(hosts.map((host) => `80/${host}`));
-    const asking = { mode: 'on-demand' as const, workload: node.workload, at: 0 };
+    const asking = { mode: 'on-demand' as const, workload: node.workload, at: 0, since: 0 };
     demand.receive('vhds', { ...REQUEST, subscribe, initialVersions: new Map() }, asking);
     session = mesh.engine.connect(
       { ...node, options: { configuration: 'on-demand' } },

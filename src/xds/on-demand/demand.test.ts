@@ -27,7 +27,7 @@ function newShared(clock = fakeClock()): SharedDemand {
 
 const newDemand = (shared: SharedDemand) => new Demand(shared, () => {});
 
-const ASKING = { mode: 'on-demand', workload: 'pod.shop', at: 0 } as const;
+const ASKING = { mode: 'on-demand', workload: 'pod.shop', at: 0, since: 0 } as const;
 
 const EMPTY: DeltaRequest = {
   typeUrl: '',

@@ -9,6 +9,8 @@ import type { OnDemand } from '../../generate/index.ts';
 import { type Bundle, type DemandStatus, type Parts, scopeOfKey } from '../../push/index.ts';
 import { type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
 import { answerName, isOwnName } from './aliased-resource.ts';
+import { AnswerTimes } from './answer-times.ts';
+import type { AskEvent } from './ask-events.ts';
 import { AskLog } from './ask-log.ts';
 import { OUTBOUND_PREFIX } from './cluster-names.ts';
 import type { Part } from './cluster-parts.ts';
@@ -31,6 +33,8 @@ export interface Asking {
   readonly workload: string;
   /** Unix ms. */
   readonly at: number;
+  /** The same, monotonic ms. */
+  readonly since: number;
 }
 
 /** What a stream asks for, whatever its variant. */
@@ -49,6 +53,13 @@ export interface StreamDemand<Request> {
   parts(content: Parts, mode: OnDemand | undefined, named: readonly string[]): Parts;
   /** Gives the proxy the clusters that it would ask for, because it cannot ask now. */
   giveAskable(content: Parts): void;
+  /** How long it waits for what it asks for. */
+  readonly answers: AnswerTimes;
+  /** Answers were written. @param now monotonic ms */
+  written(now: number): void;
+  /** Virtual hosts that it holds; 0 if it gets everything. */
+  readonly hosts: number;
+  readonly isOverLimit: boolean;
   /** What it has asked for, in numbers; undefined for a proxy that does not have to ask. */
   status(content: Parts, mode: OnDemand | undefined): DemandStatus | undefined;
   /** What it holds and why. @param parts the last result of {@link parts} */
@@ -75,7 +86,8 @@ const NOTHING: Derived = { hosts: undefined, cds: [], eds: [] };
 
 export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   readonly #shared: SharedDemand;
-  readonly #onAsked: (names: number) => void;
+  readonly #onEvent: (event: AskEvent) => void;
+  readonly answers = new AnswerTimes();
   #asked = NO_NAMES;
   /** Virtual hosts that it has without having asked on this stream: it had them before, or others have asked. */
   #given = NO_NAMES;
@@ -83,6 +95,9 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #reported = NO_NAMES;
   #reportedClusters = NO_NAMES;
   readonly #log = new AskLog(MAX_ASKED);
+  /** How many of {@link #log} were counted. */
+  #counted = 0;
+  #hosts = 0;
   #workload = '';
   /** Names that it would ask for to get what it gets without asking. */
   #named = NO_NAMES;
@@ -103,10 +118,9 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #endpoints = NO_NAMES;
   #held: readonly NameSet[] | undefined;
 
-  /** @param onAsked learns of further names */
-  constructor(shared: SharedDemand, onAsked: (names: number) => void) {
+  constructor(shared: SharedDemand, onEvent: (event: AskEvent) => void) {
     this.#shared = shared;
-    this.#onAsked = onAsked;
+    this.#onEvent = onEvent;
   }
 
   /** The names that the proxy has asked for. */
@@ -140,27 +154,30 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
    * Takes the names of a request for virtual hosts, and the clusters that a proxy has when it connects.
    * @returns the request as of a proxy that subscribes to everything that it should have
    */
-  receive(type: XdsType, request: DeltaRequest, { mode, workload, at }: Asking): DeltaRequest {
+  receive(type: XdsType, request: DeltaRequest, asking: Asking): DeltaRequest {
+    const { mode, workload } = asking;
     this.#workload = workload;
     if (mode === undefined && this.#asked.size === 0) return request;
-    if (type === 'cds') this.#keep(request, at);
-    return type === 'vhds' ? this.#receiveHosts(request, at) : request;
+    if (type === 'cds') this.#keep(request, asking);
+    return type === 'vhds' ? this.#receiveHosts(request, asking) : request;
   }
 
-  #keep({ initialVersions, subscribe }: DeltaRequest, at: number): void {
+  #keep({ initialVersions, subscribe }: DeltaRequest, { at, since }: Asking): void {
     if (initialVersions.size === 0 && subscribe.size === 0) return;
     const { names } = this.#shared;
     const asked = [...subscribe.names].filter(isOutbound);
     const before = this.#askedClusters;
     for (const name of asked) if (!before.has(name)) this.#log.add(name, initialVersions.has(name) ? undefined : at);
     this.#askedClusters = names.change(before, names.of(asked), NO_NAMES);
-    if (this.#askedClusters !== before) this.#onAsked(this.#askedClusters.size - before.size);
+    if (this.#askedClusters !== before) this.#onEvent({ names: this.#askedClusters.size - before.size });
+    // Nobody waits for the answer to what a proxy lists when it connects again.
+    if (initialVersions.size === 0) this.answers.asked('cds', this.#askedClusters.size - before.size, since);
     const outbound = [...initialVersions.keys()].filter(isOutbound);
     this.#reportedClusters = names.change(this.#reportedClusters, names.of(outbound), NO_NAMES);
     this.#kept = names.change(this.#kept, names.of([...asked, ...outbound]), NO_NAMES);
   }
 
-  #receiveHosts(request: DeltaRequest, at: number): DeltaRequest {
+  #receiveHosts(request: DeltaRequest, { at, since }: Asking): DeltaRequest {
     const { names } = this.#shared;
     const asked = [...request.subscribe.names].filter((name) => name !== WILDCARD && !isOwnName(name));
     // Envoy asks again when a request was too late for the first answer, or finds no route.
@@ -169,8 +186,9 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       for (const name of asked)
         if (!this.#asked.has(name)) this.#log.add(name, request.initialVersions.has(answerName(name)) ? undefined : at);
       this.#asked = names.change(this.#asked, names.of(asked), NO_NAMES);
-      this.#onAsked(asked.length - again.length);
+      this.#onEvent({ names: asked.length - again.length });
     }
+    if (request.initialVersions.size === 0) this.answers.asked('vhds', asked.length, since);
     const reported = [...request.initialVersions.keys()].filter((name) => !isOwnName(name));
     if (reported.length > 0) {
       this.#reported = names.change(this.#reported, names.of(reported), NO_NAMES);
@@ -186,10 +204,11 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
    * @param named hosts that it gets without asking
    */
   parts(content: Parts, mode: OnDemand | undefined, named: readonly string[] = []): Parts {
-    if (mode === undefined || this.#asked.size + this.#askedClusters.size > MAX_ASKED) this.#becomeWhole();
+    if (mode === undefined || this.isOverLimit) this.#becomeWhole();
     const asked = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
     const hosts = outboundOf(content.vhds);
+    if (hosts !== undefined) this.#count(hosts, mode);
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts, content.lds);
     else this.end();
     if (named.length > 0 && hosts !== undefined && this.#last?.content !== content) {
@@ -231,7 +250,35 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       askers.note(scope, this.#used, learned.of(scope, hosts.size), this.#workload);
       learned.learn(scope, this.#used.names, hosts.size);
     }
+    const others = names.outside(names.outside(learned.of(scope, hosts.size), this.#used), this.#given);
+    if (others.size > 0) this.#onEvent({ learned: others.size });
     this.#give(learned.of(scope, hosts.size));
+  }
+
+  /** Tells what became of the names that it has asked for since the last time. */
+  #count(hosts: Bundle, mode: OnDemand | undefined): void {
+    if (this.#counted === this.#log.size) return;
+    let [unknown, missed] = [0, 0];
+    for (const { name, at } of this.#log.asks(this.#counted)) {
+      const host = isOutbound(name) ? name : this.#shared.knownHost(hosts, name);
+      if (host === undefined) unknown++;
+      else if (mode === 'learned' && at !== undefined && !this.#given.has(host)) missed++;
+    }
+    this.#counted = this.#log.size;
+    if (unknown + missed > 0) this.#onEvent({ unknown, missed });
+  }
+
+  written(now: number): void {
+    const answered = this.answers.written(now);
+    if (answered.length > 0) this.#onEvent({ answered });
+  }
+
+  get hosts(): number {
+    return this.#isWhole ? 0 : this.#hosts;
+  }
+
+  get isOverLimit(): boolean {
+    return this.#asked.size + this.#askedClusters.size > MAX_ASKED;
   }
 
   /** @param given names of virtual hosts and clusters */
@@ -269,6 +316,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       return full ? [shared.parts.endpoints(full, clusters, this.#endpoints, before.eds[index])] : [];
     });
     this.#derived = { hosts: derived, cds, eds };
+    // Each name has an answer beside the virtual host.
+    this.#hosts = derived === undefined ? 0 : derived.size - asked.size;
     this.#held = [...new Set([asked, given, this.#named, ...namesIn(cds), ...namesIn(eds)])];
     const bundles = (parts: readonly Part[]): readonly Bundle[] => parts.map(({ bundle }) => bundle);
     const absent = shared.absentOf(content, this.#askedClusters);
@@ -292,8 +341,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
 
   status(content: Parts, mode: OnDemand | undefined): DemandStatus | undefined {
     if (mode === undefined) return undefined;
-    const isOver = this.#asked.size + this.#askedClusters.size > MAX_ASKED;
-    const whole = isOver ? 'limit' : this.#isWhole ? 'before' : undefined;
+    const whole = this.isOverLimit ? 'limit' : this.#isWhole ? 'before' : undefined;
     return { mode, ...(whole && { whole }), ...countsOf(this.#shared, this.#wants(content), content) };
   }
 

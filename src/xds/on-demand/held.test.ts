@@ -54,7 +54,11 @@ const EMPTY: DeltaRequest = {
 function ask(shared: SharedDemand, demand: Demand, hosts: readonly string[], at: number, had: readonly string[] = []) {
   const subscribe = shared.names.of(hosts.map((host) => `${ROUTES}/${host}`));
   const initialVersions = new Map(had.map((name) => [name, 'version']));
-  demand.receive('vhds', { ...EMPTY, subscribe, initialVersions }, { mode: 'learned', workload: 'one.shop', at });
+  demand.receive(
+    'vhds',
+    { ...EMPTY, subscribe, initialVersions },
+    { mode: 'learned', workload: 'one.shop', at, since: 0 },
+  );
   demand.parts(session.content(), 'learned', []);
 }
 
@@ -150,7 +154,7 @@ test('what a proxy reports when it reconnects is kept; a name that it reports no
   const shared = newShared();
   const demand = newDemand(shared);
   const before = { ...EMPTY, initialVersions: new Map([[clusterOf('log'), 'version']]) };
-  demand.receive('cds', before, { mode: 'learned', workload: 'one.shop', at: 4000 });
+  demand.receive('cds', before, { mode: 'learned', workload: 'one.shop', at: 4000, since: 0 });
   ask(shared, demand, ['a', 'b'], 5000, [hostOf('a'), answerName(`${ROUTES}/a`)]);
   const held = heldBy(demand);
   assert.deepEqual(held.why('vhds', hostOf('a')), [{ because: 'kept' }]);
@@ -163,7 +167,7 @@ test('a cluster that Envoy asks for is held because a TCP connection needs it', 
   const demand = newDemand(newShared());
   const { names } = newShared();
   const request = { ...EMPTY, subscribe: names.of([clusterOf('log')]) };
-  demand.receive('cds', request, { mode: 'learned', workload: 'one.shop', at: 6000 });
+  demand.receive('cds', request, { mode: 'learned', workload: 'one.shop', at: 6000, since: 0 });
   assert.deepEqual(heldBy(demand).why('cds', clusterOf('log')), [{ because: 'connection', at: 6000 }]);
   assert.deepEqual([statusOf(demand)?.asked, statusOf(demand)?.learned, statusOf(demand)?.kept], [1, 0, 0]);
 });

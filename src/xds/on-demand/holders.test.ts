@@ -96,7 +96,7 @@ class Sidecar {
 /** The requests of a proxy that has something already. */
 function request({ names }: SharedDemand, demand: Demand, session: ProxySession, asked: readonly string[], had: Held) {
   const common = { ...REQUEST, subscribe: NO_NAMES, unsubscribe: NO_NAMES };
-  const asking = { mode: session.onDemand, workload: session.node.workload, at: 0 };
+  const asking = { mode: session.onDemand, workload: session.node.workload, at: 0, since: 0 };
   demand.receive('cds', { ...common, initialVersions: had.cds }, asking);
   demand.receive('vhds', { ...common, subscribe: names.of(asked), initialVersions: had.vhds }, asking);
 }

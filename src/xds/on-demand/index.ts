@@ -2,6 +2,8 @@
  * Configuration on demand: proxies get the virtual hosts that they ask for, with the clusters that these lead to, and
  * what everything else of their configuration leads to.
  */
+
+export type { AskEvent } from './ask-events.ts';
 export { concernedNames } from './concerned-names.ts';
 export { type CostOfAll, costOfAll } from './cost-of-all.ts';
 export { ALWAYS_NEEDED, type Asking, Demand, type StreamDemand } from './demand.ts';

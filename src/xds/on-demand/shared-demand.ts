@@ -178,6 +178,12 @@ export class SharedDemand {
     return this.#table.find(bundle, name);
   }
 
+  /** The same, by its name; undefined for a host that the mesh does not know. */
+  knownHost(bundle: Bundle, name: string): string | undefined {
+    const found = this.hostFor(bundle, name);
+    return isKnown(found) ? found.host.name : undefined;
+  }
+
   askedHosts(bundle: Bundle, asked: NameSet): AskedHosts {
     return this.#askedHosts.get(bundle, asked, () => {
       const found = Array.from(asked.names, (name) => this.hostFor(bundle, name)).filter(isKnown);

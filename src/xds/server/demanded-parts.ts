@@ -1,6 +1,7 @@
 /** What a proxy should have that may ask for what it uses. */
 import type { Parts, ProxySession } from '../../push/index.ts';
 import type { Asking, HeldContent, StreamDemand } from '../on-demand/index.ts';
+import type { DemandCount } from './demand-counts.ts';
 
 /** @param demand absent: it gets everything */
 export function demandedParts<Request>(session: ProxySession, demand: StreamDemand<Request> | undefined): Parts {
@@ -10,9 +11,20 @@ export function demandedParts<Request>(session: ProxySession, demand: StreamDema
   return parts;
 }
 
-/** @param at Unix ms */
-export function askingOf({ node, onDemand: mode }: ProxySession, at: number): Asking {
-  return { mode, workload: node.workload, at };
+export function askingOf(
+  { node, onDemand: mode }: ProxySession,
+  clock: { wall(): number; monotonic(): number },
+): Asking {
+  return { mode, workload: node.workload, at: clock.wall(), since: clock.monotonic() };
+}
+
+export function demandCountOf<Request>(
+  { onDemand: mode }: ProxySession,
+  demand: StreamDemand<Request> | undefined,
+): DemandCount {
+  if (mode === undefined || demand === undefined) return { configuration: 'all', isOverLimit: false, hosts: 0 };
+  const { hosts, isOverLimit } = demand;
+  return { configuration: isOverLimit ? 'all' : mode, isOverLimit, hosts };
 }
 
 /** What the proxy holds and why; undefined for one that gets everything. */

@@ -4,6 +4,7 @@ import type { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { XdsType } from '../../core/xds-types.ts';
 import type { EarlyEnd } from '../../grpc/index.ts';
+import type { AskEvent } from '../on-demand/index.ts';
 
 /** A stream whose node was accepted. */
 export interface ObservedStream {
@@ -49,8 +50,8 @@ export interface XdsObserver {
   sendFailed(type: XdsType, why: SendFailure): void;
   /** `ctl_xds_*_reject`, `ctl_total_xds_rejects`. */
   rejected(response: RejectedResponse): void;
-  /** A proxy has asked for so many further virtual hosts. `ctl_xds_on_demand_names_total`. */
-  asked(names: number): void;
+  /** Something happened to a proxy on demand. `ctl_xds_on_demand_*`. */
+  asked(event: AskEvent): void;
   /** `ctl_xds_expired_nonce`. */
   expiredNonce(type: XdsType, connectionId: string): void;
   /** `ctl_xds_write_timeout`: the stream is closed. */

@@ -26,6 +26,7 @@ import { callerKey } from './caller-key.ts';
 import { CallerLimits } from './caller-limits.ts';
 import type { ConfigServing } from './config-requests.ts';
 import type { DebugPages } from './debug-stream.ts';
+import { type DemandCounts, demandCounts } from './demand-counts.ts';
 import { awaitFirstRequest } from './first-request.ts';
 import { byFirstRequest } from './first-type.ts';
 import { Health } from './health.ts';
@@ -142,7 +143,7 @@ interface AdsMethod<Request extends AnyRequest> {
 
 type AnyStream = Pick<
   AdsStream<never>,
-  'retire' | 'close' | 'status' | 'countQuarantined' | 'node' | 'held' | 'connectionId'
+  'retire' | 'close' | 'status' | 'countQuarantined' | 'node' | 'held' | 'connectionId' | 'demandCount'
 >;
 
 /** A running server. */
@@ -198,7 +199,7 @@ export class XdsServer {
 
   #ads(): GrpcService {
     const sotw = { protocol: new SotwProtocol(this.#shared), format: this.#requests.sotw };
-    const demand = () => new Demand(this.#demand, (names) => this.#options.observer.asked(names));
+    const demand = () => new Demand(this.#demand, (event) => this.#options.observer.asked(event));
     const delta = { protocol: new DeltaProtocol(this.#shared), format: this.#requests.delta, demand };
     const refuseV2: StreamHandler = (call) => {
       const message = 'xDS v2 is not served: set transport_api_version and resource_api_version to V3';
@@ -245,6 +246,8 @@ export class XdsServer {
   *statuses(): Generator<ConnectionStatus> {
     for (const stream of this.#streams) yield* [stream.status()].filter((status) => status !== undefined);
   }
+
+  readonly demandCounts = (): DemandCounts => demandCounts(this.#streams);
 
   readonly held = (): HeldByStream => heldByStream(this.#streams);
 

@@ -22,7 +22,8 @@ import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../proto
 import type { KnownExtensions } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
 import type { CallerLimits, StreamLimits } from './caller-limits.ts';
-import { askingOf, demandedParts, explainedParts } from './demanded-parts.ts';
+import type { DemandCount } from './demand-counts.ts';
+import { askingOf, demandCountOf, demandedParts, explainedParts } from './demanded-parts.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { ObservedStream, XdsObserver } from './observer.ts';
 import { Patience } from './patience.ts';
@@ -194,7 +195,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       return;
     }
     const { clock, demand } = this.#deps;
-    const asked = demand?.receive(type, request, askingOf(session, clock.wall())) ?? request;
+    const asked = demand?.receive(type, request, askingOf(session, clock)) ?? request;
     const shown = XDS[type].confidential ? withoutSecrets(asked) : asked;
     const answer = this.#machine.receive(type, shown, this.#content(session), this.#deps.clock.wall());
     const names = type === 'vhds' && demand?.asked.size ? demand.asked : this.#machine.names(type);
@@ -265,6 +266,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     try {
       const started = this.#deps.clock.monotonic();
       const { messages, waiting } = this.#machine.push(this.#content(session), session.version());
+      this.#deps.demand?.answers.sent(messages);
       if (messages.length > 0) return this.#writer.write(messages, started);
       if (!waiting) this.#reportSynced(session);
       return waiting ? 'deferred' : 'nothing';
@@ -293,6 +295,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         this.#machine.countBytes(type, bytes);
         observer.pushed({ type, connectionId, bytes, seconds });
       }
+      this.#deps.demand?.written(clock.monotonic());
       if (this.#deferredPush) this.#advanceSoon();
       else this.#patience.watch();
       this.#deferredPush = false;
@@ -369,6 +372,10 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   held(): HeldContent | undefined {
     const session = this.#session;
     return session && explainedParts(session, this.#deps.demand);
+  }
+
+  get demandCount(): DemandCount | undefined {
+    return this.#session && demandCountOf(this.#session, this.#deps.demand);
   }
 
   get connectionId(): string | undefined {

@@ -66,6 +66,35 @@ export const CONTROL_PLANE: Board = {
       ],
     },
     {
+      title: 'Sidecars on demand',
+      panels: [
+        chart('Proxies', 'short', 'Proxies by what they get of the mesh.', {
+          expr: 'sum by (configuration) (ctl_xds_on_demand_proxies)',
+          legend: '{{configuration}}',
+        }),
+        chart('Hosts', 'short', 'Virtual hosts that these proxies hold.', {
+          expr: 'sum(ctl_xds_on_demand_hosts)',
+          legend: 'hosts',
+        }),
+        chart(
+          'Asks',
+          'ops',
+          'missed: proxies that get what others have asked for, and asked for more.',
+          rate('ctl_xds_on_demand_names_total', 'names'),
+          rate('ctl_xds_on_demand_unknown_names_total', 'unknown'),
+          rate('ctl_xds_on_demand_learned_misses_total', 'missed'),
+          rate('ctl_xds_on_demand_learned_hosts_total', 'sent before an ask'),
+        ),
+        chart(
+          'Answers',
+          's',
+          'From an ask to its answer: a first request waits for it.',
+          quantile(0.5, 'ctl_xds_on_demand_answer_seconds'),
+          quantile(0.99, 'ctl_xds_on_demand_answer_seconds'),
+        ),
+      ],
+    },
+    {
       title: 'Errors',
       panels: [
         chart('Rejections', 'ops', 'Responses that Envoys reject.', rateBy('type', 'ctl_total_xds_rejects')),
