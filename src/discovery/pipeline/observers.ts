@@ -155,6 +155,16 @@ export function refusalLog(otherwise: ScopeName): (peer: string, error: CtlError
   };
 }
 
+function askObserver(metrics: Metrics): XdsObserver['asked'] {
+  return ({ names = 0, unknown = 0, learned = 0, missed = 0, answered = [] }) => {
+    metrics.ctl_xds_on_demand_names_total.inc(names);
+    metrics.ctl_xds_on_demand_unknown_names_total.inc(unknown);
+    metrics.ctl_xds_on_demand_learned_hosts_total.inc(learned);
+    metrics.ctl_xds_on_demand_learned_misses_total.inc(missed);
+    for (const seconds of answered) metrics.ctl_xds_on_demand_answer_seconds.observe(seconds);
+  };
+}
+
 export function xdsObserver(metrics: Metrics): XdsObserver {
   const log = getScope('ads');
   const info = (): LimitedLog => limitedByCaller((message) => log.info(message));
@@ -199,13 +209,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
       const kept = quarantined === 0 ? '' : `; quarantined: ${named.join(', ')}${more}`;
       rejections(caller, `${connectionId} rejects ${type}: ${message.slice(0, MAX_LOGGED)}${kept}`);
     },
-    asked: ({ names = 0, unknown = 0, learned = 0, missed = 0, answered = [] }) => {
-      metrics.ctl_xds_on_demand_names_total.inc(names);
-      metrics.ctl_xds_on_demand_unknown_names_total.inc(unknown);
-      metrics.ctl_xds_on_demand_learned_hosts_total.inc(learned);
-      metrics.ctl_xds_on_demand_learned_misses_total.inc(missed);
-      for (const seconds of answered) metrics.ctl_xds_on_demand_answer_seconds.observe(seconds);
-    },
+    asked: askObserver(metrics),
     expiredNonce: (type, connectionId) => {
       metrics.ctl_xds_expired_nonce.inc();
       log.debug('expired nonce', { type, connectionId });

@@ -36,7 +36,7 @@ export interface DebugParts {
 export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
   const { store, engine, server, refusedPolicies, warningsOf, sources, leadership, history, previews } = parts;
   let sessions: Map<string, Session> | undefined;
-  let held: ReturnType<XdsServer['held']> | undefined;
+  let held: ReturnType<XdsServer['onDemand']['held']> | undefined;
   const sessionOf = (connectionId: string): Session | undefined => {
     sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
     return sessions.get(connectionId);
@@ -48,9 +48,9 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     snapshot: () => engine.snapshot,
     connections: () => server.connections(),
     quarantined: () => server.quarantined(),
-    demandCounts: () => server.demandCounts(),
+    demandCounts: () => server.onDemand.counts(),
     held(connectionId) {
-      held ??= server.held();
+      held ??= server.onDemand.held();
       return held.get(connectionId)?.();
     },
     parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],

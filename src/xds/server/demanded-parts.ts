@@ -1,7 +1,7 @@
 /** What a proxy should have that may ask for what it uses. */
 import type { Parts, ProxySession } from '../../push/index.ts';
 import type { Asking, HeldContent, StreamDemand } from '../on-demand/index.ts';
-import type { DemandCount } from './demand-counts.ts';
+import type { DemandCount } from './demand-of-streams.ts';
 
 /** @param demand absent: it gets everything */
 export function demandedParts<Request>(session: ProxySession, demand: StreamDemand<Request> | undefined): Parts {

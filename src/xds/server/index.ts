@@ -3,7 +3,7 @@
 export { isIdentityKey } from './caller-key.ts';
 export type { ConfigServing } from './config-requests.ts';
 export type { DebugAnswer, DebugPages, DebugQuestion, DebugResource } from './debug-stream.ts';
-export type { DemandCounts } from './demand-counts.ts';
+export type { DemandCounts } from './demand-of-streams.ts';
 export type { KnownPod, PodFinder } from './node-authorization.ts';
 export type { PushedResponse, RejectedResponse, XdsObserver } from './observer.ts';
 export { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';

@@ -26,11 +26,10 @@ import { callerKey } from './caller-key.ts';
 import { CallerLimits } from './caller-limits.ts';
 import type { ConfigServing } from './config-requests.ts';
 import type { DebugPages } from './debug-stream.ts';
-import { type DemandCounts, demandCounts } from './demand-counts.ts';
+import { DemandOfStreams } from './demand-of-streams.ts';
 import { awaitFirstRequest } from './first-request.ts';
 import { byFirstRequest } from './first-type.ts';
 import { Health } from './health.ts';
-import { type HeldByStream, heldByStream } from './held-by-stream.ts';
 import type { PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
 import { RecentFrames } from './recent-frames.ts';
@@ -153,6 +152,7 @@ export class XdsServer {
   readonly #health: Health;
   readonly #admission: Admission;
   readonly #streams = new Set<AnyStream>();
+  readonly onDemand = new DemandOfStreams(this.#streams);
   /** Of ADS streams, even while they are authenticated. */
   readonly #limiter: PerAddressLimiter;
   readonly #quota: ReceiveMemoryQuota;
@@ -246,10 +246,6 @@ export class XdsServer {
   *statuses(): Generator<ConnectionStatus> {
     for (const stream of this.#streams) yield* [stream.status()].filter((status) => status !== undefined);
   }
-
-  readonly demandCounts = (): DemandCounts => demandCounts(this.#streams);
-
-  readonly held = (): HeldByStream => heldByStream(this.#streams);
 
   /** The number of quarantined resources of all proxies, by type; read at every scrape of metrics. */
   quarantined(): Readonly<Record<XdsType, number>> {

@@ -22,7 +22,7 @@ import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../proto
 import type { KnownExtensions } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
 import type { CallerLimits, StreamLimits } from './caller-limits.ts';
-import type { DemandCount } from './demand-counts.ts';
+import type { DemandCount } from './demand-of-streams.ts';
 import { askingOf, demandCountOf, demandedParts, explainedParts } from './demanded-parts.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { ObservedStream, XdsObserver } from './observer.ts';
