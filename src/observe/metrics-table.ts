@@ -84,8 +84,8 @@ export const METRICS = {
   ctl_xds_on_demand_learned_hosts_total: {
     type: 'Count',
     meaning:
-      'Virtual hosts and clusters that proxies got before they asked, because others had asked for them: once for each ' +
-      'connection of a proxy. Whether a proxy uses them is not known.',
+      'Virtual hosts and clusters that proxies got before they asked, because others had asked for them: once for ' +
+      'each connection of a proxy. Whether a proxy uses them is not known.',
   },
   ctl_xds_on_demand_learned_misses_total: {
     type: 'Count',
@@ -94,8 +94,8 @@ export const METRICS = {
   ctl_xds_on_demand_answer_seconds: {
     type: 'Distribution',
     meaning:
-      'Seconds from a request of a proxy for a name until the answer was written, after clusters and endpoints. What a ' +
-      'proxy lists when it connects again does not count.',
+      'Seconds from a request of a proxy for a name until the answer was written, after clusters and endpoints. What ' +
+      'a proxy lists when it connects again does not count.',
     buckets: PUSH_SECONDS,
   },
   ctl_xds_on_demand_proxies: {
