@@ -239,18 +239,6 @@ describe('what an expression says of itself', () => {
     ]);
   });
 
-  test('the attributes that must have a value for it to be true', () => {
-    const text = 'source.name == "a" && (200 == request.size && (connection.mtls || request.path == "/"))';
-    assert.deepEqual(
-      [...compile(text).equalities],
-      [
-        ['source.name', 'a'],
-        ['request.size', 200n],
-      ],
-    );
-    assert.deepEqual([...compile('source.name == "a" || request.size == 2').equalities], []);
-  });
-
   test('a type that is required is checked', () => {
     assert.throws(() => compileExpression('1', { language: 'CEXL', vocabulary: VOCABULARY, type: 'BOOL' }), {
       message: 'column 1: expected an expression of type BOOL, got INT64',

@@ -1,9 +1,9 @@
 /** Compiles expressions. */
 import { Checker } from './checker.ts';
 import { Context } from './compiled.ts';
-import { expressionError, type Node } from './nodes.ts';
+import { expressionError } from './nodes.ts';
 import { parse } from './parser.ts';
-import type { Expression, Language, Value, ValueType, Vocabulary } from './types.ts';
+import type { Expression, Language, ValueType, Vocabulary } from './types.ts';
 
 export interface CompileOptions {
   readonly language: Language;
@@ -23,7 +23,6 @@ export function compileExpression(text: string, { language, vocabulary, type }: 
   return {
     type: compiled.type,
     reads: checker.reads,
-    equalities: equalitiesOf(node),
     evaluate: (attributes) => compiled.value(new Context(attributes)),
   };
 }
@@ -31,18 +30,4 @@ export function compileExpression(text: string, { language, vocabulary, type }: 
 /** Throws CtlError `invalid_argument` if the syntax is wrong; names and types are not checked. */
 export function checkSyntax(text: string, language: Language): void {
   parse(text, language === 'CEL' ? 'CEL' : 'CEXL');
-}
-
-function equalitiesOf(node: Node): ReadonlyMap<string, Value> {
-  const found = new Map<string, Value>();
-  const add = (each: Node): void => {
-    if (each.kind !== 'call') return;
-    if (each.name === '&&') each.args.forEach(add);
-    const [one, other] = each.args;
-    if (each.name !== '==' || one === undefined || other === undefined) return;
-    if (one.kind === 'name' && other.kind === 'literal') found.set(one.name, other.value);
-    if (one.kind === 'literal' && other.kind === 'name') found.set(other.name, one.value);
-  };
-  add(node);
-  return found;
 }

@@ -2,6 +2,7 @@
 export { addressText } from './addresses.ts';
 export { type CompileOptions, checkSyntax, compileExpression } from './compile.ts';
 export { isOfRequests, matchesConnections, readsRequests } from './connections.ts';
+export { type Facts, MISSING, type Possible, possibleIn } from './partial.ts';
 export { durationOf as parsedDuration, durationText, timestampOf as parsedTimestamp, timestampText } from './times.ts';
 export {
   type Attributes,

@@ -67,8 +67,6 @@ export interface Expression {
   readonly type: ValueType;
   /** The attributes that it can read, each once, sorted. */
   readonly reads: readonly string[];
-  /** Attributes that have these values whenever an expression of type BOOL is true: `a == "b" && …`. */
-  readonly equalities: ReadonlyMap<string, Value>;
   /** Throws {@link EvaluationError}: an attribute is missing, a value is wrong, or a limit is exceeded. */
   evaluate(attributes: Attributes): Value;
 }

@@ -270,7 +270,6 @@ function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet
   if (change.workloadRanges) facts.set(fact.WORKLOAD_RANGES, undefined);
   for (const key of change.endpoints) facts.set(fact.endpoints(key), undefined);
   for (const key of change.peers) facts.set(fact.peers(key), undefined);
-  let ofPolicy = false;
   for (const [key, { before, after }] of change.configs) {
     facts.set(fact.resource(key), undefined);
     for (const resource of [before, after]) {
@@ -285,11 +284,10 @@ function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet
       for (const each of changed) facts.set(each, undefined);
     }
     authorizerFacts(facts, key, [previous, next], before, after);
-    ofPolicy ||= isPolicyKey(key);
     if (key.startsWith('Telemetry/') && metricsOf(before) !== metricsOf(after)) facts.set(fact.metrics(key), undefined);
   }
-  const traffic = ofPolicy ? changedPolicyTraffic(previous, next) : [];
-  for (const namespace of traffic) facts.set(fact.policyTraffic(namespace), undefined);
+  for (const namespace of changedPolicyTraffic(previous, next, change.configs.keys()))
+    facts.set(fact.policyTraffic(namespace), undefined);
   return facts;
 }
 

@@ -8,6 +8,7 @@ import type { OwnTracing } from '../core/tracing.ts';
 import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/index.ts';
 import type { ResourceKey, SecretName } from '../resources/index.ts';
+import type { PolicyNeeds } from './indexes/index.ts';
 import type { Facts, MeshReader } from './reads/index.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
@@ -110,6 +111,11 @@ interface TelemetryView {
   readonly tracing?: OwnTracing;
 }
 
+interface PolicyView {
+  /** What rules make the proxy ask the policy component for; absent: nothing. */
+  readonly policy?: PolicyNeeds;
+}
+
 interface PatchedView {
   /**
    * The patches for the resources of each type, in the order in which they apply; absent if there are none. Separate by
@@ -167,7 +173,7 @@ export interface InboundPort {
 }
 
 /** Inbound part of sidecars: equal for all replicas of a workload. */
-export interface InboundView extends PatchedView, TelemetryView {
+export interface InboundView extends PatchedView, PolicyView, TelemetryView {
   readonly part: 'inbound';
   readonly scope: string;
   readonly namespace: string;
@@ -193,7 +199,7 @@ export interface InboundView extends PatchedView, TelemetryView {
 }
 
 /** The single part of a gateway (`router`). */
-export interface GatewayView extends PatchedView, TelemetryView {
+export interface GatewayView extends PatchedView, PolicyView, TelemetryView {
   readonly part: 'gateway';
   readonly namespace: string;
   /** As in {@link OutboundView}. */

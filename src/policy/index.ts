@@ -3,9 +3,11 @@ export type { AdapterHost } from './adapters/types.ts';
 export type { CallerRecord, ServiceRecord, WorkloadChanges, WorkloadRecord } from './attributes/workloads.ts';
 export {
   compilePolicySteps,
+  factsOf,
+  type Matcher,
+  matcherOf,
   policyDocument,
-  type Reach,
-  reachOf,
+  type ReachedWorkload,
   STANDARD_ATTRIBUTES,
 } from './config/index.ts';
 export { policyLanguage } from './language.ts';

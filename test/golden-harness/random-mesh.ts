@@ -26,6 +26,7 @@ import { proxyNode, readResources } from './input.ts';
 import { CLUSTER_SLOTS } from './random-mesh-clusters.ts';
 import { OWNER_SLOTS } from './random-mesh-owners.ts';
 import { PATCH_SLOTS } from './random-mesh-patches.ts';
+import { POLICY_SLOTS } from './random-mesh-policies.ts';
 import { BASIC_SLOTS, KEYS_URI } from './random-mesh-slots.ts';
 import { EDITED_TELEMETRY_PROVIDERS, TELEMETRY_PROVIDERS, TELEMETRY_SLOTS } from './random-mesh-telemetry.ts';
 import { TRAFFIC_SLOTS } from './random-mesh-traffic.ts';
@@ -39,6 +40,7 @@ const SLOTS = [
   ...TELEMETRY_SLOTS,
   ...PATCH_SLOTS,
   ...TRAFFIC_SLOTS,
+  ...POLICY_SLOTS,
 ];
 
 const FORMS: readonly (readonly AnyResource[])[] = [

@@ -6,7 +6,7 @@
 import { POLICY_CLUSTER, POLICY_NAMESPACE_METADATA, XDS_CLUSTER } from '../../core/proxy.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { API_VERSION_V3, toDuration } from '../common/index.ts';
-import type { PolicyTraffic } from '../indexes/index.ts';
+import type { PolicyNeeds } from '../indexes/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { EnvoyView } from '../types.ts';
 import { type TypedConfig, typedConfig } from './extensions.ts';
@@ -23,21 +23,11 @@ const NAME = 'mesh_policy';
 const TIMEOUT_MS = 6_000;
 
 /**
- * The rules that may apply to the traffic of a view: those of its namespace, and of the root namespace. Undefined for
- * outgoing traffic, which is judged where it arrives, and without the plugin `policy`.
- */
-function trafficOf(snapshot: MeshReader, view: EnvoyView): readonly PolicyTraffic[] {
-  const { plugins, rootNamespace } = snapshot.settings;
-  if (view.part === 'outbound' || !plugins.includes('policy')) return [];
-  return [...new Set([rootNamespace, view.namespace])].flatMap((each) => snapshot.policyTraffic.get(each) ?? []);
-}
-
-/**
  * The filter that asks for decisions. If there is none, for whatever reason, the request is refused with 503: another
  * status than that of a decision.
  */
-export function decisionFilters(snapshot: MeshReader, view: EnvoyView): TypedConfig[] {
-  if (!trafficOf(snapshot, view).some(({ checks }) => checks)) return [];
+export function decisionFilters(view: EnvoyView): TypedConfig[] {
+  if (needsOf(view).checks !== true) return [];
   return [
     typedConfig(HTTP_EXT_AUTHZ, ExtAuthz, {
       grpcService: grpcServiceOf(view),
@@ -58,8 +48,8 @@ export function decisionFilters(snapshot: MeshReader, view: EnvoyView): TypedCon
  * The filter of TCP connections. Envoy asks when the client has sent its first bytes; a connection that is refused, or
  * about which there is no decision, is closed.
  */
-export function connectionDecisions(snapshot: MeshReader, view: EnvoyView): TypedConfig[] {
-  if (!trafficOf(snapshot, view).some(({ connections }) => connections)) return [];
+export function connectionDecisions(view: EnvoyView): TypedConfig[] {
+  if (needsOf(view).connections !== true) return [];
   return [
     typedConfig(NETWORK_EXT_AUTHZ, NetworkExtAuthz, {
       statPrefix: NAME,
@@ -81,8 +71,9 @@ function grpcServiceOf(view: EnvoyView): envoy.config.core.v3.GrpcService.Input 
 
 /** The loggers that send records. */
 export function recordLogs(snapshot: MeshReader, view: EnvoyView): ServiceLog[] {
-  const recording = trafficOf(snapshot, view).filter(({ reports }) => reports);
-  if (recording.length === 0) return [];
+  if (needsOf(view).reports !== true) return [];
+  const namespaces = new Set([snapshot.settings.rootNamespace, view.namespace]);
+  const recording = [...namespaces].flatMap((each) => snapshot.policyTraffic.get(each) ?? []);
   const names = (of: 'requestHeaders' | 'responseHeaders') =>
     [...new Set(recording.flatMap((each) => each[of]))].sort();
   const common = { to: 'service', cluster: clusterOf(view), logName: NAME, metadata: metadataOf(view) } as const;
@@ -92,6 +83,11 @@ export function recordLogs(snapshot: MeshReader, view: EnvoyView): ServiceLog[] 
     { ...common, of: 'requests', requestHeaders, responseHeaders, responseTrailers },
     { ...common, of: 'connections' },
   ];
+}
+
+/** Outgoing traffic is judged where it arrives. */
+function needsOf(view: EnvoyView): PolicyNeeds {
+  return (view.part === 'outbound' ? undefined : view.policy) ?? {};
 }
 
 function clusterOf({ capabilities }: EnvoyView): string {

@@ -4,10 +4,13 @@
  */
 
 export {
+  changedNeeds,
   changedPolicyTraffic,
   isPolicyKey,
+  type PolicyNeeds,
   type PolicyTraffic,
   policyNamespaces,
+  policyNeeds,
   policyTrafficOf,
 } from './policy-traffic.ts';
 export { type ServicePortEntry, servicesByPort } from './service-index.ts';

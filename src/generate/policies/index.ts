@@ -21,7 +21,7 @@ export function requestFilters(
   certificates: Certificates = 'mesh',
 ): HttpFilter[] {
   const { external, local } = requestRules(snapshot, view, certificates);
-  return [...external, ...tokenFilters(snapshot, view), ...local, ...decisionFilters(snapshot, view)];
+  return [...external, ...tokenFilters(snapshot, view), ...local, ...decisionFilters(view)];
 }
 
 /** Fields of the connection manager that these filters need. */
@@ -42,7 +42,7 @@ export function guardedConnections(
 ): (onward: readonly NetworkFilter[]) => NetworkFilter[] {
   const { filters, refusesAll } = connectionRules(snapshot, view, certificates);
   if (!refusesAll) {
-    const decisions = connectionDecisions(snapshot, view);
+    const decisions = connectionDecisions(view);
     return (onward) => [...filters, ...decisions, ...onward];
   }
   const blackhole = tcpProxyChain(telemetryOf(snapshot, view), BLACKHOLE_CLUSTER).filters ?? [];

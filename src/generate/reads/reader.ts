@@ -125,7 +125,7 @@ export class MeshReader {
     this.policyTraffic = {
       get(namespace: string) {
         note(fact.policyTraffic(namespace));
-        return policyTrafficOf(mesh).get(namespace);
+        return policyTrafficOf(mesh, namespace);
       },
     };
     this.carriedEndpoints = {

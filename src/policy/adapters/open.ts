@@ -16,11 +16,14 @@ export interface OpenOptions {
   readonly page: MetricPage;
   /** Memory of the counters of all quotas, by namespace. */
   readonly counters: FairLimiter;
+  /** Memory of results of adapters outside, by namespace of the proxies that they are about. */
+  readonly results: FairLimiter;
   readonly configNamespace: string;
 }
 
 /** Throws CtlError when the parameters are not usable. */
-export function openHandler(handler: Handler, { host, page, configNamespace, counters }: OpenOptions): RunningHandler {
+export function openHandler(handler: Handler, options: OpenOptions): RunningHandler {
+  const { host, page, configNamespace, counters } = options;
   switch (handler.adapter) {
     case 'denier':
       return openDenier(handler.params);
@@ -35,6 +38,6 @@ export function openHandler(handler: Handler, { host, page, configNamespace, cou
     case 'prometheus':
       return openPrometheus(handler, handler.params, { host, page, configNamespace });
     case 'remote':
-      return openRemote(handler, host, configNamespace);
+      return openRemote(handler, host, options);
   }
 }

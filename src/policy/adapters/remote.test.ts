@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import { testRoot } from '../../agent/identity/testing/certificates.ts';
 import { CtlError } from '../../core/errors.ts';
+import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Connection, DynamicTemplate, Handler, Instance } from '../types.ts';
 import { openRemote } from './remote.ts';
 import { CALL, type TestHost, testHost } from './testing/host.ts';
@@ -88,14 +89,18 @@ async function startAdapter(
 function open(
   context: TestContext,
   connection: Connection,
-  { host = testHost(), namespace = 'mesh-system' }: { readonly host?: TestHost; readonly namespace?: string } = {},
+  {
+    host = testHost(),
+    namespace = 'mesh-system',
+    results = new FairLimiter(1024 * 1024),
+  }: { readonly host?: TestHost; readonly namespace?: string; readonly results?: FairLimiter } = {},
 ) {
   const params = { adapter: 'adapter.shop', typeUrl: '', value: new Uint8Array(0), sessionBased: false };
   const handler = { id: 'remote.shop', namespace, fingerprint: '', adapter: 'remote', params, connection } as const;
   const running = openRemote(
     handler as Extract<Handler, { adapter: 'remote' }>,
     { ...host, now: () => Date.now() },
-    'mesh-system',
+    { configNamespace: 'mesh-system', results },
   );
   context.after(() => running.close());
   const check = async (text: string, caller = CALL.caller) => {
@@ -121,6 +126,29 @@ test('a result is used again as often and as long as the adapter says, by the sa
   host.advance(1_001);
   await check('a');
   assert.equal(adapter.asked.length, 5);
+});
+
+test('all handlers share memory for results, of which one namespace does not get all', async (t) => {
+  const [host, results] = [testHost(), new FairLimiter(16 * 1024)];
+  const adapter = await startAdapter(t, () => verdict(0, 60_000, 100));
+  const { check, running } = open(t, { address: adapter.address }, { host, results });
+  const greedy = (text: string) => check(text, 'spiffe://td/ns/greedy/sa/a');
+  const other = () => check('a', 'spiffe://td/ns/other/sa/a');
+  await other();
+  for (let count = 0; count < 40; count++) await greedy(`${count}`);
+  assert.ok(results.size <= 16 * 1024);
+  const asked = adapter.asked.length;
+  await other();
+  // Its newest results are kept, and the oldest ones made room.
+  await greedy('39');
+  assert.equal(adapter.asked.length, asked);
+  await greedy('0');
+  assert.equal(adapter.asked.length, asked + 1);
+  host.advance(70_000);
+  assert.equal(results.size, 0);
+  await other();
+  await running.close();
+  assert.equal(results.size, 0);
 });
 
 test('results that may not be used again are not', async (t) => {

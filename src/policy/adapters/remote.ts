@@ -18,6 +18,8 @@ const DEFAULT_TIMEOUT_MS = 1_000;
 const MAX_TIMEOUT_MS = 5_000;
 /** Calls in progress, of which no caller gets all. */
 const MAX_CALLS = 2_000;
+/** How often results whose time is over are dropped, ms. */
+const SWEEP_MS = 10_000;
 /** Of the message of a status: the body of a denied request has no more. */
 const MAX_MESSAGE_CHARACTERS = 1_000;
 
@@ -27,12 +29,17 @@ type RemoteHandler = Extract<Handler, { readonly adapter: 'remote' }>;
  * Throws CtlError `permission_denied` for a handler outside of the configuration namespace that names files: the
  * program would send its own tokens, or prove its own identity, to an address that a tenant has chosen.
  */
-export function openRemote(handler: RemoteHandler, host: AdapterHost, configNamespace: string): RunningHandler {
+export function openRemote(
+  handler: RemoteHandler,
+  host: AdapterHost,
+  { configNamespace, results }: { readonly configNamespace: string; readonly results: FairLimiter },
+): RunningHandler {
   const { connection, params, id } = handler;
   if (handler.namespace !== configNamespace && namesFiles(connection.authentication))
     throw new CtlError('permission_denied', `only handlers of ${configNamespace} may name files of this program`);
   const channel = new RemoteChannel(connection, host);
-  const cache = new ResultCache();
+  const cache = new ResultCache(results);
+  const stopSweep = host.every(SWEEP_MS, () => cache.sweep(host.monotonic()));
   const limiter = new FairLimiter(MAX_CALLS);
   const timeoutMs = Math.min(MAX_TIMEOUT_MS, Math.max(1, connection.timeoutMs ?? DEFAULT_TIMEOUT_MS));
   const call = async (
@@ -87,7 +94,11 @@ export function openRemote(handler: RemoteHandler, host: AdapterHost, configName
         context,
       );
     },
-    close: () => channel.close(),
+    close() {
+      stopSweep();
+      cache.clear();
+      return channel.close();
+    },
   };
 }
 

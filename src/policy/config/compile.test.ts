@@ -118,7 +118,7 @@ describe('documents that are right', () => {
   test('a rule has its condition, its actions in order, and its header operations', () => {
     const [first] = config.rules;
     assert.equal(first?.namespace, undefined);
-    assert.deepEqual([...(first?.match?.equalities ?? [])], [['destination.namespace', 'shop']]);
+    assert.deepEqual(first?.match?.reads, ['destination.namespace', 'request.method']);
     assert.deepEqual(
       first?.actions.map(({ handler, instances }) => [handler.id, ...instances.map(({ id }) => id)]),
       [

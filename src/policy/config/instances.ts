@@ -71,7 +71,7 @@ class Fields {
 
   #wrong(): Expression {
     this.failed = true;
-    return { type: 'STRING', reads: [], equalities: new Map(), evaluate: () => '' };
+    return { type: 'STRING', reads: [], evaluate: () => '' };
   }
 
   /** Expressions by key. */

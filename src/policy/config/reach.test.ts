@@ -1,67 +1,54 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compiled } from '../testing/compiled.ts';
-import { reachOf } from './reach.ts';
+import { factsOf, matcherOf } from './reach.ts';
 
-const PARTS = `
-kind: handler
-metadata: { name: deny }
-spec: { compiledAdapter: denier }
----
-kind: handler
-metadata: { name: printed }
-spec: { compiledAdapter: stdio }
----
-kind: instance
-metadata: { name: any }
-spec: { compiledTemplate: checknothing }
----
-kind: instance
-metadata: { name: line }
-spec: { compiledTemplate: logentry }
-`;
+const CART = { namespace: 'shop', labels: { app: 'cart', version: 'v1' }, hosts: ['cart.shop'] };
 
-const shop = {
-  namespace: 'shop',
-  facts: new Map([
-    ['destination.namespace', 'shop'],
-    ['destination.workload.name', 'cart'],
-  ]),
-};
+const reaches = (match: string, workload: Parameters<typeof factsOf>[0] = CART): boolean =>
+  matcherOf(match)(factsOf(workload));
 
-const reach = (namespace: string, match: string, action = 'deny, instances: [any]') =>
-  reachOf(
-    compiled(`${PARTS}
----
-kind: rule
-metadata: { name: r, namespace: ${namespace} }
-spec: { match: '${match}', actions: [{ handler: ${action.replace(/(any|line|deny|printed)/g, '$1.mesh-system')} }] }`),
-    shop,
-  );
-
-const NONE = { checks: false, reports: false };
-
-test('without rules, no traffic is reached', () => {
-  assert.deepEqual(reachOf({ rules: [] }, shop), NONE);
-});
-
-test('rules of the configuration namespace and of the own one reach, those of others do not', () => {
-  assert.deepEqual(reach('mesh-system', 'true'), { checks: true, reports: false });
-  assert.deepEqual(reach('shop', 'true'), { checks: true, reports: false });
-  assert.deepEqual(reach('bank', 'true'), NONE);
-});
-
-test('a condition that requires another value of a known attribute does not reach', () => {
-  assert.deepEqual(reach('mesh-system', 'destination.namespace == "bank" && request.path == "/"'), NONE);
-  assert.deepEqual(reach('mesh-system', '"cart" == destination.workload.name'), { checks: true, reports: false });
-});
-
-test('a condition that cannot be decided reaches', () => {
-  for (const match of ['destination.namespace != "shop"', 'destination.namespace == "bank" || request.path == "/"']) {
-    assert.equal(reach('mesh-system', match).checks, true, match);
+test('conditions that the traffic of a workload cannot fulfil do not reach it', () => {
+  for (const match of [
+    'destination.namespace == "bank"',
+    '"bank" == destination.namespace && request.path == "/"',
+    'destination.labels["app"] == "ratings"',
+    'destination.labels["app"] | "" == "ratings"',
+    '(destination.labels["team"] | "") == "a"',
+    '!(destination.labels["app"] == "cart")',
+    'destination.namespace != "shop" || destination.labels["version"] != "v1"',
+    'context.reporter.kind == "outbound"',
+    '(destination.service.host | "unknown") == "other.shop"',
+    'false',
+  ]) {
+    assert.equal(reaches(match), false, match);
   }
 });
 
-test('checks and reports are separate', () => {
-  assert.deepEqual(reach('shop', 'true', 'printed, instances: [line]'), { checks: false, reports: true });
+test('conditions that can be fulfilled, may fail or cannot be decided reach it', () => {
+  for (const match of [
+    '',
+    'true',
+    'destination.namespace == "shop"',
+    'destination.labels["app"] == "cart" && context.reporter.kind == "inbound"',
+    'destination.namespace == "bank" || request.path == "/"',
+    // The path may be missing, so that the rule refuses the request.
+    'request.headers["x"] == "1" && destination.namespace == "bank"',
+    'destination.labels["team"] == "a"',
+    'destination.service.host == "other.shop"',
+    '(destination.service.host | "unknown") == "cart.shop"',
+    'destination.labels["app"].startsWith("x")',
+    'destination.workload.name == "other"',
+    'context.protocol == "tcp"',
+    // Wrong for all traffic, and of a manifest.
+    'destination.namespace == 1',
+    'destination.namespace == "bank" && own.attribute == "a"',
+    'destination.namespace == ',
+  ]) {
+    assert.equal(reaches(match), true, match);
+  }
+});
+
+test('without knowledge of its services, any service may be that of a workload', () => {
+  const { namespace, labels } = CART;
+  assert.equal(reaches('(destination.service.host | "") == "other.shop"', { namespace, labels }), true);
 });

@@ -1,39 +1,43 @@
-/** Which workloads' traffic rules can match: proxies of others need neither filter nor access logger. */
-import type { PolicyConfig, Rule } from '../types.ts';
+/** Which workloads' traffic the condition of a rule can match: proxies of others need neither filter nor logger. */
+import { CtlError } from '../../core/errors.ts';
+import { compileExpression, type Facts, MISSING, type Possible, possibleIn } from '../../expressions/index.ts';
+import { STANDARD_ATTRIBUTES } from './vocabulary.ts';
 
-/** Whether a rule can match traffic of a workload before it is answered (checks), and afterwards (reports). */
-export interface Reach {
-  readonly checks: boolean;
-  readonly reports: boolean;
+/** A workload as its proxy is known. */
+export interface ReachedWorkload {
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Hosts of services at its addresses; undefined: unknown. */
+  readonly hosts?: readonly string[];
 }
+
+/** The conditions that are true for a part of the traffic, or may be, of a workload. */
+export type Matcher = (facts: Facts) => boolean;
 
 /**
- * @param facts attributes of strings that all traffic of the workload has, such as `destination.namespace`; a rule
- * whose condition requires another value for one of them cannot match
+ * A condition that is wrong, or that has attributes of a manifest, matches everything: it is wrong for all traffic, or
+ * nothing is known of the attributes.
  */
-export function reachOf(
-  { rules }: Pick<PolicyConfig, 'rules'>,
-  { namespace, facts }: { readonly namespace: string; readonly facts: ReadonlyMap<string, string> },
-): Reach {
-  const matching = rules.filter(
-    (rule) => (rule.namespace === undefined || rule.namespace === namespace) && canMatch(rule, facts),
-  );
-  return { checks: matching.some(isChecked), reports: matching.some(isReported) };
+export function matcherOf(match: string): Matcher {
+  if (match === '') return () => true;
+  try {
+    compileExpression(match, { language: 'CEXL', vocabulary: STANDARD_ATTRIBUTES, type: 'BOOL' });
+    return possibleIn(match, 'CEXL');
+  } catch (error) {
+    if (error instanceof CtlError) return () => true;
+    throw error;
+  }
 }
 
-function canMatch({ match }: Rule, facts: ReadonlyMap<string, string>): boolean {
-  return [...(match?.equalities ?? [])].every(([name, value]) => (facts.get(name) ?? value) === value);
-}
-
-function isChecked({ broken, actions, requestHeaders, responseHeaders }: Rule): boolean {
-  const headers = requestHeaders.length + responseHeaders.length > 0;
-  return (
-    broken !== undefined ||
-    headers ||
-    actions.some(({ instances }) => instances.some(({ variety }) => variety !== 'REPORT'))
-  );
-}
-
-function isReported({ actions }: Rule): boolean {
-  return actions.some(({ instances }) => instances.some(({ variety }) => variety === 'REPORT'));
+/** What all traffic that a proxy reports has in common. */
+export function factsOf({ namespace, labels, hosts }: ReachedWorkload): Facts {
+  const services = hosts === undefined ? [] : (['destination.service', 'destination.service.host'] as const);
+  return new Map<string, Possible>([
+    ['destination.namespace', [namespace]],
+    ['destination.labels', [new Map(Object.entries(labels))]],
+    // Sidecars and gateways ask about what arrives at them.
+    ['context.reporter.kind', ['inbound']],
+    // A port that belongs to no service has none.
+    ...services.map((name): [string, Possible] => [name, [...(hosts ?? []), MISSING]]),
+  ]);
 }

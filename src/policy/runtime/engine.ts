@@ -28,6 +28,9 @@ const MAX_ENTRIES = 1_000;
 /** Bytes of the counters of all `memquota` handlers, of which no namespace gets all. */
 const MAX_COUNTER_MEMORY = 64 * 1024 * 1024;
 
+/** Bytes of the results of adapters outside that are used again, of which no namespace gets all. */
+const MAX_RESULT_MEMORY = 32 * 1024 * 1024;
+
 /** Characters of a line about a problem. */
 const MAX_LOGGED = 500;
 
@@ -50,8 +53,11 @@ export class PolicyEngine {
   readonly #workloads = new WorkloadTable();
   readonly #handlers: HandlerTable;
   readonly #meter = new RuntimeMeter();
-  readonly #page = new MetricPage();
-  readonly #counters = new FairLimiter(MAX_COUNTER_MEMORY);
+  readonly #shared = {
+    page: new MetricPage(),
+    counters: new FairLimiter(MAX_COUNTER_MEMORY),
+    results: new FairLimiter(MAX_RESULT_MEMORY),
+  };
   #inForce: InForce | undefined;
   #closed = { handlers: 0, failures: 0 };
   #calls = 0;
@@ -61,7 +67,7 @@ export class PolicyEngine {
     const { host, configNamespace, log } = options;
     this.#options = options;
     this.#handlers = new HandlerTable({
-      open: (handler) => openHandler(handler, { host, configNamespace, page: this.#page, counters: this.#counters }),
+      open: (handler) => openHandler(handler, { host, configNamespace, ...this.#shared }),
       log,
       closed: (failed) => {
         if (failed) this.#closed.failures++;
@@ -146,7 +152,7 @@ export class PolicyEngine {
 
   /** The page of the Prometheus handlers. */
   page(): string {
-    return this.#page.text();
+    return this.#shared.page.text();
   }
 
   /** What was measured since the last call, and the state of the handlers. */

@@ -5,6 +5,7 @@
 import type { ProxyNode, SidecarConfiguration } from '../../core/proxy.ts';
 import {
   changedLocalityNames,
+  changedNeeds,
   comparedLabelsOfMesh,
   type Fact,
   fact,
@@ -12,6 +13,8 @@ import {
   localityOfMesh,
   note,
   OTHER_CLUSTER,
+  type PolicyNeeds,
+  policyNeeds,
 } from '../../generate/index.ts';
 import {
   type BoundInstance,
@@ -26,6 +29,7 @@ import {
   type Snapshot,
   statedNetworks,
 } from '../../model/index.ts';
+import type { ReachedWorkload } from '../../policy/index.ts';
 import {
   type AnyResource,
   type Resource,
@@ -60,6 +64,7 @@ const endpointsIn = (cluster: string): Fact => `endpoints in ${cluster}`;
 const address = (key: string): Fact => `${ADDRESS}${key}`;
 const peerAuthenticationOf = (workload: string): Fact => `peer authentication of ${workload}`;
 const policiesOf = (workload: string): Fact => `policies of ${workload}`;
+const policyNeedsOf = (workload: string): Fact => `needs of the policy component of ${workload}`;
 const registered = (namespace: string): Fact => `workloads of ${namespace}`;
 
 const ADDRESS = 'address ';
@@ -212,6 +217,13 @@ export class ProxyMesh {
     return this.#snapshot.policiesOf(namespace, labels);
   }
 
+  /** What rules make the proxy ask the policy component for; nothing without the plugin `policy`. */
+  policyNeeds(workload: ReachedWorkload): PolicyNeeds {
+    if (!this.settings.plugins.includes('policy')) return {};
+    note(policyNeedsOf(workloadText(workload)));
+    return policyNeeds(this.#snapshot, workload);
+  }
+
   telemetryOf(namespace: string, labels: Labels): readonly ResourceKey[] {
     note(policiesOf(workloadText({ namespace, labels })));
     return this.#snapshot.telemetryOf(namespace, labels);
@@ -319,6 +331,10 @@ export function changedProxyFacts(
       );
       if (isSelected) facts.add(factOf(text));
     }
+  }
+  if (changes.configs.size > 0) {
+    const isChanged = changedNeeds(previous, next, changes.configs.keys());
+    for (const [text, workload] of workloads()) if (isChanged(workload)) facts.add(policyNeedsOf(text));
   }
   return facts;
 }

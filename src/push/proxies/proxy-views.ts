@@ -161,6 +161,15 @@ function peerAuthentication(
   return { mode, ports: own };
 }
 
+/** The component knows the services at a proxy's addresses, whatever their namespaces. */
+function policyOf(mesh: ProxyMesh, node: ProxyNode): Pick<InboundView, 'policy'> {
+  const { namespace, labels, addresses } = node;
+  const instances = addresses.flatMap((address) => mesh.instancesAt(node, address));
+  const hosts = [...new Set(instances.map(({ hostname }) => hostname))];
+  const policy = mesh.policyNeeds({ namespace, labels, hosts });
+  return Object.keys(policy).length === 0 ? {} : { policy };
+}
+
 function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: EnvoyFilters): InboundView {
   const ports = inboundPorts(mesh, node);
   const ruleLabels = mesh.ruleLabels(mesh.scopeById(scope), node.labels);
@@ -174,6 +183,7 @@ function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: E
     ports,
     peerAuthentication: peerAuthentication(mesh, node, scope, ports),
     policies: mesh.policiesOf(node.namespace, node.labels),
+    ...policyOf(mesh, node),
     addresses: node.interception === 'NONE' ? node.addresses : [],
     capabilities: capabilitiesOf(node),
     ...telemetryOf(mesh, node),
@@ -238,6 +248,7 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
     ...(gateways.some(({ content }) => content.isolated === true) && { isolated: true }),
     ...clientKeyPair(gateways, proved),
     policies: mesh.policiesOf(node.namespace, node.labels),
+    ...policyOf(mesh, node),
     portMap: portMap(mesh, node),
     ...(node.options?.gatewayTopology !== undefined && { topology: node.options.gatewayTopology }),
     families: familiesOfNode(node.addresses),
