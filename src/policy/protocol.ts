@@ -38,7 +38,13 @@ export function unpacked({ bytes, ends }: PackedBytes): Uint8Array[] {
 }
 
 export type ToPolicyThread =
-  | { readonly kind: 'configure'; readonly documents: readonly PolicyDocument[] }
+  /** Changed documents by key; the configuration changes when no more follow. */
+  | {
+      readonly kind: 'configure';
+      readonly set: readonly (readonly [key: string, document: PolicyDocument])[];
+      readonly deleted: readonly string[];
+      readonly more: boolean;
+    }
   | { readonly kind: 'workloads'; readonly changes: WorkloadChanges }
   /** Callers are numbered, because each of their calls names them. */
   | { readonly kind: 'caller'; readonly id: number; readonly record: CallerRecord }

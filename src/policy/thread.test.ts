@@ -12,9 +12,6 @@ import type { PolicyDocument } from './types.ts';
 const { CheckRequest } = envoy.service.auth.v3;
 const { StreamAccessLogsMessage } = envoy.service.accesslog.v3;
 
-/** Documents that are told apart by their number. */
-const documents = (count: number): readonly PolicyDocument[] => Array<PolicyDocument>(count).fill({} as PolicyDocument);
-
 function start(host = testHost()) {
   const [posted, turns]: [FromPolicyThread[], (() => void)[]] = [[], []];
   const compiled: number[] = [];
@@ -44,23 +41,40 @@ function start(host = testHost()) {
   return { thread, compiled, turns, turn, count, posted };
 }
 
+/** As many documents, in place of those before. */
+function configure(thread: PolicyThread, count: number, more = false): void {
+  const keys = Array.from({ length: 200 }, (_, at) => `rule/a/r${at}`);
+  const set = keys.slice(0, count).map((key) => [key, {} as PolicyDocument] as const);
+  thread.take({ kind: 'configure', set, deleted: keys.slice(count), more });
+}
+
 test('documents are compiled in slices, with signs of life in between, and the newest ones win', () => {
   const { thread, compiled, turns, turn, count } = start();
-  thread.take({ kind: 'configure', documents: documents(200) });
+  configure(thread, 200);
   assert.equal(compiled.length, 0);
   for (let turns = 0; turns < 90; turns++) turn();
   assert.deepEqual([count('configured'), compiled], [0, [200]]);
   assert.ok(count('stats') > 0);
-  thread.take({ kind: 'configure', documents: documents(100) });
-  thread.take({ kind: 'configure', documents: documents(10) });
+  configure(thread, 100);
+  configure(thread, 10);
   while (turns.length > 0) turn();
   assert.deepEqual([count('configured'), compiled], [2, [200, 10]]);
+});
+
+test('documents that belong together are compiled together', () => {
+  const { thread, compiled, turns, turn } = start();
+  configure(thread, 20, true);
+  while (turns.length > 0) turn();
+  assert.deepEqual(compiled, []);
+  configure(thread, 30);
+  while (turns.length > 0) turn();
+  assert.deepEqual(compiled, [30]);
 });
 
 test('calls before the first configuration wait for it', () => {
   const { thread, turns, turn, count } = start();
   const request = encode(CheckRequest, { attributes: { request: { http: { path: '/' } } } });
-  thread.take({ kind: 'configure', documents: documents(10) });
+  configure(thread, 10);
   thread.take({ kind: 'checks', ids: [1], callers: [1], requests: packed([request]) });
   turn();
   assert.deepEqual([count('configured'), count('answers')], [0, 0]);
@@ -71,7 +85,7 @@ test('calls before the first configuration wait for it', () => {
 test('very many records do not delay the check of another proxy, and those beyond 1,000 are counted', async () => {
   let now = 0;
   const { thread, turns, turn, count, posted } = start(testHost({ monotonic: () => (now += 0.01) }));
-  thread.take({ kind: 'configure', documents: [] });
+  configure(thread, 0);
   while (turns.length > 0) turn();
   const entries = Array.from({ length: 50_000 }, () => ({}));
   const message = encode(StreamAccessLogsMessage, { httpLogs: { logEntry: entries } });

@@ -73,9 +73,12 @@ export class PolicyThread {
   #answered: number[] = [];
   #responses: Uint8Array[] = [];
   #scheduled = false;
-  /** The configuration that is being compiled, and the newest documents after it. */
+  readonly #documents = new Map<string, PolicyDocument>();
+  /** The configuration that is being compiled. */
   #compiling: Slices<PolicyConfig> | undefined;
-  #next: readonly PolicyDocument[] | undefined;
+  /** Whether documents have changed since then, and whether more changes follow that belong to these. */
+  #isChanged = false;
+  #isIncomplete = false;
   #configured = false;
   #unwritten = 0;
 
@@ -102,7 +105,7 @@ export class PolicyThread {
   take(message: ToPolicyThread): void {
     switch (message.kind) {
       case 'configure':
-        this.#configure(message.documents);
+        this.#configure(message);
         return;
       case 'workloads':
         this.#engine.changeWorkloads(message.changes);
@@ -137,16 +140,19 @@ export class PolicyThread {
    * Compiles documents in slices, so that calls are decided meanwhile. A compilation that has begun is finished, or
    * frequent changes would keep all of them from coming into force; of those that wait then, the newest is compiled.
    */
-  #configure(documents: readonly PolicyDocument[]): void {
-    this.#next = documents;
+  #configure({ set, deleted, more }: Extract<ToPolicyThread, { readonly kind: 'configure' }>): void {
+    for (const [key, document] of set) this.#documents.set(key, document);
+    for (const key of deleted) this.#documents.delete(key);
+    this.#isIncomplete = more;
+    this.#isChanged = true;
     if (this.#compiling === undefined) this.#compileNext();
   }
 
   #compileNext(): void {
     const { compile, data, nextTurn } = this.#options;
-    if (this.#next === undefined) return;
-    this.#compiling = compile(this.#next, data.options);
-    this.#next = undefined;
+    if (!this.#isChanged || this.#isIncomplete) return;
+    this.#compiling = compile([...this.#documents.values()], data.options);
+    this.#isChanged = false;
     nextTurn(() => this.#compileSlice());
   }
 
@@ -275,7 +281,7 @@ export class PolicyThread {
   #close(): void {
     this.#stopStats();
     this.#compiling = undefined;
-    this.#next = undefined;
+    this.#isChanged = false;
     this.#configured = false;
     this.#engine.close();
     this.#sendStats();

@@ -11,12 +11,13 @@ import { getScope } from '../../logging/index.ts';
 import type { ModelChange, Snapshot } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { workerUrl } from '../../paths.ts';
-import { type FromPolicyThread, type PolicyDocument, policyDocument, policyLanguage } from '../../policy/index.ts';
+import { type FromPolicyThread, policyDocument, policyLanguage } from '../../policy/index.ts';
 import { type AnyResource, POLICY_KINDS, type PolicyKind } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import type { MeshIdentity } from '../identity/identity.ts';
 import { refusalLog } from '../pipeline/observers.ts';
 import { PolicyCallers } from './callers.ts';
+import type { ChangedDocument } from './document-feed.ts';
 import { DroppedRecords } from './dropped-records.ts';
 import { addStats, setConfigured } from './metrics.ts';
 import { HandlerOutput } from './output.ts';
@@ -93,13 +94,16 @@ export function openPolicy({ settings, snapshot, identity, metrics }: PolicyOpti
     services: [services],
     page: () => owner.scrape(),
     published(change) {
-      const isNeeded = change.resources.some(({ key }) => isPolicyKey(key));
+      const documents = change.resources.flatMap(({ key, after }): ChangedDocument[] =>
+        isPolicyKey(key) ? [[key, after && policyDocument(after)]] : [],
+      );
+      const isNeeded = documents.length > 0;
       const isRunning = owner.thread !== undefined;
       if (isNeeded) owner.start();
       if (!isRunning) return;
       const workloads = workloadChanges(change);
       if (!isEmptyChange(workloads)) owner.changeWorkloads(workloads);
-      if (isNeeded) owner.configure(documentsOf(change.snapshot));
+      if (isNeeded) owner.configure(documents);
     },
     async close() {
       await owner.close();
@@ -112,12 +116,13 @@ function isPolicyKey(key: string): boolean {
   return POLICY_KINDS.some((kind) => key.startsWith(`${kind}/`));
 }
 
-/** The documents of the component, in a stable order. */
-function documentsOf(snapshot: Snapshot): PolicyDocument[] {
-  const of = <K extends PolicyKind>(kind: K): PolicyDocument[] =>
-    [...snapshot.resources(kind).values()].flatMap(
-      (resource) => policyDocument(resource as unknown as AnyResource) ?? [],
-    );
+/** The documents of the component by key. */
+function documentsOf(snapshot: Snapshot): ChangedDocument[] {
+  const of = <K extends PolicyKind>(kind: K): ChangedDocument[] =>
+    [...snapshot.resources(kind).entries()].map(([key, resource]) => [
+      key,
+      policyDocument(resource as unknown as AnyResource),
+    ]);
   return POLICY_KINDS.flatMap((kind) => of(kind));
 }
 

@@ -39,7 +39,10 @@ function start(context: TestContext): { readonly owner: PolicyThreadOwner; reado
     data: { options: { language: undefined, configNamespace: 'mesh-system' }, skipsSanVerification: false },
     clock: systemClock,
     random: () => 0,
-    state: () => ({ documents: DOCUMENTS, workloads: { set: [], deleted: [], services: [] } }),
+    state: () => ({
+      documents: DOCUMENTS.map((each) => [`${each.kind}/${each.namespace}/${each.name}`, each]),
+      workloads: { set: [], deleted: [], services: [] },
+    }),
     onMessage: () => undefined,
     onCrash: (reason) => crashes.push(reason),
   });

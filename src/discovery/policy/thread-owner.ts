@@ -10,13 +10,13 @@ import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import {
   type CallerRecord,
   type FromPolicyThread,
-  type PolicyDocument,
   type PolicyThreadData,
   packed,
   type ToPolicyThread,
   unpacked,
   type WorkloadChanges,
 } from '../../policy/index.ts';
+import { type ChangedDocument, DocumentFeed } from './document-feed.ts';
 
 /** Calls in progress, of which no caller gets all. */
 const MAX_CALLS = 16_384;
@@ -43,7 +43,7 @@ export interface ThreadOwnerOptions {
   readonly clock: Clock;
   readonly random: () => number;
   /** The documents and workloads for a thread that has just started. */
-  readonly state: () => { readonly documents: readonly PolicyDocument[]; readonly workloads: WorkloadChanges };
+  readonly state: () => { readonly documents: readonly ChangedDocument[]; readonly workloads: WorkloadChanges };
   /** Messages about the thread's state, logs and output. */
   readonly onMessage: (message: Exclude<FromPolicyThread, { kind: 'answers' | 'recorded' | 'scraped' }>) => void;
   readonly onCrash: (reason: string) => void;
@@ -71,6 +71,7 @@ export class PolicyThreadOwner {
   #heardAt = 0;
   #loaded = false;
   #next = 1;
+  readonly #documents = new DocumentFeed((message) => this.#post(message), setImmediate);
   readonly #calls = new Map<number, Waiting>();
   readonly #records = new Map<number, () => void>();
   readonly #scrapes = new Map<number, (text: string) => void>();
@@ -87,8 +88,8 @@ export class PolicyThreadOwner {
     if (this.#worker === undefined && this.#restart === undefined && !this.#closed) this.#begin();
   }
 
-  configure(documents: readonly PolicyDocument[]): void {
-    this.#post({ kind: 'configure', documents });
+  configure(documents: Iterable<ChangedDocument>): void {
+    this.#documents.change(documents);
   }
 
   changeWorkloads(changes: WorkloadChanges): void {
@@ -195,7 +196,7 @@ export class PolicyThreadOwner {
     worker.once('exit', () => this.#ended(worker, reason));
     const { documents, workloads } = state();
     this.#post({ kind: 'workloads', changes: workloads });
-    this.#post({ kind: 'configure', documents });
+    this.#documents.start(documents);
     this.#watchOver(worker);
   }
 
