@@ -6,6 +6,7 @@ import { tempDir } from '../test/harness/files.ts';
 import { createScope, type Owner } from '../test/harness/owner.ts';
 import { type Client, startClient } from './client/client.ts';
 import type { Arrivals, ContentSecurity, Totals } from './client/messages.ts';
+import type { Uses } from './client/uses.ts';
 import { type CpuTimes, type Lost, lostBetween, readCpuTimes } from './disturbance.ts';
 import type { Samples } from './metrics.ts';
 import type { BenchOptions, Size } from './options.ts';
@@ -138,6 +139,8 @@ export interface JoinOptions {
   readonly addresses?: readonly string[];
   readonly slow?: number;
   readonly count?: number;
+  /** Proxies on demand, which call these. */
+  readonly uses?: Uses;
 }
 
 export interface Joined extends Measured {
@@ -165,6 +168,7 @@ export async function joinProxies(context: BenchContext, mesh: Mesh, options: Jo
     slow: options.slow ?? 0,
     ...(options.addresses === undefined ? {} : { addresses: options.addresses }),
     ...(certificates === undefined ? {} : { certificates }),
+    ...(options.uses && { uses: options.uses }),
   });
   const { timeoutMs } = context.options;
   const { at } = complete(await client.do({ op: 'synced', timeoutMs }), 'the first configuration');

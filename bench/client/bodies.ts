@@ -116,13 +116,16 @@ export class BodyIndex {
 
   #delta(type: ProxyType, wrapper: Buffer): Resource {
     let [version, name] = ['', ''];
-    let any = wrapper;
+    let any: Buffer | undefined;
     eachField(wrapper, (field, value) => {
       if (field === 1) version = value.toString();
       else if (field === 2) any = value;
       else if (field === 3) name = value.toString();
     });
-    return this.#interned(type, `${name}@${version}`, version, anyValue(any));
+    const identity = `${name}@${version}`;
+    if (any !== undefined) return this.#interned(type, identity, version, anyValue(any));
+    // The answer to a request for a virtual host.
+    return { name, identity, version, refs: [name.slice(0, name.lastIndexOf('/'))] };
   }
 
   #interned(type: ProxyType, identity: string, version: string, bytes: Buffer): Resource {

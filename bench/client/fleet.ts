@@ -7,6 +7,7 @@ import { BenchProxy } from './proxy.ts';
 import { RawSink } from './raw-sink.ts';
 import { PROXY_TYPES, type ResponseHead } from './response-reader.ts';
 import { securityOf } from './security.ts';
+import { usedBy } from './uses.ts';
 import { Watch } from './watch.ts';
 
 /** The parameters that a default UpstreamTlsContext of Envoy 1.40 negotiates with this server. */
@@ -106,7 +107,7 @@ export class Fleet {
 
   #make(index: number, small: boolean): BenchProxy {
     if (this.#open === undefined || this.#bodies === undefined) throw new Error('nothing is open');
-    const { namespaces, port, content, addresses } = this.#open;
+    const { namespaces, port, content, addresses, uses } = this.#open;
     const namespace = namespaces[index % namespaces.length] ?? '';
     return new BenchProxy({
       index,
@@ -117,6 +118,7 @@ export class Fleet {
       bodies: this.#bodies,
       small,
       context: this.#contexts.get(namespace),
+      uses: uses && usedBy(index, uses.names.length, uses.each).map((at) => uses.names[at] ?? ''),
       received: (proxy, head, body, bytes) => this.#received(proxy, head, body, bytes),
       broken: (proxy) => this.#reconnect(proxy),
     });
@@ -175,21 +177,22 @@ export class Fleet {
 
   async #verify(timeoutMs: number): Promise<Verdict> {
     if (this.#open === undefined || this.#bodies === undefined) throw new Error('nothing is open');
-    const { namespaces } = this.#open;
-    const fresh = namespaces.map((_, index) => this.#make(this.#freshIndex(index), false));
+    const { namespaces, uses } = this.#open;
+    const compared = uses === undefined ? this.#proxies : this.#proxies.slice(0, namespaces.length);
+    const fresh = namespaces.map((_, index) => this.#make(uses === undefined ? this.#freshIndex(index) : index, false));
     for (const proxy of fresh) proxy.connect();
     const deadline = monotonicMs() + timeoutMs;
     while (fresh.some((proxy) => !proxy.complete) && monotonicMs() < deadline)
       await new Promise((resolve) => setTimeout(resolve, 10));
     const differences: string[] = [];
-    for (const proxy of this.#proxies) {
+    for (const proxy of compared) {
       const model = fresh[proxy.options.index % namespaces.length];
       const type = PROXY_TYPES.find((each) => proxy.set(each).digest !== model?.set(each).digest);
       if (type !== undefined) differences.push(`proxy ${proxy.options.index} differs in ${type}`);
     }
     for (const proxy of fresh) proxy.disconnect();
     const security = securityOf(this.#bodies);
-    return { compared: this.#proxies.length, differences: differences.slice(0, MAX_DIFFERENCES), security };
+    return { compared: compared.length, differences: differences.slice(0, MAX_DIFFERENCES), security };
   }
 
   /** An index of the same namespace beyond those in use. */

@@ -2,6 +2,7 @@
  * Messages between the bench and the process of simulated proxies: a closed union of plain data over Node's IPC.
  */
 import type { Content, Mode } from '../options.ts';
+import type { Uses } from './uses.ts';
 
 export type ProxyType = 'cds' | 'eds' | 'lds' | 'rds' | 'vhds';
 
@@ -38,6 +39,8 @@ export interface OpenCommand {
   readonly slow: number;
   /** Connect over TLS with these; undefined: plain text. */
   readonly certificates?: ProxyCertificates;
+  /** The proxies are on demand, and call these services as soon as they are ready; undefined: they get everything. */
+  readonly uses?: Uses;
 }
 
 export type Command =
@@ -60,7 +63,7 @@ export type Command =
   | { readonly op: 'connect'; readonly retry: boolean }
   /** From now on the slow proxies read at this rate; 0: as fast as they can. */
   | { readonly op: 'crawl'; readonly bytesPerSecond: number }
-  /** Compares every proxy with a new one of its namespace. */
+  /** Compares every proxy with a new one of its namespace; on demand, a few of them with one that calls the same. */
   | { readonly op: 'verify'; readonly timeoutMs: number }
   /** Plain TCP connections that count bytes, so many to each in a round. */
   | { readonly op: 'rawOpen'; readonly port: number; readonly count: number; readonly bytes: number }

@@ -19,10 +19,12 @@ export interface SimulatedSidecar {
   readonly index: number;
   readonly namespace: string;
   readonly content: Content;
+  /** It gets what it asks for. */
+  readonly onDemand?: boolean;
 }
 
 /** What the agent of an injected Pod knows. Its Pod is that of a Deployment, without other addresses. */
-export function sidecarNode({ index, namespace, content }: SimulatedSidecar): NodeInput {
+export function sidecarNode({ index, namespace, content, onDemand = false }: SimulatedSidecar): NodeInput {
   const [ip, name] = [`10.250.${index >> 8}.${index & 255}`, `proxy-${index}`];
   const labels = {
     app: 'proxy',
@@ -57,6 +59,7 @@ export function sidecarNode({ index, namespace, content }: SimulatedSidecar): No
     env: {
       MESH_META_WORKLOAD_NAME: 'proxy',
       MESH_META_OWNER: `kubernetes://apis/apps/v1/namespaces/${namespace}/deployments/proxy`,
+      ...(onDemand && { MESH_META_SIDECAR_CONFIGURATION: 'on-demand' }),
     },
   };
 }

@@ -9,6 +9,7 @@
  */
 import type { SecureContext } from 'node:tls';
 import { encodeFields } from '../../src/protobuf/wire/index.ts';
+import { answerName } from '../../src/xds/on-demand/aliased-resource.ts';
 import type { Content, Mode } from '../options.ts';
 import type { Body, BodyIndex } from './bodies.ts';
 import { LARGE_WINDOW } from './frames.ts';
@@ -16,7 +17,7 @@ import { GrpcStream, type Security, SMALL_WINDOW } from './grpc-stream.ts';
 import type { ProxyType } from './messages.ts';
 import { encodeNode, sidecarNode } from './node.ts';
 import { asField, deltaHead, sotwHead } from './requests.ts';
-import { type NameList, NO_NAMES, NOTHING, type ResourceSet } from './resource-set.ts';
+import { NameList, NO_NAMES, NOTHING, type ResourceSet } from './resource-set.ts';
 import { PROXY_TYPES, type ResponseHead, ResponseReader } from './response-reader.ts';
 
 const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
@@ -54,6 +55,8 @@ export interface ProxyOptions {
   readonly small: boolean;
   /** Undefined: plain text. */
   readonly context: SecureContext | undefined;
+  /** Names of the virtual hosts that it asks for; undefined: it gets everything. */
+  readonly uses?: readonly string[] | undefined;
   /** Rejects every response. */
   readonly rejects?: boolean;
   /** A response was applied. `body` has its resources. */
@@ -76,6 +79,8 @@ export class BenchProxy {
   };
   #stream: GrpcStream | undefined;
   #discoversHosts = false;
+  /** It has asked for what it uses. */
+  #asks = false;
   /** The session of the last TLS connection, for resumption. */
   #session: Buffer | undefined;
   /** Sent with the first request of a stream. */
@@ -98,12 +103,13 @@ export class BenchProxy {
     const { cds, eds, lds, rds, vhds } = this.#states;
     if (cds.set.map.size === 0 || lds.set.map.size === 0) return false;
     if (eds.asked !== cds.set.refs || rds.asked !== lds.set.refs) return false;
+    if (this.options.uses?.some((name) => !vhds.set.map.has(answerName(name))) === true) return false;
     return eds.set.covers(eds.asked) && rds.set.covers(rds.asked) && vhds.set.refersTo(rds.set.refs);
   }
 
   connect(): void {
-    const { index, namespace, port, address, content, bodies, small, received, broken } = this.options;
-    this.#node = encodeNode(sidecarNode({ index, namespace, content }));
+    const { index, namespace, port, address, content, bodies, small, received, broken, uses } = this.options;
+    this.#node = encodeNode(sidecarNode({ index, namespace, content, onDemand: uses !== undefined }));
     const reader = new ResponseReader(bodies, (head, body, bytes) => {
       this.#take(head, body);
       received(this, head, body, bytes);
@@ -157,6 +163,7 @@ export class BenchProxy {
     state.nonce = nonce;
     if (type === 'rds') this.#discover(state.set);
     this.#send(this.#answer(type, state));
+    if (type === 'vhds') this.#ask(state);
     if (type === 'cds' || type === 'lds') this.#follow(FOLLOWED[type], state.set.refs);
   }
 
@@ -171,6 +178,15 @@ export class BenchProxy {
     if (this.#discoversHosts || refs === NO_NAMES) return;
     this.#discoversHosts = true;
     this.#first('vhds', this.#states.vhds);
+  }
+
+  /** Asks for the virtual hosts that it uses, as when the application begins to call them. */
+  #ask(state: TypeState): void {
+    const { uses } = this.options;
+    if (uses === undefined || this.#asks) return;
+    this.#asks = true;
+    state.asked = new NameList(uses);
+    this.#send([deltaHead('vhds', ''), state.asked.encoded]);
   }
 
   /** Subscribes to exactly these names. */

@@ -54,9 +54,12 @@ export interface EntryOptions {
   readonly version: number;
   readonly exportTo?: string;
   readonly content: Content;
+  /** It has no port but that for HTTP. */
+  readonly onlyHttp?: boolean | undefined;
 }
 
-export function serviceEntry(service: ServiceRef, { endpoints, version, exportTo, content }: EntryOptions): string {
+export function serviceEntry(service: ServiceRef, options: EntryOptions): string {
+  const { endpoints, version, exportTo, content, onlyHttp = false } = options;
   const count = Math.min(endpoints, MAX_ENDPOINTS);
   const workloads = Array.from({ length: count }, (_, index) => {
     const at =
@@ -73,7 +76,7 @@ export function serviceEntry(service: ServiceRef, { endpoints, version, exportTo
     exportTo === undefined ? '' : `  exportTo:\n    - "${exportTo}"\n`,
     '  location: MESH_INTERNAL\n  resolution: STATIC\n  ports:\n',
     `    - number: ${HTTP_PORT}\n      name: http\n      protocol: HTTP\n`,
-    `    - number: ${TCP_PORT}\n      name: tcp\n      protocol: TCP\n`,
+    onlyHttp ? '' : `    - number: ${TCP_PORT}\n      name: tcp\n      protocol: TCP\n`,
     `  endpoints:\n${workloads.join('')}`,
   ].join('');
 }

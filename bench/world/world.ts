@@ -43,6 +43,8 @@ export interface WorldSize {
   readonly namespaces: number;
   /** Namespaces whose proxies see `hostsPerSidecar` services because of a Sidecar. */
   readonly sidecars?: number;
+  /** Services have no port but that for HTTP. */
+  readonly onlyHttp?: boolean;
   /** The protocol of the watched proxies: over Delta, virtual hosts are separate resources. */
   readonly mode?: Mode;
   readonly content: Content;
@@ -93,6 +95,18 @@ export class World {
     return this.service(RICH * (round % count));
   }
 
+  /** The number of a service without routes and rules, a different one in each step. */
+  plain(step: number): number {
+    const number = Math.floor(step / (RICH - 1)) * RICH + 1 + (step % (RICH - 1));
+    // The last group of services may have none.
+    return number % Math.max(RICH, this.size.services - (this.size.services % RICH));
+  }
+
+  #entry(service: ServiceRef, version: number): string {
+    const { endpoints, content, onlyHttp } = this.size;
+    return serviceEntry(service, { endpoints, version, content, onlyHttp });
+  }
+
   /** Services that a scope sees; `shift` moves the window by so many. */
   #scopeOf(index: number, shift: number): ServiceRef[] {
     const count = Math.min(HOSTS_PER_SIDECAR, Math.floor(this.size.services / 2));
@@ -100,10 +114,10 @@ export class World {
   }
 
   *#files(): Generator<[string, string]> {
-    const { services, endpoints, namespaces, content, sidecars = 0 } = this.size;
+    const { services, namespaces, sidecars = 0 } = this.size;
     for (let number = 0; number < services; number++) {
       const service = this.service(number);
-      yield [`services/${service.name}.yaml`, serviceEntry(service, { endpoints, version: 0, content })];
+      yield [`services/${service.name}.yaml`, this.#entry(service, 0)];
       if (number % RICH !== 0) continue;
       yield [`routes/${service.name}.yaml`, virtualService(service, 0)];
       yield [`rules/${service.name}.yaml`, destinationRule(service, 0)];
@@ -157,7 +171,7 @@ export class World {
    * A repetition changes the same service to yet another value.
    */
   change(kind: ChangeKind, round: number, attempt = 0): Change {
-    const { services, endpoints, content } = this.size;
+    const { services } = this.size;
     const version = round + 1 + attempt * VERSIONS_BETWEEN_ATTEMPTS;
     switch (kind) {
       case 'endpoint':
@@ -187,7 +201,7 @@ export class World {
           { type: 'lds', state: 'received', name: '' },
         ];
         if (added) expect.push({ type: 'eds', state: 'present', name });
-        const text = added ? serviceEntry(service, { endpoints, version: 0, content }) : undefined;
+        const text = added ? this.#entry(service, 0) : undefined;
         return { path: `services/${service.name}.yaml`, text, expect };
       }
       case 'nothing visible':
@@ -204,11 +218,11 @@ export class World {
 
   /** Another address for the first endpoint of a service. */
   endpoint(number: number, version: number): Change {
-    const { services, endpoints, content } = this.size;
+    const { services } = this.size;
     const service = this.service(number % services);
     return {
       path: `services/${service.name}.yaml`,
-      text: serviceEntry(service, { endpoints, version, content }),
+      text: this.#entry(service, version),
       expect: [{ type: 'eds', state: 'changed', name: clusterName(service) }],
     };
   }

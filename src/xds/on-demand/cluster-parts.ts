@@ -3,7 +3,7 @@
  * one bundle that these share, and those of the hosts that this proxy uses.
  */
 import type { Memos, WeakMemo, WeakPairMemo } from '../../core/memo.ts';
-import { type Bundle, bundleAfter, type EncodedResource, emptyBundle, nextBundle } from '../../push/index.ts';
+import { type Bundle, type EncodedResource, emptyBundle, nextBundle } from '../../push/index.ts';
 import { type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 import { type ClusterNames, isUnaskable } from './cluster-names.ts';
 
@@ -17,14 +17,13 @@ export interface Base {
   readonly bundle: Bundle;
 }
 
-/** A base, with the resources that a proxy has in addition. */
+/** A base, and the resources that a proxy has in addition. */
 export interface Part {
   readonly base: Base;
-  /** The names that were wanted in addition. */
-  readonly wanted: NameSet;
-  /** The same, with those that these lead to. */
+  /** The names that were wanted in addition, with those that these lead to. */
   readonly names: NameSet;
-  readonly bundle: Bundle;
+  /** The additional resources; undefined: everything is in the base. */
+  readonly own: Bundle | undefined;
   /** The names that the additional resources refer to. */
   readonly refs: NameSet;
 }
@@ -61,7 +60,7 @@ export class ClusterParts {
    */
   clusters(full: Bundle, fixed: NameSet, own: NameSet, previous: Part | undefined): Part {
     const base = this.#clusterBases.get(full, fixed, () => this.#clusterBase(full, fixed, previous?.base));
-    return this.#clusters.get(base, own, () => this.#part(base, own, previous, () => this.#closure(full, own)));
+    return this.#clusters.get(base, own, () => this.#part(base, () => this.#closure(full, own), previous));
   }
 
   /**
@@ -82,7 +81,7 @@ export class ClusterParts {
         bundle: nextBundle(emptyBundle('eds', onDemand(full)), all(full, fixed)),
       };
     });
-    return this.#endpoints.get(base, own, () => this.#part(base, own, previous, () => own));
+    return this.#endpoints.get(base, own, () => this.#part(base, () => own, previous));
   }
 
   #clusterBase(full: Bundle, wanted: NameSet, before: Base | undefined): Base {
@@ -98,18 +97,20 @@ export class ClusterParts {
     return { full, wanted, names, bundle: nextBundle(emptyBundle('cds', onDemand(full)), resources) };
   }
 
-  /** The part with these names; the bundle of the previous one if it is the same. */
-  #part(base: Base, wanted: NameSet, previous: Part | undefined, namesOf: () => NameSet): Part {
-    const { full } = base;
-    if (base.bundle.size === full.size) return { base, wanted, names: wanted, bundle: full, refs: NO_NAMES };
-    const before = previous?.base.full.viewKey === full.viewKey ? previous : undefined;
-    if (before?.wanted === wanted && before.base.bundle === base.bundle && isSame(full, before.names, before.bundle))
-      return { ...before, base };
+  /** The part with these names. Its bundle is the one of the previous part if that has the same resources. */
+  #part(base: Base, namesOf: () => NameSet, previous: Part | undefined): Part {
+    const { full, bundle } = base;
+    if (bundle.size === full.size) return { base, names: NO_NAMES, own: undefined, refs: NO_NAMES };
     const names = namesOf();
-    const resources = all(full, names);
-    const bundle = bundleAfter(before?.bundle ?? base.bundle, base.bundle, resources);
-    const refs = this.#names.of(resources.flatMap(([, { refs }]) => refs));
-    return { base, wanted, names, bundle, refs };
+    const resources = new Map<string, EncodedResource | undefined>();
+    const known = previous?.base.full.viewKey === full.viewKey ? previous : undefined;
+    const before = known?.own ?? emptyBundle(full.type, `${full.viewKey} of one`);
+    for (const name of known?.names.names ?? []) resources.set(name, undefined);
+    for (const [name, resource] of all(full, names)) if (bundle.get(name) === undefined) resources.set(name, resource);
+    const own = nextBundle(before, resources);
+    if (own === previous?.own && previous.names === names) return { ...previous, base };
+    const refs = this.#names.of([...resources.values()].flatMap((resource) => resource?.refs ?? []));
+    return { base, names, own, refs };
   }
 
   /** The names, and those of members of aggregates. */
@@ -121,6 +122,11 @@ export class ClusterParts {
     }
     return names.size === wanted.size ? wanted : this.#names.of(names);
   }
+}
+
+/** The bundles of a part: the first one is that of all proxies of the view. */
+export function bundlesOf({ base, own }: Part): readonly Bundle[] {
+  return own === undefined ? [base.full] : [base.bundle, own];
 }
 
 /** The resources that have these names. */

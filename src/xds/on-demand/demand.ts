@@ -13,7 +13,7 @@ import { AnswerTimes } from './answer-times.ts';
 import type { AskEvent } from './ask-events.ts';
 import { AskLog } from './ask-log.ts';
 import { OUTBOUND_PREFIX } from './cluster-names.ts';
-import type { Part } from './cluster-parts.ts';
+import { bundlesOf, type Part } from './cluster-parts.ts';
 import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
@@ -319,9 +319,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     // Each name has an answer beside the virtual host.
     this.#hosts = derived === undefined ? 0 : derived.size - asked.size;
     this.#held = [...new Set([asked, given, this.#named, ...namesIn(cds), ...namesIn(eds)])];
-    const bundles = (parts: readonly Part[]): readonly Bundle[] => parts.map(({ bundle }) => bundle);
     const absent = shared.absentOf(content, this.#askedClusters);
-    return { ...content, vhds, cds: [...bundles(cds), ...absent], eds: bundles(eds) };
+    return { ...content, vhds, cds: [...cds.flatMap(bundlesOf), ...absent], eds: eds.flatMap(bundlesOf) };
   }
 
   #wants(content: Parts): Wants {
