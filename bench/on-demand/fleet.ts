@@ -28,6 +28,10 @@ const USED = 10;
 /** Services times proxies that are simulated with everything: 60 million would be 200 GB. */
 const MAX_ALL = 10_000_000;
 
+/** The same where the memory of a further proxy is measured. */
+const USED_FOR_MEMORY = 30;
+const KIB = 1024;
+
 const CONFIGURATIONS = ['all', 'on-demand'] as const;
 type Configuration = (typeof CONFIGURATIONS)[number];
 type Cells = readonly (string | number | undefined)[];
@@ -35,7 +39,7 @@ type Cells = readonly (string | number | undefined)[];
 const COLUMNS = ['what', 'configuration', 'p50 ms', 'p99 ms', 'max ms', 'CPU s', 'MB', 'RSS MiB', 'note'];
 
 /** The parts of the table that a run may be limited to. */
-export const PARTS = ['cold', 'endpoint', 'churn'] as const;
+export const PARTS = ['cold', 'endpoint', 'churn', 'memory'] as const;
 export type FleetPart = (typeof PARTS)[number];
 
 export async function fleets(context: BenchContext, parts: ReadonlySet<string>): Promise<Table> {
@@ -48,20 +52,21 @@ export async function fleets(context: BenchContext, parts: ReadonlySet<string>):
     for (const configuration of turn % 2 === 0 ? configurations.toReversed() : configurations)
       await withMesh(context, { world: { onlyHttp: true } }, async (mesh) => {
         context.progress(`cold start ${turn} of ${turns}, ${configuration}`);
-        const uses = configuration === 'all' ? undefined : usesOf(mesh);
+        const uses = configuration === 'all' ? undefined : usesOf(mesh, USED);
         colds.get(configuration)?.push(await coldStart(context, mesh, uses));
         if (turn < turns) return;
         if (parts.has('endpoint')) rows.push(await endpoints(context, mesh, configuration, uses));
         if (parts.has('churn')) rows.push(await churn(context, mesh, configuration, uses));
       });
+  if (parts.has('memory')) for (const each of configurations) rows.push(await memoryPerProxy(context, each));
   const first = configurations.map((each) => coldCells(each, colds.get(each) ?? []));
   const title = `Fleets: ${services} services, ${proxies} proxies, ${USED} services called by each`;
   return { title, columns: COLUMNS, rows: [...first, ...rows] };
 }
 
-function usesOf({ world, size }: Mesh): Uses {
+function usesOf({ world, size }: Mesh, each: number): Uses {
   const hosts = Array.from({ length: size.services }, (_, index) => world.service(index).host);
-  return { names: hosts.map((host) => `${HTTP_PORT}/${host}`), each: Math.min(USED, size.services) };
+  return { names: hosts.map((host) => `${HTTP_PORT}/${host}`), each: Math.min(each, size.services) };
 }
 
 interface Cold {
@@ -130,6 +135,26 @@ async function endpoints(
 /** The proxies that have a service; undefined: all. */
 function watchers({ size }: Mesh, service: number, uses: Uses | undefined): readonly number[] | undefined {
   return uses && usersOf(service, size.proxies, size.services, uses.each);
+}
+
+/** Resident memory of the server for each further proxy. */
+function memoryPerProxy(context: BenchContext, configuration: Configuration): Promise<Cells> {
+  return withMesh(context, { world: { onlyHttp: true } }, async (mesh) => {
+    const uses = configuration === 'all' ? undefined : usesOf(mesh, USED_FOR_MEMORY);
+    const { proxies } = mesh.size;
+    const counts = [Math.ceil(proxies / 2), proxies];
+    const resident: number[] = [];
+    for (const count of counts) {
+      await joinProxies(context, mesh, { count, ...(uses && { uses }) });
+      await quiet(mesh);
+      resident.push(memory(mesh).rssMiB);
+    }
+    const [half = 0, all = 0] = resident;
+    const each = ((all - half) * KIB) / (proxies - Math.ceil(proxies / 2));
+    const called = uses === undefined ? '' : `, ${uses.each} services called by each`;
+    const figures = [undefined, undefined, undefined, undefined, undefined, all];
+    return ['memory', configuration, ...figures, `${each.toFixed(0)} KiB for each further proxy${called}`];
+  });
 }
 
 /** Endpoints of one service after the other, of those without subsets: proxies that call it have its cluster. */

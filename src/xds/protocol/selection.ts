@@ -31,7 +31,8 @@ export class Selection {
   readonly changed: readonly EncodedResource[];
   readonly removed: readonly string[];
   readonly #bodies: Bodies;
-  readonly #joined: Partial<Record<Mode, Joined>> = {};
+  #joined: Partial<Record<Mode, Joined>> | undefined;
+  #isRead = false;
 
   constructor(changed: readonly EncodedResource[], removed: readonly string[], bodies: Bodies) {
     this.changed = changed;
@@ -39,10 +40,15 @@ export class Selection {
     this.#bodies = bodies;
   }
 
-  /** `changed` as fields of this protocol's message. */
+  /**
+   * `changed` as fields of this protocol's message. Kept from the second time on: the selection of a proxy that shares
+   * its resources with no other is read once.
+   */
   body(mode: Mode): readonly Uint8Array[] {
-    this.#joined[mode] ??= this.#bodies[mode].joined(this.changed);
-    return this.#joined[mode].body;
+    const joined = this.#joined?.[mode] ?? this.#bodies[mode].joined(this.changed);
+    if (this.#isRead) this.#joined = { ...this.#joined, [mode]: joined };
+    this.#isRead = true;
+    return joined.body;
   }
 }
 
