@@ -1,7 +1,7 @@
 /**
  * Simulated proxies that get everything and that ask for the services that they call, by turns: a cold start, changes
- * of one endpoint, and endpoints that change at a steady rate. Each proxy on demand calls others than its neighbours, so
- * that no two of them share their configuration. Services have HTTP ports only: each TCP service adds a listener to
+ * of one endpoint, and endpoints that change at a steady rate. Each proxy on demand calls others than its neighbours,
+ * so that no two of them share their configuration. Services have HTTP ports only: each TCP service adds a listener to
  * every proxy.
  */
 import { setTimeout as delay } from 'node:timers/promises';
