@@ -8,7 +8,7 @@
 const BUCKETS = 256;
 
 /** Maximum number of entries of a map with one bucket, unless it has had more. */
-const SMALL = 32;
+const SMALL = 128;
 
 /** FNV-1a, 32 bits: it only has to distribute keys over buckets. */
 function bucketOf(key: string, buckets: number): number {
