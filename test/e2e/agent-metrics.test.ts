@@ -183,8 +183,10 @@ test('a Prometheus reads the metrics of Envoy and of the agent, whatever the app
         for (const { expr } of queries)
           await eventually(async () => {
             const values = await prometheus.values(expr.replaceAll('$__rate_interval', '1m'));
+            // A quantile of no observations is not a number: the proxy here gets everything, and asks for nothing.
+            const isAsked = !expr.includes('ctl_xds_on_demand_answer_seconds');
             assert.ok(
-              values.some((value) => value !== 'NaN'),
+              values.some((value) => value !== 'NaN' || !isAsked),
               `${expr}: ${values}`,
             );
           });
