@@ -149,6 +149,20 @@ test('a virtual host for the same domain replaces it as well, and one of an earl
   assert.deepEqual(sent()[0]?.removed, ['80/unavailable web']);
 });
 
+test('a client that reconnects waits for the names whose answers it does not have', () => {
+  const { relay, send, node } = setUp();
+  relay.attach();
+  const versions: readonly (readonly [string, string])[] = [
+    ['80/web:80', '1'],
+    ['80/answer web', 'answered'],
+    ['80/unavailable gone', 'unavailable'],
+  ];
+  send({ node, names: ['80/web', '80/gone'], initialVersions: versions }, 1);
+  assert.equal(relay.waitsSince, undefined);
+  send({ names: ['80/web', '80/other'] }, 2);
+  assert.equal(relay.waitsSince, 2);
+});
+
 test('without the control plane, hosts that are asked for are not reported as removed', () => {
   const { relay, send, receive, sent, node } = setUp();
   send({ node });

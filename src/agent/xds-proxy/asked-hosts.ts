@@ -54,6 +54,20 @@ function nameOfMade(name: string): string | undefined {
   return host.startsWith(MADE_FOR) ? `${routes}/${host.slice(MADE_FOR.length)}` : undefined;
 }
 
+/**
+ * The names that are answered by these resources: the control plane, and this module, name a resource that is made for
+ * a name like it, with a word and a space before the host.
+ */
+export function namesAnsweredBy(resources: Iterable<string>): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const name of resources) {
+    const { routes, host } = split(name);
+    const space = host.indexOf(' ');
+    if (space > 0) names.add(`${routes}/${host.slice(space + 1)}`);
+  }
+  return names;
+}
+
 export class AskedHosts {
   /** When Envoy has asked, ms. */
   readonly #waiting = new Map<string, number>();

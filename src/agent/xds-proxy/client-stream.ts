@@ -40,7 +40,7 @@ export interface ClientStreamOptions {
   readonly noncePrefix: string;
   readonly upstream: Upstream;
   readonly clock: WallClock;
-  /** Time limit for the answer to a host that Envoy asks for, ms; 0: none. */
+  /** Time limit for the answer to a host that Envoy asks for while the control plane cannot be reached, ms; 0: none. */
   readonly hostTimeoutMs: number;
   readonly counters: ProxyCounters;
   readonly log: Log;
@@ -61,6 +61,13 @@ export interface ClientStreamOptions {
  */
 const ANSWER_TIMEOUT_MS = 30_000;
 
+/**
+ * The time limit for a host is so many times as long while the control plane is connected and has left no host without
+ * an answer: it may be slow, and other configurations would have the host. A control plane that hangs is known by the
+ * first host.
+ */
+const SLOW_FACTOR = 5;
+
 /** Characters of a rejection in the log: it may quote a whole listener. */
 const MAX_SHOWN = 500;
 /** A dead connection is noticed within this time, see `upstream.ts`. */
@@ -75,6 +82,8 @@ export class ClientStream {
   #answer: Timer | undefined;
   #hosts: Timer | undefined;
   #isUnavailable = false;
+  /** Whether the control plane may only be slow. */
+  #mayBeSlow = true;
   #snapshot: Snapshot | undefined;
   #servesSnapshot = false;
   #confirmed = false;
@@ -171,6 +180,7 @@ export class ClientStream {
     return upstream.open(variant, {
       attached: (link) => {
         this.#link = link;
+        this.#mayBeSlow = true;
         this.relay.attach(this.#own);
         this.#watchAnswer();
       },
@@ -185,7 +195,11 @@ export class ClientStream {
         this.relay.detach();
         stream.resume();
       },
-      failed: () => this.relay.goOffline(),
+      failed: () => {
+        this.#mayBeSlow = false;
+        this.relay.goOffline();
+        this.#watchHosts();
+      },
     });
   }
 
@@ -215,13 +229,14 @@ export class ClientStream {
   }
 
   #unavailable(names: readonly string[]): void {
-    const { counters, hostTimeoutMs, log } = this.#options;
+    const { counters, log } = this.#options;
     counters.unavailableHosts += names.length;
     const fields = { proxy: this.id, first: names[0] ?? '', hosts: names.length };
-    const message = `the control plane has not answered within ${hostTimeoutMs} ms: HTTP 503 for unknown hosts`;
+    const message = `the control plane has not answered within ${this.#hostLimitMs} ms: HTTP 503 for unknown hosts`;
     if (this.#isUnavailable) log.debug(message, fields);
     else log.warn(message, fields);
     this.#isUnavailable = true;
+    this.#mayBeSlow = false;
   }
 
   /** The connection has ended; if it was confirmed, it was alive when its last PING was answered. */
@@ -241,6 +256,7 @@ export class ClientStream {
     if (this.#servesSnapshot) log.info('the proxy is served by the control plane again', { proxy: this.id });
     this.#servesSnapshot = false;
     this.#isUnavailable = false;
+    this.#mayBeSlow = true;
   }
 
   #toClient(bytes: Buffer): void {
@@ -251,13 +267,25 @@ export class ClientStream {
     if (this.#link?.write(bytes) === false) this.#options.stream.pause();
   }
 
+  /** How long a host may wait for its answer, ms; 0: without limit. */
+  get #hostLimitMs(): number {
+    const { hostTimeoutMs } = this.#options;
+    return this.#mayBeSlow ? hostTimeoutMs * SLOW_FACTOR : hostTimeoutMs;
+  }
+
+  /** Ends the wait for hosts in time; to be called when one is asked for, and when the limit has become shorter. */
   #watchHosts(): void {
-    const { clock, hostTimeoutMs } = this.#options;
+    const { clock } = this.#options;
     const { waitsSince } = this.relay;
-    if (this.#hosts !== undefined || waitsSince === undefined || hostTimeoutMs === 0) return;
-    this.#hosts = clock.setTimer(Math.max(0, waitsSince + hostTimeoutMs - clock.now()), () => {
-      this.#hosts = undefined;
-      this.relay.stopWaiting(clock.now() - hostTimeoutMs);
+    this.#hosts?.cancel();
+    this.#hosts = undefined;
+    if (waitsSince === undefined || this.#hostLimitMs === 0 || this.#closed) return;
+    this.#hosts = clock.setTimer(Math.max(0, waitsSince + this.#hostLimitMs - clock.now()), () => {
+      try {
+        this.relay.stopWaiting(clock.now() - this.#hostLimitMs);
+      } catch (error) {
+        this.fail(toCtlError(error));
+      }
       this.#watchHosts();
     });
   }

@@ -8,7 +8,7 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import { XDS } from '../../core/xds-types.ts';
-import { AskedHosts, isHost } from './asked-hosts.ts';
+import { AskedHosts, isHost, namesAnsweredBy } from './asked-hosts.ts';
 import {
   type DiscoveryRequest,
   type LocatedResource,
@@ -108,16 +108,21 @@ export class Relay {
     const compared = snapshot === undefined ? undefined : (snapshot.get(type.typeUrl) ?? NOTHING);
     const isSame = request.initialVersions.size === read.initialVersions.size;
     const unchanged = type.update(request, compared) && isSame;
-    if (this.variant === 'delta' && snapshot !== undefined)
-      this.#asked.ask(
-        request.names.filter((name) => isHost(type.typeUrl, name)),
-        now,
-      );
+    if (this.variant === 'delta' && snapshot !== undefined) this.#ask(read, now);
     if (!isFirst) this.#forget(type, request);
     else if (this.variant === 'delta' && !type.fresh)
       snapshot?.retain(type.typeUrl, (name) => compared?.versionOf(name) === request.initialVersions.get(name));
     if (this.#attached) this.#forward(type, bytes, request, isFirst && unchanged, settled);
     else if (this.#offline) this.#serve(type);
+  }
+
+  /** A client that reconnects also lists the names whose answers it has. */
+  #ask({ typeUrl, names, initialVersions }: DiscoveryRequest, now: number): void {
+    const answered = namesAnsweredBy(initialVersions.keys());
+    this.#asked.ask(
+      names.filter((name) => isHost(typeUrl, name) && !answered.has(name)),
+      now,
+    );
   }
 
   #identify({ node }: DiscoveryRequest): void {

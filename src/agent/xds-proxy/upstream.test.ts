@@ -9,7 +9,7 @@ import type { BytesStream, Connected, GrpcClient, GrpcTarget } from '../grpc/ind
 import { logLines } from '../identity/testing/log-lines.ts';
 import type { SecretSource } from '../types.ts';
 import { ClientStream } from './client-stream.ts';
-import { writeRequest } from './messages.ts';
+import { readResponse, writeRequest } from './messages.ts';
 import { Snapshot } from './snapshot.ts';
 import { createUpstream } from './upstream.ts';
 
@@ -130,12 +130,24 @@ test('while there is no certificate the snapshot may serve, and the log has one 
   await stream.close();
 });
 
+interface ClientParts {
+  readonly snapshot?: Snapshot;
+  readonly hostTimeoutMs?: number;
+  readonly sent?: Buffer[];
+  readonly errors?: CtlError[];
+}
+
+type StartedClient = ClientStream & { readonly ask: (host: string) => void };
+
 /** A client with one request, and the snapshot that it may use. */
-function startClient({ upstream, clock, log }: ReturnType<typeof unanswered>, snapshot?: Snapshot): ClientStream {
+function startClient(
+  { upstream, clock, log }: ReturnType<typeof unanswered>,
+  { snapshot, hostTimeoutMs = 0, sent = [], errors = [] }: ClientParts = {},
+): StartedClient {
   const listeners = new Map<string, (bytes: Buffer) => void>();
   const client = new ClientStream({
     stream: {
-      write: () => true,
+      write: (bytes) => sent.push(bytes) > 0,
       pause: () => undefined,
       resume: () => undefined,
       end: () => undefined,
@@ -145,23 +157,25 @@ function startClient({ upstream, clock, log }: ReturnType<typeof unanswered>, sn
     noncePrefix: 'snapshot',
     upstream,
     clock,
-    hostTimeoutMs: 0,
+    hostTimeoutMs,
     counters: { requests: 0, responses: 0, rejections: 0, fromSnapshot: 0, unavailableHosts: 0 },
     log,
-    endWithError: () => undefined,
+    endWithError: (error) => void errors.push(error),
     identified: () => snapshot,
     closed: () => undefined,
   });
   const node = encodeFields([[1, 'sidecar~']]);
   listeners.get('data')?.(writeRequest('delta', { typeUrl: XDS.cds.url, node }));
-  return client;
+  const ask = (host: string): void =>
+    listeners.get('data')?.(writeRequest('delta', { typeUrl: XDS.vhds.url, names: [`80/${host}`] }));
+  return Object.assign(client, { ask });
 }
 
 test('a control plane that answers nothing does not make the snapshot younger', async () => {
   const world = unanswered(['a'], 'ready');
   const snapshot = new Snapshot('delta', world.clock.now() - 3_600_000);
   const { asOf } = snapshot;
-  const client = startClient(world, snapshot);
+  const client = startClient(world, { snapshot });
   for (let seconds = 0; seconds < 60; seconds++) {
     await world.clock.advance(1_000);
     assert.equal(client.connected, false);
@@ -181,4 +195,62 @@ test('a control plane that owes Envoy its first configuration for 30 s is given 
   assert.deepEqual(opened, ['a', 'b']);
   assert.match(log.lines.join('\n'), /no response within 30 s/);
   client.close();
+});
+
+/** A client that waits for hosts, and the names of the virtual hosts that it gets. */
+function startAsking(state: Connected) {
+  const world = unanswered(['a'], state);
+  const { clock } = world;
+  const sent: Buffer[] = [];
+  const errors: CtlError[] = [];
+  const snapshot = new Snapshot('delta', clock.now());
+  const client = startClient(world, { snapshot, hostTimeoutMs: 1_000, sent, errors });
+  const unavailable = () =>
+    sent.splice(0).flatMap((bytes) => readResponse('delta', bytes).resources.map(({ name }) => name));
+  return { ...world, client, errors, unavailable };
+}
+
+test('a host waits longer for a control plane that is connected, until that has left one without an answer', async () => {
+  const { clock, log, client, unavailable } = startAsking('ready');
+  await clock.advance(0);
+  client.ask('first');
+  await clock.advance(3_500);
+  client.ask('second');
+  await clock.advance(1_499);
+  assert.deepEqual(unavailable(), []);
+  await clock.advance(1);
+  assert.deepEqual(unavailable(), ['80/unavailable first', '80/unavailable second']);
+  assert.match(log.lines.at(-1) ?? '', /^warn .*has not answered within 5000 ms/);
+  client.ask('third');
+  await clock.advance(999);
+  assert.deepEqual(unavailable(), []);
+  await clock.advance(1);
+  assert.deepEqual(unavailable(), ['80/unavailable third']);
+  client.close();
+});
+
+test('a host waits for its time when no control plane can be reached', async () => {
+  const { clock, client, unavailable } = startAsking('no connection');
+  await clock.advance(4_500);
+  client.ask('early');
+  await clock.advance(499);
+  assert.deepEqual(unavailable(), []);
+  // The attempt to connect has failed.
+  await clock.advance(1);
+  client.ask('late');
+  await clock.advance(500);
+  assert.deepEqual(unavailable(), ['80/unavailable early']);
+  await clock.advance(500);
+  assert.deepEqual(unavailable(), ['80/unavailable late']);
+  client.close();
+});
+
+test('a client that acknowledges no unavailable host loses its stream', async () => {
+  const { clock, client, errors } = startAsking('no connection');
+  await clock.advance(5_000);
+  for (let at = 0; at <= 64 && errors.length === 0; at++) {
+    client.ask(`host-${at}`);
+    await clock.advance(1_000);
+  }
+  assert.match(errors[0]?.message ?? '', /64 responses of .* are not acknowledged/);
 });

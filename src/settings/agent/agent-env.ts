@@ -116,8 +116,9 @@ export const agentEnv = {
     default: '2s',
     min: 0,
     meaning:
-      'How long requests to a host that Envoy asks for wait for the control plane: then they get HTTP 503, until it ' +
-      'answers. Needs XDS_LOCAL. 0s: as long as their client waits.',
+      'How long requests to a host that Envoy asks for wait for a control plane that cannot be reached: then they ' +
+      'get HTTP 503, until it answers. One that is connected has five times as long, until it has left a first host ' +
+      'without an answer. Needs XDS_LOCAL. 0s: as long as their client waits.',
   },
   GRPC_XDS_BOOTSTRAP: {
     setting: 'grpcBootstrap',

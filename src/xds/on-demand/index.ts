@@ -8,5 +8,12 @@ export { concernedNames } from './concerned-names.ts';
 export { type CostOfAll, costOfAll } from './cost-of-all.ts';
 export { ALWAYS_NEEDED, type Asking, Demand, type StreamDemand } from './demand.ts';
 export type { HeldBecause, HeldContent } from './held-content.ts';
-export { FORGET_MS, type LearnedHosts, type LearnedScope, MAX_HOSTS, MAX_SCOPES } from './learned-hosts.ts';
+export {
+  FORGET_MS,
+  type LearnedHosts,
+  type LearnedScope,
+  MAX_HOSTS,
+  MAX_SCOPES,
+  namespaceOf,
+} from './learned-hosts.ts';
 export { SharedDemand } from './shared-demand.ts';

@@ -38,6 +38,26 @@ test('the hosts that are learned are few', () => {
   assert.equal(learned.of('small', 50).size, 0);
 });
 
+test('a namespace with many Sidecars does not displace what others have learned', () => {
+  const { learned, sent } = setUp();
+  learned.learn('other/', ['80/b'], MANY);
+  for (let at = 0; at < 2 * MAX_SCOPES; at++) {
+    const scope = `many/${at}`;
+    learned.follow(scope, { used: new NameSets(new Memos()).of(['80/a']), wake: () => {} });
+    learned.learn(scope, ['80/a'], MANY);
+  }
+  assert.deepEqual(sent('other/'), ['80/b']);
+});
+
+test('what nobody has used for a day is not saved', async () => {
+  const { clock, learned, connect } = setUp();
+  connect('80/a').leave();
+  const { leave } = connect('80/b');
+  await clock.advance(FORGET_MS);
+  leave();
+  assert.deepEqual([...learned.scopes()], [{ scope: SCOPE, hosts: [{ name: '80/b', unusedMs: 0 }] }]);
+});
+
 test('connected proxies are told once about hosts that are learned within a second', async () => {
   const { clock, learned, connect } = setUp();
   const { proxy, leave } = connect();

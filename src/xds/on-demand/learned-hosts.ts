@@ -9,7 +9,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 
-/** Scopes whose hosts are kept, the last used ones. */
+/** Scopes whose hosts are kept, the last used ones; of one namespace, as many as others leave free. */
 export const MAX_SCOPES = 1000;
 
 /** Hosts of one scope: a proxy that got more would hold a large mesh again. */
@@ -127,7 +127,9 @@ export class LearnedHosts {
     const now = this.#clock.now();
     for (const [scope, known] of this.#scopes) {
       const inUse = new Set([...distinct(known.proxies)].flatMap(({ names }) => [...names]));
-      const hosts = [...known.used].map(([name, at]) => ({ name, unusedMs: inUse.has(name) ? 0 : now - at }));
+      const hosts = [...known.used]
+        .map(([name, at]) => ({ name, unusedMs: inUse.has(name) ? 0 : now - at }))
+        .filter(({ unusedMs }) => unusedMs < FORGET_MS);
       if (hosts.length > 0) yield { scope, hosts };
     }
   }
@@ -168,11 +170,21 @@ export class LearnedHosts {
     return known;
   }
 
-  /** A scope without connected proxies, if there is one. */
+  /**
+   * Of the namespace with most scopes, because a namespace can have any number of Sidecars: a scope without connected
+   * proxies, if there is one. It may be the one that has just come.
+   */
   #leastUsed(): string {
-    const [oldest = ''] = this.#scopes.keys();
-    for (const [scope, { proxies }] of this.#scopes) if (proxies.size === 0) return scope;
-    return oldest;
+    const counts = new Map<string, number>();
+    for (const scope of this.#scopes.keys()) counts.set(namespaceOf(scope), (counts.get(namespaceOf(scope)) ?? 0) + 1);
+    const most = Math.max(...counts.values());
+    let oldest: string | undefined;
+    for (const [scope, { proxies }] of this.#scopes) {
+      if (counts.get(namespaceOf(scope)) !== most) continue;
+      if (proxies.size === 0) return scope;
+      oldest ??= scope;
+    }
+    return oldest ?? '';
   }
 
   #sent({ used, most }: ScopeHosts): NameSet {
@@ -206,6 +218,11 @@ export class LearnedHosts {
     for (const name of unused) known.used.delete(name);
     return unused.size > 0;
   }
+}
+
+/** The namespace of the proxies of a scope. */
+export function namespaceOf(scope: string): string {
+  return scope.slice(0, Math.max(0, scope.indexOf('/')));
 }
 
 /** Equal sets are one object, and the proxies of a workload use the same. */

@@ -46,6 +46,18 @@ test('a checkpoint is bounded: scopes that were used first are left out', () => 
   assert.deepEqual(readCheckpoint(text, NOW), written);
 });
 
+test('a namespace with many scopes leaves those of others in a checkpoint', () => {
+  const scopeOf = (scope: string) => ({
+    scope,
+    hosts: Array.from({ length: 500 }, (_, host) => ({ name: `80/${scope}-${host}.example:80`, unusedMs: 0 })),
+  });
+  const many = ['quiet/', ...Array.from({ length: 100 }, (_, at) => `busy/${at}`)].map(scopeOf);
+  const { text, written, left } = writeCheckpoint(many, NOW);
+  assert.ok(left > 0);
+  assert.deepEqual(written, [many[0], ...many.slice(left + 1)]);
+  assert.deepEqual(readCheckpoint(text, NOW), written);
+});
+
 test('a wrong checkpoint is refused with one line', () => {
   const rows: readonly (readonly [string, RegExp])[] = [
     ['', /unknown format/],

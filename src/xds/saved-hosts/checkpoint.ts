@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { CtlError } from '../../core/errors.ts';
-import { type LearnedScope, MAX_HOSTS, MAX_SCOPES } from '../on-demand/index.ts';
+import { type LearnedScope, MAX_HOSTS, MAX_SCOPES, namespaceOf } from '../on-demand/index.ts';
 
 /** Maximum length: an object of an API server has at most 1.5 MB, a ConfigMap 1 MiB. */
 export const MAX_CHECKPOINT_BYTES = 768 * 1024;
@@ -27,33 +27,46 @@ const CHECKPOINT = z.strictObject({
  * @param scopes the last used one last
  * @param now epoch ms
  * @returns the string, what is in it, and the number of scopes that are left out because it would be too long: those
- *   used first
+ *   of the namespaces with most scopes, and of these the ones used first
  */
 export function writeCheckpoint(
   scopes: readonly LearnedScope[],
   now: number,
 ): { readonly text: string; readonly written: readonly LearnedScope[]; readonly left: number } {
   const numbers = new Map<string, number>();
-  const rows: [string, [number, number][]][] = [];
+  const rows = new Map<LearnedScope, [string, [number, number][]]>();
   let bytes = 64;
-  for (const { scope, hosts } of scopes.toReversed()) {
+  for (const each of byImportance(scopes)) {
+    const { scope, hosts } = each;
     const added = hosts.filter(({ name }) => !numbers.has(name));
     bytes += [scope, ...added.map(({ name }) => name)].reduce((sum, name) => sum + JSON.stringify(name).length + 8, 0);
     bytes += hosts.length * BYTES_OF_USE;
-    if (bytes > MAX_CHECKPOINT_BYTES || rows.length === MAX_SCOPES) break;
+    if (bytes > MAX_CHECKPOINT_BYTES || rows.size === MAX_SCOPES) break;
     for (const { name } of added) numbers.set(name, numbers.size);
     const uses = hosts.map(({ name, unusedMs }): [number, number] => {
       return [numbers.get(name) ?? 0, Math.floor(Math.max(0, now - unusedMs) / MINUTE_MS)];
     });
-    rows.push([scope, uses]);
+    rows.set(each, [scope, uses]);
   }
+  const written = scopes.filter((each) => rows.has(each));
   const checkpoint: z.infer<typeof CHECKPOINT> = {
     version: 1,
     hosts: [...numbers.keys()],
-    scopes: rows.toReversed(),
+    scopes: written.map((each) => rows.get(each) ?? [each.scope, []]),
   };
-  const left = scopes.length - rows.length;
-  return { text: JSON.stringify(checkpoint), written: scopes.slice(left), left };
+  return { text: JSON.stringify(checkpoint), written, left: scopes.length - written.length };
+}
+
+/** The last used scope of each namespace, then the second last of each: a namespace may have many. */
+function byImportance(scopes: readonly LearnedScope[]): readonly LearnedScope[] {
+  const counts = new Map<string, number>();
+  const ranked = scopes.toReversed().map((each) => {
+    const namespace = namespaceOf(each.scope);
+    const rank = counts.get(namespace) ?? 0;
+    counts.set(namespace, rank + 1);
+    return { each, rank };
+  });
+  return ranked.sort((a, b) => a.rank - b.rank).map(({ each }) => each);
 }
 
 /**
