@@ -55,6 +55,10 @@ test('whether an expression reads an attribute of requests, outside of strings',
     "'request.path'",
     'own.request.path',
     '"a\\"request.x"',
+    // In CEL.
+    '"""a " request.x " b"""',
+    'r"\\" + source.name + "request.x"',
+    'this is no expression',
   ])
     assert.ok(!readsRequests(each), each);
 });

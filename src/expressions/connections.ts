@@ -2,6 +2,8 @@
  * Which expressions are for TCP connections: these have no attributes of requests, so that a condition that needs one
  * does not match.
  */
+import type { Node } from './nodes.ts';
+import { parsedInAnySyntax } from './parser.ts';
 import { canBeTrue } from './possible.ts';
 
 const OF_REQUESTS = /^(?:request|response|api)\./;
@@ -20,8 +22,14 @@ export function isOfRequests(attribute: string): boolean {
   return OF_REQUESTS.test(attribute);
 }
 
-/** The same for expressions that are not compiled: whether one reads an attribute of requests. */
+/** Whether an expression that is not compiled reads an attribute of requests in every language that accepts it. */
 export function readsRequests(expression: string): boolean {
-  const withoutStrings = expression.replaceAll(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`/g, '');
-  return /(?<![\w.])(?:request|response|api)\./.test(withoutStrings);
+  const trees = parsedInAnySyntax(expression);
+  return trees.length > 0 && trees.every(namesRequests);
+}
+
+function namesRequests(node: Node): boolean {
+  if (node.kind === 'name') return isOfRequests(node.name);
+  if (node.kind === 'literal') return false;
+  return (node.kind === 'list' ? node.items : node.args).some(namesRequests);
 }

@@ -3,6 +3,7 @@
  * of Go expressions (https://go.dev/ref/spec#Operators), in which `|` binds tighter than `==`; that of CEL is
  * https://github.com/google/cel-spec/blob/master/doc/langdef.md#syntax without comprehensions, messages and maps.
  */
+import { CtlError } from '../core/errors.ts';
 import { MAX_DEPTH, MAX_LENGTH, MAX_NODES } from './limits.ts';
 import { expressionError, type Node } from './nodes.ts';
 import type { Syntax } from './quoted.ts';
@@ -28,6 +29,18 @@ export function parse(text: string, syntax: Syntax): Node {
     throw expressionError(0, `expected an expression of at most ${MAX_LENGTH} characters, got ${text.length}`);
   }
   return new Parser(tokensOf(text, syntax), syntax).whole();
+}
+
+/** The trees of an expression of which the language is not known: one for each syntax that accepts it. */
+export function parsedInAnySyntax(text: string): readonly Node[] {
+  return (['CEXL', 'CEL'] as const).flatMap((syntax) => {
+    try {
+      return [parse(text, syntax)];
+    } catch (error) {
+      if (error instanceof CtlError) return [];
+      throw error;
+    }
+  });
 }
 
 class Parser {

@@ -61,8 +61,8 @@ function logical(left: Possible, decisive: boolean, right: () => Possible | unde
   return left.includes(decisive) ? bounded([decisive, ...others]) : others;
 }
 
+/** The default always counts: what is known may be missing where the expression is evaluated. */
 function withDefault(left: Possible, right: () => Possible | undefined): Possible | undefined {
-  if (!left.includes(MISSING)) return left;
   const others = right();
   return others && bounded([...left.filter((value) => value !== MISSING), ...others]);
 }
@@ -79,10 +79,13 @@ function isComparable(value: Value | typeof MISSING): boolean {
 }
 
 function keyOf(maps: Possible, keys: Possible | undefined): Possible | undefined {
-  const [map, ...moreMaps] = maps;
   const [key, ...moreKeys] = keys ?? [];
-  const isKnown = map instanceof Map && typeof key === 'string' && moreMaps.length + moreKeys.length === 0;
-  return isKnown ? [map.get(key) ?? MISSING] : undefined;
+  if (typeof key !== 'string' || moreKeys.length > 0 || !maps.every(isMap)) return undefined;
+  return bounded(maps.map((map) => map.get(key) ?? MISSING));
+}
+
+function isMap(value: Value | typeof MISSING): value is ReadonlyMap<string, string> {
+  return value instanceof Map;
 }
 
 function bounded(values: Possible): Possible | undefined {

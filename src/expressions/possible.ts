@@ -2,9 +2,8 @@
  * Whether a condition can be true where some attributes are known and others are always missing, without its
  * vocabulary: what is not understood can be true.
  */
-import { CtlError } from '../core/errors.ts';
 import type { Node } from './nodes.ts';
-import { parse } from './parser.ts';
+import { parsedInAnySyntax } from './parser.ts';
 import type { Value } from './types.ts';
 
 /** What is known of attributes. */
@@ -28,14 +27,8 @@ const NOTHING: Possible = { true: false, false: false };
 
 /** False only if the condition is false, or has no value, whatever the other attributes are. */
 export function canBeTrue(text: string, known: Known): boolean {
-  for (const grammar of ['CEXL', 'CEL'] as const) {
-    try {
-      return possible(parse(text, grammar), known).true;
-    } catch (error) {
-      if (!(error instanceof CtlError)) throw error;
-    }
-  }
-  return true;
+  const trees = parsedInAnySyntax(text);
+  return trees.length === 0 || trees.some((tree) => possible(tree, known).true);
 }
 
 function possible(node: Node, known: Known): Possible {

@@ -4,6 +4,7 @@ export type { CallerRecord, ServiceRecord, WorkloadChanges, WorkloadRecord } fro
 export {
   compilePolicySteps,
   factsOf,
+  instanceMeanings,
   type Matcher,
   matcherOf,
   policyDocument,

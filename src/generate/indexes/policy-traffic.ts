@@ -4,7 +4,7 @@
  */
 import { type Facts, matchesConnections, readsRequests } from '../../expressions/index.ts';
 import type { MeshSnapshot } from '../../model/index.ts';
-import { factsOf, type Matcher, matcherOf, type ReachedWorkload } from '../../policy/index.ts';
+import { factsOf, instanceMeanings, type Matcher, matcherOf, type ReachedWorkload } from '../../policy/index.ts';
 import { type Resource, type ResourceKey, resourceKey } from '../../resources/index.ts';
 
 /** What the rules of a namespace need. */
@@ -151,20 +151,20 @@ export function policyNeeds(mesh: MeshSnapshot, workload: ReachedWorkload): Poli
 }
 
 /**
- * Whether the needs of a workload's proxy may have changed, whatever the services at its addresses are.
+ * Whether the needs of a workload's proxy may have changed, whatever its addresses have: services, and other labels.
  * @param keys those of the documents that have changed
  */
 export function changedNeeds(
   previous: MeshSnapshot,
   next: MeshSnapshot,
   keys: Iterable<ResourceKey>,
-): (workload: ReachedWorkload) => boolean {
+): (workload: Pick<ReachedWorkload, 'namespace'>) => boolean {
   const concerned = concernedNamespaces([previous, next], keys);
   const { rootNamespace } = next.settings;
   return (workload) => {
     const namespaces = [rootNamespace, workload.namespace].filter((each) => concerned.has(each));
     if (namespaces.length === 0) return false;
-    const facts = factsOf(workload);
+    const facts = factsOf({ namespace: workload.namespace });
     const text = (mesh: MeshSnapshot): string => JSON.stringify(namespaces.map((each) => reaching(mesh, each, facts)));
     return text(previous) !== text(next);
   };
@@ -184,16 +184,19 @@ export function isPolicyKey(key: ResourceKey): boolean {
 function trafficOf(mesh: MeshSnapshot, rules: readonly Rule[]): PolicyTraffic {
   let [checks, connections, reports] = [false, false, false];
   const texts: string[] = [];
+  const forConnections = mesh.memos.weak<Rule['content'], boolean>('conditions of connections');
+  const decide = mesh.memos.weak<Resource<'instance'>, boolean>('instances of connections');
+  const isOfConnections = (each: Resource<'instance'>) => decide.get(each, () => decidesAboutConnections(each));
   for (const { meta, content } of rules) {
     const { actions = [], requestHeaderOperations = [], responseHeaderOperations = [] } = content;
     if (requestHeaderOperations.length + responseHeaderOperations.length > 0) checks = true;
     texts.push(content.match ?? '');
-    const isForConnections = matchesConnections(content.match);
+    const isForConnections = forConnections.get(content, () => matchesConnections(content.match));
     for (const reference of actions.flatMap(({ instances = [] }) => instances)) {
       const found = instancesNamed(mesh, reference, meta.namespace);
       const known = found.map(({ content: { compiledTemplate } }) => compiledTemplate);
       if (known.length === 0 || known.some((name) => name === undefined || !REPORTS.has(name))) checks = true;
-      if (isForConnections && (found.length === 0 || found.some(decidesAboutConnections))) connections = true;
+      if (isForConnections && (found.length === 0 || found.some(isOfConnections))) connections = true;
       if (known.length === 0 || known.some((name) => name === undefined || REPORTS.has(name))) reports = true;
       texts.push(...found.map((each) => JSON.stringify(each.content.params ?? {}).replaceAll('\\"', '"')));
     }
@@ -213,19 +216,11 @@ function stringsIn(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(stringsIn) : [];
 }
 
-/** The instances that a reference may mean: `name`, `name.namespace`, `name.instance.namespace`. */
+/** The instances that a reference may mean, and no others: what only records elsewhere may be missing here. */
 function instancesNamed(mesh: MeshSnapshot, reference: string, namespace: string): Resource<'instance'>[] {
-  const parts = reference.split('.');
-  const [first = '', last = ''] = [parts[0], parts.at(-1)];
-  const meant = [
-    [namespace, reference],
-    [namespace, first],
-    [last, first],
-    [last, parts.slice(0, -1).join('.')],
-    [last, parts.slice(0, -2).join('.')],
-  ] as const;
-  const keys = new Set(meant.map(([of, name]) => resourceKey('instance', of, name)));
-  return [...keys].flatMap((key) => mesh.resources('instance').get(key) ?? []);
+  const configNamespace = mesh.settings.rootNamespace;
+  const meant = instanceMeanings(reference, { namespace, configNamespace });
+  return meant.flatMap((of) => mesh.resources('instance').get(resourceKey('instance', of.namespace, of.name)) ?? []);
 }
 
 /** The names of headers in expressions: `request.headers["x-user"]`. */

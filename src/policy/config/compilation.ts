@@ -11,7 +11,7 @@ import {
 import { type ContentOf, fieldPath, type PolicyKind } from '../../resources/index.ts';
 import type { PolicyDocument, PolicyOptions } from '../types.ts';
 import { Problems } from './problems.ts';
-import { idOf, meanings, type Reference } from './references.ts';
+import { idOf, type Reference, visibleMeanings } from './references.ts';
 
 /** Documents of a kind in a namespace; the configuration namespace has the limit, too. */
 const MAX_DOCUMENTS = 1000;
@@ -62,13 +62,10 @@ export class Compilation {
     return this.#beyond.filter((document): document is TypedDocument<'rule'> => document.kind === 'rule');
   }
 
-  /**
-   * The document that a reference means. Those of other namespaces are not found, except of the configuration
-   * namespace, which are for all.
-   */
+  /** The document that a reference means. */
   find<T>(text: string, namespace: string, kinds: ReadonlySet<string>, all: ReadonlyMap<string, T>): T | undefined {
-    for (const meaning of meanings(text, namespace, kinds)) {
-      if (meaning.namespace !== namespace && meaning.namespace !== this.options.configNamespace) continue;
+    const { configNamespace } = this.options;
+    for (const meaning of visibleMeanings(text, { namespace, configNamespace }, kinds)) {
       const found = all.get(idOf(meaning));
       if (found !== undefined) return found;
     }

@@ -10,7 +10,7 @@ import type {
   StdioLevel,
   StdioParams,
 } from '../types.ts';
-import { instanceId, meanings } from './references.ts';
+import { instanceId, meanings, type Reference, visibleMeanings } from './references.ts';
 
 /** Names that stand for the kind of an instance in references. */
 export const INSTANCE_KINDS: ReadonlySet<string> = new Set([
@@ -39,6 +39,14 @@ export function listParams(params: AdapterParams<'listchecker'>): ListParams {
     entryType,
     blacklist,
   };
+}
+
+/** The instances that a reference in a rule may mean. */
+export function instanceMeanings(
+  text: string,
+  of: { readonly namespace: string; readonly configNamespace: string },
+): readonly Reference[] {
+  return visibleMeanings(text, of, INSTANCE_KINDS);
 }
 
 /** The ID of the instance that a handler's parameters name. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { factsOf, matcherOf } from './reach.ts';
 
-const CART = { namespace: 'shop', labels: { app: 'cart', version: 'v1' }, hosts: ['cart.shop'] };
+const CART = { namespace: 'shop', labels: [{ app: 'cart', version: 'v1' }], hosts: ['cart.shop'] };
 
 const reaches = (match: string, workload: Parameters<typeof factsOf>[0] = CART): boolean =>
   matcherOf(match)(factsOf(workload));
@@ -36,6 +36,9 @@ test('conditions that can be fulfilled, may fail or cannot be decided reach it',
     'destination.labels["team"] == "a"',
     'destination.service.host == "other.shop"',
     '(destination.service.host | "unknown") == "cart.shop"',
+    // The component may not know the workload.
+    '(destination.labels["app"] | "ratings") == "ratings"',
+    '(destination.namespace | "bank") == "bank"',
     'destination.labels["app"].startsWith("x")',
     'destination.workload.name == "other"',
     'context.protocol == "tcp"',
@@ -51,4 +54,13 @@ test('conditions that can be fulfilled, may fail or cannot be decided reach it',
 test('without knowledge of its services, any service may be that of a workload', () => {
   const { namespace, labels } = CART;
   assert.equal(reaches('(destination.service.host | "") == "other.shop"', { namespace, labels }), true);
+});
+
+test('of labels that differ, all count', () => {
+  const relabelled = { ...CART, labels: [...CART.labels, { app: 'cart', quarantine: 'yes' }] };
+  assert.equal(reaches('(destination.labels["quarantine"] | "") == "yes"', relabelled), true);
+  assert.equal(reaches('(destination.labels["quarantine"] | "") == "no"', relabelled), false);
+  assert.equal(reaches('destination.labels["app"] == "ratings"', relabelled), false);
+  const { labels: _, ...unlabelled } = CART;
+  assert.equal(reaches('destination.labels["app"] == "ratings"', unlabelled), true);
 });

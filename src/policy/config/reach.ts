@@ -6,7 +6,11 @@ import { STANDARD_ATTRIBUTES } from './vocabulary.ts';
 /** A workload as its proxy is known. */
 export interface ReachedWorkload {
   readonly namespace: string;
-  readonly labels: Readonly<Record<string, string>>;
+  /**
+   * Those that its proxy states, and those that its addresses have: they differ when a Pod gets labels while it runs.
+   * Undefined: unknown.
+   */
+  readonly labels?: readonly Readonly<Record<string, string>>[];
   /** Hosts of services at its addresses; undefined: unknown. */
   readonly hosts?: readonly string[];
 }
@@ -34,10 +38,14 @@ export function factsOf({ namespace, labels, hosts }: ReachedWorkload): Facts {
   const services = hosts === undefined ? [] : (['destination.service', 'destination.service.host'] as const);
   return new Map<string, Possible>([
     ['destination.namespace', [namespace]],
-    ['destination.labels', [new Map(Object.entries(labels))]],
+    ...(labels === undefined ? [] : [labelsFact(labels)]),
     // Sidecars and gateways ask about what arrives at them.
     ['context.reporter.kind', ['inbound']],
     // A port that belongs to no service has none.
     ...services.map((name): [string, Possible] => [name, [...(hosts ?? []), MISSING]]),
   ]);
+}
+
+function labelsFact(labels: NonNullable<ReachedWorkload['labels']>): [name: string, Possible] {
+  return ['destination.labels', labels.map((each) => new Map(Object.entries(each)))];
 }

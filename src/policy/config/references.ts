@@ -18,6 +18,17 @@ export function meanings(text: string, namespace: string, kinds: ReadonlySet<str
   return [...(kinds.has(second) ? [{ name, namespace }] : []), { name, namespace: second }];
 }
 
+/** The meanings that count: documents of other namespaces are not found, except of the configuration namespace. */
+export function visibleMeanings(
+  text: string,
+  { namespace, configNamespace }: { readonly namespace: string; readonly configNamespace: string },
+  kinds: ReadonlySet<string>,
+): readonly Reference[] {
+  return meanings(text, namespace, kinds).filter(
+    (meaning) => meaning.namespace === namespace || meaning.namespace === configNamespace,
+  );
+}
+
 export const idOf = ({ name, namespace }: Reference): string => `${name}.${namespace}`;
 
 /** The ID of an instance: `name.instance.namespace`. */

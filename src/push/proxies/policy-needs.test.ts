@@ -1,10 +1,9 @@
 /** Which proxies ask the policy component, and what is generated again when a rule changes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Snapshot } from '../../model/types/types.ts';
 import type { AnyResource } from '../../resources/kinds/types.ts';
 import type { Generator } from '../jobs/generator.ts';
-import { inline, Mesh, parse, service, sidecar, snapshotOf } from '../testing/mesh.ts';
+import { inline, Mesh, meshResource, parse, service, sidecar, snapshotOf } from '../testing/mesh.ts';
 import { viewsOf } from './proxy-views.ts';
 
 const ROOT = 'mesh-system';
@@ -28,6 +27,16 @@ const proxy = (namespace: string, app: string) => ({
   labels: { app },
 });
 
+/** The generator, which notes the keys of the views that it generates. */
+function recording(generator: Generator, generated: string[]): Generator {
+  const submit = generator.submit.bind(generator);
+  generator.submit = (source, options) => {
+    generated.push(source.key);
+    return submit(source, options);
+  };
+  return generator;
+}
+
 function needs(documents: readonly AnyResource[], node: ReturnType<typeof proxy>): readonly string[] {
   const views = viewsOf(snapshotOf([...PARTS, ...documents]), node);
   return views.flatMap((view) => (view.part === 'inbound' ? Object.keys(view.policy ?? {}) : []));
@@ -47,6 +56,12 @@ test('sidecars ask about what rules of their namespace and of the root namespace
       [rule(ROOT, 'destination.namespace == "shop"', 'line'), rule('shop', 'request.path == "/"')],
       ['checks', 'reports'],
     ],
+    // Instances of other namespaces are not found, whatever they do, so that the rule is wrong and refuses requests.
+    [
+      [instance('line', 'logentry', 'bank'), rule('shop', '', 'line.bank')],
+      ['checks', 'connections', 'reports'],
+    ],
+    [[rule('shop', '', 'line.none')], ['checks', 'connections', 'reports']],
     // What an unknown instance does is not known.
     [[rule('shop', '', 'unknown')], ['checks', 'connections', 'reports']],
   ] as const) {
@@ -54,18 +69,38 @@ test('sidecars ask about what rules of their namespace and of the root namespace
   }
 });
 
+test('labels that a workload gets while its proxy runs count', async () => {
+  const generated: string[] = [];
+  const entry = (labels: Record<string, string>): AnyResource =>
+    meshResource('WorkloadEntry', 'shop', 'web', { address: '10.5.0.1', labels: { app: 'web', ...labels } });
+  const services = meshResource('ServiceEntry', 'shop', 'web', {
+    hosts: ['web.shop'],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    workloadSelector: { labels: { app: 'web' } },
+  });
+  const mesh = new Mesh((snapshot) => recording(inline(snapshot), generated), [services, entry({}), ...PARTS]);
+  await mesh.connect(proxy('shop', 'web')).session.ready;
+  const inbound = async (documents: readonly AnyResource[]) => {
+    generated.length = 0;
+    mesh.change(documents);
+    await mesh.settled();
+    return generated.filter((key) => key.startsWith('inbound')).length;
+  };
+  const isolated = '(destination.labels["quarantine"] | "") == "yes"';
+  assert.equal(await inbound([rule('shop', isolated)]), 0);
+  assert.equal(await inbound([entry({ quarantine: 'yes' })]), 1);
+  // The same for a rule that changes afterwards.
+  assert.equal(await inbound([rule('shop', isolated, 'line')]), 1);
+});
+
 test('a change of a rule generates configuration of the workloads that it reaches only', async () => {
   const generated: string[] = [];
-  const counting = (snapshot: Snapshot): Generator => {
-    const generator = inline(snapshot);
-    const submit = generator.submit.bind(generator);
-    generator.submit = (source, options) => {
-      generated.push(source.key);
-      return submit(source, options);
-    };
-    return generator;
-  };
-  const mesh = new Mesh(counting, [service('shop', 'web'), service('other', 'web'), ...PARTS]);
+  const mesh = new Mesh(
+    (snapshot) => recording(inline(snapshot), generated),
+    [service('shop', 'web'), service('other', 'web'), ...PARTS],
+  );
   for (const node of [proxy('shop', 'web'), proxy('other', 'web')]) await mesh.connect(node).session.ready;
   const after = async (documents: readonly AnyResource[], deletes: readonly string[] = []) => {
     generated.length = 0;

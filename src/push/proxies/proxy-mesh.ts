@@ -218,10 +218,10 @@ export class ProxyMesh {
   }
 
   /** What rules make the proxy ask the policy component for; nothing without the plugin `policy`. */
-  policyNeeds(workload: ReachedWorkload): PolicyNeeds {
+  policyNeeds(proxy: LabelledWorkload, reached: ReachedWorkload): PolicyNeeds {
     if (!this.settings.plugins.includes('policy')) return {};
-    note(policyNeedsOf(workloadText(workload)));
-    return policyNeeds(this.#snapshot, workload);
+    note(policyNeedsOf(workloadText(proxy)));
+    return policyNeeds(this.#snapshot, reached);
   }
 
   telemetryOf(namespace: string, labels: Labels): readonly ResourceKey[] {

@@ -161,12 +161,17 @@ function peerAuthentication(
   return { mode, ports: own };
 }
 
-/** The component knows the services at a proxy's addresses, whatever their namespaces. */
+/**
+ * The component knows the services at a proxy's addresses, whatever their namespaces, and the labels that the workload
+ * there has now.
+ */
 function policyOf(mesh: ProxyMesh, node: ProxyNode): Pick<InboundView, 'policy'> {
   const { namespace, labels, addresses } = node;
   const instances = addresses.flatMap((address) => mesh.instancesAt(node, address));
   const hosts = [...new Set(instances.map(({ hostname }) => hostname))];
-  const policy = mesh.policyNeeds({ namespace, labels, hosts });
+  const own = instances.filter(({ endpoint: { workload } }) => workload?.namespace === namespace);
+  const stated = new Set([labels, ...own.map(({ endpoint }) => endpoint.labels)]);
+  const policy = mesh.policyNeeds(node, { namespace, labels: [...stated], hosts });
   return Object.keys(policy).length === 0 ? {} : { policy };
 }
 
