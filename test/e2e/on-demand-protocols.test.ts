@@ -164,9 +164,9 @@ test('with a slow control plane first requests wait, and succeed', async () => {
   }
 });
 
-test('while a host name of another service does not resolve, first requests and connections succeed', async () => {
+test('while a host name does not resolve, first requests succeed, also when the control plane restarts', async () => {
   const { client, mesh } = shared.get();
-  await assertUnknown('late-1', 'late-2');
+  await assertUnknown('late-1', 'late-2', 'late-3', 'late-4');
   const warming = async (count: number) =>
     assert.deepEqual(await client.stats('warming_clusters$'), { 'cluster_manager.warming_clusters': count });
   const ports = [{ number: HTTP_PORT, name: 'http', protocol: 'HTTP' }];
@@ -176,6 +176,10 @@ test('while a host name of another service does not resolve, first requests and 
   await retry(() => warming(1));
   for (const name of ['late-1', 'late-2']) assert.deepEqual(outcome(await sendHttp1(at(client, name))), [200, 'v1']);
   assert.equal(await greeting(client.address, LATE_TCP_PORT), 'v1');
+  // On a new stream, Envoy does not report the clusters that it has before that.
+  await mesh.discovery().kill();
+  await mesh.restart();
+  for (const name of ['late-3', 'late-4']) assert.deepEqual(outcome(await sendHttp1(at(client, name))), [200, 'v1']);
   await warming(1);
   await mesh.config.remove('unresolved');
   await retry(() => warming(0));

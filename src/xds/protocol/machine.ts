@@ -63,6 +63,14 @@ export class AdsMachine<Request extends AnyRequest> {
    * that no longer exist.
    */
   #resuming = false;
+  /** What the proxy has asked for leads to clusters that it may not have. */
+  #needsClusters = false;
+  /**
+   * The proxy reconnected with other resources, and has not requested clusters: Envoy does not while one of them warms.
+   */
+  #withoutClusters = false;
+  /** Clusters were sent that the proxy has not requested on this stream. */
+  #unrequested = false;
   /**
    * Types that may have something to send, as bits; for all other types, the proxy is known to have exactly their
    * `#parts`. There are thousands of machines, and most events affect one type: they set the bit of the type, and
@@ -94,16 +102,19 @@ export class AdsMachine<Request extends AnyRequest> {
 
   /**
    * True while responses wait for requests that the proxy is expected to send: listeners and routes for the request for
-   * the new clusters' endpoints, removals for the requests of all types after a reconnect. `stopAwaiting` ends it.
+   * the new clusters' endpoints, removals for the requests of all types after a reconnect, and both for the request for
+   * clusters then. `stopAwaiting` ends it.
    */
   get awaiting(): boolean {
-    return (this.#awaitedEndpoints.size > 0 && this.#subscriptions.cds.inflight === undefined) || this.#resuming;
+    const awaitsEndpoints = this.#awaitedEndpoints.size > 0 && this.#subscriptions.cds.inflight === undefined;
+    return awaitsEndpoints || this.#resuming || this.awaitsClusters;
   }
 
   /** The proxy had enough time to send its requests: responses no longer wait for them. */
   stopAwaiting(): void {
     this.#awaitedEndpoints = NO_NAMES;
     this.#resuming = false;
+    this.#withoutClusters = false;
   }
 
   /** Whether the proxy has not answered the last clusters, and has others. */
@@ -112,22 +123,47 @@ export class AdsMachine<Request extends AnyRequest> {
     return inflight !== undefined && state !== EMPTY_STATE;
   }
 
+  /** Listeners and routes wait for the first request for clusters after a reconnect. For proxies on demand. */
+  needClusters(): void {
+    this.#needsClusters = true;
+  }
+
+  get awaitsClusters(): boolean {
+    return this.#needsClusters && this.#withoutClusters;
+  }
+
   /** Whether the proxy answers clusters only later. */
   get answersLate(): boolean {
-    return !this.#subscriptions.cds.presumed.empty;
+    return this.#unrequested || !this.#subscriptions.cds.presumed.empty;
   }
 
   /**
    * Envoy answers no clusters while one of them warms, and meanwhile uses others that it gets: those that were sent
-   * count as accepted until it answers.
+   * count as accepted until it answers. If it has not requested clusters since it reconnected, it gets all of them.
    */
   presumeClusters(): void {
+    const { cds } = this.#subscriptions;
     this.#unfinished |= BIT.cds;
-    this.#subscriptions.cds.presumeAccepted();
+    if (this.awaitsClusters) {
+      cds.subscribe({ wildcard: true, names: NO_NAMES });
+      this.#unrequested = true;
+    }
+    this.#withoutClusters = false;
+    cds.presumeAccepted();
+  }
+
+  /** The first request for clusters says what the proxy has, whatever it was sent before. */
+  #clustersRequested(): void {
+    this.#withoutClusters = false;
+    if (!this.#unrequested) return;
+    this.#unrequested = false;
+    this.#subscriptions.cds.presumed.clear();
+    this.#subscriptions.cds.reset();
   }
 
   receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
+    if (type === 'cds') this.#clustersRequested();
     const uncertain = type === 'vhds' ? this.#hosts.beforeRequest(request.responseNonce) : NONE;
     const first = subscription.interest === undefined;
     this.#unfinished |= BIT[type];
@@ -136,6 +172,7 @@ export class AdsMachine<Request extends AnyRequest> {
     if (first && subscription.state !== EMPTY_STATE) {
       this.#hosts.reconnected();
       if (type === 'cds') this.#resuming = true;
+      else if (this.#subscriptions.cds.interest === undefined) this.#withoutClusters = true;
     }
     // The proxy will not subscribe to the endpoints of clusters that it rejected.
     if (type === 'cds' && answer.kind === 'nack' && this.#awaitedEndpoints.size > 0)
@@ -264,6 +301,7 @@ export class AdsMachine<Request extends AnyRequest> {
   #clustersPending(): boolean {
     const { cds, eds } = this.#subscriptions;
     return (
+      this.awaitsClusters ||
       cds.inflight !== undefined ||
       this.#awaitedEndpoints.size > 0 ||
       (eds.inflight !== undefined && eds.forced.size > 0)

@@ -69,6 +69,58 @@ test('a rejection of an earlier response does not concern the outstanding one', 
   assert.ok(peer.machine.complete(content.parts));
 });
 
+/** A proxy that reconnects with everything but clusters, which it requests later. */
+function reconnectedWithoutClusters(): DeltaPeer {
+  const other = new DeltaPeer(content);
+  other.machine.needClusters();
+  other.ask('eds', { subscribe: ['eds-web'], initial: content.versions('eds') });
+  other.ask('rds', { subscribe: ['80'], initial: content.versions('rds') });
+  content.set('cds', 'new', '1', ['eds-fresh']);
+  content.set('eds', 'eds-fresh', '1');
+  content.set('rds', '80', '2');
+  return other;
+}
+
+test('routes wait for the first request for clusters of a proxy that reconnects', () => {
+  const other = reconnectedWithoutClusters();
+  const initial = new Map([['web', content.versions('cds').get('web') ?? '']]);
+  assert.deepEqual(other.push(), []);
+  assert.ok(other.machine.awaiting);
+  other.ask('cds', { initial });
+  assert.deepEqual(other.push(), ['cds in-web new']);
+  other.ack();
+  other.ask('eds', { subscribe: ['eds-fresh'] });
+  assert.deepEqual(other.push(), ['eds eds-fresh', 'rds 80']);
+});
+
+test('routes wait no longer than for other requests', () => {
+  const other = reconnectedWithoutClusters();
+  other.machine.stopAwaiting();
+  assert.deepEqual(other.push(), ['rds 80']);
+});
+
+test('a proxy that reconnects, and does not request clusters, is sent all before new routes', () => {
+  const other = reconnectedWithoutClusters();
+  other.machine.presumeClusters();
+  assert.ok(other.machine.answersLate);
+  assert.deepEqual(other.push(), ['cds in-web new web', 'eds eds-web']);
+  const nonce = other.last[0]?.message.nonce ?? '';
+  other.machine.presumeClusters();
+  other.ask('eds', { subscribe: ['eds-fresh'] });
+  for (const { type, message } of other.last) if (type !== 'cds') other.ask(type, { nonce: message.nonce });
+  assert.deepEqual(other.push(), ['eds eds-fresh', 'rds 80']);
+  other.ack();
+  assert.ok(!other.machine.complete(content.parts), 'it has not acknowledged clusters');
+  // What it has decides: it may have rejected some of them.
+  const initial = content.versions('cds');
+  initial.delete('new');
+  other.ask('cds', { initial, nonce });
+  assert.ok(!other.machine.answersLate);
+  assert.deepEqual(other.push(), ['cds new', 'eds eds-fresh']);
+  other.ack();
+  assert.ok(other.machine.complete(content.parts));
+});
+
 test('a proxy that answers nothing gets a limited number of responses', () => {
   let sent = 0;
   for (let round = 0; round < 300; round++) {

@@ -2,7 +2,9 @@
 
 /**
  * How long listeners and routes wait for the request for new clusters' endpoints, and removals for the requests of all
- * types after a reconnect, ms: Envoy sends them at once, other clients may never send them.
+ * types after a reconnect, ms: Envoy sends them at once, other clients may never send them. After a reconnect, Envoy
+ * requests no clusters while one of them waits for names, endpoints or secrets: a proxy on demand then gets all of its
+ * clusters.
  */
 const REQUESTS_MS = 1000;
 
@@ -18,6 +20,8 @@ interface Waiting {
   stopAwaiting(): void;
   readonly clustersUnanswered: boolean;
   readonly answersLate: boolean;
+  needClusters(): void;
+  readonly awaitsClusters: boolean;
   presumeClusters(): void;
 }
 
@@ -45,6 +49,7 @@ export class Patience {
   /** To be called after requests and responses. */
   watch(): void {
     const machine = this.#machine;
+    if (this.#options.isOnDemand()) machine.needClusters();
     if (machine.answersLate) this.#presume();
     if (!machine.awaiting) this.#stopRequests();
     else this.#requests ??= setTimeout(() => this.#requestsOver(), REQUESTS_MS).unref();
@@ -77,7 +82,10 @@ export class Patience {
 
   #requestsOver(): void {
     this.#requests = undefined;
-    if (!this.#options.defers()) this.#machine.stopAwaiting();
+    if (!this.#options.defers()) {
+      if (this.#machine.awaitsClusters) this.#presume();
+      this.#machine.stopAwaiting();
+    }
     this.#options.over();
   }
 

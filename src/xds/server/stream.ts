@@ -296,7 +296,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         observer.pushed({ type, connectionId, bytes, seconds });
       }
       this.#deps.demand?.written(clock.monotonic());
-      if (this.#deferredPush) this.#advanceSoon();
+      if (this.#deferredPush || this.#machine.answersLate) this.#advanceSoon();
       else this.#patience.watch();
       this.#deferredPush = false;
       return 'sent';

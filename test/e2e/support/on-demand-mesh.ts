@@ -62,7 +62,7 @@ export const numbered = (name: string) => Array.from({ length: MANY }, (_, at) =
 
 const HTTP_SERVICES = [
   ...['http2', 'websocket', 'up-1', 'up-2', 'down-1', 'down-2', 'same', 'known', 'slow', 'split', 'mirrored'],
-  ...['away', 'killed', 'part-1', 'late-1', 'late-2'],
+  ...['away', 'killed', 'part-1', 'late-1', 'late-2', 'late-3', 'late-4'],
   ...['marker', ...numbered('many')],
 ];
 
