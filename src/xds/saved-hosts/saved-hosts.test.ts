@@ -99,6 +99,22 @@ test('hosts that are learned at once are written once, and rarely', async () => 
   await saved.close();
 });
 
+test('the end of the program does not wait for a place that does not answer', async () => {
+  const clock = fakeClock({ start: 1000 * HOUR_MS });
+  const silent: Place = {
+    title: 'a silent place',
+    open: () => {},
+    write: () => new Promise(() => {}),
+    close: () => Promise.resolve(),
+  };
+  const { learn, lines, saved } = run(() => silent, clock);
+  learn('80/a');
+  const closed = saved.close();
+  await clock.advance(2_000);
+  await closed;
+  assert.match(lines.join('\n'), /^a silent place: the hosts .* cannot be saved; .*: no answer within 2 s$/);
+});
+
 test('a file that cannot be used gives one line and no hosts, and is replaced', async () => {
   const directory = await folder();
   const clock = fakeClock({ start: 1000 * HOUR_MS });

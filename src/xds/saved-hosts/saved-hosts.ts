@@ -41,6 +41,8 @@ const DELAY_MS = 5_000;
 const PERIOD_MS = 60_000;
 /** … where not all hosts can be saved: each replica would replace hosts of others by its own. */
 const PERIOD_IF_TOO_LONG_MS = 600_000;
+/** The last write may take so long, ms: proxies are disconnected gently only after it. */
+const CLOSE_MS = 2_000;
 /** The part of the time by which a write is delayed at random: replicas learn the same hosts at the same time. */
 const JITTER = 0.5;
 /** Interval at which times of last use are written, ms: a host that is in use must not be forgotten after a restart. */
@@ -75,7 +77,7 @@ export class SavedHosts {
     if (isExpected) this.#open();
   }
 
-  /** Writes what is not saved yet. */
+  /** Writes what is not saved yet, if that is possible soon. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#refresh?.cancel();
@@ -83,7 +85,13 @@ export class SavedHosts {
       this.#timer.cancel();
       this.#save();
     }
-    await this.#writing;
+    const late = Promise.withResolvers<void>();
+    const timer = this.#options.clock.setTimer(CLOSE_MS, () => {
+      this.#failures.failed(`no answer within ${CLOSE_MS / 1000} s`);
+      late.resolve();
+    });
+    await Promise.race([this.#writing, late.promise]);
+    timer.cancel();
     await this.#options.place.close();
   }
 
