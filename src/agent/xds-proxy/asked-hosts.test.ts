@@ -37,7 +37,7 @@ function decoded(bytes: Buffer) {
 }
 
 test('an unavailable host is a virtual host of its own, with HTTP 503 and the reason', () => {
-  const [bytes] = new AskedHosts().unavailable(['80/web.example'], []);
+  const [bytes] = new AskedHosts().unavailable(['80/web.example'], []).resources;
   assert.ok(bytes);
   const { name, aliases, host } = decoded(bytes);
   assert.deepEqual([name, aliases], ['80/unavailable web.example', ['80/web.example']]);
@@ -51,13 +51,17 @@ test('an unavailable host is a virtual host of its own, with HTTP 503 and the re
 test('a host that Envoy has, or with a wildcard, gets no second virtual host; nor do too many', () => {
   const present = located(resource('80/web:80', '1', ['web', 'web.example']));
   const asked = new AskedHosts();
-  const hosts = asked.unavailable(['80/web', '81/web', '80/*', '80/a*b'], present).map((each) => decoded(each).host);
+  const { resources, refused } = asked.unavailable(['80/web', '81/web', '80/*', '80/a*b'], present);
+  const hosts = resources.map((each) => decoded(each).host);
   assert.deepEqual(
     hosts.map((host) => host !== undefined),
     [false, true, false, false],
   );
+  assert.deepEqual(refused, ['80/*', '80/a*b']);
   const many = Array.from({ length: 1100 }, (_, at) => `80/host-${at}`);
-  assert.equal(asked.unavailable(many, []).filter((each) => decoded(each).host !== undefined).length, 999);
+  const { resources: made, refused: others } = asked.unavailable(many, []);
+  assert.equal(made.filter((each) => decoded(each).host !== undefined).length, 999);
+  assert.equal(others.length, 101);
 });
 
 test('names of virtual hosts stand for hosts, others do not', () => {
@@ -161,6 +165,19 @@ test('a client that reconnects waits for the names whose answers it does not hav
   assert.equal(relay.waitsSince, undefined);
   send({ names: ['80/web', '80/other'] }, 2);
   assert.equal(relay.waitsSince, 2);
+});
+
+test('hosts that got nothing are not asked of the next control plane, unless the client asks again', () => {
+  const { relay, send, sent, passed, node } = setUp();
+  send({ node, names: ['*'] });
+  relay.goOffline();
+  send({ names: Array.from({ length: 1500 }, (_, at) => `80/host-${at}`) });
+  relay.stopWaiting(0);
+  for (const { nonce } of sent()) send({ nonce });
+  send({ names: ['80/host-1400'] });
+  relay.attach();
+  const names = passed().flatMap((request) => request.names);
+  assert.deepEqual([names.length, names.includes('80/host-0'), names.at(-1)], [1002, true, '80/host-1400']);
 });
 
 test('without the control plane, hosts that are asked for are not reported as removed', () => {

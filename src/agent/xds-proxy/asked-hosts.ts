@@ -125,20 +125,25 @@ export class AskedHosts {
   }
 
   /**
-   * The resources that end the wait for these names. @param present the virtual hosts that Envoy has: it asks again for
-   * a host none of whose routes matches
+   * The resources that end the wait for these names, and the names that get no virtual host and have none.
+   * @param present the virtual hosts that Envoy has: it asks again for a host none of whose routes matches
    */
-  unavailable(names: readonly string[], present: Iterable<LocatedResource>): readonly Buffer[] {
+  unavailable(
+    names: readonly string[],
+    present: Iterable<LocatedResource>,
+  ): { readonly resources: readonly Buffer[]; readonly refused: readonly string[] } {
     const taken = new Set(
       Array.from(present).flatMap((resource) => {
         const { routes } = split(resource.name);
         return domainsOf(resource).map((domain) => `${routes}/${domain}`);
       }),
     );
-    return names.map((name) => {
+    const refused: string[] = [];
+    const resources = names.map((name) => {
       const { host } = split(name);
       const isMade = !host.includes(ANY_HOST) && !taken.has(name) && this.#made.size < MAX_MADE;
       if (isMade) this.#made.add(name);
+      else if (!taken.has(name)) refused.push(name);
       return encodeFields([
         [RESOURCE.version, VERSION],
         ...(isMade ? ([[RESOURCE.message, hostMessage(name)]] as const) : []),
@@ -146,6 +151,7 @@ export class AskedHosts {
         [RESOURCE.aliases, name],
       ]);
     });
+    return { resources, refused };
   }
 }
 

@@ -276,10 +276,11 @@ export class Relay {
     const nonce = `${this.#noncePrefix}${++this.#nonces}`;
     // Neither the control plane nor the snapshot learns of what is made here.
     type.sent({ nonce, epoch: FROM_SNAPSHOT, response: { typeUrl, nonce, version: '', resources: [], removed: [] } });
+    const { resources, refused } = this.#asked.unavailable(names, present);
+    // Envoy asks for them again with the next request. The control plane need not know all that were ever asked for.
+    for (const name of refused) type.names.delete(name);
     this.#out.unavailable(names);
-    this.#out.toClient(
-      writeResponse({ typeUrl, nonce, version: '', resources: this.#asked.unavailable(names, present) }),
-    );
+    this.#out.toClient(writeResponse({ typeUrl, nonce, version: '', resources }));
   }
 
   /**
