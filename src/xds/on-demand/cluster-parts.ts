@@ -100,8 +100,8 @@ export class ClusterParts {
   /** The part with these names. Its bundle is the one of the previous part if that has the same resources. */
   #part(base: Base, namesOf: () => NameSet, previous: Part | undefined): Part {
     const { full, bundle } = base;
-    if (bundle.size === full.size) return { base, names: NO_NAMES, own: undefined, refs: NO_NAMES };
     const names = namesOf();
+    if (bundle.size === full.size) return { base, names, own: undefined, refs: NO_NAMES };
     const resources = new Map<string, EncodedResource | undefined>();
     const known = previous?.base.full.viewKey === full.viewKey ? previous : undefined;
     const before = known?.own ?? emptyBundle(full.type, `${full.viewKey} of one`);

@@ -1,5 +1,6 @@
 /** What it costs that sidecars get all services that they see, and what those would get on demand. */
-import type { Bundle, ProxySession } from '../../push/index.ts';
+import type { ProxySession } from '../../push/index.ts';
+import { outboundOf } from './shared-demand.ts';
 
 /** Sidecars that could ask for what they use, and what they have now. */
 export interface CostOfAll {
@@ -55,12 +56,4 @@ function bytesOf(session: Session): number {
   for (const type of TYPES)
     for (const { fragment } of outboundOf(session.parts(type))?.resources() ?? []) bytes += fragment.length;
   return bytes;
-}
-
-/** The largest part: that of outbound traffic. */
-function outboundOf(bundles: readonly Bundle[]): Bundle | undefined {
-  return bundles.reduce<Bundle | undefined>(
-    (largest, bundle) => (largest === undefined || bundle.size > largest.size ? bundle : largest),
-    undefined,
-  );
 }

@@ -254,6 +254,21 @@ test('a proxy gets what others of its view have asked for within a day, and keep
   session.close();
 });
 
+test('others of its view get a host that a proxy asked for before there was one', async () => {
+  const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
+  const session = await connected(mesh);
+  const shared = newShared();
+  const [first, second] = [newDemand(shared), newDemand(shared)];
+  ask(shared, first, [`${ROUTES}/late`]);
+  const has = (demand: Demand) => clusters(demand.parts(session.content(), 'learned').cds);
+  assert.deepEqual([has(first), has(second)], [[], []]);
+  mesh.change([service(NAMESPACE, 'late')]);
+  await mesh.settled();
+  const late = [`outbound|80||late.${DNS}`];
+  assert.deepEqual([has(first), has(second)], [late, late]);
+  session.close();
+});
+
 test('hosts that a Sidecar names are there without having been asked for, others are asked for', async () => {
   const mesh = new Mesh(inline, [
     ...['a', 'b', 'c'].map((name) => service(NAMESPACE, name)),

@@ -243,10 +243,12 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       this.#following = { scope, leave: learned.follow(scope, this) };
     }
     const hasAsked = this.#asked.size > 0 || this.#askedClusters.size > 0;
-    if (hasAsked && (this.#last?.asked !== this.#asked || this.#last.kept !== this.#kept)) {
+    const last = this.#last;
+    const isSame = last?.asked === this.#asked && last.kept === this.#kept && outboundOf(last.content.vhds) === hosts;
+    if (hasAsked && !isSame) {
       const askable = this.#shared.askableOf(listeners);
       const clusters = [...this.#askedClusters.names].filter((name) => askable.has(name));
-      this.#used = names.of([...this.#shared.namesOfHosts(hosts, this.#asked), ...clusters]);
+      this.#used = names.of([...this.#shared.hostsOf(hosts, this.#asked).names, ...clusters]);
       askers.note(scope, this.#used, learned.of(scope, hosts.size), this.#workload);
       learned.learn(scope, this.#used.names, hosts.size);
     }

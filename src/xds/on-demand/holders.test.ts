@@ -76,6 +76,11 @@ class Sidecar {
     return parts;
   }
 
+  /** Whether changes of what has this name concern it. */
+  holds(name: string): boolean {
+    return this.#demand.held?.some(({ names }) => names.has(name)) === true;
+  }
+
   get asked(): readonly string[] {
     return [...this.#demand.asked.names];
   }
@@ -137,6 +142,23 @@ test('a change is pushed to the proxies that hold what changed', async () => {
   assert.deepEqual(await pushes(() => mesh.change([service(NAMESPACE, 'c', { clusterIP: '10.9.0.3' })])), [1, 1, 1, 1]);
   assert.equal(ofB?.held.cds.has(`outbound|80||c.${DNS}`), true);
   assert.ok(mesh.allSettled());
+});
+
+test('a proxy whose view has no cluster that it could ask for is found when there is one', async () => {
+  const ports = [{ number: 80, name: 'http', protocol: 'HTTP' }];
+  const outside = { hosts: ['d.example'], location: 'MESH_EXTERNAL', resolution: 'DNS', ports };
+  const toLate = { hosts: ['d.example'], http: [{ route: [{ destination: { host: 'late' } }] }] };
+  const mesh = new Mesh(
+    inline,
+    [meshResource('ServiceEntry', NAMESPACE, 'd', outside), meshResource('VirtualService', NAMESPACE, 'd', toLate)],
+    { concerned: concernedNames },
+  );
+  const shared = newShared();
+  const [proxy] = await connected(mesh, shared, 1);
+  assert.ok(proxy);
+  proxy.ask([`${ROUTES}/d.example`]);
+  await mesh.settled();
+  assert.ok(proxy.holds(`outbound|80||late.${DNS}`));
 });
 
 test('a proxy that leaves is not found any more, and one that takes everything is found always', async () => {

@@ -71,7 +71,7 @@ export class SharedDemand {
     this.#newOfGiven = () => new WeakMemo(memos.enabled);
     this.#ready = memos.weak('names that make route configurations usable');
     this.#lookups = memos.pairs('names of hosts that proxies get without asking');
-    this.#named = memos.pairs('hosts that proxies get without asking');
+    this.#named = memos.pairs('hosts by the names of asks');
     this.#askedHosts = memos.pairs('hosts of names that were asked for');
     this.#everything = memos.pairs('all hosts, with answers');
     this.#routes = memos.weak('route configurations with discovery');
@@ -165,14 +165,6 @@ export class SharedDemand {
     });
   }
 
-  /** The virtual hosts for names that a proxy has asked for, but those of which it only gets a part. */
-  namesOfHosts(bundle: Bundle, asked: NameSet): readonly string[] {
-    return [...asked.names].flatMap((name) => {
-      const found = this.#table.find(bundle, name);
-      return found === undefined || found.hasWildcards ? [] : [found.host.name];
-    });
-  }
-
   /** The virtual host that a proxy gets for a name. */
   hostFor(bundle: Bundle, name: string): FoundHost | undefined {
     return this.#table.find(bundle, name);
@@ -206,7 +198,10 @@ export class SharedDemand {
 
   /** The virtual hosts for names, but those of which a proxy only gets a part. */
   hostsOf(bundle: Bundle, names: NameSet): NameSet {
-    return this.#named.get(bundle, names, () => this.names.of(this.namesOfHosts(bundle, names)));
+    return this.#named.get(bundle, names, () => {
+      const found = Array.from(names.names, (name) => this.#table.find(bundle, name));
+      return this.names.of(found.flatMap((each) => (each === undefined || each.hasWildcards ? [] : [each.host.name])));
+    });
   }
 }
 
