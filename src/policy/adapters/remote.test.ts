@@ -33,12 +33,12 @@ const TEMPLATE: DynamicTemplate = {
   decodeQuota: (response) => new Map(Object.entries(JSON.parse(Buffer.from(response).toString()) as object)) as never,
 };
 
-function value(text: string): Built {
+function value(text: string, template = TEMPLATE): Built {
   const message = Buffer.from(text);
   const instance: Instance = {
     id: 'value.instance.shop',
     variety: 'CHECK',
-    dynamic: TEMPLATE,
+    dynamic: template,
     reads: [],
     build: () => ({ template: 'dynamic', message }),
   };
@@ -112,6 +112,14 @@ function open(
 
 const verdict = (code: number, validDurationMs = 0, validUseCount = 0): string =>
   JSON.stringify({ status: { code, message: '' }, validDurationMs, validUseCount });
+
+test('a result is not used again when the instance has another template', async (t) => {
+  const adapter = await startAdapter(t, () => verdict(0, 1_000, 3));
+  const { running } = open(t, { address: adapter.address });
+  for (const id of ['template.shop', 'other.shop', 'other.shop'])
+    await running.check?.(value('a', { ...TEMPLATE, id }), CALL);
+  assert.equal(adapter.asked.length, 2);
+});
 
 test('a result is used again as often and as long as the adapter says, by the same proxy', async (t) => {
   const host = testHost();

@@ -65,7 +65,8 @@ export function openRemote(
     },
     check(built, context) {
       const { template, message } = dynamic(built);
-      const key = `${built.instance.id} ${Buffer.from(message).toString('latin1')}`;
+      // The instance may get another template, with equal bytes.
+      const key = `${built.instance.id} ${template.id} ${Buffer.from(message).toString('latin1')}`;
       const known = cache.use(context.caller, key, host.monotonic());
       if (known !== undefined) return known;
       return call(template, [message], context).then((response): CheckResult => {
