@@ -138,6 +138,8 @@ const CORES = availableParallelism();
  * crowded, and timeouts inside the programs pass.
  */
 const WAITING_FILES = CORES + 1;
+/** Tests of whole programs wait for half of their time. */
+const PROGRAM_FILES = CORES + 2;
 
 /** What ends with the run. */
 const scope: Scope = createScope();
@@ -200,7 +202,7 @@ const STAGES: readonly Stage[] = [
       'scale',
       'identity-ca',
     ],
-    concurrency: WAITING_FILES,
+    concurrency: PROGRAM_FILES,
     // Of a whole file, which on a crowded machine takes several times as long.
     timeoutMs: 900_000,
     verbose: true,
@@ -230,7 +232,7 @@ const STAGES: readonly Stage[] = [
       'tokens',
       'remote-clusters',
     ],
-    concurrency: WAITING_FILES,
+    concurrency: PROGRAM_FILES,
     timeoutMs: 900_000,
     verbose: true,
     prepare: prepareKubernetes,
