@@ -153,13 +153,15 @@ export function policyNeeds(mesh: MeshSnapshot, workload: ReachedWorkload): Poli
 /**
  * Whether the needs of a workload's proxy may have changed, whatever its addresses have: services, and other labels.
  * @param keys those of the documents that have changed
+ * @returns undefined: of no workload
  */
 export function changedNeeds(
   previous: MeshSnapshot,
   next: MeshSnapshot,
   keys: Iterable<ResourceKey>,
-): (workload: Pick<ReachedWorkload, 'namespace'>) => boolean {
+): ((workload: Pick<ReachedWorkload, 'namespace'>) => boolean) | undefined {
   const concerned = concernedNamespaces([previous, next], keys);
+  if (concerned.size === 0) return undefined;
   const { rootNamespace } = next.settings;
   return (workload) => {
     const namespaces = [rootNamespace, workload.namespace].filter((each) => concerned.has(each));

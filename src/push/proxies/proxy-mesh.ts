@@ -332,9 +332,8 @@ export function changedProxyFacts(
       if (isSelected) facts.add(factOf(text));
     }
   }
-  if (changes.configs.size > 0) {
-    const isChanged = changedNeeds(previous, next, changes.configs.keys());
+  const isChanged = changedNeeds(previous, next, changes.configs.keys());
+  if (isChanged !== undefined)
     for (const [text, workload] of workloads()) if (isChanged(workload)) facts.add(policyNeedsOf(text));
-  }
   return facts;
 }
