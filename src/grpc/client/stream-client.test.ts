@@ -207,6 +207,20 @@ test('the status of a server is the error of the stream', async () => {
   }
 });
 
+test('a server is not pinged when the interval is longer than timers can be', async () => {
+  const { port, sessions } = await raw((stream) => stream.respond(GRPC));
+  const pings = [0, 0];
+  for (const [index, keepaliveMs] of [2 ** 31, 5].entries()) {
+    const opened = open(port, '/a/b', { keepaliveMs, keepaliveTimeoutMs: 2 ** 31 });
+    await waitUntil(() => opened.opened && sessions.length === index + 1);
+    sessions[index]?.on('ping', () => {
+      pings[index] = (pings[index] ?? 0) + 1;
+    });
+  }
+  await waitUntil(() => (pings[1] ?? 0) > 4);
+  assert.equal(pings[0], 0);
+});
+
 test('a server that is away, silent or gone is an error of one line', async () => {
   const { port } = await raw(() => {});
   const opened = open(port, '/a/b', { keepaliveMs: 5, keepaliveTimeoutMs: 60_000 });

@@ -83,6 +83,8 @@ const CODES: Readonly<Record<string, CtlErrorCode>> = {
 };
 
 const MAX_STATUS_CHARS = 500;
+/** The longest delay of a timer, ms; Node makes 1 ms of a longer one. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
 /** Answers that may wait because the server does not read them, bytes: an answer is short. */
 const MAX_UNSENT_BYTES = 1024 * 1024;
 /** RFC 9113 section 6.9.1: the window of a connection begins with this size, and cannot be set by SETTINGS. */
@@ -175,7 +177,7 @@ class Http2Stream implements ClientStream {
     stream.on('error', (error) => this.#unreachable(error));
     // A stream that was reset while reading was paused has an end, and is never closed.
     for (const event of ['end', 'close']) stream.on(event, () => this.#unreachable(undefined));
-    this.#keepalive = setInterval(() => this.#ping(), keepaliveMs).unref();
+    this.#keepalive = setInterval(() => this.#ping(), Math.min(keepaliveMs, MAX_DELAY_MS)).unref();
     this.#handler.opened();
     this.#maxUnsent = stream.writableLength + MAX_UNSENT_BYTES;
   }
@@ -212,9 +214,12 @@ class Http2Stream implements ClientStream {
       this.#isActive = false;
       return;
     }
-    const late = setTimeout(() => {
-      this.#end(new CtlError('unavailable', `${this.#name} does not answer any more`));
-    }, this.#options.keepaliveTimeoutMs).unref();
+    const late = setTimeout(
+      () => {
+        this.#end(new CtlError('unavailable', `${this.#name} does not answer any more`));
+      },
+      Math.min(this.#options.keepaliveTimeoutMs, MAX_DELAY_MS),
+    ).unref();
     const sent = !this.#session.destroyed && this.#session.ping(() => clearTimeout(late));
     if (!sent) clearTimeout(late);
   }

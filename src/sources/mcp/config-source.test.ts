@@ -64,7 +64,7 @@ test('a response that needs too much memory is refused as a whole, and what was 
   const health = source.health();
   assert.match(
     health.ok ? '' : health.reason,
-    /its documents need \d+ bytes, of which a source may have at most 100000/,
+    /its documents need at least \d+ bytes, of which a source may have at most 100000/,
   );
   const { errorDetail } = requestOf(stream.sent.at(-1) ?? new Uint8Array());
   assert.match(errorDetail?.message ?? '', /at most 100000/);
@@ -161,6 +161,17 @@ test('a nonce that is too long is refused', async () => {
   assert.ok(stream.closed);
 });
 
+test('a version that is too long is refused', async () => {
+  const { streams, source } = played();
+  const stream = await first(streams);
+  stream.handler.opened();
+  const resources = [{ metadata: { name: 'shop/web', version: 'v'.repeat(1025) } }];
+  stream.handler.message(resourcesMessage({ collection: ROUTES, nonce: 'n', resources }));
+  const health = source.health();
+  assert.match(health.ok ? '' : health.reason, /a version has 1025 characters/);
+  assert.ok(stream.closed);
+});
+
 test('reasons that a server varies have a few lines in the log', async () => {
   const { streams, lines } = played();
   const stream = await first(streams);
@@ -176,6 +187,13 @@ test('a server that is pinged too often is pinged rarely from then on', async ()
   handler.ended(new CtlError('unavailable', 'far:1 closes the connection'));
   await clock.advance(500);
   assert.deepEqual([keepaliveMs, (await first(streams, 1)).keepaliveMs], [1000, 310_000]);
+  for (let times = 1; times < 20; times++) {
+    const stream = await first(streams, times);
+    stream.handler.pingedTooOften?.();
+    stream.handler.ended(new CtlError('unavailable', 'far:1 closes the connection'));
+    await clock.advance(15_000);
+  }
+  assert.equal((await first(streams, 20)).keepaliveMs, 3_600_000);
 });
 
 test('a renewed certificate opens another connection at once', async () => {

@@ -52,6 +52,8 @@ const JITTER = 0.5;
  * https://github.com/grpc/proposal/blob/master/A8-client-side-keepalive.md
  */
 const RARE_PINGS_MS = 310_000;
+/** The longest interval for a server that ends connections because of pings again, ms. */
+const RAREST_PINGS_MS = 3_600_000;
 
 /** After this time without an answer for a collection or type, the log names it, ms. */
 const PATIENCE_MS = 10_000;
@@ -170,7 +172,8 @@ class ConfigSource implements Source {
         if (open && !this.#closed) queue.add(bytes);
       },
       pingedTooOften: () => {
-        this.#keepaliveMs = Math.max(2 * this.#keepaliveMs, RARE_PINGS_MS);
+        const rarer = Math.min(2 * this.#keepaliveMs, RAREST_PINGS_MS);
+        this.#keepaliveMs = Math.max(this.#keepaliveMs, rarer, RARE_PINGS_MS);
       },
       ended: lost,
     });

@@ -17,7 +17,7 @@ import { encode, envoy } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import type { Received } from './protocol.ts';
 import type { ReceivedResource } from './received.ts';
-import { anyAt, checkedNonce, nackMessage, resourceAt } from './resources.ts';
+import { addTo, anyAt, checkedToken, nackMessage, resourceAt } from './resources.ts';
 import { INVALID_ARGUMENT, nodeOf, type XdsClientOptions } from './xds-client.ts';
 
 const { DeltaDiscoveryRequest } = envoy.service.discovery.v3;
@@ -54,7 +54,7 @@ export class DeltaClient {
   }
 
   *receive(bytes: Buffer): Slices<Received> {
-    const response = yield* decodeResponse(bytes);
+    const response = yield* decodeResponse(bytes, this.#options.documents.maxCount);
     const { typeUrl: group, resources, removed } = response;
     if (!BY_XDS_TYPE.has(group)) return { group: undefined, events: [], replies: [] };
     try {
@@ -77,14 +77,14 @@ function answer({ typeUrl, nonce: responseNonce }: Response, problem?: string): 
 }
 
 /** Reads `DeltaDiscoveryResponse`. Throws CtlError `invalid_argument` for other bytes. */
-function* decodeResponse(bytes: Buffer): Slices<Response> {
+function* decodeResponse(bytes: Buffer, most: number): Slices<Response> {
   const reader = new WireReader(bytes);
   const response: Response = { typeUrl: '', nonce: '', resources: [], removed: [] };
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
-    if (field.number === 2) response.resources.push(resourceOf(reader.content(field)));
+    if (field.number === 2) addTo(response.resources, most, () => resourceOf(reader.content(field)));
     else if (field.number === 4) response.typeUrl = reader.text(field);
-    else if (field.number === 5) response.nonce = checkedNonce(reader.text(field));
-    else if (field.number === 6) response.removed.push(reader.text(field));
+    else if (field.number === 5) response.nonce = checkedToken('nonce', reader.text(field));
+    else if (field.number === 6) addTo(response.removed, most, () => reader.text(field));
     yield;
   }
   return response;
@@ -96,7 +96,7 @@ function resourceOf(bytes: Buffer): ReceivedResource {
   let [name, version] = ['', ''];
   let any: ReturnType<typeof anyAt> | undefined;
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
-    if (field.number === 1) version = reader.text(field);
+    if (field.number === 1) version = checkedToken('version', reader.text(field));
     else if (field.number === 2) any = anyAt(reader.content(field));
     else if (field.number === 3) name = reader.text(field);
   }

@@ -18,7 +18,7 @@ import { WireReader } from '../../protobuf/wire/index.ts';
 import { POLICY_KINDS } from '../../resources/index.ts';
 import type { ConfigProtocol, Received } from './protocol.ts';
 import type { Applied, ReceivedDocuments, ReceivedResource } from './received.ts';
-import { checkedNonce, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
+import { addTo, checkedToken, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
 
 const { RequestResources } = istio.mcp.v1alpha1;
 
@@ -79,7 +79,7 @@ export class McpSink implements ConfigProtocol {
   }
 
   *receive(bytes: Buffer): Slices<Received> {
-    const response = yield* decodeResponse(bytes);
+    const response = yield* decodeResponse(bytes, this.#options.documents.maxCount);
     const { collection, nonce } = response;
     if (!BY_COLLECTION.has(collection)) {
       const message = `collection ${collection.slice(0, 256)} was not requested`;
@@ -149,14 +149,14 @@ export class McpSink implements ConfigProtocol {
 }
 
 /** Reads `istio.mcp.v1alpha1.Resources`. Throws CtlError `invalid_argument` for other bytes. */
-function* decodeResponse(bytes: Buffer): Slices<Response> {
+function* decodeResponse(bytes: Buffer, most: number): Slices<Response> {
   const reader = new WireReader(bytes);
   const response: Response = { collection: '', nonce: '', incremental: false, resources: [], removed: [] };
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
     if (field.number === 2) response.collection = reader.text(field);
-    else if (field.number === 3) response.resources.push(resourceAt(reader.content(field)));
-    else if (field.number === 4) response.removed.push(reader.text(field));
-    else if (field.number === 5) response.nonce = checkedNonce(reader.text(field));
+    else if (field.number === 3) addTo(response.resources, most, () => resourceAt(reader.content(field)));
+    else if (field.number === 4) addTo(response.removed, most, () => reader.text(field));
+    else if (field.number === 5) response.nonce = checkedToken('nonce', reader.text(field));
     else if (field.number === 6) response.incremental = field.value !== 0;
     yield;
   }

@@ -66,6 +66,11 @@ export class ReceivedDocuments {
     return [...this.#groups.values()].reduce((sum, entries) => sum + entries.size, 0);
   }
 
+  /** The most documents that a response may have or remove: more need more memory than there is. */
+  get maxCount(): number {
+    return Math.floor(this.#options.maxBytes / ENTRY_BYTES);
+  }
+
   /** The versions of the group's documents by name; '' for those that are refused, which have to be sent again. */
   versions(group: string): Record<string, string> {
     const entries = [...this.#entriesOf(group)];
@@ -86,6 +91,8 @@ export class ReceivedDocuments {
   *change(group: string, resources: readonly ReceivedResource[], removed: readonly string[]): Slices<Applied> {
     const entries = this.#entriesOf(group);
     const kind = this.#options.groups.get(group) as ExchangedKind;
+    const most = Math.max(resources.length, removed.length);
+    if (most > this.maxCount) this.#refuse(`at least ${most * ENTRY_BYTES}`);
     const changed = new Map<string, ReceivedResource | undefined>(removed.map((name) => [name, undefined]));
     const refused: string[] = [];
     for (const resource of resources) {
@@ -135,12 +142,13 @@ export class ReceivedDocuments {
   #reserve(entries: ReadonlyMap<string, Entry>, changed: ReadonlyMap<string, ReceivedResource | undefined>): void {
     let bytes = this.#bytes;
     for (const [name, resource] of changed) bytes += sizeOf(name, resource) - sizeOf(name, entries.get(name));
-    const { maxBytes } = this.#options;
-    if (bytes > maxBytes) {
-      const message = `its documents need ${bytes} bytes, of which a source may have at most ${maxBytes}`;
-      throw new CtlError('resource_exhausted', message);
-    }
+    if (bytes > this.#options.maxBytes) this.#refuse(String(bytes));
     this.#bytes = bytes;
+  }
+
+  #refuse(bytes: string): never {
+    const message = `its documents need ${bytes} bytes, of which a source may have at most ${this.#options.maxBytes}`;
+    throw new CtlError('resource_exhausted', message);
   }
 
   /** The document of a name: that of the first group of its kind. */

@@ -13,13 +13,19 @@ export function nackMessage(refused: readonly string[]): string {
   return `refused documents: ${refused.slice(0, MAX_NAMED).join('; ')}`.slice(0, MAX_CHARS) + more;
 }
 
-/** Longest nonce, bytes. It is sent back with each answer. */
-const MAX_NONCE = 1024;
+/** Longest nonce or version, characters. They are kept, and sent back to the server. */
+const MAX_TOKEN = 1024;
 
-/** Reads the nonce of a response. Throws CtlError `invalid_argument` if it is too long. */
-export function checkedNonce(nonce: string): string {
-  if (nonce.length <= MAX_NONCE) return nonce;
-  throw new CtlError('invalid_argument', `a nonce has ${nonce.length} characters, of which there may be ${MAX_NONCE}`);
+/** Reads a nonce or a version. Throws CtlError `invalid_argument` if it is too long. */
+export function checkedToken(what: 'nonce' | 'version', token: string): string {
+  if (token.length <= MAX_TOKEN) return token;
+  const message = `a ${what} has ${token.length} characters, of which there may be ${MAX_TOKEN}`;
+  throw new CtlError('invalid_argument', message);
+}
+
+/** Adds to a list of a response; what exceeds `most` by more than one is left out: the response is refused then. */
+export function addTo<T>(list: T[], most: number, read: () => T): void {
+  if (list.length <= most) list.push(read());
 }
 
 /**
@@ -53,7 +59,7 @@ export function resourceAt(bytes: Buffer): ReceivedResource {
     const inside = reader.inside(field);
     for (let part = inside.next(); part !== undefined; part = inside.next()) {
       if (part.number === 1) name = inside.text(part);
-      else if (part.number === 3) version = inside.text(part);
+      else if (part.number === 3) version = checkedToken('version', inside.text(part));
     }
   }
   return { name, version, bytes };

@@ -14,7 +14,7 @@ import { encode, envoy } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import type { Received } from './protocol.ts';
 import type { ReceivedDocuments, ReceivedResource } from './received.ts';
-import { anyAt, checkedNonce, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
+import { addTo, anyAt, checkedToken, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
 
 const { DiscoveryRequest } = envoy.service.discovery.v3;
 
@@ -60,7 +60,7 @@ export class XdsClient {
   }
 
   *receive(bytes: Buffer): Slices<Received> {
-    const response = yield* decodeResponse(bytes);
+    const response = yield* decodeResponse(bytes, this.#options.documents.maxCount);
     const { typeUrl, version, resources } = response;
     const { documents } = this.#options;
     if (!BY_XDS_TYPE.has(typeUrl)) return { group: undefined, events: [], replies: [] };
@@ -99,21 +99,21 @@ function problemOf({ foreign, resources }: Response): string | undefined {
 }
 
 /** Reads `DiscoveryResponse`. Throws CtlError `invalid_argument` for other bytes. */
-function* decodeResponse(bytes: Buffer): Slices<Response> {
+function* decodeResponse(bytes: Buffer, most: number): Slices<Response> {
   const reader = new WireReader(bytes);
   const response: Response = { version: '', typeUrl: '', nonce: '', resources: [], foreign: 0 };
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
-    if (field.number === 1) response.version = reader.text(field);
-    else if (field.number === 2) takeAny(reader.content(field), response);
+    if (field.number === 1) response.version = checkedToken('version', reader.text(field));
+    else if (field.number === 2) takeAny(reader.content(field), response, most);
     else if (field.number === 4) response.typeUrl = reader.text(field);
-    else if (field.number === 5) response.nonce = checkedNonce(reader.text(field));
+    else if (field.number === 5) response.nonce = checkedToken('nonce', reader.text(field));
     yield;
   }
   return response;
 }
 
-function takeAny(bytes: Buffer, response: Response): void {
+function takeAny(bytes: Buffer, response: Response, most: number): void {
   const { typeUrl, value } = anyAt(bytes);
-  if (typeUrl === RESOURCE_TYPE_URL) response.resources.push(resourceAt(value));
+  if (typeUrl === RESOURCE_TYPE_URL) addTo(response.resources, most, () => resourceAt(value));
   else response.foreign += 1;
 }

@@ -87,7 +87,7 @@ test('Delta: after a response that is refused as a whole, the source is not heal
   // Servers do not send it again.
   answerDelta(stream, ROUTE_TYPE, [{ name: 'shop/a' }]);
   const health = source.health();
-  assert.match(health.ok ? '' : health.reason, /of which a source may have at most 100000/);
+  assert.match(health.ok ? '' : health.reason, /need at least \d+ bytes, of which a source may have at most 100000/);
   assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/a']);
   stream.handler.ended(new CtlError('unavailable', 'gone'));
   await clock.advance(500);
@@ -95,6 +95,22 @@ test('Delta: after a response that is refused as a whole, the source is not heal
   next.handler.opened();
   answerDelta(next, ROUTE_TYPE, [{ name: 'shop/b' }]);
   assert.deepEqual(source.health(), { ok: true });
+});
+
+test('Delta: of more resources than there is memory for, only as many as that are read', async () => {
+  const { streams, source } = played(undefined, true);
+  const stream = await first(streams);
+  stream.handler.opened();
+  for (const list of [
+    { removedResources: Array.from({ length: 1000 }, () => '') },
+    { resources: new Array(1000).fill({}) },
+  ]) {
+    const response = DeltaDiscoveryResponse.encode({ typeUrl: ROUTE_TYPE, nonce: 'n', ...list });
+    stream.handler.message(Buffer.from(response.finish()));
+    const health = source.health();
+    // 97 of 1 KiB have 100,000 bytes.
+    assert.match(health.ok ? '' : health.reason, /need at least 100352 bytes/);
+  }
 });
 
 test('a server that does not answer every type as Delta is read as State of the World', async () => {
