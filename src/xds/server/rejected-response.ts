@@ -1,8 +1,8 @@
 /** What observers are told of a response that a proxy rejected. */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { ProxySession } from '../../push/index.ts';
+import { withClusters } from './demand/with-clusters.ts';
 import type { ObservedStream, RejectedResponse } from './observer.ts';
-import { withClusters } from './with-clusters.ts';
 
 /** Maximum number of rejected resources that a report names. */
 const MAX_NAMED = 10;

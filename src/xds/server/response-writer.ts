@@ -8,9 +8,9 @@ import type { XdsType } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type { PushOutcome } from '../../push/index.ts';
 import type { Outgoing } from '../protocol/index.ts';
+import type { CallerBytes } from './limits/unsent-bytes.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import type { Transport } from './transport.ts';
-import type { CallerBytes } from './unsent-bytes.ts';
 
 /**
  * A push of up to this many bytes ends at once: a changed endpoint is a kilobyte for each of a thousand proxies. A

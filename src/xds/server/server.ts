@@ -21,15 +21,16 @@ import type { Caller } from '../../security/index.ts';
 import { Demand, type LearnedHosts, SharedDemand, type StreamDemand } from '../on-demand/index.ts';
 import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Variant } from '../protocol/index.ts';
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
-import { Admission, MAX_ENTERING } from './admission.ts';
-import { callerKey } from './caller-key.ts';
-import { CallerLimits } from './caller-limits.ts';
 import type { ConfigServing } from './config-requests.ts';
 import type { DebugPages } from './debug-stream.ts';
-import { DemandOfStreams } from './demand-of-streams.ts';
+import { DemandOfStreams } from './demand/demand-of-streams.ts';
 import { awaitFirstRequest } from './first-request.ts';
 import { byFirstRequest } from './first-type.ts';
 import { Health } from './health.ts';
+import { Admission, MAX_ENTERING } from './limits/admission.ts';
+import { callerKey } from './limits/caller-key.ts';
+import { CallerLimits } from './limits/caller-limits.ts';
+import { UnsentBytes } from './limits/unsent-bytes.ts';
 import type { PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
 import { RecentFrames } from './recent-frames.ts';
@@ -37,7 +38,6 @@ import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { AdsStream } from './stream.ts';
 import { at, MAX_TIMER_MS } from './timers.ts';
 import { createTransport } from './transport.ts';
-import { UnsentBytes } from './unsent-bytes.ts';
 import type { WorkloadConnected } from './workload-stream.ts';
 
 export interface XdsServerOptions {

@@ -18,13 +18,13 @@ import {
 } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { DELTA, DELTA_REQUESTS, SOTW, SOTW_REQUESTS } from '../testing/protocols.ts';
-import { Admission } from './admission.ts';
-import { CallerLimits } from './caller-limits.ts';
-import { NameQuota } from './name-quota.ts';
+import { Admission } from './limits/admission.ts';
+import { CallerLimits } from './limits/caller-limits.ts';
+import { NameQuota } from './limits/name-quota.ts';
+import { UnsentBytes } from './limits/unsent-bytes.ts';
 import { RecentFrames } from './recent-frames.ts';
 import { AdsStream } from './stream.ts';
 import type { Transport } from './transport.ts';
-import { UnsentBytes } from './unsent-bytes.ts';
 
 const node = encodeNode(SIDECAR_ID);
 const PENDING = { types: new Set<XdsType>(), version: 0, eventTime: 0, reasons: new Set<never>() };

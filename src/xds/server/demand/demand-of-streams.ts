@@ -1,6 +1,6 @@
 /** The proxies of a server by what they get of the mesh, and what those hold that ask for it. */
-import type { SidecarConfiguration } from '../../core/proxy.ts';
-import type { HeldContent } from '../on-demand/index.ts';
+import type { SidecarConfiguration } from '../../../core/proxy.ts';
+import type { HeldContent } from '../../on-demand/index.ts';
 
 /** One proxy. */
 export interface DemandCount {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Memos } from '../../core/memo.ts';
-import { NameSets } from '../protocol/index.ts';
+import { Memos } from '../../../core/memo.ts';
+import { NameSets } from '../../protocol/index.ts';
 import { NameQuota, type StreamNames } from './name-quota.ts';
 
 const sets = new NameSets(new Memos());

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { TimeShares } from '../../core/fairness/time-shares.ts';
+import { TimeShares } from '../../../core/fairness/time-shares.ts';
 import { Admission } from './admission.ts';
 
 /** Has this many streams enter that do not become ready; returns how many were admitted. */

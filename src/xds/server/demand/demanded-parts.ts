@@ -1,6 +1,6 @@
 /** What a proxy should have that may ask for what it uses. */
-import type { Parts, ProxySession } from '../../push/index.ts';
-import type { Asking, HeldContent, StreamDemand } from '../on-demand/index.ts';
+import type { Parts, ProxySession } from '../../../push/index.ts';
+import type { Asking, HeldContent, StreamDemand } from '../../on-demand/index.ts';
 import type { DemandCount } from './demand-of-streams.ts';
 
 /** @param demand absent: it gets everything */

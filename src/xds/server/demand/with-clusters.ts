@@ -1,5 +1,5 @@
 /** Readable names of endpoints: in state-of-the-world streams, a cluster refers to its endpoints by a hash. */
-import type { Bundle } from '../../push/index.ts';
+import type { Bundle } from '../../../push/index.ts';
 
 /** Each name, followed in parentheses by the cluster that refers to it if that has another name. */
 export function withClusters(endpoints: readonly string[], clusters: readonly Bundle[]): readonly string[] {

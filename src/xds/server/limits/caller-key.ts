@@ -1,6 +1,6 @@
 /** The key of a stream's caller, by which memory and generation are limited and the time of the program is shared. */
-import { networkOf } from '../../grpc/index.ts';
-import type { Caller } from '../../security/index.ts';
+import { networkOf } from '../../../grpc/index.ts';
+import type { Caller } from '../../../security/index.ts';
 
 const IDENTITY = 'spiffe://';
 

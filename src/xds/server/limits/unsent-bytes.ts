@@ -11,9 +11,9 @@
  * a part of their configuration. If few bytes are sent, clients that do not read have exhausted the capacity: some
  * callers without waiting responses are then served anyway.
  */
-import { Lane } from '../../core/fairness/lane.ts';
-import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
-import type { TimeShares } from '../../core/fairness/time-shares.ts';
+import { Lane } from '../../../core/fairness/lane.ts';
+import { TimeFairQueue } from '../../../core/fairness/time-fair-queue.ts';
+import type { TimeShares } from '../../../core/fairness/time-shares.ts';
 
 /** Memory of the responses of all callers, bytes: that of 256 slices over TLS and their copies. */
 const CAPACITY_BYTES = 16 * 1024 * 1024;

@@ -4,9 +4,9 @@
  * A caller may not have more names than are free: a single caller gets half of the capacity, and there is always some
  * left for others (see src/core/fairness/fair-queue.ts).
  */
-import { CtlError } from '../../core/errors.ts';
-import type { XdsType } from '../../core/xds-types.ts';
-import type { NameSet } from '../protocol/index.ts';
+import { CtlError } from '../../../core/errors.ts';
+import type { XdsType } from '../../../core/xds-types.ts';
+import type { NameSet } from '../../protocol/index.ts';
 
 /** Names of all callers: at about 100 bytes each 400 MB. The proxies of a mesh with 10,000 services name 50,000. */
 const CAPACITY = 4_000_000;

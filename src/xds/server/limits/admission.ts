@@ -5,11 +5,11 @@
  * src/core/fairness/time-shares.ts): a caller that reconnects repeatedly is admitted after others. Streams that would
  * wait long are refused at once: they reconnect after their backoff, or to another replica.
  */
-import { CtlError } from '../../core/errors.ts';
-import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
-import { TimeShares } from '../../core/fairness/time-shares.ts';
-import { TurnPace } from '../../core/fairness/turn-pace.ts';
-import { PerAddressLimiter } from '../../grpc/index.ts';
+import { CtlError } from '../../../core/errors.ts';
+import { TimeFairQueue } from '../../../core/fairness/time-fair-queue.ts';
+import { TimeShares } from '../../../core/fairness/time-shares.ts';
+import { TurnPace } from '../../../core/fairness/turn-pace.ts';
+import { PerAddressLimiter } from '../../../grpc/index.ts';
 
 /** Streams admitted in a turn of the event loop: it takes about 5 ms for them. */
 const PER_TURN = 16;
