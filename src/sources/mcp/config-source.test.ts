@@ -102,15 +102,33 @@ test('a response with documents that have no name removes nothing, and the sourc
   for (const collection of COLLECTIONS) answer(stream, collection, collection === ROUTES ? ['shop/a', 'shop/b'] : []);
   answer(stream, ROUTES, ['shop/a', '']);
   const { errorDetail } = requestOf(stream.sent.at(-1) ?? new Uint8Array());
-  assert.match(errorDetail?.message ?? '', /1 resources without metadata\.name/);
+  assert.match(errorDetail?.message ?? '', /1 resources that cannot be read or have no metadata\.name/);
   assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/a', 'VirtualService/shop/b']);
   // Another collection that is answered does not hide it.
   answer(stream, COLLECTIONS[0] ?? '');
   const health = source.health();
-  assert.match(health.ok ? '' : health.reason, /virtualservices: 1 resources without metadata\.name/);
+  assert.match(
+    health.ok ? '' : health.reason,
+    /virtualservices: 1 resources that cannot be read or have no metadata\.name/,
+  );
   answer(stream, ROUTES, ['shop/a']);
   assert.deepEqual(source.health(), { ok: true });
   assert.deepEqual([...store.documents.keys(), ...store.problems], ['VirtualService/shop/a']);
+});
+
+test('a resource that cannot be read removes nothing, and the others of the response are in force', async () => {
+  const { streams, store, source } = played();
+  const stream = await first(streams);
+  stream.handler.opened();
+  for (const collection of COLLECTIONS) answer(stream, collection, collection === ROUTES ? ['shop/a'] : []);
+  const { handler } = stream;
+  // After one that is complete, a resource whose metadata is said to be longer than it is.
+  const cut = (message: Buffer) => handler.message(Buffer.concat([message, Buffer.from([0x1a, 2, 0x0a, 9])]));
+  answer({ ...stream, handler: { ...handler, message: cut } }, ROUTES, ['shop/b']);
+  const { errorDetail } = requestOf(stream.sent.at(-1) ?? new Uint8Array());
+  assert.match(errorDetail?.message ?? '', /1 resources that cannot be read/);
+  assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/a', 'VirtualService/shop/b']);
+  assert.ok(!stream.closed && !source.health().ok);
 });
 
 test('collections of the policy component that a source does not have are left out, until the stream is lost', async () => {

@@ -17,7 +17,7 @@ import { encode, envoy } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import type { Received } from './protocol.ts';
 import type { ReceivedResource } from './received.ts';
-import { addTo, anyAt, checkedToken, nackMessage, resourceAt } from './resources.ts';
+import { addTo, anyAt, checkedToken, nackMessage, readable, resourceAt } from './resources.ts';
 import { INVALID_ARGUMENT, nodeOf, type XdsClientOptions } from './xds-client.ts';
 
 const { DeltaDiscoveryRequest } = envoy.service.discovery.v3;
@@ -94,18 +94,21 @@ function* decodeResponse(bytes: Buffer, most: number): Slices<Response> {
 function resourceOf(bytes: Buffer): ReceivedResource {
   const reader = new WireReader(bytes);
   let [name, version] = ['', ''];
-  let any: ReturnType<typeof anyAt> | undefined;
+  let content = Buffer.alloc(0);
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
     if (field.number === 1) version = checkedToken('version', reader.text(field));
-    else if (field.number === 2) any = anyAt(reader.content(field));
+    else if (field.number === 2) content = reader.content(field) as Buffer<ArrayBuffer>;
     else if (field.number === 3) name = reader.text(field);
   }
-  const { typeUrl = '', value = Buffer.alloc(0) } = any ?? {};
+  const any = readable(() => anyAt(content));
+  if ('fault' in any) return { name, version, bytes: content, fault: any.fault };
+  const { typeUrl, value } = any;
   if (typeUrl !== RESOURCE_TYPE_URL) {
     const fault = `expected ${RESOURCE_TYPE_URL}, got ${JSON.stringify(typeUrl.slice(0, MAX_SHOWN))}`;
     return { name, version, bytes: value, fault };
   }
   const found = resourceAt(value);
+  if (found.fault !== undefined) return { ...found, name, version };
   if (found.name === name) return { ...found, version };
   const fault = `metadata.name is ${JSON.stringify(found.name.slice(0, MAX_SHOWN))}`;
   return { name, version, bytes: value, fault };

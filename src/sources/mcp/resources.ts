@@ -34,7 +34,7 @@ export function addTo<T>(list: T[], most: number, read: () => T): void {
  */
 export function unnamedProblem(resources: readonly ReceivedResource[]): string | undefined {
   const unnamed = resources.filter(({ name }) => name === '').length;
-  return unnamed === 0 ? undefined : `${unnamed} resources without metadata.name`;
+  return unnamed === 0 ? undefined : `${unnamed} resources that cannot be read or have no metadata.name`;
 }
 
 /** Type URL and content of an encoded `google.protobuf.Any`. Throws CtlError `invalid_argument` for other bytes. */
@@ -49,8 +49,27 @@ export function anyAt(bytes: Buffer): { readonly typeUrl: string; readonly value
   return { typeUrl, value };
 }
 
-/** Name and version of an encoded `istio.mcp.v1alpha1.Resource`. Throws CtlError `invalid_argument` for other bytes. */
+/**
+ * Name and version of an encoded `istio.mcp.v1alpha1.Resource`; other bytes are a fault of a resource without a name.
+ * Throws CtlError `invalid_argument` for a version that is too long.
+ */
 export function resourceAt(bytes: Buffer): ReceivedResource {
+  const head = readable(() => headAt(bytes));
+  if ('fault' in head) return { name: '', version: '', bytes, fault: head.fault };
+  return { name: head.name, version: checkedToken('version', head.version), bytes };
+}
+
+/** What `read` returns, or why bytes are not the message that they should be. */
+export function readable<T extends object>(read: () => T): T | { readonly fault: string } {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof CtlError)) throw error;
+    return { fault: error.message };
+  }
+}
+
+function headAt(bytes: Buffer): Pick<ReceivedResource, 'name' | 'version'> {
   const reader = new WireReader(bytes);
   let [name, version] = ['', ''];
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
@@ -59,8 +78,8 @@ export function resourceAt(bytes: Buffer): ReceivedResource {
     const inside = reader.inside(field);
     for (let part = inside.next(); part !== undefined; part = inside.next()) {
       if (part.number === 1) name = inside.text(part);
-      else if (part.number === 3) version = checkedToken('version', inside.text(part));
+      else if (part.number === 3) version = inside.text(part);
     }
   }
-  return { name, version, bytes };
+  return { name, version };
 }

@@ -14,7 +14,7 @@ import { encode, envoy } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import type { Received } from './protocol.ts';
 import type { ReceivedDocuments, ReceivedResource } from './received.ts';
-import { addTo, anyAt, checkedToken, nackMessage, resourceAt, unnamedProblem } from './resources.ts';
+import { addTo, anyAt, checkedToken, nackMessage, readable, resourceAt, unnamedProblem } from './resources.ts';
 
 const { DiscoveryRequest } = envoy.service.discovery.v3;
 
@@ -113,7 +113,8 @@ function* decodeResponse(bytes: Buffer, most: number): Slices<Response> {
 }
 
 function takeAny(bytes: Buffer, response: Response, most: number): void {
-  const { typeUrl, value } = anyAt(bytes);
-  if (typeUrl === RESOURCE_TYPE_URL) addTo(response.resources, most, () => resourceAt(value));
+  const any = readable(() => anyAt(bytes));
+  if ('typeUrl' in any && any.typeUrl === RESOURCE_TYPE_URL)
+    addTo(response.resources, most, () => resourceAt(any.value));
   else response.foreign += 1;
 }

@@ -24,13 +24,15 @@ interface DeltaItem {
   /** Its name in `metadata`; default: the same. */
   readonly inside?: string;
   readonly typeUrl?: string;
+  /** Bytes in place of a document. */
+  readonly value?: Uint8Array;
 }
 
 function answerDelta({ handler }: Opened, typeUrl: string, items: readonly DeltaItem[], removedResources?: string[]) {
   const body = { typeUrl: 'type.googleapis.com/istio.networking.v1alpha3.VirtualService', value: ROUTE };
-  const resources = items.map(({ name, inside = name, typeUrl = RESOURCE_TYPE_URL }) => {
-    const value = istio.mcp.v1alpha1.Resource.encode({ metadata: { name: inside, version: 'inside' }, body }).finish();
-    return { name, version: `of ${name}`, resource: { typeUrl, value } };
+  const resources = items.map(({ name, inside = name, typeUrl = RESOURCE_TYPE_URL, value }) => {
+    const document = istio.mcp.v1alpha1.Resource.encode({ metadata: { name: inside, version: 'inside' }, body });
+    return { name, version: `of ${name}`, resource: { typeUrl, value: value ?? document.finish() } };
   });
   const response = { typeUrl, nonce: `n-${typeUrl}`, resources, removedResources: removedResources ?? [] };
   handler.message(Buffer.from(DeltaDiscoveryResponse.encode(response).finish()));
@@ -55,11 +57,14 @@ test('Delta: a new stream states the versions that are known, and a resource tha
     [
       { name: 'shop/a', typeUrl: 'a/b.C' },
       { name: 'shop/d', inside: 'shop/b' },
+      // Metadata that is said to be longer than it is.
+      { name: 'shop/e', value: Uint8Array.of(0x0a, 9) },
     ],
     ['shop/c'],
   );
   assert.match(nack(), /shop\/a: body: expected .*Resource, got "a\/b\.C"; shop\/d: body: metadata.name is "shop\/b"/);
-  assert.deepEqual([...store.problems], ['VirtualService/shop/a', 'VirtualService/shop/d']);
+  assert.match(nack(), /shop\/e: body: /);
+  assert.deepEqual([...store.problems], ['VirtualService/shop/a', 'VirtualService/shop/d', 'VirtualService/shop/e']);
   assert.ok(!store.documents.has('VirtualService/shop/c'));
   assert.ok(store.documents.has('VirtualService/shop/b'));
   stream.handler.ended(new CtlError('unavailable', 'gone'));
@@ -70,8 +75,8 @@ test('Delta: a new stream states the versions that are known, and a resource tha
   const requests = next.sent.map((bytes) => DeltaDiscoveryRequest.decode(bytes));
   const { initialResourceVersions } = requests.find(({ typeUrl }) => typeUrl === ROUTE_TYPE) ?? {};
   // Those that were refused are to be sent again.
-  assert.deepEqual(initialResourceVersions, { 'shop/a': '', 'shop/b': 'of shop/b', 'shop/d': '' });
-  answerDelta(next, ROUTE_TYPE, [{ name: 'shop/a' }], ['shop/d']);
+  assert.deepEqual(initialResourceVersions, { 'shop/a': '', 'shop/b': 'of shop/b', 'shop/d': '', 'shop/e': '' });
+  answerDelta(next, ROUTE_TYPE, [{ name: 'shop/a' }], ['shop/d', 'shop/e']);
   assert.deepEqual([...store.problems], []);
   assert.deepEqual([...store.documents.keys()].sort(), ['VirtualService/shop/a', 'VirtualService/shop/b']);
   assert.deepEqual(source.health(), { ok: true });
