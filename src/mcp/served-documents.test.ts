@@ -57,3 +57,19 @@ test('many documents are encoded over several turns, with what changes meanwhile
   assert.deepEqual(announced, ['VirtualService', 'VirtualService']);
   assert.equal(served.of(ROUTES), found);
 });
+
+test('a document that cannot be encoded is left out, and the others are served', () => {
+  const broken = route('broken', 'a.example.com');
+  Object.defineProperty(broken, 'content', { get: () => assert.fail('not to be read') });
+  const documents = new Map([broken, route('good', 'a.example.com')].map((each) => [keyOf(each), each] as const));
+  const leftOut: string[] = [];
+  const served = new ServedDocuments({
+    read: (key) => documents.get(key),
+    delayMs: 10,
+    clock: { now: () => 0, setTimer: () => ({ cancel: () => {} }) },
+    onLeftOut: (key, why) => void leftOut.push(`${key}: ${why}`),
+  });
+  served.changed(documents.keys());
+  assert.deepEqual([...(served.of(ROUTES)?.documents.keys() ?? [])], ['shop/good']);
+  assert.match(leftOut.join(), /^VirtualService\/shop\/broken: .*not to be read/);
+});

@@ -3,7 +3,7 @@
  * other control planes itself are not served again: two that read each other would keep a deleted document for ever.
  */
 import type { Clock, Timer } from '../core/clock.ts';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, toCtlError } from '../core/errors.ts';
 import type { Slices } from '../core/slices.ts';
 import { encodeFields } from '../protobuf/wire/index.ts';
 import { type AnyResource, type MeshKind, type ResourceKey, resourceKey } from '../resources/index.ts';
@@ -163,10 +163,10 @@ export class ServedDocuments {
       const sent = encodeResource(kind, resource);
       encoded = { ...sent, inMcp: encodeFields([[3, sent.bytes]]), any: anyOf(sent) };
     } catch (error) {
-      if (!(error instanceof CtlError)) throw error;
-      encoded = error;
+      // Whatever is wrong with one document, the others are served.
+      encoded = toCtlError(error);
       const { namespace, name } = resource.meta;
-      this.#options.onLeftOut(resourceKey(kind.kind, namespace, name), error.oneLine());
+      this.#options.onLeftOut(resourceKey(kind.kind, namespace, name), encoded.oneLine());
     }
     this.#encoded.set(resource, encoded);
     return encoded;
