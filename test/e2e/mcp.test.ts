@@ -369,14 +369,14 @@ test('an identity that is no control plane reads nothing', { skip }, async (t) =
 
 test('changes of a source that never pauses are collected, and the last one takes effect', { skip }, async () => {
   const { reader, source } = shared.get();
-  // In one message or many, as the source sees them.
-  for (let change = 0; change < 300; change++) {
-    await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue', `c${change}.shop.com`));
-    if (/changes arrive too fast/.test(reader.discovery().output())) break;
-  }
+  let change = 0;
+  // The source sends what it sees when it looks: with pauses, it sees most changes.
+  const next = async () => {
+    await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue', `c${change++}.shop.com`));
+    assert.match(reader.discovery().output(), new RegExp(`${source.id}: changes arrive too fast`));
+  };
+  await eventually(next, { intervalMs: 25, timeoutMs: 60_000 });
   await source.serve(GATEWAY, external('blue', 21), route('shop', 'blue', 'last.shop.com'));
-  const fast = new RegExp(`${source.id}: changes arrive too fast`);
-  await come(() => assert.match(reader.discovery().output(), fast));
   await come(async () => assert.equal(await backend('/', 'last.shop.com'), 'blue'));
 });
 
