@@ -1,5 +1,7 @@
 /** Envoys that ask for decisions, in a process of their own: as many as are made, or a fixed number a second. */
+
 import { envoy } from '../../src/protobuf/index.ts';
+import { answerCommands } from '../client/asked.ts';
 import { quantiles } from '../results.ts';
 import { CallConnection } from './call-connection.ts';
 import type { LoadCommand, LoadResult } from './messages.ts';
@@ -73,13 +75,4 @@ async function run(command: LoadCommand): Promise<LoadResult> {
   return { perSecond: decided / lasted, wrong, p50, p99, max };
 }
 
-process.on('message', (command: LoadCommand) => {
-  run(command).then(
-    (result) => process.send?.(result),
-    (error: unknown) => {
-      console.error(error);
-      process.exit(1);
-    },
-  );
-});
-process.on('disconnect', () => process.exit(0));
+answerCommands(run);

@@ -1,6 +1,8 @@
 /** The callers of the certificate authority, in a process of their own: agents that renew their certificates. */
+
 import { Client, credentials } from '@grpc/grpc-js';
 import { encode, mesh } from '../../src/protobuf/index.ts';
+import { answerCommands } from '../client/asked.ts';
 import { monotonicMs } from '../world/clock.ts';
 import type { SignCommand, SignResult } from './messages.ts';
 
@@ -40,13 +42,4 @@ async function run(command: SignCommand): Promise<SignResult> {
   return { seconds };
 }
 
-process.on('message', (command: SignCommand) => {
-  run(command).then(
-    (result) => process.send?.(result),
-    (error: unknown) => {
-      console.error(error);
-      process.exit(1);
-    },
-  );
-});
-process.on('disconnect', () => process.exit(0));
+answerCommands(run);

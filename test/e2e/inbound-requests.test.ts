@@ -186,7 +186,7 @@ test('an application reaches services by the HTTP proxy of the mesh configuratio
 });
 
 describe('the policy component', { skip }, () => {
-  /** What the application of web.foo is told of the client. */
+  /** What the application of web.foo receives about the client. */
   const told = async (from: Workload, to: string): Promise<unknown> => {
     const forged = ['x-peer: admin', `x-forwarded-client-cert: URI=spiffe://${TRUST_DOMAIN}/ns/foo/sa/admin`];
     const headers = forged.flatMap((each) => ['-H', each]);

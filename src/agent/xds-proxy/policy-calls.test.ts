@@ -14,6 +14,7 @@ import { logLines } from '../identity/testing/log-lines.ts';
 import type { ControlPlane } from '../settings/control-plane.ts';
 import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import { PolicyCalls } from './policy-calls.ts';
+import { listen, type ServerTls } from './testing/control-plane.ts';
 
 const bytesOf = (bytes: Buffer): Buffer => bytes;
 
@@ -28,7 +29,7 @@ interface Component {
 }
 
 /** Allows `allow`, does not answer `wait`, and has no decision about anything else. */
-async function startComponent(context: TestContext, tls?: { roots: string; key: string; chain: string }) {
+async function startComponent(context: TestContext, tls?: ServerTls) {
   const server = new grpc.Server({ 'grpc.enable_channelz': 0 });
   const [seen, certificates]: [string[], (string | undefined)[]] = [[], []];
   let cancelled = 0;
@@ -58,17 +59,7 @@ async function startComponent(context: TestContext, tls?: { roots: string; key: 
       },
     },
   );
-  const credentials =
-    tls === undefined
-      ? grpc.ServerCredentials.createInsecure()
-      : grpc.ServerCredentials.createSsl(
-          Buffer.from(tls.roots),
-          [{ private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.chain) }],
-          true,
-        );
-  const port = await new Promise<number>((resolve, reject) =>
-    server.bindAsync('127.0.0.1:0', credentials, (error, found) => (error ? reject(error) : resolve(found))),
-  );
+  const port = await listen(server, tls);
   const stop = (): void => server.forceShutdown();
   context.after(stop);
   const address = { host: '127.0.0.1', port, tls: tls !== undefined, serverName: 'meshd.mesh-system.svc' };

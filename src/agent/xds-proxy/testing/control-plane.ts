@@ -31,7 +31,7 @@ export async function startControlPlane(
   owner: Owner,
   options: {
     readonly port?: number;
-    readonly tls?: { readonly roots: string; readonly key: string; readonly chain: string };
+    readonly tls?: ServerTls;
     /** Called with each request. */
     readonly answer?: (stream: PeerStream, request: DiscoveryRequest) => void;
   } = {},
@@ -77,6 +77,25 @@ export async function startControlPlane(
     { sotw: method('StreamAggregatedResources'), delta: method('DeltaAggregatedResources') },
     { sotw: accept('sotw'), delta: accept('delta') },
   );
+  const bound = await listen(server, tls, port);
+  const stop = (): void => server.forceShutdown();
+  owner.after(stop);
+  return { port: bound, streams, stop };
+}
+
+/** PEM: roots of clients, which need a certificate, and those of the server. */
+export interface ServerTls {
+  readonly roots: string;
+  readonly key: string;
+  readonly chain: string;
+}
+
+/**
+ * @param tls undefined: plain text
+ * @param port 0: a free one
+ * @returns the port
+ */
+export function listen(server: grpc.Server, tls: ServerTls | undefined, port = 0): Promise<number> {
   const credentials =
     tls === undefined
       ? grpc.ServerCredentials.createInsecure()
@@ -85,12 +104,9 @@ export async function startControlPlane(
           [{ private_key: Buffer.from(tls.key), cert_chain: Buffer.from(tls.chain) }],
           true,
         );
-  const bound = await new Promise<number>((resolve, reject) =>
+  return new Promise((resolve, reject) =>
     server.bindAsync(`127.0.0.1:${port}`, credentials, (error, found) => (error ? reject(error) : resolve(found))),
   );
-  const stop = (): void => server.forceShutdown();
-  owner.after(stop);
-  return { port: bound, streams, stop };
 }
 
 /** A response with one resource, in the format of the variant. */
