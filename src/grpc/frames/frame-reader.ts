@@ -23,7 +23,8 @@ const FRAMES_AT_A_TIME = 16;
 export class FrameReader {
   readonly #sink: FrameSink;
   #prefaceLeft = PREFACE.length;
-  readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
+  /** The header of a frame that arrives in several pieces. */
+  #header = NOTHING;
   #headerFilled = 0;
   #inFrame = false;
   #type = 0;
@@ -77,11 +78,14 @@ export class FrameReader {
       this.#begin(bytes, at);
       return at + FRAME_HEADER_BYTES;
     }
+    if (this.#header === NOTHING) this.#header = Buffer.allocUnsafe(FRAME_HEADER_BYTES);
     const end = Math.min(bytes.length, at + FRAME_HEADER_BYTES - this.#headerFilled);
     this.#headerFilled += bytes.copy(this.#header, this.#headerFilled, at, end);
     if (this.#headerFilled === FRAME_HEADER_BYTES) {
       this.#headerFilled = 0;
-      this.#begin(this.#header, 0);
+      const header = this.#header;
+      this.#header = NOTHING;
+      this.#begin(header, 0);
     }
     return end;
   }

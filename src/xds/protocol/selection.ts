@@ -31,7 +31,8 @@ export class Selection {
   readonly changed: readonly EncodedResource[];
   readonly removed: readonly string[];
   readonly #bodies: Bodies;
-  #joined: Partial<Record<Mode, Joined>> | undefined;
+  /** Weak, because the selection lasts as long as its bundle: a body is needed while streams are in the same state. */
+  #joined: Partial<Record<Mode, WeakRef<Joined>>> | undefined;
   #isRead = false;
 
   constructor(changed: readonly EncodedResource[], removed: readonly string[], bodies: Bodies) {
@@ -41,12 +42,14 @@ export class Selection {
   }
 
   /**
-   * `changed` as fields of this protocol's message. Kept from the second time on: the selection of a proxy that shares
-   * its resources with no other is read once.
+   * `changed` as fields of this protocol's message. Remembered from the second time on: the selection of a proxy that
+   * shares its resources with no other is read once.
    */
   body(mode: Mode): readonly Uint8Array[] {
-    const joined = this.#joined?.[mode] ?? this.#bodies[mode].joined(this.changed);
-    if (this.#isRead) this.#joined = { ...this.#joined, [mode]: joined };
+    const known = this.#joined?.[mode]?.deref();
+    if (known !== undefined) return known.body;
+    const joined = this.#bodies[mode].joined(this.changed);
+    if (this.#isRead) this.#joined = { ...this.#joined, [mode]: new WeakRef(joined) };
     this.#isRead = true;
     return joined.body;
   }

@@ -26,7 +26,7 @@ export interface KnownRun {
 
 /** A request without its known lists. */
 export interface Assembled {
-  /** Valid until the next message begins. */
+  /** Valid until a message of any stream is read further. */
   readonly bytes: Buffer;
   readonly known: readonly KnownRun[];
   /** Bytes that were kept for this message, without the bytes of lists that other streams have sent. */
@@ -42,7 +42,7 @@ const GROWTH = 4;
 /** First size of the buffer: an acknowledgement without its list has 100-200 bytes. */
 const FIRST_BYTES = 256;
 
-/** A larger buffer is dropped after the message. */
+/** A larger buffer is dropped after the message, others are used again. */
 const KEPT_BYTES = 1024;
 
 /** Lists looked up in one message; Envoy sends at most three. Bounds the cost of a message of alternating fields. */
@@ -55,6 +55,12 @@ const NO_BYTES = Buffer.alloc(0);
 const NOTHING_KNOWN: readonly KnownRun[] = [];
 
 const scan = new FieldScanner();
+
+/**
+ * The buffer of the last message of any stream. Most messages are short and arrive as a whole: a buffer for each stream
+ * would mostly be unused, and keep the piece of Node's pool that it is a part of.
+ */
+let spare = NO_BYTES;
 
 /** True when the list at `start` ends within {@link HEAD_BYTES}: no list is known by so little. */
 function isShort(field: number, bytes: Buffer, start: number): boolean {
@@ -131,13 +137,18 @@ export class MessageAssembly {
     const kept = this.kept;
     this.#filled = 0;
     this.#appended = 0;
-    if (this.#buffer.length > KEPT_BYTES) this.#buffer = NO_BYTES;
+    if (this.#buffer.length > 0 && this.#buffer.length <= KEPT_BYTES) spare = this.#buffer;
+    this.#buffer = NO_BYTES;
     return { bytes, known: this.#known ?? NOTHING_KNOWN, kept };
   }
 
   /** Copies a part of `bytes`; returns its end. */
   #keep(bytes: Buffer, start: number, end: number): number {
     const filled = this.#filled + end - start;
+    if (this.#buffer.length === 0) {
+      this.#buffer = spare;
+      spare = NO_BYTES;
+    }
     if (filled > this.#buffer.length) {
       const size = Math.max(FIRST_BYTES, Math.min(this.#messageBytes, GROWTH * filled));
       const larger = Buffer.allocUnsafe(size);

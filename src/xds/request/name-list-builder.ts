@@ -54,7 +54,7 @@ export class NameListBuilder {
     const before = this.filled;
     const filled = before + end - start;
     if (filled > this.bytes.length) {
-      const larger = Buffer.allocUnsafe(Math.min(GROWTH * filled, filled + left));
+      const larger = Buffer.allocUnsafeSlow(Math.min(GROWTH * filled, filled + left));
       this.bytes.copy(larger, 0, 0, before);
       this.bytes = larger;
     }

@@ -46,6 +46,12 @@ class Form<V extends Sized> implements ListForm {
   }
 }
 
+/**
+ * A shorter list of names is learned when it is read for the second time: that few names are decoded quickly, and
+ * thousands of proxies on demand may each name others.
+ */
+const SHORT_BYTES = 4096;
+
 interface Sized {
   readonly size: number;
 }
@@ -105,17 +111,25 @@ export class NameListCache<V extends Sized> implements FormIndex {
   /** Holds a known list as long as its value. */
   readonly #of: WeakMemo<V, CachedList<V>>;
   readonly #builders = new WeakBuckets<NameListBuilder>();
+  /** Values of short lists that were read once; undefined where equal lists are decoded to different objects. */
+  readonly #once: WeakSet<V> | undefined;
   readonly #make: (entries: Buffer) => V;
   readonly #maxEntries: number;
   readonly #enabled: boolean;
 
   /**
    * @param make decodes well-formed entries; may throw
-   * @param maxEntries longer lists are not learned while they arrive
-   * @param name name of the memo in `memos`; when these are switched off, no list is known
+   * @param options.interned `make` returns one object for equal lists
+   * @param options.maxEntries longer lists are not learned while they arrive
+   * @param options.name name of the memo in `memos`; when these are switched off, no list is known
    */
-  constructor(make: (entries: Buffer) => V, maxEntries: number, name: string, memos: Memos) {
+  constructor(
+    make: (entries: Buffer) => V,
+    { interned, maxEntries, name }: { readonly interned: boolean; readonly maxEntries: number; readonly name: string },
+    memos: Memos,
+  ) {
     this.#make = make;
+    this.#once = interned ? new WeakSet() : undefined;
     this.#maxEntries = maxEntries;
     this.#of = memos.weak(name);
     this.#enabled = memos.enabled;
@@ -156,20 +170,28 @@ export class NameListCache<V extends Sized> implements FormIndex {
     const key = `${count}/${bytes.length}/${entries.sum}`;
     const known = this.#bySum.find(key, (candidate) => sameEntries(candidate, entries));
     if (known !== undefined) {
-      const form = this.#form(known, lasting ? bytes : Buffer.from(bytes));
+      const form = this.#form(known, lasting ? bytes : copyOf(bytes));
       known.latest = form;
       return { value: known.value, form };
     }
     const value = this.#make(bytes);
+    if (!lasting && bytes.length < SHORT_BYTES && this.#isNew(value)) return { value };
     const learned: CachedList<V> = { value, count, first: undefined, latest: undefined, table: undefined };
     // With a repeated entry the order may matter. A value is known by the entries that it was first decoded from.
     if (value.size !== count || this.#of.get(value, () => learned) !== learned) return { value };
     // A copy, because it may be kept for long, and the message that contains it is much larger or a part of a read of
     // the socket.
-    const form = this.#form(learned, Buffer.from(bytes));
+    const form = this.#form(learned, copyOf(bytes));
     learned.first = form;
     this.#bySum.add(key, learned);
     return { value, form };
+  }
+
+  /** Whether no list was read before that has this value, as far as that can be told. */
+  #isNew(value: V): boolean {
+    if (this.#once === undefined || this.#once.has(value)) return false;
+    this.#once.add(value);
+    return true;
   }
 
   #form(known: CachedList<V>, bytes: Buffer): Form<V> {
@@ -177,6 +199,13 @@ export class NameListCache<V extends Sized> implements FormIndex {
     this.#byHead.add(headAt(bytes, 0), form);
     return form;
   }
+}
+
+/** A copy with memory of its own, not of Node's pool, of which it would keep 64 KiB. */
+function copyOf(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(copy);
+  return copy;
 }
 
 /** The key by which lists are looked up: the head, or all of a shorter list. */

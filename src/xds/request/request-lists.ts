@@ -150,12 +150,20 @@ export class ListKinds {
 
   constructor(sets: NameSets, memos: Memos) {
     this.names = {
-      known: new NameListCache((entries) => readNames(entries, sets), MAX_NAMES_PER_REQUEST, 'lists of names', memos),
+      known: new NameListCache(
+        (entries) => readNames(entries, sets),
+        { interned: true, maxEntries: MAX_NAMES_PER_REQUEST, name: 'lists of names' },
+        memos,
+      ),
       empty: NO_NAMES,
       check: checkName,
     };
     this.versions = {
-      known: new NameListCache(readVersions, MAX_NAMES_PER_REQUEST, 'lists of versions', memos),
+      known: new NameListCache(
+        readVersions,
+        { interned: false, maxEntries: MAX_NAMES_PER_REQUEST, name: 'lists of versions' },
+        memos,
+      ),
       empty: NO_VERSIONS,
       check(reader, entry) {
         if (entry.wireType !== LENGTH_DELIMITED) reader.inside(entry);
