@@ -4,7 +4,7 @@
  */
 import type { Memos, WeakMemo, WeakPairMemo } from '../../core/memo.ts';
 import { type Bundle, type EncodedResource, emptyBundle, nextBundle } from '../../push/index.ts';
-import { type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
+import { addedNames, type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 import { type ClusterNames, isUnaskable } from './cluster-names.ts';
 
 /** The resources of a bundle that all proxies of its view have. */
@@ -20,7 +20,9 @@ export interface Base {
 /** A base, and the resources that a proxy has in addition. */
 export interface Part {
   readonly base: Base;
-  /** The names that were wanted in addition, with those that these lead to. */
+  /** The names that were wanted in addition. */
+  readonly wanted: NameSet;
+  /** The same, with those that these lead to. */
   readonly names: NameSet;
   /** The additional resources; undefined: everything is in the base. */
   readonly own: Bundle | undefined;
@@ -60,7 +62,7 @@ export class ClusterParts {
    */
   clusters(full: Bundle, fixed: NameSet, own: NameSet, previous: Part | undefined): Part {
     const base = this.#clusterBases.get(full, fixed, () => this.#clusterBase(full, fixed, previous?.base));
-    return this.#clusters.get(base, own, () => this.#part(base, () => this.#closure(full, own), previous));
+    return this.#clusters.get(base, own, () => this.#part(base, own, previous, (names) => this.#closure(full, names)));
   }
 
   /**
@@ -81,7 +83,7 @@ export class ClusterParts {
         bundle: nextBundle(emptyBundle('eds', onDemand(full)), all(full, fixed)),
       };
     });
-    return this.#endpoints.get(base, own, () => this.#part(base, () => own, previous));
+    return this.#endpoints.get(base, own, () => this.#part(base, own, previous, (names) => names));
   }
 
   #clusterBase(full: Bundle, wanted: NameSet, before: Base | undefined): Base {
@@ -97,20 +99,42 @@ export class ClusterParts {
     return { full, wanted, names, bundle: nextBundle(emptyBundle('cds', onDemand(full)), resources) };
   }
 
-  /** The part with these names. Its bundle is the one of the previous part if that has the same resources. */
-  #part(base: Base, namesOf: () => NameSet, previous: Part | undefined): Part {
+  /**
+   * The part with these names. Its bundle is the one of the previous part if that has the same resources.
+   * @param leadTo the names with those that they lead to
+   */
+  #part(base: Base, wanted: NameSet, previous: Part | undefined, leadTo: (names: NameSet) => NameSet): Part {
     const { full, bundle } = base;
-    const names = namesOf();
-    if (bundle.size === full.size) return { base, names, own: undefined, refs: NO_NAMES };
+    const added = previous?.base === base ? addedNames(wanted, previous.wanted) : undefined;
+    if (previous !== undefined && added !== undefined)
+      return this.#grown(previous, wanted, leadTo(this.#names.of(added)));
+    const names = leadTo(wanted);
+    if (bundle.size === full.size) return { base, wanted, names, own: undefined, refs: NO_NAMES };
     const resources = new Map<string, EncodedResource | undefined>();
     const known = previous?.base.full.viewKey === full.viewKey ? previous : undefined;
     const before = known?.own ?? emptyBundle(full.type, `${full.viewKey} of one`);
     for (const name of known?.names.names ?? []) resources.set(name, undefined);
-    for (const [name, resource] of all(full, names)) if (bundle.get(name) === undefined) resources.set(name, resource);
+    for (const [name, resource] of additional(base, names)) resources.set(name, resource);
     const own = nextBundle(before, resources);
-    if (own === previous?.own && previous.names === names) return { ...previous, base };
+    if (own === previous?.own && previous.names === names) return { ...previous, base, wanted };
     const refs = this.#names.of([...resources.values()].flatMap((resource) => resource?.refs ?? []));
-    return { base, names, own, refs };
+    return { base, wanted, names, own, refs };
+  }
+
+  /**
+   * The part of the same base with more names: a proxy asks for one host after the other, and may have a thousand.
+   * @param added the names, with those that they lead to
+   */
+  #grown({ base, names, own, refs }: Part, wanted: NameSet, added: NameSet): Part {
+    const resources = own === undefined ? [] : additional(base, added);
+    const more = this.#names.of(resources.flatMap(([, resource]) => resource.refs));
+    return {
+      base,
+      wanted,
+      names: this.#names.change(names, added, NO_NAMES),
+      own: own && nextBundle(own, resources),
+      refs: this.#names.change(refs, more, NO_NAMES),
+    };
   }
 
   /** The names, and those of members of aggregates. */
@@ -137,6 +161,11 @@ function all(bundle: Bundle, { names }: NameSet): (readonly [string, EncodedReso
     if (resource !== undefined) found.push([name, resource]);
   }
   return found;
+}
+
+/** The resources that have these names and are not in the base. */
+function additional({ full, bundle }: Base, names: NameSet): readonly (readonly [string, EncodedResource])[] {
+  return all(full, names).filter(([name]) => bundle.get(name) === undefined);
 }
 
 /** Whether both have the same resources of these names. */

@@ -7,7 +7,7 @@
 import type { XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
 import { type Bundle, type DemandStatus, type Parts, scopeOfKey } from '../../push/index.ts';
-import { type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
+import { addedNames, type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
 import { answerName, isOwnName } from './aliased-resource.ts';
 import { AnswerTimes } from './answer-times.ts';
 import type { AskEvent } from './ask-events.ts';
@@ -17,7 +17,7 @@ import { bundlesOf, type Part } from './cluster-parts.ts';
 import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
-import { outboundOf, type SharedDemand } from './shared-demand.ts';
+import { type HostPart, outboundOf, type SharedDemand } from './shared-demand.ts';
 
 /** More names than a workload calls. A proxy that has asked for more gets everything. */
 export const MAX_ASKED = 1024;
@@ -77,7 +77,7 @@ interface Last {
 
 /** What the last result consists of. */
 interface Derived {
-  readonly hosts: Bundle | undefined;
+  readonly hosts: HostPart | undefined;
   readonly cds: readonly Part[];
   readonly eds: readonly Part[];
 }
@@ -110,6 +110,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #wake = (): void => {};
   /** The scope whose learned hosts it gets. */
   #following: { readonly scope: string; readonly leave: () => void } | undefined;
+  /** The virtual hosts of a bundle for what it has asked for. */
+  #lastAsked: { readonly of: Bundle; readonly asked: NameSet; readonly hosts: NameSet } | undefined;
   /** It was sent everything, of which nothing is taken away. */
   #isWhole = false;
   #last: Last | undefined;
@@ -248,13 +250,26 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     if (hasAsked && !isSame) {
       const askable = this.#shared.askableOf(listeners);
       const clusters = [...this.#askedClusters.names].filter((name) => askable.has(name));
-      this.#used = names.of([...this.#shared.hostsOf(hosts, this.#asked).names, ...clusters]);
+      this.#used = names.change(this.#askedHostsOf(hosts), names.of(clusters), NO_NAMES);
       askers.note(scope, this.#used, learned.of(scope, hosts.size), this.#workload);
       learned.learn(scope, this.#used.names, hosts.size);
     }
     const others = names.outside(names.outside(learned.of(scope, hosts.size), this.#used), this.#given);
     if (others.size > 0) this.#onEvent({ learned: others.size });
     this.#give(learned.of(scope, hosts.size));
+  }
+
+  /** The virtual hosts that it has asked for. */
+  #askedHostsOf(hosts: Bundle): NameSet {
+    const { names } = this.#shared;
+    const last = this.#lastAsked;
+    const added = last?.of === hosts ? addedNames(this.#asked, last.asked) : undefined;
+    const found =
+      last === undefined || added === undefined
+        ? this.#shared.hostsOf(hosts, this.#asked)
+        : names.change(last.hosts, this.#shared.hostsOf(hosts, names.of(added)), NO_NAMES);
+    this.#lastAsked = { of: hosts, asked: this.#asked, hosts: found };
+    return found;
   }
 
   /** Tells what became of the names that it has asked for since the last time. */
@@ -305,10 +320,12 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const asked = shared.names.change(shared.readyNames(content.rds), this.#asked, NO_NAMES);
     const given = this.#given;
     const derived = hosts && shared.hosts(hosts, { asked, given }, before.hosts);
-    const vhds = content.vhds.map((bundle) => (bundle === hosts && derived ? derived : bundle));
+    const vhds = content.vhds.map((bundle) => (bundle === hosts && derived ? derived.bundle : bundle));
     // Whatever a proxy has from the start leads to its clusters; a change of it takes effect with its clusters.
     const fixed = shared.clustersOf([...content.lds, ...content.rds, ...content.ecds]);
-    const own = shared.names.change(shared.clustersOf(vhds), this.#kept, NO_NAMES);
+    const others = shared.clustersOf(content.vhds.filter((bundle) => bundle !== hosts));
+    const led = shared.names.change(others, derived?.clusters ?? NO_NAMES, NO_NAMES);
+    const own = shared.names.change(led, this.#kept, NO_NAMES);
     const cds = content.cds.map((bundle, index) => shared.parts.clusters(bundle, fixed, own, before.cds[index]));
     // Endpoints stay until Envoy no longer has the cluster.
     for (const { refs } of cds) this.#endpoints = shared.names.change(this.#endpoints, refs, NO_NAMES);
@@ -319,7 +336,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     });
     this.#derived = { hosts: derived, cds, eds };
     // Each name has an answer beside the virtual host.
-    this.#hosts = derived === undefined ? 0 : derived.size - asked.size;
+    this.#hosts = derived === undefined ? 0 : derived.bundle.size - asked.size;
     this.#held = [...new Set([asked, given, this.#named, ...namesIn(cds), ...namesIn(eds)])];
     const absent = shared.absentOf(content, this.#askedClusters);
     return { ...content, vhds, cds: [...cds.flatMap(bundlesOf), ...absent], eds: eds.flatMap(bundlesOf) };

@@ -9,7 +9,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
 import { type Bundle, type EncodedResource, emptyBundle, nextBundle, type Parts } from '../../push/index.ts';
-import { type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
+import { addedNames, type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 import { AbsentClusters } from './absent-clusters.ts';
 import { answeredName, madeName, readyName, restrictedHost } from './aliased-resource.ts';
 import { Askers } from './askers.ts';
@@ -27,6 +27,15 @@ export interface WantedHosts {
   readonly asked: NameSet;
   /** Names of virtual hosts. */
   readonly given: NameSet;
+}
+
+/** The virtual hosts of one proxy, made for what it wants of a bundle. */
+export interface HostPart {
+  readonly full: Bundle;
+  readonly wanted: WantedHosts;
+  readonly bundle: Bundle;
+  /** The clusters that they lead to. */
+  readonly clusters: NameSet;
 }
 
 /** What the names are of that a proxy has asked for. */
@@ -48,8 +57,8 @@ export class SharedDemand {
   readonly #clusterNames: ClusterNames;
   readonly #absent: AbsentClusters;
   readonly #table: HostTable;
-  readonly #hosts: WeakPairMemo<Bundle, NameSet, WeakMemo<NameSet, Bundle>>;
-  readonly #newOfGiven: () => WeakMemo<NameSet, Bundle>;
+  readonly #hosts: WeakPairMemo<Bundle, NameSet, WeakMemo<NameSet, HostPart>>;
+  readonly #newOfGiven: () => WeakMemo<NameSet, HostPart>;
   readonly #ready: WeakMemo<NameSet, NameSet>;
   readonly #lookups: WeakPairMemo<NameSet, readonly string[], NameSet>;
   readonly #named: WeakPairMemo<Bundle, NameSet, NameSet>;
@@ -115,20 +124,46 @@ export class SharedDemand {
    * The virtual hosts that a proxy gets, and the answers to what it has asked for.
    * @param previous what it had
    */
-  hosts(full: Bundle, { asked, given }: WantedHosts, previous: Bundle | undefined): Bundle {
-    return this.#hosts.get(full, asked, this.#newOfGiven).get(given, () => {
-      const key = onDemand(full);
-      const before = previous?.viewKey === key ? previous : emptyBundle('vhds', key);
-      const resources = new Map<string, EncodedResource | undefined>();
-      for (const { name } of before.resources()) resources.set(name, undefined);
-      for (const name of given.names) {
-        const host = full.get(name);
-        if (host !== undefined && !this.#table.hasWildcards(host)) resources.set(name, host);
-      }
-      for (const name of asked.names)
-        for (const resource of this.#answersFor(name, full)) resources.set(resource.name, resource);
-      return nextBundle(before, resources);
-    });
+  hosts(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart {
+    const { asked, given } = wanted;
+    const made = this.#hosts.get(full, asked, this.#newOfGiven);
+    return made.get(given, () => this.#grownHosts(full, wanted, previous) ?? this.#hostPart(full, wanted, previous));
+  }
+
+  #hostPart(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart {
+    const key = onDemand(full);
+    const before = previous?.bundle.viewKey === key ? previous.bundle : emptyBundle('vhds', key);
+    const resources = new Map<string, EncodedResource | undefined>();
+    for (const { name } of before.resources()) resources.set(name, undefined);
+    for (const resource of this.#hostsFor(full, wanted.asked.names, wanted.given.names))
+      resources.set(resource.name, resource);
+    const bundle = nextBundle(before, resources);
+    return { full, wanted, bundle, clusters: this.clustersOf([bundle]) };
+  }
+
+  /** The same from fewer hosts of the same bundle: a proxy asks for one after the other, and may have a thousand. */
+  #grownHosts(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart | undefined {
+    if (previous?.full !== full) return undefined;
+    const asked = addedNames(wanted.asked, previous.wanted.asked);
+    const given = addedNames(wanted.given, previous.wanted.given);
+    if (asked === undefined || given === undefined) return undefined;
+    const resources = this.#hostsFor(full, asked, given);
+    const bundle = nextBundle(
+      previous.bundle,
+      resources.map((each) => [each.name, each] as const),
+    );
+    const clusters = this.names.of(resources.flatMap((each) => [...this.clustersIn(each)]));
+    return { full, wanted, bundle, clusters: this.names.change(previous.clusters, clusters, NO_NAMES) };
+  }
+
+  #hostsFor(full: Bundle, asked: Iterable<string>, given: Iterable<string>): readonly EncodedResource[] {
+    const hosts: EncodedResource[] = [];
+    for (const name of given) {
+      const host = full.get(name);
+      if (host !== undefined && !this.#table.hasWildcards(host)) hosts.push(host);
+    }
+    for (const name of asked) hosts.push(...this.#answersFor(name, full));
+    return hosts;
   }
 
   /**

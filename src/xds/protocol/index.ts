@@ -13,7 +13,7 @@
 export { DeltaProtocol } from './delta.ts';
 export type { Answer } from './inflight.ts';
 export { AdsMachine, type Outgoing } from './machine.ts';
-export { NameSet, NameSets, NO_NAMES } from './name-set.ts';
+export { addedNames, NameSet, NameSets, NO_NAMES } from './name-set.ts';
 export type { AnyRequest, DeltaRequest, ExtensionList, SotwRequest, VersionMap } from './requests.ts';
 export type { ResourceState, UnacceptedAnswer } from './resource-states.ts';
 export type { ResponseMessage } from './responses.ts';

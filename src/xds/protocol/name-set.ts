@@ -38,6 +38,14 @@ export function onlyName(name: string): NameSet {
   return new NameSet(new Set([name]), hashText(name));
 }
 
+/** The names that a set has more than another one; undefined if it lacks a name of that. */
+export function addedNames(set: NameSet, before: NameSet): readonly string[] | undefined {
+  if (set === before) return [];
+  const added: string[] = [];
+  for (const name of set.names) if (!before.has(name)) added.push(name);
+  return added.length === set.size - before.size ? added : undefined;
+}
+
 function sameNames(known: NameSet, names: ReadonlySet<string>): boolean {
   if (known.size !== names.size) return false;
   for (const name of names) if (!known.has(name)) return false;
