@@ -131,6 +131,7 @@ export class SharedDemand {
   }
 
   #hostPart(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart {
+    this.#table.read(full);
     const key = onDemand(full);
     const before = previous?.bundle.viewKey === key ? previous.bundle : emptyBundle('vhds', key);
     const resources = new Map<string, EncodedResource | undefined>();
