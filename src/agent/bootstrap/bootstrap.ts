@@ -34,6 +34,12 @@ const CONNECTION_AGE = '600s';
  * each waits for its turn.
  */
 const XDS_CONNECT_TIMEOUT = '10s';
+/**
+ * Seconds. While a cluster waits for the addresses of a name, Envoy takes no further clusters: a name server that does
+ * not answer would hold them up for 50 s, by the default of 5 s and four attempts.
+ */
+const DNS_TIMEOUT = 1;
+const DNS_ATTEMPTS = 3;
 /** Envoy's default limit for regular expressions refuses ones that users write. */
 const REGEX_PROGRAM_SIZE = 32_768;
 
@@ -78,6 +84,7 @@ export function bootstrap(input: BootstrapInput): JsonObject {
     admin: admin(input.adminPort),
     layered_runtime: layeredRuntime(),
     overload_manager: overloadManager(),
+    typed_dns_resolver_config: dnsResolver(),
     stats_config: statsConfig(input),
     stats_eviction_interval: STATS_EVICTION_INTERVAL,
     ...(sinks.length === 0 ? {} : { stats_sinks: sinks }),
@@ -124,6 +131,20 @@ function overloadManager(): JsonObject {
         typed_config: { '@type': type, max_active_downstream_connections: '2147483647' },
       },
     ],
+  };
+}
+
+/** The name servers of resolv.conf; the one here, which the message requires, is only used if there are none. */
+function dnsResolver(): JsonObject {
+  return {
+    name: 'envoy.network.dns_resolver.cares',
+    typed_config: {
+      '@type': 'type.googleapis.com/envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig',
+      resolvers: [address('127.0.0.1', 53)],
+      use_resolvers_as_fallback: true,
+      query_timeout_seconds: DNS_TIMEOUT,
+      query_tries: DNS_ATTEMPTS,
+    },
   };
 }
 
