@@ -9,10 +9,22 @@ export interface MemoCounts {
   readonly made: number;
 }
 
+/** In place of an undefined result, so that a result needs no object around it. */
+const NOTHING = Symbol('undefined');
+type Cached<V> = V | typeof NOTHING;
+
+function cached<V>(value: V): Cached<V> {
+  return value === undefined ? NOTHING : value;
+}
+
+function resultOf<V>(known: Cached<V>): V {
+  return known === NOTHING ? (undefined as V) : known;
+}
+
 /** Cached results of one computation. */
 export class WeakMemo<K extends object, V> {
   readonly #enabled: boolean;
-  readonly #results = new WeakMap<K, { readonly value: V }>();
+  readonly #results = new WeakMap<K, Cached<V>>();
   #asked = 0;
   #made = 0;
 
@@ -24,10 +36,10 @@ export class WeakMemo<K extends object, V> {
   get(key: K, make: () => V): V {
     this.#asked++;
     const known = this.#enabled ? this.#results.get(key) : undefined;
-    if (known !== undefined) return known.value;
+    if (known !== undefined) return resultOf(known);
     this.#made++;
     const value = make();
-    if (this.#enabled) this.#results.set(key, { value });
+    if (this.#enabled) this.#results.set(key, cached(value));
     return value;
   }
 
@@ -44,7 +56,7 @@ export class WeakMemo<K extends object, V> {
 /** Cached results of one computation over two objects. An entry lives as long as both of them. */
 export class WeakPairMemo<A extends object, B extends object, V> {
   readonly #enabled: boolean;
-  readonly #results = new WeakMap<A, WeakMap<B, { readonly value: V }>>();
+  readonly #results = new WeakMap<A, WeakMap<B, Cached<V>>>();
   #asked = 0;
   #made = 0;
 
@@ -59,7 +71,7 @@ export class WeakPairMemo<A extends object, B extends object, V> {
   get(one: A, two: B, make: () => V): V {
     this.#asked++;
     const known = this.#enabled ? this.#results.get(one)?.get(two) : undefined;
-    if (known !== undefined) return known.value;
+    if (known !== undefined) return resultOf(known);
     this.#made++;
     const value = make();
     if (!this.#enabled) return value;
@@ -68,13 +80,14 @@ export class WeakPairMemo<A extends object, B extends object, V> {
       ofOne = new WeakMap();
       this.#results.set(one, ofOne);
     }
-    ofOne.set(two, { value });
+    ofOne.set(two, cached(value));
     return value;
   }
 
   /** The cached result for these two, if there is one. */
   peek(one: A, two: B): V | undefined {
-    return this.#results.get(one)?.get(two)?.value;
+    const known = this.#results.get(one)?.get(two);
+    return known === undefined ? undefined : resultOf(known);
   }
 
   get counts(): MemoCounts {

@@ -52,7 +52,7 @@ export interface Bundle {
 
 /** Names of which equal sets are one object. */
 export interface Names {
-  readonly names: ReadonlySet<string>;
+  readonly names: Iterable<string>;
 }
 
 /**

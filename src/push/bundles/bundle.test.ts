@@ -87,10 +87,15 @@ describe('bundle', () => {
     }
   });
 
-  it('has the exact differences to any older bundle, after any changes in between', () => {
-    const step = fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.option(fc.constantFrom('1', '2', '3')));
+  it('has the exact differences to any older bundle, after any changes in between, with few and with many', () => {
+    const step = fc.tuple(fc.constantFrom('a', 'b', 'n100', 'x'), fc.option(fc.constantFrom('1', '2', '3')));
+    const many = Array.from({ length: 150 }, (_, index) => `n${index}`);
+    const round = fc.oneof(
+      { weight: 4, arbitrary: fc.array(step, { maxLength: 4 }) },
+      fc.constantFrom('1', '2', null).map((text) => many.map((name) => [name, text] as const)),
+    );
     fc.assert(
-      fc.property(fc.array(fc.array(step, { maxLength: 4 }), { maxLength: 8 }), (rounds) => {
+      fc.property(fc.array(round, { maxLength: 8 }), (rounds) => {
         const interner = new Interner();
         const history: Bundle[] = [emptyBundle('cds', 'v')];
         for (const round of rounds) {
@@ -102,6 +107,13 @@ describe('bundle', () => {
           history.push(nextBundle(history.at(-1) ?? emptyBundle('cds', 'v'), changes));
         }
         const content = (bundle: Bundle) => new Map(bundle.resources().map(({ name, version }) => [name, version]));
+        for (const bundle of history) {
+          const names = bundle.resources().map(({ name }) => name);
+          assert.deepEqual(names, names.toSorted());
+          assert.equal(bundle.size, names.length);
+          for (const name of [...many, 'a', 'b', 'x'])
+            assert.equal(bundle.get(name)?.version, content(bundle).get(name));
+        }
         for (const older of history) {
           for (const newer of history) {
             const applied = content(older);

@@ -1,12 +1,12 @@
 /**
- * Immutable bundles on a persistent map. The next bundle of a view shares all unchanged entries with the previous one.
- * The cost of the difference of two bundles is therefore that of the entries that they do not share, and streams that
- * move between the same two bundles share one difference.
+ * Immutable bundles. The next large bundle of a view shares all unchanged entries with the previous one. The cost of
+ * the difference of two of them is therefore that of the entries that they do not share, and streams that move between
+ * the same two bundles share one difference.
  */
 import { InternalError } from '../../core/errors.ts';
-import { PMap, type PMapChanges } from '../../core/pmap.ts';
 import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle, BundleDiff, EncodedResource } from '../types.ts';
+import { type Content, type ContentChanges, NO_CONTENT } from './contents.ts';
 
 const NO_DIFF: BundleDiff = { changed: [], removed: [] };
 
@@ -14,13 +14,12 @@ class SharedBundle implements Bundle {
   readonly type: XdsType;
   readonly viewKey: string;
   readonly sequence: number;
-  readonly content: PMap<EncodedResource>;
-  /** Differences by the older bundle, which are freed with it. Most bundles of small views have none. */
+  readonly content: Content;
+  /** Differences from it by the newer bundle: most of its time a bundle is the newest, and has none. */
   #diffs: WeakMap<SharedBundle, BundleDiff> | undefined;
-  #all: readonly EncodedResource[] | undefined;
   #body: readonly Uint8Array[] | undefined;
 
-  constructor(type: XdsType, viewKey: string, sequence: number, content: PMap<EncodedResource>) {
+  constructor(type: XdsType, viewKey: string, sequence: number, content: Content) {
     this.type = type;
     this.viewKey = viewKey;
     this.sequence = sequence;
@@ -36,8 +35,7 @@ class SharedBundle implements Bundle {
   }
 
   resources(): readonly EncodedResource[] {
-    this.#all ??= this.content.sorted().map(([, resource]) => resource);
-    return this.#all;
+    return this.content.resources();
   }
 
   diffFrom(previous: Bundle | undefined): BundleDiff {
@@ -45,11 +43,11 @@ class SharedBundle implements Bundle {
     if (previous === undefined) return { changed: this.resources(), removed: [] };
     if (!(previous instanceof SharedBundle))
       throw new InternalError('expected a bundle of this module to compare with');
-    this.#diffs ??= new WeakMap();
-    let diff = this.#diffs.get(previous);
+    previous.#diffs ??= new WeakMap();
+    let diff = previous.#diffs.get(this);
     if (diff === undefined) {
       diff = this.#compare(previous);
-      this.#diffs.set(previous, diff);
+      previous.#diffs.set(this, diff);
     }
     return diff;
   }
@@ -57,7 +55,7 @@ class SharedBundle implements Bundle {
   #compare(previous: SharedBundle): BundleDiff {
     const changed: EncodedResource[] = [];
     const removed: string[] = [];
-    for (const name of this.content.changedKeys(previous.content).sort()) {
+    for (const name of this.content.changedNames(previous.content)) {
       const now = this.content.get(name);
       if (now === undefined) removed.push(name);
       else if (now.version !== previous.content.get(name)?.version) changed.push(now);
@@ -73,11 +71,11 @@ class SharedBundle implements Bundle {
 
 /** The first bundle of a view: it has no resources. */
 export function emptyBundle(type: XdsType, viewKey: string): Bundle {
-  return new SharedBundle(type, viewKey, 0, PMap.empty());
+  return new SharedBundle(type, viewKey, 0, NO_CONTENT);
 }
 
 /** The bundle after these changes; the same object if it is unchanged. */
-export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
+export function nextBundle(bundle: Bundle, changes: ContentChanges): Bundle {
   const content = contentOf(bundle).with(changes);
   return content === contentOf(bundle) ? bundle : following(bundle, content);
 }
@@ -86,15 +84,15 @@ export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>
  * The successor of `bundle` with the content of `other` after `changes`. `other` may be of another view; the two share
  * memory.
  */
-export function bundleAfter(bundle: Bundle, other: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
+export function bundleAfter(bundle: Bundle, other: Bundle, changes: ContentChanges): Bundle {
   return following(bundle, contentOf(other).with(changes));
 }
 
-function following({ type, viewKey, sequence }: Bundle, content: PMap<EncodedResource>): Bundle {
+function following({ type, viewKey, sequence }: Bundle, content: Content): Bundle {
   return new SharedBundle(type, viewKey, sequence + 1, content);
 }
 
-function contentOf(bundle: Bundle): PMap<EncodedResource> {
+function contentOf(bundle: Bundle): Content {
   if (!(bundle instanceof SharedBundle)) throw new InternalError('expected a bundle of this module to continue');
   return bundle.content;
 }
@@ -104,7 +102,7 @@ export function isUntouched({ sequence }: Bundle): boolean {
   return sequence === 0;
 }
 
-/** The same resources without what was computed from them, which may be as large as they are: to be kept for long. */
+/** The same resources without a joined body, which is as large as they are: to be kept for long. */
 export function keptBundle(bundle: Bundle): Bundle {
   const { type, viewKey, sequence } = bundle;
   return new SharedBundle(type, viewKey, sequence, contentOf(bundle));

@@ -78,7 +78,7 @@ class Sidecar {
 
   /** Whether changes of what has this name concern it. */
   holds(name: string): boolean {
-    return this.#demand.held?.some(({ names }) => names.has(name)) === true;
+    return this.#demand.held?.some((names) => names.has(name)) === true;
   }
 
   get asked(): readonly string[] {

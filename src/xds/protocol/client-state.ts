@@ -24,6 +24,12 @@ export interface ClientState {
 
 export const NO_EXCEPTIONS: ClientState['overlay'] = new Map();
 
+/** One object for none: thousands of proxies have none. */
+export function exceptions(entries: Iterable<readonly [string, KnownResource | undefined]>): ClientState['overlay'] {
+  const overlay = new Map(entries);
+  return overlay.size === 0 ? NO_EXCEPTIONS : overlay;
+}
+
 /**
  * The state of a proxy without resources. Compared by identity: a proxy that was updated to empty bundles has a
  * different state object.
@@ -105,7 +111,7 @@ export function limitedTo(state: ClientState, interest: Interest): ClientState {
 /** Of the exceptions of a state, the resources that the proxy has although they no longer exist. */
 export function keptOf({ bases, overlay }: ClientState): ClientState['overlay'] {
   if (overlay.size === 0) return overlay;
-  return new Map(
+  return exceptions(
     [...overlay].filter(([name, known]) => known !== undefined && findResource(bases, name) === undefined),
   );
 }

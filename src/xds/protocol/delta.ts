@@ -60,7 +60,7 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
       // The wildcard still covers the name: the proxy has dropped its copy and needs it again.
       if (wildcard && before.names.has(name)) subscription.forced.add(name);
     }
-    subscription.force(added.names, before);
+    subscription.force(added, before);
     if (request.subscribe.has(WILDCARD)) subscription.responseRequired = true;
   }
 

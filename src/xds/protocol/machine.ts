@@ -12,6 +12,7 @@ import type { Interest } from './interest.ts';
 import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
 import { REMOVE_ALL, REMOVE_NONE } from './plans/removal-policy.ts';
+import { isComplete, isSettled, isUpToDate } from './progress.ts';
 import type { AnyRequest } from './requests.ts';
 import { type ResourceState, resourceAnswer, resourceStates, type UnacceptedAnswer } from './resource-states.ts';
 import type { ResponseMessage } from './responses.ts';
@@ -134,7 +135,7 @@ export class AdsMachine<Request extends AnyRequest> {
 
   /** Whether the proxy answers clusters only later. */
   get answersLate(): boolean {
-    return this.#unrequested || !this.#subscriptions.cds.presumed.empty;
+    return this.#unrequested || this.#subscriptions.cds.presumes;
   }
 
   /**
@@ -157,7 +158,6 @@ export class AdsMachine<Request extends AnyRequest> {
     this.#withoutClusters = false;
     if (!this.#unrequested) return;
     this.#unrequested = false;
-    this.#subscriptions.cds.presumed.clear();
     this.#subscriptions.cds.reset();
   }
 
@@ -208,7 +208,7 @@ export class AdsMachine<Request extends AnyRequest> {
     for (let index = 0; index < XDS_TYPES.length; index++) {
       const type = XDS_TYPES[index];
       if (type === undefined || (unfinished & BIT[type]) === 0) continue;
-      if (this.#subscriptions[type].upToDate(parts[type])) unfinished &= ~BIT[type];
+      if (isUpToDate(this.#subscriptions[type], parts[type])) unfinished &= ~BIT[type];
     }
     this.#unfinished = unfinished;
     return unfinished;
@@ -294,7 +294,7 @@ export class AdsMachine<Request extends AnyRequest> {
   #isComplete(subscription: Subscription, parts: Parts): boolean {
     const { type, state } = subscription;
     const waits = type === 'vhds' && state.overlay.size > 0;
-    return subscription.complete(parts[type], waits ? this.#hosts.removalPolicy(parts.rds) : REMOVE_ALL);
+    return isComplete(subscription, parts[type], waits ? this.#hosts.removalPolicy(parts.rds) : REMOVE_ALL);
   }
 
   /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */
@@ -315,7 +315,7 @@ export class AdsMachine<Request extends AnyRequest> {
   #mayRemove(parts: Parts): boolean {
     if (this.awaiting) return false;
     if ((this.#unfinished & REFERRING_BITS) === 0) return true;
-    for (const type of REFERRING) if (!this.#subscriptions[type].settled(parts[type])) return false;
+    for (const type of REFERRING) if (!isSettled(this.#subscriptions[type], parts[type])) return false;
     for (const type of CLUSTER_USERS) if (!this.#subscriptions[type].rejections.empty) return false;
     return true;
   }
@@ -329,7 +329,7 @@ export class AdsMachine<Request extends AnyRequest> {
     for (const type of XDS_TYPES) {
       if ((unfinished & BIT[type]) === 0) continue;
       const subscription = this.#subscriptions[type];
-      if (!(stuck ? subscription.settled(parts[type]) : this.#isComplete(subscription, parts))) return false;
+      if (!(stuck ? isSettled(subscription, parts[type]) : this.#isComplete(subscription, parts))) return false;
     }
     return true;
   }
@@ -367,7 +367,7 @@ export class AdsMachine<Request extends AnyRequest> {
   /** The resources of a type that the proxy requests and has not accepted. */
   *unaccepted(type: XdsType, parts: Parts): Generator<readonly [name: string, answer: UnacceptedAnswer]> {
     const subscription = this.#subscriptions[type];
-    if (subscription.interest === undefined || subscription.upToDate(parts[type])) return;
+    if (subscription.interest === undefined || isUpToDate(subscription, parts[type])) return;
     for (const part of parts[type])
       for (const { name } of part.resources()) {
         const answer = resourceAnswer(subscription, parts[type], name);

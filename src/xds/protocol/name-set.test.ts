@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
 import { NameSets, NO_NAMES } from './name-set.ts';
 
@@ -33,5 +34,24 @@ describe('name sets', () => {
     assert.deepEqual(sets.change(set, sets.of(['c']), sets.of(['a'])).sorted(), ['b', 'c']);
     assert.deepEqual([...sets.outside(set, sets.of(['b'])).names], ['a']);
     assert.equal(sets.of([]), NO_NAMES);
+  });
+
+  it('have the same results where they are lists and where they are hash tables', () => {
+    const sets = fc.array(fc.uniqueArray(fc.nat(30).map(String), { maxLength: 12 }), { minLength: 3, maxLength: 3 });
+    fc.assert(
+      fc.property(sets, fc.nat(14), ([first = [], second = [], third = []], few) => {
+        const known = new NameSets(new Memos(), few);
+        const [set, added, removed] = [known.of(first), known.of(second), known.of(third)];
+        const changed = new Set([...new Set(first).difference(new Set(third)), ...second]);
+        const outside = new Set(first).difference(new Set(second));
+        for (let time = 0; time < 2; time++) {
+          assert.deepEqual(known.change(set, added, removed).sorted(), [...changed].sort());
+          assert.deepEqual(new Set(known.outside(set, added).names), outside);
+          assert.equal(known.outside(set, added), known.of(outside));
+        }
+        for (const name of [...first, ...second, 'none']) assert.equal(set.has(name), first.includes(name));
+        assert.equal(set.size, first.length);
+      }),
+    );
   });
 });

@@ -1,34 +1,60 @@
 /**
  * Interned, immutable sets of resource names. Proxies of one view subscribe to the same thousands of names: all streams
- * share one set, and results for (bundle, set) or for two sets are computed once for all of them.
+ * share one set, and results for (bundle, set) or for two sets are computed once for all of them. Proxies on demand
+ * have sets of a few names each that no other has: these are lists, and their results are not kept.
  */
 import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
-import { EMPTY_HASH, hashText, hashToText, minus, plus, type SetHash } from './set-hash.ts';
+import { EMPTY_HASH, hashText, minus, numberOf, plus, type SetHash } from './set-hash.ts';
+
+/** Sets of more names are hash tables, and what is computed from them is kept. */
+export const FEW_NAMES = 128;
 
 export class NameSet {
-  /** In any order. */
-  readonly names: ReadonlySet<string>;
+  /** In any order. A list is sorted when a name is looked for. */
+  #names: ReadonlySet<string> | readonly string[];
   readonly hash: SetHash;
   #sorted: readonly string[] | undefined;
 
-  constructor(names: ReadonlySet<string>, hash: SetHash) {
-    this.names = names;
+  /** @param few see {@link FEW_NAMES} */
+  constructor(names: ReadonlySet<string>, hash: SetHash, few = FEW_NAMES) {
+    this.#names = names.size > few ? names : [...names];
     this.hash = hash;
   }
 
+  /** In any order. */
+  get names(): ReadonlySet<string> | readonly string[] {
+    return this.#names;
+  }
+
   get size(): number {
-    return this.names.size;
+    return 'size' in this.#names ? this.#names.size : this.#names.length;
   }
 
   has(name: string): boolean {
-    return this.names.has(name);
+    return 'size' in this.#names ? this.#names.has(name) : contains(this.sorted(), name);
   }
 
   /** The names in code-unit order, which does not depend on which proxy subscribed to them first. */
   sorted(): readonly string[] {
-    this.#sorted ??= [...this.names].sort();
+    if (this.#sorted === undefined) {
+      this.#sorted = [...this.#names].sort();
+      // Not in place: somebody may be reading the list.
+      if (!('size' in this.#names)) this.#names = this.#sorted;
+    }
     return this.#sorted;
   }
+}
+
+function contains(sorted: readonly string[], name: string): boolean {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const found = sorted[middle] ?? '';
+    if (found === name) return true;
+    if (found < name) low = middle + 1;
+    else high = middle;
+  }
+  return false;
 }
 
 export const NO_NAMES: NameSet = new NameSet(new Set(), EMPTY_HASH);
@@ -58,27 +84,31 @@ function sameNames(known: NameSet, names: ReadonlySet<string>): boolean {
  */
 export class NameSets {
   readonly #interning: boolean;
-  readonly #pool = new Map<string, WeakRef<NameSet>>();
-  readonly #collected = new FinalizationRegistry<string>((key) => {
+  readonly #few: number;
+  /** By the number of the hash. */
+  readonly #pool = new Map<number, WeakRef<NameSet>>();
+  readonly #collected = new FinalizationRegistry<number>((key) => {
     if (this.#pool.get(key)?.deref() === undefined) this.#pool.delete(key);
   });
   /** By the set and the names added to it; then by the names removed. */
   readonly #changes: WeakPairMemo<NameSet, NameSet, WeakMemo<NameSet, NameSet>>;
   readonly #differences: WeakPairMemo<NameSet, NameSet, NameSet>;
 
-  constructor(memos: Memos) {
+  /** @param few for tests; see {@link FEW_NAMES} */
+  constructor(memos: Memos, few = FEW_NAMES) {
     this.#interning = memos.enabled;
+    this.#few = few;
     this.#changes = memos.pairs('changed name sets');
     this.#differences = memos.pairs('differences of name sets');
   }
 
-  /** The shared set with these names. If two sets have the same hash, the second is not shared. */
+  /** The shared set with these names. If two sets have the same key, the second is not shared. */
   #interned(names: ReadonlySet<string>, hash: SetHash): NameSet {
-    if (!this.#interning) return new NameSet(names, hash);
-    const key = `${hashToText(hash)}/${names.size}`;
+    if (!this.#interning) return new NameSet(names, hash, this.#few);
+    const key = numberOf(hash);
     const known = this.#pool.get(key)?.deref();
     if (known !== undefined && sameNames(known, names)) return known;
-    const made = new NameSet(names, hash);
+    const made = new NameSet(names, hash, this.#few);
     if (known === undefined) {
       this.#pool.set(key, new WeakRef(made));
       this.#collected.register(made, key);
@@ -98,6 +128,8 @@ export class NameSets {
   /** The set with some names removed and then others added; the same object if it is unchanged. */
   change(set: NameSet, added: NameSet, removed: NameSet): NameSet {
     if (set.size === 0) return added;
+    if (set === added || (added.size === 0 && removed.size === 0)) return set;
+    if (set.size + added.size + removed.size <= this.#few) return this.#changed(set, added, removed);
     return this.#changes
       .get(set, added, () => new WeakMemo(this.#interning))
       .get(removed, () => this.#changed(set, added, removed));
@@ -107,13 +139,13 @@ export class NameSets {
     let hash = set.hash;
     let next: Set<string> | undefined;
     for (const name of removed.names)
-      if ((next ?? set.names).has(name)) {
+      if ((next ?? set).has(name)) {
         next ??= new Set(set.names);
         next.delete(name);
         hash = minus(hash, hashText(name));
       }
     for (const name of added.names)
-      if (!(next ?? set.names).has(name)) {
+      if (!(next ?? set).has(name)) {
         next ??= new Set(set.names);
         next.add(name);
         hash = plus(hash, hashText(name));
@@ -126,9 +158,12 @@ export class NameSets {
   outside(set: NameSet, other: NameSet): NameSet {
     if (set === other) return NO_NAMES;
     if (set.size === 0 || other.size === 0) return set;
-    return this.#differences.get(set, other, () => {
-      const outside = [...set.names].filter((name) => !other.has(name));
-      return outside.length === set.size ? set : this.of(outside);
-    });
+    if (set.size + other.size <= this.#few) return this.#outside(set, other);
+    return this.#differences.get(set, other, () => this.#outside(set, other));
+  }
+
+  #outside(set: NameSet, other: NameSet): NameSet {
+    const outside = [...set.names].filter((name) => !other.has(name));
+    return outside.length === set.size ? set : this.of(outside);
   }
 }

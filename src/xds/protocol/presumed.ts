@@ -18,10 +18,6 @@ export class Presumed {
     return true;
   }
 
-  clear(): void {
-    this.#responses.clear();
-  }
-
   /** The response with this nonce, which is answered now. */
   take(nonce: string): Inflight | undefined {
     const found = this.#responses.get(nonce);

@@ -147,17 +147,20 @@ function keyOf(interest: Interest): object {
 /** The selections of one server's subscriptions from its bundles. */
 export class Selections {
   readonly #names: NameSets;
+  readonly #few: number;
   readonly #bodies: Bodies;
   readonly #refs: WeakMemo<readonly EncodedResource[], NameSet>;
   readonly #hosts: WeakMemo<Bundle, Map<string, readonly string[]>>;
   readonly #first: WeakPairMemo<Bundle, object, Selection>;
-  /** By the newer bundle, then by the older one and the interest. */
+  /** By the older bundle, which streams leave soon, then by the newer one and the interest. */
   readonly #steps: WeakMemo<Bundle, WeakPairMemo<Bundle, object, Selection>>;
   readonly #sums: WeakPairMemo<Bundle, object, SetHash>;
   readonly #newStep: () => WeakPairMemo<Bundle, object, Selection>;
 
-  constructor(names: NameSets, memos: Memos) {
+  /** @param few what a subscription to so few names covers of as few resources is computed each time */
+  constructor(names: NameSets, memos: Memos, few: number) {
     this.#names = names;
+    this.#few = few;
     this.#bodies = { delta: new JoinedBodies('delta', memos), sotw: new JoinedBodies('sotw', memos) };
     this.#refs = memos.weak('references of resources');
     this.#hosts = memos.weak('virtual hosts of routes');
@@ -193,8 +196,10 @@ export class Selections {
    */
   select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {
     const make = () => this.#select(bundle, previous, interest);
-    if (previous === undefined) return this.#first.get(bundle, keyOf(interest), make);
-    return this.#steps.get(bundle, this.#newStep).get(previous, keyOf(interest), make);
+    if (previous !== undefined) return this.#steps.get(previous, this.#newStep).get(bundle, keyOf(interest), make);
+    // A proxy on demand may have names of its own for as long as it is connected.
+    const isCheap = !interest.wildcard && bundle.size <= this.#few && interest.names.size <= this.#few;
+    return isCheap ? make() : this.#first.get(bundle, keyOf(interest), make);
   }
 
   #select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {

@@ -4,6 +4,7 @@
  * 10^-19. It is not a cryptographic hash.
  */
 
+/** Signed numbers of 32 bits, for which V8 needs no objects. */
 export interface SetHash {
   readonly a: number;
   readonly b: number;
@@ -29,18 +30,29 @@ function finish(value: number): number {
   let h = value;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
-  return (h ^ (h >>> 16)) >>> 0;
+  return (h ^ (h >>> 16)) | 0;
 }
 
 export function plus(x: SetHash, y: SetHash): SetHash {
-  return { a: (x.a + y.a) >>> 0, b: (x.b + y.b) >>> 0 };
+  return { a: (x.a + y.a) | 0, b: (x.b + y.b) | 0 };
 }
 
 export function minus(x: SetHash, y: SetHash): SetHash {
-  return { a: (x.a - y.a) >>> 0, b: (x.b - y.b) >>> 0 };
+  return { a: (x.a - y.a) | 0, b: (x.b - y.b) | 0 };
+}
+
+const LOW_BITS = 20;
+
+/** 52 bits of a hash, which fit into a number. */
+export function numberOf({ a, b }: SetHash): number {
+  return (a >>> 0) * 2 ** LOW_BITS + (b >>> (32 - LOW_BITS));
 }
 
 /** 16 hex digits. */
-export function hashToText(hash: SetHash): string {
-  return hash.a.toString(16).padStart(8, '0') + hash.b.toString(16).padStart(8, '0');
+export function hashToText({ a, b }: SetHash): string {
+  return hex(a) + hex(b);
+}
+
+function hex(part: number): string {
+  return (part >>> 0).toString(16).padStart(8, '0');
 }

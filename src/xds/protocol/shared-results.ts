@@ -5,7 +5,7 @@
  */
 import type { Memos } from '../../core/memo.ts';
 import { ContentVersions } from './content-version.ts';
-import { NameSets } from './name-set.ts';
+import { FEW_NAMES, NameSets } from './name-set.ts';
 import { Plans } from './plans/plan.ts';
 import { Comparisons } from './resume.ts';
 import { Selections } from './selection.ts';
@@ -17,9 +17,10 @@ export class SharedResults {
   readonly versions: ContentVersions;
   readonly comparisons: Comparisons;
 
-  constructor(memos: Memos) {
-    this.names = new NameSets(memos);
-    this.selections = new Selections(this.names, memos);
+  /** @param few for tests; see {@link FEW_NAMES} */
+  constructor(memos: Memos, few = FEW_NAMES) {
+    this.names = new NameSets(memos, few);
+    this.selections = new Selections(this.names, memos, few);
     this.plans = new Plans(this.selections, memos.enabled);
     this.versions = new ContentVersions(this.selections, memos.enabled);
     this.comparisons = new Comparisons(memos);

@@ -6,7 +6,14 @@
  */
 import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { Bundle, EncodedResource } from '../../push/index.ts';
-import { type ClientState, EMPTY_STATE, findResource, type KnownResource, knownResource } from './client-state.ts';
+import {
+  type ClientState,
+  EMPTY_STATE,
+  findResource,
+  type KnownResource,
+  knownResource,
+  NO_EXCEPTIONS,
+} from './client-state.ts';
 import type { Answer } from './inflight.ts';
 import { covers, type Interest, WILDCARD, withoutWildcard } from './interest.ts';
 import type { NameSet } from './name-set.ts';
@@ -66,7 +73,7 @@ export class SotwProtocol implements Variant<SotwRequest> {
     const interest = this.#interestOf(subscription, request.names);
     if (interest === before) return;
     subscription.subscribe(interest);
-    if (!before.wildcard) subscription.force(this.shared.names.outside(interest.names, before.names).names, before);
+    if (!before.wildcard) subscription.force(this.shared.names.outside(interest.names, before.names), before);
     // The version is a hash of the set that the proxy has: it has to change when the set shrinks, or the proxy could
     // reconnect with the version of a set that it no longer has in full. Names without a resource are not part of the
     // version, unless the resource was removed without a response.
@@ -83,7 +90,7 @@ export class SotwProtocol implements Variant<SotwRequest> {
   subscribe(subscription: Subscription, request: SotwRequest, parts: readonly Bundle[]): void {
     const interest = this.#interestOf(subscription, request.names);
     subscription.subscribe(interest);
-    const current: ClientState = { bases: parts, overlay: new Map() };
+    const current: ClientState = { bases: parts, overlay: NO_EXCEPTIONS };
     if (request.versionInfo !== '' && request.versionInfo === this.shared.versions.of(current, interest, EMPTY_STATE))
       subscription.resume(current);
     else subscription.responseRequired = interest.wildcard || interest.names.size > 0;

@@ -14,7 +14,6 @@ import {
   keptOf,
   knownResource,
   limitedTo,
-  sameBundles,
   sameViews,
   UNKNOWN_VERSION,
   withoutNames,
@@ -24,16 +23,17 @@ import {
 import { History } from './history.ts';
 import { ACKED, type Answer, type Inflight, NO_ANSWER } from './inflight.ts';
 import { covers, type Interest } from './interest.ts';
-import { MissingNames } from './missing-names.ts';
+import type { NameSet } from './name-set.ts';
 import type { Plan, Plans } from './plans/plan.ts';
 import { type KnownProxy, planByName, planSearch } from './plans/plan-by-name.ts';
-import { REMOVE_ALL, type RemovalPolicy } from './plans/removal-policy.ts';
+import type { RemovalPolicy } from './plans/removal-policy.ts';
 import { Presumed } from './presumed.ts';
-import { Doubts } from './rejections/doubts.ts';
-import { type Rejection, Rejections } from './rejections/rejection.ts';
-import { PORTION, Unanswered } from './unanswered.ts';
-
-const NO_FORCED: ReadonlySet<string> = new Set();
+import { isUpToDate } from './progress.ts';
+import { Doubts, type KnownDoubts, NO_DOUBTS } from './rejections/doubts.ts';
+import { type KnownRejections, NO_REJECTIONS, type Rejection, Rejections } from './rejections/rejection.ts';
+import { ForcedNames } from './unanswered/forced-names.ts';
+import { MissingNames } from './unanswered/missing-names.ts';
+import { PORTION } from './unanswered/portions.ts';
 
 export class Subscription implements KnownProxy {
   readonly type: XdsType;
@@ -44,11 +44,8 @@ export class Subscription implements KnownProxy {
   /** Only requests for names are answered; requests for all resources get no resources. */
   namesOnly = false;
   state: ClientState = EMPTY_STATE;
-  /**
-   * Names that the next response must contain even if the proxy has their current version: subscribed to just now or
-   * again, or waited for by Envoy (the endpoints of a changed cluster).
-   */
-  forced = new Set<string>();
+  /** Names that responses must contain even if the proxy has their current version. */
+  readonly forced = new ForcedNames();
   /** Whether the proxy waits for a response, even an empty one. */
   responseRequired = false;
   /** Whether the first response reports the names that do not exist. */
@@ -56,17 +53,15 @@ export class Subscription implements KnownProxy {
   /** Number of resources that the proxy has reported and that do not exist here. */
   reported = 0;
   inflight: Inflight | undefined;
-  /** Responses that count as accepted although the proxy has not answered them. */
-  readonly presumed = new Presumed();
   /** SotW: resources were removed without a response since the proxy acknowledged a version. */
   versionBehind = false;
-  readonly rejections = new Rejections();
   readonly #plans: Plans;
-  /** Names to be forced, if they are many. */
-  readonly #added = new Unanswered();
   readonly #missing = new MissingNames();
+  /** Responses that count as accepted although the proxy has not answered them. This and the next ones: if any. */
+  #presumed: Presumed | undefined;
+  #rejections: Rejections | undefined;
   /** The parts of rejected responses that it may have applied. */
-  readonly doubts = new Doubts();
+  #doubts: Doubts | undefined;
   /** The last complete response that the proxy rejected, which has the suspected resources. */
   #refused: Pick<Inflight, 'next' | 'changed'> | undefined;
 
@@ -87,45 +82,17 @@ export class Subscription implements KnownProxy {
     return this.#history.lastError;
   }
 
-  /** Whether nothing is outstanding and the proxy has these parts, except for quarantined resources and removals. */
-  settled(parts: readonly Bundle[]): boolean {
-    if (this.interest === undefined) return true;
-    if (this.inflight !== undefined || this.forced.size > 0 || this.responseRequired || this.rejections.searching)
-      return false;
-    if (this.hasMore) return false;
-    if (!sameBundles(this.state.bases, parts)) return false;
-    if (this.state.overlay.size === 0) return true;
-    for (const name of this.state.overlay.keys())
-      if (!this.rejections.quarantined.has(name) && findResource(parts, name) !== undefined) return false;
-    return true;
+  get rejections(): KnownRejections {
+    return this.#rejections ?? NO_REJECTIONS;
   }
 
-  /** Whether it is settled and all removals that `removes` permits are complete. */
-  complete(parts: readonly Bundle[], removes: RemovalPolicy = REMOVE_ALL): boolean {
-    if (!this.settled(parts)) return false;
-    if (this.state.overlay.size === 0) return true;
-    for (const name of this.state.overlay.keys())
-      if (!this.rejections.quarantined.has(name) && removes(name)) return false;
-    return true;
+  get doubts(): KnownDoubts {
+    return this.#doubts ?? NO_DOUBTS;
   }
 
-  /**
-   * Whether there is nothing to compute for these parts: the proxy has exactly these, without exceptions, or has not
-   * subscribed. This implies {@link complete}, and stays true until a request comes or the parts change.
-   */
-  upToDate(parts: readonly Bundle[]): boolean {
-    if (this.interest === undefined) return true;
-    return (
-      this.inflight === undefined &&
-      sameBundles(this.state.bases, parts) &&
-      this.state.overlay.size === 0 &&
-      this.doubts.empty &&
-      this.forced.size === 0 &&
-      !this.hasMore &&
-      !this.responseRequired &&
-      this.rejections.empty &&
-      this.presumed.empty
-    );
+  /** Whether responses count as accepted that the proxy has not answered. */
+  get presumes(): boolean {
+    return this.#presumed?.empty === false;
   }
 
   /** Records a response as sent. `full`: it replaces everything that the proxy has. */
@@ -135,14 +102,14 @@ export class Subscription implements KnownProxy {
       next: plan.next,
       changed: plan.changed,
       removed: plan.removed,
-      forced: this.#forcedOf(plan),
+      forced: this.forced.in(plan),
       missing: plan.missing ?? [],
       responseRequired: this.responseRequired,
       snapshot,
       ofSearch: plan.ofSearch === true,
       full,
     };
-    this.#answered(plan);
+    this.forced.answered(plan);
     this.responseRequired = false;
     this.#history.sent(nonce, snapshot);
   }
@@ -155,7 +122,7 @@ export class Subscription implements KnownProxy {
   /** Records the nonce and error of a request. */
   recordAnswer(nonce: string, nack: string | undefined, nowMs: number): Answer {
     if (nonce === '' || nonce === this.#removalNonce) return NO_ANSWER;
-    const presumed = this.presumed.take(nonce);
+    const presumed = this.#presumed?.take(nonce);
     if (presumed !== undefined) return this.#answeredLate(presumed, nack, nowMs);
     const inflight = this.inflight;
     if (inflight === undefined) return nonce === this.lastNonce ? NO_ANSWER : { ...NO_ANSWER, kind: 'stale' };
@@ -166,7 +133,8 @@ export class Subscription implements KnownProxy {
       return ACKED;
     }
     const changed = inflight.changed.flat();
-    const { quarantined, everything } = this.rejections.rejected(nack, changed);
+    this.#rejections ??= new Rejections();
+    const { quarantined, everything } = this.#rejections.rejected(nack, changed);
     const named = quarantined.length > 0 ? quarantined : changed.map(({ name }) => name);
     this.#history.nacked(nonce, nack, nowMs, named);
     this.#afterNack(inflight, changed, { quarantined, everything });
@@ -176,7 +144,9 @@ export class Subscription implements KnownProxy {
   /** The outstanding response counts as accepted until it is answered. */
   presumeAccepted(): void {
     const { inflight } = this;
-    if (inflight === undefined || !this.rejections.empty || !this.presumed.add(inflight)) return;
+    if (inflight === undefined || !this.rejections.empty) return;
+    this.#presumed ??= new Presumed();
+    if (!this.#presumed.add(inflight)) return;
     this.inflight = undefined;
     this.setState(inflight.next);
   }
@@ -194,11 +164,11 @@ export class Subscription implements KnownProxy {
   }
 
   #accepted(inflight: Inflight): void {
-    const again = this.rejections.acknowledged(inflight.changed.length);
+    const again = this.#rejections?.acknowledged(inflight.changed.length) === true;
     if (inflight.ofSearch) {
       this.state = inflight.next;
-      if (inflight.full) this.doubts.clear();
-      else this.doubts.settle(inflight.changed.flat());
+      if (inflight.full) this.#doubts = undefined;
+      else this.#doubts?.settle(inflight.changed.flat());
     } else this.setState(inflight.next);
     if (again) this.setState({ bases: [], overlay: keptOf(inflight.next) });
     this.versionBehind = false;
@@ -216,10 +186,11 @@ export class Subscription implements KnownProxy {
       return;
     }
     this.responseRequired ||= inflight.responseRequired;
-    if (inflight.missing.length > 0) this.#added.add(inflight.missing);
+    if (inflight.missing.length > 0) this.forced.addLater(inflight.missing);
     if (!inflight.ofSearch) {
       this.#refused = { next: inflight.next, changed: inflight.changed };
-      this.doubts.addResponse(this.state, inflight.next, quarantined);
+      this.#doubts ??= new Doubts();
+      this.#doubts.addResponse(this.state, inflight.next, quarantined);
     }
     if (!everything || this.#refused === undefined) {
       for (const name of inflight.forced) this.forced.add(name);
@@ -265,8 +236,8 @@ export class Subscription implements KnownProxy {
     const sent = this.inflight?.changed.flat().map(({ name }) => name) ?? [];
     this.interest = undefined;
     this.inflight = undefined;
-    this.forced = new Set();
-    this.#added.clear();
+    this.#presumed = undefined;
+    this.forced.clear();
     this.#missing.clear();
     this.responseRequired = false;
     this.setState(EMPTY_STATE);
@@ -275,33 +246,21 @@ export class Subscription implements KnownProxy {
 
   /** The proxy may have applied some version of these names. */
   markUncertain(names: readonly string[]): void {
-    this.doubts.addNames(names);
+    if (names.length === 0) return;
+    this.#doubts ??= new Doubts();
+    this.#doubts.addNames(names);
   }
 
   /** Records that the plan needs no response. */
   recordSkipped(plan: Plan): void {
     // None of the suspected resources exists any more.
     if (plan.ofSearch === true) {
-      this.rejections.next();
+      this.#rejections?.next();
       return;
     }
     if (plan.removed.some((name) => this.known(name) !== undefined)) this.versionBehind = true;
     this.resume(plan.next);
-    this.#answered(plan);
-  }
-
-  /** Forced names in the plan. */
-  #forcedOf(plan: Plan): ReadonlySet<string> {
-    if (this.forced.size === 0) return NO_FORCED;
-    if (plan.ofSearch !== true) return this.forced;
-    return new Set(plan.changed.flat().flatMap(({ name }) => (this.forced.has(name) ? [name] : [])));
-  }
-
-  /** The plan has answered forced names. Names that wait for a search stay forced until then. */
-  #answered(plan: Plan): void {
-    if (this.forced.size === 0) return;
-    if (plan.ofSearch !== true) this.forced = new Set();
-    else for (const { name } of plan.changed.flat()) this.forced.delete(name);
+    this.forced.answered(plan);
   }
 
   /** The proxy was found to have this state, without being sent anything. */
@@ -312,7 +271,7 @@ export class Subscription implements KnownProxy {
 
   setState(state: ClientState): void {
     this.state = state;
-    this.doubts.clear();
+    this.#doubts = undefined;
     this.#refused = undefined;
   }
 
@@ -345,8 +304,8 @@ export class Subscription implements KnownProxy {
    * The next responses must contain these names, to which the proxy subscribes now or again. The proxy does not have
    * them, unless the wildcard of `before` included them.
    */
-  force(names: ReadonlySet<string>, before: Interest): void {
-    if (names.size > PORTION) this.#added.request(names);
+  force({ size, names }: NameSet, before: Interest): void {
+    if (size > PORTION) this.forced.requestLater(names);
     else this.#force([...names], before.wildcard);
   }
 
@@ -359,7 +318,7 @@ export class Subscription implements KnownProxy {
   outdated(names: readonly string[], parts: readonly Bundle[]): void {
     const { overlay } = this.state;
     if (names.length <= PORTION) for (const name of names) this.forced.add(name);
-    else this.#added.add(names.filter((name) => !overlay.has(name) && findResource(parts, name) === undefined));
+    else this.forced.addLater(names.filter((name) => !overlay.has(name) && findResource(parts, name) === undefined));
   }
 
   /**
@@ -368,9 +327,9 @@ export class Subscription implements KnownProxy {
    */
   plan(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy): Plan {
     if (this.rejections.searching) return planSearch(this, interest, parts);
-    if (!this.#added.empty)
+    if (this.forced.hasLater)
       this.#force(
-        this.#added.take(
+        this.forced.takeLater(
           (name) => covers(interest, name) && (this.reportsMissing || findResource(parts, name) !== undefined),
         ),
         interest.wildcard,
@@ -386,13 +345,13 @@ export class Subscription implements KnownProxy {
 
   /** Whether names wait for a later response. */
   get hasMore(): boolean {
-    return !this.#added.empty || !this.#missing.checked;
+    return this.forced.hasLater || !this.#missing.checked;
   }
 
   #plan(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy): Plan {
     const { state } = this;
     const fresh = state === EMPTY_STATE;
-    if (!this.rejections.empty) this.rejections.prune((name) => findResource(parts, name));
+    if (!this.rejections.empty) this.#rejections?.prune((name) => findResource(parts, name));
     if (
       this.doubts.empty &&
       this.forced.size === 0 &&
@@ -413,7 +372,7 @@ export class Subscription implements KnownProxy {
    */
   acknowledgedVersion(parts: readonly Bundle[], complete: number): number | undefined {
     if (this.interest === undefined) return undefined;
-    return this.upToDate(parts) ? complete : Math.min(this.#history.versionComplete, complete);
+    return isUpToDate(this, parts) ? complete : Math.min(this.#history.versionComplete, complete);
   }
 
   /**
@@ -424,7 +383,7 @@ export class Subscription implements KnownProxy {
     return {
       ...this.#history.status(),
       subscribed: interest === undefined ? 'none' : interest.wildcard ? 'wildcard' : interest.names.size,
-      current: interest !== undefined && this.upToDate(parts),
+      current: interest !== undefined && isUpToDate(this, parts),
       quarantined: new Map(this.rejections.quarantined),
     };
   }

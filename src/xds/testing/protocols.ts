@@ -8,7 +8,9 @@ import { SotwProtocol } from '../protocol/sotw.ts';
 import { type RequestFormat, RequestFormats } from '../request/index.ts';
 
 export const MEMOS = new Memos();
-export const SHARED = new SharedResults(MEMOS);
+/** Few enough that tests also have sets of many names. */
+const FEW = 2;
+export const SHARED = new SharedResults(MEMOS, FEW);
 export const DELTA = new DeltaProtocol(SHARED);
 export const SOTW = new SotwProtocol(SHARED);
 export const { delta: DELTA_REQUESTS, sotw: SOTW_REQUESTS } = new RequestFormats(SHARED.names, MEMOS);

@@ -3,21 +3,21 @@
  * compared one by one.
  */
 import type { Bundle, EncodedResource } from '../../../push/index.ts';
-import { type ClientState, findResource, type KnownResource } from '../client-state.ts';
+import { type ClientState, exceptions, findResource, type KnownResource } from '../client-state.ts';
 import { covers, type Interest } from '../interest.ts';
-import { addDifferences, type Doubts } from '../rejections/doubts.ts';
-import type { Rejections } from '../rejections/rejection.ts';
+import { addDifferences, type KnownDoubts } from '../rejections/doubts.ts';
+import type { KnownRejections } from '../rejections/rejection.ts';
 import { ResourceLists } from '../selection.ts';
+import type { ForcedNames } from '../unanswered/forced-names.ts';
 import type { Plan } from './plan.ts';
 import type { RemovalPolicy } from './removal-policy.ts';
 
 /** The known state of one type of a proxy. */
 export interface KnownProxy {
   readonly state: ClientState;
-  /** Names that the next response must contain. */
-  readonly forced: ReadonlySet<string>;
-  readonly doubts: Doubts;
-  readonly rejections: Rejections;
+  readonly forced: Pick<ForcedNames, 'next' | 'has'>;
+  readonly doubts: KnownDoubts;
+  readonly rejections: KnownRejections;
   /** The version of a resource that the proxy has, if known. */
   known(name: string): KnownResource | undefined;
 }
@@ -30,7 +30,7 @@ export function planByName(
 ): Plan {
   const changed: EncodedResource[] = [];
   const removed: string[] = [];
-  const overlay = new Map<string, KnownResource | undefined>();
+  const overlay: [string, KnownResource | undefined][] = [];
   for (const name of touched(proxy, parts)) {
     if (!covers(interest, name)) continue;
     const now = findResource(parts, name);
@@ -38,18 +38,19 @@ export function planByName(
     const forced = proxy.forced.has(name);
     if (now === undefined) {
       if (forced || (known !== undefined && removes(name))) removed.push(name);
-      else if (known !== undefined) overlay.set(name, known);
+      else if (known !== undefined) overlay.push([name, known]);
     } else if (forced || known?.version !== now.version) {
       if (!proxy.rejections.isHeldBack(name, now.version)) changed.push(now);
-      else if (known?.version !== now.version) overlay.set(name, known);
+      else if (known?.version !== now.version) overlay.push([name, known]);
     }
   }
-  return { changed: new ResourceLists([changed]), removed, next: { bases: parts, overlay }, shared: undefined };
+  const next = { bases: parts, overlay: exceptions(overlay) };
+  return { changed: new ResourceLists([changed]), removed, next, shared: undefined };
 }
 
 /** Names whose version may differ between the proxy and the parts. */
 function touched({ state, forced, doubts }: KnownProxy, parts: readonly Bundle[]): Set<string> {
-  const names = new Set<string>(forced);
+  const names = new Set<string>(forced.next);
   doubts.touch(names, parts);
   addDifferences(names, state, parts);
   return names;

@@ -6,8 +6,8 @@
 import type { Bundle } from '../../../push/index.ts';
 import {
   type ClientState,
+  exceptions,
   findResource,
-  type KnownResource,
   knownResource,
   NO_EXCEPTIONS,
   sameBundles,
@@ -114,11 +114,9 @@ export class Plans {
     const changed = new ResourceLists(selections.map((selection) => selection.changed));
     // A name that was removed from one part may have moved to another.
     const removedNames = selections.flatMap((s) => s.removed.filter((name) => findResource(parts, name) === undefined));
-    const overlay = new Map<string, KnownResource | undefined>();
-    const removed: string[] = [];
-    for (const name of removedNames)
-      if (removes(name)) removed.push(name);
-      else overlay.set(name, knownResource(state, name));
+    const kept = removedNames.filter((name) => !removes(name));
+    const removed = kept.length === 0 ? removedNames : removedNames.filter(removes);
+    const overlay = exceptions(kept.map((name) => [name, knownResource(state, name)] as const));
     return { changed, removed, next: { bases: parts, overlay }, shared: selections };
   }
 }

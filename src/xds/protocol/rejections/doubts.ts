@@ -19,7 +19,7 @@ interface Doubt {
 export class Doubts {
   /** Names whose version is not known for another reason. */
   readonly #names = new Set<string>();
-  #doubts: Doubt[] = [];
+  readonly #doubts: Doubt[] = [];
 
   get empty(): boolean {
     return this.#names.size === 0 && this.#doubts.length === 0;
@@ -52,12 +52,13 @@ export class Doubts {
     for (const name of this.#names) names.add(name);
     for (const { after } of this.#doubts) addDifferences(names, after, parts);
   }
-
-  clear(): void {
-    if (this.#names.size > 0) this.#names.clear();
-    if (this.#doubts.length > 0) this.#doubts = [];
-  }
 }
+
+/** What is read of doubts. */
+export type KnownDoubts = Pick<Doubts, 'empty' | 'concern' | 'touch'>;
+
+/** Those of a proxy that has rejected nothing. */
+export const NO_DOUBTS: KnownDoubts = new Doubts();
 
 function changes({ before, after, rejected, settled }: Doubt, name: string): boolean {
   if (rejected.has(name) || settled.has(name)) return false;

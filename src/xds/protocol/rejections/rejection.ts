@@ -174,6 +174,15 @@ export class Rejections {
   }
 }
 
+/** What is read of rejections. */
+export type KnownRejections = Pick<
+  Rejections,
+  'quarantined' | 'searching' | 'overwhelmed' | 'retrying' | 'empty' | 'count' | 'isHeldBack' | 'suspects'
+>;
+
+/** Those of a proxy that has rejected nothing. */
+export const NO_REJECTIONS: KnownRejections = new Rejections();
+
 /** The same list if it is already in order, as the lists of bundles are. */
 function sorted(resources: readonly EncodedResource[]): readonly EncodedResource[] {
   const isSorted = resources.every(({ name }, index) => index === 0 || (resources[index - 1]?.name ?? '') <= name);

@@ -2,8 +2,8 @@
  * Names of a subscription that no response has answered yet, if they are many: each response answers a portion of them,
  * so that no request takes long, however many names it has.
  */
-import { CtlError } from '../../core/errors.ts';
-import { MAX_SUBSCRIBED_NAMES } from './interest.ts';
+import { CtlError } from '../../../core/errors.ts';
+import { MAX_SUBSCRIBED_NAMES } from '../interest.ts';
 
 /** Maximum number of newly subscribed names that a response answers: more than a proxy usually adds at a time. */
 export const PORTION = 10_000;
@@ -14,7 +14,7 @@ interface Waiting {
   left: number;
 }
 
-export class Unanswered {
+export class Portions {
   readonly #waiting: Waiting[] = [];
 
   get empty(): boolean {
@@ -23,13 +23,12 @@ export class Unanswered {
 
   /** The names are not changed meanwhile. */
   add(names: ReadonlySet<string> | readonly string[]): void {
-    const left = 'size' in names ? names.size : names.length;
-    this.#waiting.push({ names: names[Symbol.iterator](), left });
+    this.#waiting.push({ names: names[Symbol.iterator](), left: countOf(names) });
   }
 
   /** The same for names that the proxy requests, possibly repeatedly without reading responses. */
-  request(names: ReadonlySet<string>): void {
-    const waiting = this.#waiting.reduce((sum, { left }) => sum + left, names.size);
+  request(names: ReadonlySet<string> | readonly string[]): void {
+    const waiting = this.#waiting.reduce((sum, { left }) => sum + left, countOf(names));
     if (waiting > MAX_SUBSCRIBED_NAMES)
       throw new CtlError('resource_exhausted', `more than ${MAX_SUBSCRIBED_NAMES} names of a type wait for a response`);
     this.add(names);
@@ -52,4 +51,8 @@ export class Unanswered {
     }
     return taken;
   }
+}
+
+function countOf(names: ReadonlySet<string> | readonly string[]): number {
+  return 'size' in names ? names.size : names.length;
 }

@@ -1,11 +1,11 @@
 /** Subscriptions with very many names: they are answered in portions, and nothing is lost. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { XdsType } from '../../core/xds-types.ts';
-import { Content } from '../testing/content.ts';
-import { DeltaPeer, SotwPeer } from '../testing/machine.ts';
-import { MAX_SUBSCRIBED_NAMES } from './interest.ts';
-import { PORTION } from './unanswered.ts';
+import type { XdsType } from '../../../core/xds-types.ts';
+import { Content } from '../../testing/content.ts';
+import { DeltaPeer, SotwPeer } from '../../testing/machine.ts';
+import { MAX_SUBSCRIBED_NAMES } from '../interest.ts';
+import { PORTION } from './portions.ts';
 
 /** Not a multiple of a portion. */
 const MANY = 3 * PORTION + 17;
