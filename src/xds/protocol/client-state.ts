@@ -83,12 +83,20 @@ export function withoutNames(state: ClientState, names: readonly string[]): Clie
   return { bases: state.bases, overlay };
 }
 
-/** The state of a proxy that may have lost the resources with these names. */
-export function withUnknownVersions(state: ClientState, names: readonly string[]): ClientState {
+/**
+ * The state of a proxy that may have lost the resources with these names.
+ * @param sent what may still be on its way to the proxy
+ */
+export function withUnknownVersions(
+  state: ClientState,
+  names: readonly string[],
+  sent: ReadonlyMap<string, EncodedResource | undefined>,
+): ClientState {
   const overlay = new Map(state.overlay);
   for (const name of names) {
     const known = knownResource(state, name);
-    if (known !== undefined) overlay.set(name, { version: UNKNOWN_VERSION, resource: known.resource });
+    const resource = sent.get(name) ?? known?.resource;
+    if (known !== undefined || resource !== undefined) overlay.set(name, { version: UNKNOWN_VERSION, resource });
   }
   return overlay.size === 0 ? state : { bases: state.bases, overlay };
 }

@@ -19,6 +19,7 @@ import { Content } from '../testing/content.ts';
 import { MODEL_TYPES, resourceName, type Simulation } from '../testing/model.ts';
 import { DeltaSimulation, SotwSimulation } from '../testing/model-protocols.ts';
 import { MEMOS } from '../testing/protocols.ts';
+import { WithholdingSimulation } from '../testing/withholding.ts';
 import type { AnyRequest } from './requests.ts';
 
 const RUNS = { seed: Number(process.env.PROPERTY_SEED ?? 1), numRuns: Number(process.env.PROPERTY_RUNS ?? 1000) };
@@ -158,6 +159,10 @@ function take<Request extends AnyRequest>(sim: Simulation<Request>, step: Step):
   }
 }
 
+function withoutRejection(step: Step): Step {
+  return step.kind === 'set' && step.text?.startsWith('bad') ? { ...step, text: '3' } : step;
+}
+
 /** Each step is also taken by a machine with its memos switched off, which has to send the same messages. */
 describe('protocol machines against a model proxy', () => {
   after(() => {
@@ -186,6 +191,41 @@ describe('protocol machines against a model proxy', () => {
       fc.property(fc.array(step, { minLength: 5, maxLength: 60, size: 'max' }), (plan) =>
         run(new DeltaSimulation(), plan),
       ),
+      RUNS,
+    );
+  });
+
+  it('Delta converges when a proxy withholds its requests for clusters, and serves it meanwhile', () => {
+    // Its subscription to clusters is the wildcard.
+    const step = stepsOf(['cds', 'rds'], ['a', 'c'], { wire: 14, upheaval: 2 }).filter(
+      (each) => each.kind !== 'names' || each.type !== 'cds',
+    );
+    const warming = fc.constantFrom(
+      'withhold' as const,
+      'release' as const,
+      'timeOut' as const,
+      'checkServed' as const,
+    );
+    const plan = fc.array(fc.oneof({ weight: 5, arbitrary: step }, { weight: 2, arbitrary: warming }), {
+      minLength: 5,
+      maxLength: 80,
+      size: 'max',
+    });
+    fc.assert(
+      fc.property(plan, fc.boolean(), (steps, rejects) => {
+        const sim = new WithholdingSimulation();
+        // Every Envoy has listeners: it reports them when it reconnects.
+        sim.content.set('lds', 'a', '1', []);
+        for (const type of ['cds', 'lds'] as const) sim.connect(type, true, []);
+        sim.settle();
+        for (const each of steps) {
+          // After a rejection, the proxy has to answer before it gets more.
+          if (each === 'checkServed' && rejects) sim.timeOut();
+          else if (typeof each === 'string') sim[each]();
+          else take(sim, rejects ? each : withoutRejection(each));
+        }
+        settleAll([sim]);
+      }),
       RUNS,
     );
   });

@@ -12,6 +12,7 @@ import type { Interest } from './interest.ts';
 import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
 import { REMOVE_ALL, REMOVE_NONE } from './plans/removal-policy.ts';
+import { NOTHING_SENT, type SentResources } from './presumed.ts';
 import { isComplete, isSettled, isUpToDate } from './progress.ts';
 import type { AnyRequest } from './requests.ts';
 import { type ResourceState, resourceAnswer, resourceStates, type UnacceptedAnswer } from './resource-states.ts';
@@ -153,22 +154,34 @@ export class AdsMachine<Request extends AnyRequest> {
     cds.presumeAccepted();
   }
 
-  /** The first request for clusters says what the proxy has, whatever it was sent before. */
-  #clustersRequested(): void {
+  /**
+   * The first request for clusters says what the proxy has, but for what may still be on its way to it.
+   * @returns that
+   */
+  #clustersRequested(): SentResources {
     this.#withoutClusters = false;
-    if (!this.#unrequested) return;
+    if (!this.#unrequested) return NOTHING_SENT;
     this.#unrequested = false;
-    this.#subscriptions.cds.reset();
+    const { cds } = this.#subscriptions;
+    const sent = cds.unanswered;
+    cds.reset();
+    return sent;
   }
 
   receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
-    if (type === 'cds') this.#clustersRequested();
+    const sent = type === 'cds' ? this.#clustersRequested() : NOTHING_SENT;
     const uncertain = type === 'vhds' ? this.#hosts.beforeRequest(request.responseNonce) : NONE;
     const first = subscription.interest === undefined;
     this.#unfinished |= BIT[type];
     const answer = receive(this.variant, subscription, request, parts[type], nowMs);
     subscription.markUncertain(uncertain);
+    const unsure = [...sent].filter(([name, resource]) => subscription.known(name)?.version !== resource?.version);
+    if (unsure.length > 0)
+      subscription.forgetVersions(
+        unsure.map(([name]) => name),
+        sent,
+      );
     if (first && subscription.state !== EMPTY_STATE) {
       this.#hosts.reconnected();
       if (type === 'cds') this.#resuming = true;

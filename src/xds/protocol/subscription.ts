@@ -27,7 +27,7 @@ import type { NameSet } from './name-set.ts';
 import type { Plan, Plans } from './plans/plan.ts';
 import { type KnownProxy, planByName, planSearch } from './plans/plan-by-name.ts';
 import type { RemovalPolicy } from './plans/removal-policy.ts';
-import { Presumed } from './presumed.ts';
+import { NOTHING_SENT, Presumed, type SentResources } from './presumed.ts';
 import { isUpToDate } from './progress.ts';
 import { Doubts, type KnownDoubts, NO_DOUBTS } from './rejections/doubts.ts';
 import { type KnownRejections, NO_REJECTIONS, type Rejection, Rejections } from './rejections/rejection.ts';
@@ -208,9 +208,9 @@ export class Subscription implements KnownProxy {
     this.forgetVersions(removed);
   }
 
-  /** The proxy may have dropped the resources with these names. */
-  forgetVersions(names: readonly string[]): void {
-    this.#change((state) => withUnknownVersions(state, names));
+  /** The proxy may have dropped the resources with these names, or `sent` is still on its way to it. */
+  forgetVersions(names: readonly string[], sent = NOTHING_SENT): void {
+    this.#change((state) => withUnknownVersions(state, names, sent));
   }
 
   /** Changes the state of the proxy, and the state that it would have if it had accepted the outstanding response. */
@@ -226,6 +226,11 @@ export class Subscription implements KnownProxy {
       this.known(name) !== undefined ||
       (this.inflight !== undefined && knownResource(this.inflight.next, name) !== undefined)
     );
+  }
+
+  /** What was sent and is not answered, even if it counts as accepted. */
+  get unanswered(): SentResources {
+    return (this.#presumed ?? new Presumed()).sentWith(this.inflight);
   }
 
   /**

@@ -51,7 +51,7 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
       model.forced.add(name);
     }
     const fields: DeltaFields = { typeUrl: XDS[type].url, subscribe: add, unsubscribe: drop };
-    this.up.push({ type, bytes: encodeDeltaRequest(fields), answers: false });
+    this.send({ type, bytes: encodeDeltaRequest(fields), answers: false });
   }
   accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
     const news = response.resources.length + response.removed.length;
@@ -129,7 +129,7 @@ export class SotwSimulation extends Simulation<SotwRequest> {
       version: model.version,
       nonce: model.nonce,
     });
-    this.up.push({ type, bytes, answers: false });
+    this.send({ type, bytes, answers: false });
   }
   accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
     const full = XDS[type].fullSet;

@@ -105,7 +105,7 @@ class Allowances {
   }
 }
 
-type Wire = { readonly type: XdsType; readonly bytes: Buffer; readonly answers: boolean };
+export type Wire = { readonly type: XdsType; readonly bytes: Buffer; readonly answers: boolean };
 
 /** A proxy, the server's machine, and the two directions of the wire between them. */
 export abstract class Simulation<Request extends AnyRequest> {
@@ -156,8 +156,7 @@ export abstract class Simulation<Request extends AnyRequest> {
       model.outstanding++;
       model.respondedNames = model.acceptedNames;
       const bytes = Buffer.concat(encodeResponse(message)).subarray(5);
-      // A response that only removes virtual hosts does not wait for an answer.
-      assert.ok(model.outstanding === 1 || type === 'vhds', `two responses of ${type} outstanding`);
+      assert.ok(model.outstanding === 1 || this.mayOverlap(type), `two responses of ${type} outstanding`);
       this.down.push({ type, bytes, answers: false });
     }
     return messages.length;
@@ -198,7 +197,7 @@ export abstract class Simulation<Request extends AnyRequest> {
       for (const name of response.removed) model.forced.add(name);
       model.answerDue = true;
     }
-    this.up.push({ type: wire.type, bytes: this.answer(wire.type, model, response, error), answers: true });
+    this.send({ type: wire.type, bytes: this.answer(wire.type, model, response, error), answers: true });
   }
 
   /** Each new configuration begins without virtual hosts; the first one makes the proxy subscribe to them. */
@@ -230,6 +229,19 @@ export abstract class Simulation<Request extends AnyRequest> {
     for (const name of response.removed) if (!spoilt.has(routesOf(name))) this.live.get(routesOf(name))?.delete(name);
   }
 
+  protected send(wire: Wire): void {
+    this.up.push(wire);
+  }
+
+  protected sendFirst(type: XdsType, model: TypeModel): void {
+    this.send({ type, bytes: this.first(type, model), answers: false });
+  }
+
+  /** Whether a response may be sent before an earlier one is answered: one that only removes virtual hosts may. */
+  protected mayOverlap(type: XdsType): boolean {
+    return type === 'vhds';
+  }
+
   dropRoutes(names: readonly string[]): void {
     for (const name of names) {
       this.live.delete(name);
@@ -243,7 +255,7 @@ export abstract class Simulation<Request extends AnyRequest> {
     Object.assign(model, { connected: true, wildcard, answerDue: true });
     model.names = new Set(names);
     for (const name of names) model.forced.add(name);
-    this.up.push({ type, bytes: this.first(type, model), answers: false });
+    this.sendFirst(type, model);
   }
 
   reconnect(): void {
@@ -270,7 +282,7 @@ export abstract class Simulation<Request extends AnyRequest> {
       }
       this.resume(type, model);
       model.firstRequestOnWire = true;
-      this.up.push({ type, bytes: this.first(type, model), answers: false });
+      this.sendFirst(type, model);
     }
   }
 

@@ -60,6 +60,11 @@ export class TwinMachine<Request extends AnyRequest> extends AdsMachine<Request>
     this.#twin.stopAwaiting();
   }
 
+  override needClusters(): void {
+    super.needClusters();
+    this.#twin.needClusters();
+  }
+
   override presumeClusters(): void {
     super.presumeClusters();
     this.#twin.presumeClusters();
