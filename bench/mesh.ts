@@ -163,6 +163,7 @@ export async function joinProxies(context: BenchContext, mesh: Mesh, options: Jo
     port: certificates === undefined ? grpc : secure,
     mode: size.mode,
     content: size.content,
+    gzip: context.options.gzip,
     count,
     namespaces,
     slow: options.slow ?? 0,

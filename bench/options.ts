@@ -57,6 +57,8 @@ export interface BenchOptions extends Size {
   /** Another checkout, whose built program is measured by turns with this one's; or empty. */
   readonly against: string;
   readonly turns: number;
+  /** Simulated proxies accept compressed messages, as the XDS proxy of an agent does. */
+  readonly gzip: boolean;
   /** Takes CPU profiles of the server, which the report sums up. They slow it down somewhat. */
   readonly profile: boolean;
   /** Folder of the report and its plots. */
@@ -116,6 +118,7 @@ export function usage(names: readonly string[]): string {
     'npm run bench -- [NAME...] [options]',
     `names: ${names.join(' ')} (default: all)`,
     ...lines,
+    '  --gzip        proxies accept compressed messages, as behind the XDS proxy of an agent',
     '  --profile     CPU profiles of the server, summed up; they slow it down',
     '',
   ].join('\n');
@@ -147,12 +150,16 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
   );
   const { values, positionals } = parseArgs({
     args: [...args],
-    options: { ...strings, profile: { type: 'boolean', default: false } },
+    options: {
+      ...strings,
+      gzip: { type: 'boolean', default: false },
+      profile: { type: 'boolean', default: false },
+    },
     allowPositionals: true,
   });
   const given = new Map<string, unknown>(Object.entries(values));
   const text = (name: keyof typeof ARGUMENTS): string => String(given.get(name));
-  const profile = given.get('profile') === true;
+  const isGiven = (name: string): boolean => given.get(name) === true;
   const services = whole('services', text('services'), 4);
   const namespaces = whole('namespaces', text('namespaces'), 1);
   if (namespaces > services) throw new Error('--namespaces: at most as many as services');
@@ -179,7 +186,8 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     peer: text('peer'),
     against: text('against'),
     turns: whole('turns', text('turns'), 1),
-    profile,
+    gzip: isGiven('gzip'),
+    profile: isGiven('profile'),
     out: text('out'),
     json: text('json') === '' ? undefined : text('json'),
   } as const;

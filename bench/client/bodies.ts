@@ -4,6 +4,7 @@
  */
 import { anyValue, contentHash, eachField, factsOf } from '../../test/harness/sim-refs.ts';
 import type { Mode } from '../options.ts';
+import { CompressedBodies } from './compressed.ts';
 import type { ProxyType } from './messages.ts';
 
 /** One object for each name and content. */
@@ -36,6 +37,7 @@ let ids = 0;
 
 export class BodyIndex {
   readonly mode: Mode;
+  readonly compressed = new CompressedBodies();
   readonly #alike = new Map<string, Body[]>();
   readonly #oldest = new Map<Body, string>();
   readonly #resources = new Map<string, WeakRef<Resource>>();

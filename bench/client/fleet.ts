@@ -107,7 +107,7 @@ export class Fleet {
 
   #make(index: number, small: boolean): BenchProxy {
     if (this.#open === undefined || this.#bodies === undefined) throw new Error('nothing is open');
-    const { namespaces, port, content, addresses, uses } = this.#open;
+    const { namespaces, port, content, addresses, uses, gzip } = this.#open;
     const namespace = namespaces[index % namespaces.length] ?? '';
     return new BenchProxy({
       index,
@@ -117,6 +117,7 @@ export class Fleet {
       content,
       bodies: this.#bodies,
       small,
+      gzip,
       context: this.#contexts.get(namespace),
       uses: uses && usedBy(index, uses.names.length, uses.each).map((at) => uses.names[at] ?? ''),
       received: (proxy, head, body, bytes) => this.#received(proxy, head, body, bytes),

@@ -82,6 +82,12 @@ export function callFields(path: string, authority: string, metadata: Readonly<R
 }
 
 /** The bytes that open a gRPC call on a new connection. `window` is granted to the stream and the connection. */
-export function opening(path: string, authority: string, window: number): Buffer {
-  return Buffer.concat([preface(window), frame(FRAME.headers, FLAG_END_HEADERS, STREAM, callFields(path, authority))]);
+export function opening(
+  path: string,
+  authority: string,
+  window: number,
+  metadata?: Readonly<Record<string, string>>,
+): Buffer {
+  const fields = callFields(path, authority, metadata);
+  return Buffer.concat([preface(window), frame(FRAME.headers, FLAG_END_HEADERS, STREAM, fields)]);
 }

@@ -41,6 +41,8 @@ export interface Security {
 export interface GrpcStreamOptions {
   readonly port: number;
   readonly path: string;
+  /** Lower-case names and short values. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
   /** Undefined: plain text. */
   readonly security?: Security | undefined;
   /** The address to connect from; by default 127.0.0.1. To the server every loopback address is another client. */
@@ -82,7 +84,8 @@ export class GrpcStream {
     this.#socket = options.security === undefined ? this.#plain() : this.#secure(options.security);
     this.#socket.on('error', (error) => this.#end(error.message));
     this.#socket.on('close', () => this.#end('the connection was closed'));
-    this.#socket.write(opening(options.path, `127.0.0.1:${options.port}`, options.window));
+    const { path, port, window, metadata } = options;
+    this.#socket.write(opening(path, `127.0.0.1:${port}`, window, metadata));
   }
 
   #plain(): Socket {

@@ -39,6 +39,8 @@ export interface OpenCommand {
   readonly slow: number;
   /** Connect over TLS with these; undefined: plain text. */
   readonly certificates?: ProxyCertificates;
+  /** The proxies accept compressed messages. */
+  readonly gzip?: boolean;
   /** The proxies are on demand, and call these services as soon as they are ready; undefined: they get everything. */
   readonly uses?: Uses;
 }

@@ -24,6 +24,8 @@ const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 export const DELTA_PATH = `${SERVICE}/DeltaAggregatedResources`;
 const PATH: Readonly<Record<Mode, string>> = { sotw: `${SERVICE}/StreamAggregatedResources`, delta: DELTA_PATH };
 
+const ACCEPTS_GZIP = { 'grpc-accept-encoding': 'identity,deflate,gzip' };
+
 /** Types that a proxy subscribes to because clusters and listeners name them. */
 const FOLLOWED = { cds: 'eds', lds: 'rds' } as const;
 
@@ -55,6 +57,8 @@ export interface ProxyOptions {
   readonly small: boolean;
   /** Undefined: plain text. */
   readonly context: SecureContext | undefined;
+  /** Whether it accepts compressed messages, as the XDS proxy of an agent does. */
+  readonly gzip?: boolean | undefined;
   /** Names of the virtual hosts that it asks for; undefined: it gets everything. */
   readonly uses?: readonly string[] | undefined;
   /** Rejects every response. */
@@ -108,7 +112,7 @@ export class BenchProxy {
   }
 
   connect(): void {
-    const { index, namespace, port, address, content, bodies, small, received, broken, uses } = this.options;
+    const { index, namespace, port, address, content, bodies, small, received, broken, uses, gzip } = this.options;
     this.#node = encodeNode(sidecarNode({ index, namespace, content, onDemand: uses !== undefined }));
     const reader = new ResponseReader(bodies, (head, body, bytes) => {
       this.#take(head, body);
@@ -118,6 +122,7 @@ export class BenchProxy {
       port,
       path: PATH[bodies.mode],
       address,
+      metadata: gzip === true ? ACCEPTS_GZIP : undefined,
       window: small ? SMALL_WINDOW : LARGE_WINDOW,
       security: this.#security(),
       data: (piece) => reader.piece(piece),

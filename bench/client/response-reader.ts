@@ -75,6 +75,7 @@ export class ResponseReader {
   #pending: Buffer | undefined;
   /** Length of the current message; undefined while its prefix is awaited. */
   #length: number | undefined;
+  #isCompressed = false;
   #head: ResponseHead | undefined;
   #match: BodyMatch | undefined;
 
@@ -106,13 +107,14 @@ export class ResponseReader {
 
   #prefix(bytes: Buffer): number | undefined {
     if (bytes.length < PREFIX_BYTES) return undefined;
-    if (bytes[0] !== 0) throw new Error('a compressed message');
+    this.#isCompressed = bytes[0] === 1;
     this.#length = bytes.readUInt32BE(1);
     if (this.#length === 0) throw new Error('an empty response');
     return PREFIX_BYTES;
   }
 
   #begin(bytes: Buffer, length: number): number | undefined {
+    if (this.#isCompressed) return this.#decompress(bytes, length);
     const read = readHead(bytes.subarray(0, length), length);
     if (read === undefined) return undefined;
     this.#head = read.head;
@@ -120,6 +122,22 @@ export class ResponseReader {
     if (expected instanceof BodyMatch) this.#match = expected;
     else this.#done(expected);
     return read.consumed;
+  }
+
+  #decompress(bytes: Buffer, length: number): number | undefined {
+    if (bytes.length < length) return undefined;
+    const { compressed } = this.#bodies;
+    const typeOf = (head: Buffer): ResponseHead => {
+      const read = readHead(head, head.length);
+      if (read === undefined) throw new Error('a head that is not complete');
+      return read.head;
+    };
+    const { head, body } = compressed.read(bytes.subarray(0, length), (of, content) =>
+      this.#bodies.take(typeOf(of).type, content),
+    );
+    this.#head = typeOf(head);
+    this.#done(body);
+    return length;
   }
 
   #done(body: Body): void {

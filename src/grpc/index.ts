@@ -8,6 +8,8 @@ export {
   type StreamTarget,
   type StreamTls,
 } from './client/stream-client.ts';
+export { type Deflated, deflatePart, gzipMessage, type MessagePart } from './compression/gzip-message.ts';
+export { acceptsEncoding } from './headers/headers.ts';
 export { networkOf, PerAddressLimiter } from './limits/per-address-limiter.ts';
 export { MESSAGE_PREFIX_BYTES, prefixError, prefixed, withPrefix } from './messages.ts';
 export { createGrpcServer } from './server.ts';
@@ -22,6 +24,7 @@ export type {
   GrpcServer,
   GrpcService,
   ListenerTls,
+  MessageEncoding,
   SendResult,
   StreamCall,
   StreamHandler,

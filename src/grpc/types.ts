@@ -32,6 +32,9 @@ export interface CallHead {
   readonly connection: ConnectionInfo;
 }
 
+/** How messages are compressed. Source: https://github.com/grpc/grpc/blob/master/doc/compression.md */
+export type MessageEncoding = 'gzip';
+
 /** `drained`: the bytes have left the socket; `timeout`: the peer does not read; `closed`: the call has ended. */
 export type SendResult = 'drained' | 'timeout' | 'closed';
 
@@ -50,8 +53,12 @@ export interface CallReader {
 export interface StreamCall extends CallHead {
   /** True when the call is over, whichever side ended it. */
   readonly closed: boolean;
-  /** Sends the response's headers, so that the client knows that the call was accepted before there is a message. */
-  open(): void;
+  /**
+   * Sends the response's headers, so that the client knows that the call was accepted before there is a message.
+   *
+   * @param encoding of messages whose compressed flag is set; by default there are none
+   */
+  open(encoding?: MessageEncoding): void;
   /** Starts reading; earlier data has waited in the flow-control window. To be called once. */
   read(reader: CallReader): void;
   /** Stops and resumes reading. Up to about one window of bytes may wait meanwhile. */

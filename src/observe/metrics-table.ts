@@ -73,6 +73,14 @@ export const METRICS = {
     labels: ['type'],
     buckets: RESPONSE_BYTES,
   },
+  ctl_xds_compression_input_bytes_total: {
+    type: 'Count',
+    meaning: 'Bytes of the compressed responses to proxies before compression; see CTL_XDS_COMPRESSION.',
+  },
+  ctl_xds_compression_output_bytes_total: {
+    type: 'Count',
+    meaning: 'Bytes of the compressed responses to proxies as they were sent.',
+  },
   ctl_xds_on_demand_names_total: {
     type: 'Count',
     meaning: 'Virtual hosts and clusters that proxies asked for: each name counts once for each connection of a proxy.',

@@ -26,6 +26,7 @@ export const SMALL: BenchOptions = {
   against: '',
   turns: 1,
   load: 0.002,
+  gzip: false,
   only: [],
   profile: false,
   out: '',

@@ -58,6 +58,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'hpack',
     'headers',
     'messages',
+    'compression',
     'streams',
     'client',
     'connection',

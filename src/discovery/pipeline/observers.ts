@@ -192,7 +192,11 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
       metrics.ctl_xds.dec();
       ends(caller, `disconnected ${connectionId}`);
     },
-    pushed: ({ type, connectionId, bytes, seconds }) => {
+    pushed: ({ type, connectionId, bytes, compressed, seconds }) => {
+      if (compressed !== undefined) {
+        metrics.ctl_xds_compression_input_bytes_total.inc(bytes);
+        metrics.ctl_xds_compression_output_bytes_total.inc(compressed);
+      }
       pushes.count(type);
       pushTime(type).observe(seconds);
       writes.observe(seconds);

@@ -56,6 +56,7 @@ export async function startXdsServer(parts: XdsServerParts): Promise<XdsServer> 
     config: documents.config,
     services: [...(secured?.services ?? []), documents.service, ...parts.services],
     maxReceiveBytes: settings.grpcMaxRecvMsgSize,
+    compression: settings.xdsCompression,
     maxStreams: settings.grpcMaxStreams,
     maxConnections: maxConnections(settings.grpcMaxStreams),
     keepaliveIntervalMs: settings.keepaliveIntervalMs,

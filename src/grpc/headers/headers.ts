@@ -7,7 +7,7 @@ import { statusOf } from '../../core/grpc-status.ts';
 import { ERROR, Http2Error } from '../frames/frames.ts';
 import { encodeHeaders } from '../hpack/encoder.ts';
 import type { HeaderField } from '../hpack/types.ts';
-import type { Metadata } from '../types.ts';
+import type { MessageEncoding, Metadata } from '../types.ts';
 
 export interface RequestHead {
   readonly method: string;
@@ -111,6 +111,16 @@ const OK_TRAILERS = encodeHeaders([{ name: 'grpc-status', value: '0' }]);
 
 /** Headers of a response with messages. */
 export const RESPONSE_HEADERS = encodeHeaders(OK_HEADERS);
+
+/** The same where messages may be compressed. */
+export const RESPONSE_HEADERS_OF: Readonly<Record<MessageEncoding, Buffer>> = {
+  gzip: encodeHeaders([...OK_HEADERS, { name: 'grpc-encoding', value: 'gzip' }]),
+};
+
+/** Whether the client of a call accepts messages that are compressed like this. */
+export function acceptsEncoding(metadata: Metadata, encoding: MessageEncoding): boolean {
+  return metadata.get('grpc-accept-encoding').some((list) => list.split(',').some((each) => each.trim() === encoding));
+}
 
 /** Percent-encoding of gRPC: everything but printable ASCII, and the percent sign itself. */
 function encodedMessage(text: string): string {

@@ -15,8 +15,8 @@ import {
   windowUpdate,
 } from '../frames/frames.ts';
 import type { PeerSettings } from '../frames/peer-settings.ts';
-import { RESPONSE_HEADERS, type RequestHead, trailers, trailersOnly } from '../headers/headers.ts';
-import type { ConnectionInfo } from '../types.ts';
+import { RESPONSE_HEADERS, RESPONSE_HEADERS_OF, type RequestHead, trailers, trailersOnly } from '../headers/headers.ts';
+import type { ConnectionInfo, MessageEncoding } from '../types.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { Stream, type StreamHost } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
@@ -106,8 +106,9 @@ export class OpenStreams implements StreamHost {
     return update === undefined ? bytes : Buffer.concat([update, bytes]);
   }
 
-  sendHeaders(stream: Stream): void {
-    this.#writer.control(frame(FRAME.headers, FLAG_END_HEADERS, stream.id, this.#block(RESPONSE_HEADERS)));
+  sendHeaders({ id }: Stream, encoding: MessageEncoding | undefined): void {
+    const block = encoding === undefined ? RESPONSE_HEADERS : RESPONSE_HEADERS_OF[encoding];
+    this.#writer.control(frame(FRAME.headers, FLAG_END_HEADERS, id, this.#block(block)));
   }
 
   sendEnd(stream: Stream, error: CtlError | undefined): void {

@@ -7,7 +7,7 @@ import { ByteAccumulator } from '../buffers/byte-accumulator.ts';
 import type { SlicePool } from '../buffers/slice-pool.ts';
 import { ERROR, type ErrorCode } from '../frames/frames.ts';
 import type { RequestHead } from '../headers/headers.ts';
-import type { CallReader, ConnectionInfo, Metadata, SendResult, StreamCall } from '../types.ts';
+import type { CallReader, ConnectionInfo, MessageEncoding, Metadata, SendResult, StreamCall } from '../types.ts';
 import { type Batch, SendQueue } from './send-queue.ts';
 
 /** The part of the connection that its streams use. */
@@ -25,7 +25,7 @@ export interface StreamHost {
   ready(stream: Stream): void;
   /** Bytes of the stream were read: the peer may send the same number again. */
   consumed(stream: Stream, bytes: number): void;
-  sendHeaders(stream: Stream): void;
+  sendHeaders(stream: Stream, encoding: MessageEncoding | undefined): void;
   /** Ends the stream with trailers, or with headers alone. */
   sendEnd(stream: Stream, error: CtlError | undefined): void;
   sendReset(stream: Stream, code: ErrorCode): void;
@@ -103,10 +103,10 @@ export class Stream implements StreamCall {
     this.#sendCredit += bytes;
   }
 
-  open(): void {
+  open(encoding?: MessageEncoding): void {
     if (this.#closed || this.opened) return;
     this.opened = true;
-    this.#host.sendHeaders(this);
+    this.#host.sendHeaders(this, encoding);
   }
 
   // Reading

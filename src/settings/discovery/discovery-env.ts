@@ -127,6 +127,14 @@ export const discoveryEnv = {
       'applications call, from the first call on; or learned: also those that other sidecars of the same ' +
       'configuration have called. The label sidecar.mesh.io/configuration of a Namespace or Pod overrides it.',
   },
+  CTL_XDS_COMPRESSION: {
+    setting: 'xdsCompression',
+    type: 'boolean',
+    default: true,
+    meaning:
+      'Whether configuration is compressed for clients that accept gzip: the XDS proxy of the agent (XDS_LOCAL) and ' +
+      'clients of gRPC libraries, but not Envoy itself.',
+  },
   CTL_GENERATE_WORKERS: {
     setting: 'generateWorkers',
     type: 'integer',

@@ -2,23 +2,39 @@
  * Response frames: a head of a few bytes for each stream, followed by encoded resources that all streams share.
  * Source: envoy/service/discovery/v3/discovery.proto
  */
-import { MESSAGE_PREFIX_BYTES } from '../../grpc/index.ts';
+import { gzipMessage, MESSAGE_PREFIX_BYTES, type MessagePart } from '../../grpc/index.ts';
 import { encodeFields, type FieldToWrite } from '../../protobuf/wire/index.ts';
 import type { ResponseMessage } from '../protocol/index.ts';
+import type { CompressedBodies } from './compression/compressed-bodies.ts';
+
+/** Protobuf fields may be in any order; the head has all but `resources` (2). */
+function headOf({ version, typeUrl, nonce, removed }: ResponseMessage): readonly FieldToWrite[] {
+  return [[1, version], [4, typeUrl], [5, nonce], ...removed.map((name): FieldToWrite => [6, name])];
+}
 
 /** The length-prefixed gRPC message as chunks: the stream's own head, then the shared body. */
 export function encodeResponse(message: ResponseMessage): readonly Uint8Array[] {
-  // Protobuf fields may be in any order; the head has all but `resources` (2).
-  const fields: FieldToWrite[] = [
-    [1, message.version],
-    [4, message.typeUrl],
-    [5, message.nonce],
-    ...message.removed.map((name): FieldToWrite => [6, name]),
-  ];
-  const head = encodeFields(fields, MESSAGE_PREFIX_BYTES);
+  const head = encodeFields(headOf(message), MESSAGE_PREFIX_BYTES);
   let length = head.length - MESSAGE_PREFIX_BYTES;
   for (const chunk of message.body) length += chunk.length;
   head.writeUInt8(0, 0);
   head.writeUInt32BE(length, 1);
   return [head, ...message.body];
+}
+
+/** A response whose body is compressed, at least in part. */
+export interface CompressedResponse {
+  readonly chunks: readonly Uint8Array[];
+  /** Length of the message before compression, with its prefix. */
+  readonly bytes: number;
+}
+
+/** The same message, compressed by gzip; undefined when no part of its body has a compressed form. */
+export function compressResponse(message: ResponseMessage, bodies: CompressedBodies): CompressedResponse | undefined {
+  const body = message.body.map((part): MessagePart => bodies.of(part) ?? part);
+  if (body.every((part, index) => part === message.body[index])) return undefined;
+  const head = encodeFields(headOf(message));
+  let bytes = MESSAGE_PREFIX_BYTES + head.length;
+  for (const { length } of message.body) bytes += length;
+  return { chunks: gzipMessage([head, ...body]), bytes };
 }

@@ -17,8 +17,10 @@ export interface ObservedStream {
 export interface PushedResponse {
   readonly type: XdsType;
   readonly connectionId: string;
-  /** Bytes of the frame. */
+  /** Bytes of the message, before compression. */
   readonly bytes: number;
+  /** After compression; undefined for a message that was sent as it is. */
+  readonly compressed: number | undefined;
   /** From the start of the push until its bytes had drained to the socket. */
   readonly seconds: number;
 }
@@ -44,7 +46,7 @@ export interface XdsObserver {
    */
   connected(stream: ObservedStream, node: ProxyNode): void;
   disconnected(stream: ObservedStream): void;
-  /** `ctl_xds_pushes`, `ctl_xds_push_time`. */
+  /** `ctl_xds_pushes`, `ctl_xds_push_time`, `ctl_xds_config_size_bytes`, `ctl_xds_compression_*`. */
   pushed(response: PushedResponse): void;
   /** A response could not be written. `ctl_xds_pushes` of `<type>_senderr`, `ctl_xds_push_errors_total`. */
   sendFailed(type: XdsType, why: SendFailure): void;

@@ -4,10 +4,12 @@
  * does not occupy a slot of the push queue.
  */
 
-import type { XdsType } from '../../core/xds-types.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type { PushOutcome } from '../../push/index.ts';
 import type { Outgoing } from '../protocol/index.ts';
+import type { CompressedBodies } from './compression/compressed-bodies.ts';
+import { compressResponse } from './encode-response.ts';
 import type { CallerBytes } from './limits/unsent-bytes.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import type { Transport } from './transport.ts';
@@ -22,12 +24,17 @@ const SMALL_BYTES = 2048;
 /** A response that was written. */
 export interface WrittenFrame {
   readonly type: XdsType;
+  /** Length of the message, with its prefix. */
   readonly bytes: number;
+  /** The same after compression; undefined for a message that is sent as it is. */
+  readonly compressed: number | undefined;
 }
 
 export interface ResponseWriterDeps {
   readonly transport: Transport;
   readonly frames: RecentFrames;
+  /** Undefined for a client that does not accept compressed messages. */
+  readonly compressed: CompressedBodies | undefined;
   /** The memory of responses that have not left. */
   readonly unsent: CallerBytes;
   /** The bytes have left for the socket, or cannot. Returns the outcome of the push; never throws. */
@@ -61,20 +68,34 @@ export class ResponseWriter {
   }
 
   /**
+   * Secrets are not compressed: the length would tell of their content, and the next proxy has others.
+   * Source: RFC 7457 section 2.6 (CRIME)
+   */
+  #encode({ type, message }: Outgoing): { readonly chunks: readonly Uint8Array[]; readonly frame: WrittenFrame } {
+    const { compressed, frames } = this.#deps;
+    const short = compressed && !XDS[type].confidential ? compressResponse(message, compressed) : undefined;
+    if (short !== undefined) {
+      const { chunks, bytes } = short;
+      return { chunks, frame: { type, bytes, compressed: bytesOf(chunks) } };
+    }
+    const chunks = frames.encode(message);
+    return { chunks, frame: { type, bytes: bytesOf(chunks), compressed: undefined } };
+  }
+
+  /**
    * Writes responses; not to be called while the writer is busy.
    * @param started when the push began
    */
   write(messages: readonly Outgoing[], started: number): PushOutcome | Promise<PushOutcome> {
-    const { transport, frames, unsent, written } = this.#deps;
+    const { transport, unsent, written } = this.#deps;
     const sent: WrittenFrame[] = [];
     const encoded: (readonly Uint8Array[])[] = [];
     let total = 0;
-    for (const { type, message } of messages) {
-      const chunks = frames.encode(message);
-      const bytes = bytesOf(chunks);
-      sent.push({ type, bytes });
+    for (const outgoing of messages) {
+      const { chunks, frame } = this.#encode(outgoing);
+      sent.push(frame);
       encoded.push(chunks);
-      total += bytes;
+      total += frame.compressed ?? frame.bytes;
     }
     const [first = []] = encoded;
     const chunks = encoded.length > 1 ? encoded.flat() : first;

@@ -8,7 +8,9 @@ import { Memos } from '../../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
 import { byXdsType, type XdsType } from '../../core/xds-types.ts';
 import {
+  acceptsEncoding,
   createGrpcServer,
+  deflatePart,
   type GrpcListener,
   type GrpcServer,
   type GrpcService,
@@ -21,6 +23,7 @@ import type { Caller } from '../../security/index.ts';
 import { Demand, type LearnedHosts, SharedDemand, type StreamDemand } from '../on-demand/index.ts';
 import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Variant } from '../protocol/index.ts';
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
+import { CompressedBodies } from './compression/compressed-bodies.ts';
 import type { ConfigServing } from './config-requests.ts';
 import type { DebugPages } from './debug-stream.ts';
 import { DemandOfStreams } from './demand/demand-of-streams.ts';
@@ -64,6 +67,8 @@ export interface XdsServerOptions {
    * Maximum number of connections of all listeners; no single address gets all of them. By default there is no limit.
    */
   readonly maxConnections?: number;
+  /** Compresses responses for clients that accept gzip; by default they are sent as they are. */
+  readonly compression?: boolean;
   /** Waits, ms; for tests. */
   readonly delay?: (ms: number) => Promise<unknown>;
   /** A unary request that is not complete after this time, ms, is refused. */
@@ -160,6 +165,8 @@ export class XdsServer {
   readonly #demand: SharedDemand;
   readonly #requests: RequestFormats;
   readonly #frames: RecentFrames;
+  /** Undefined where responses are not compressed. */
+  readonly #compressed: CompressedBodies | undefined;
   readonly #limits: CallerLimits;
   #draining = false;
 
@@ -173,6 +180,7 @@ export class XdsServer {
     this.#demand = new SharedDemand(this.#shared.names, memos, { ...systemClock, now });
     this.#requests = new RequestFormats(this.#shared.names, memos);
     this.#frames = new RecentFrames(memos.enabled);
+    if (options.compression === true) this.#compressed = new CompressedBodies(deflatePart);
     this.#limits = new CallerLimits(new UnsentBytes({ shares: options.shares }));
     this.#quota = new ReceiveMemoryQuota({ maxRequestBytes: options.maxReceiveBytes });
     this.#limiter = new PerAddressLimiter(options.maxStreams);
@@ -300,7 +308,9 @@ export class XdsServer {
 
   #open<Request extends AnyRequest>(call: StreamCall, caller: Caller | undefined, method: AdsMethod<Request>): void {
     const { engine, observer, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
+    const compressed = acceptsEncoding(call.metadata, 'gzip') ? this.#compressed : undefined;
     const transport = createTransport(call, {
+      encoding: compressed && 'gzip',
       maxReceiveBytes: this.#options.maxReceiveBytes,
       quota: this.#quota.of(call.connection.address),
     });
@@ -312,6 +322,7 @@ export class XdsServer {
       demand: method.demand?.(),
       extensions: this.#requests.extensions,
       frames: this.#frames,
+      compressed,
       limits: this.#limits,
       engine,
       admission: this.#admission.of(call.connection.address, key),

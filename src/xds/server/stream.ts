@@ -20,6 +20,7 @@ import type { Caller } from '../../security/index.ts';
 import { ALWAYS_NEEDED, type HeldContent, type StreamDemand } from '../on-demand/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import type { KnownExtensions } from '../request/index.ts';
+import type { CompressedBodies } from './compression/compressed-bodies.ts';
 import type { DemandCount } from './demand/demand-of-streams.ts';
 import { askingOf, demandCountOf, demandedParts, explainedParts } from './demand/demanded-parts.ts';
 import type { StreamAdmission } from './limits/admission.ts';
@@ -45,6 +46,8 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly extensions: KnownExtensions;
   /** Of all streams of the server. */
   readonly frames: RecentFrames;
+  /** The same; absent for a client that does not accept compressed messages. */
+  readonly compressed?: CompressedBodies | undefined;
   readonly limits: CallerLimits;
   readonly engine: PushEngine;
   readonly admission: StreamAdmission;
@@ -93,6 +96,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#writer = new ResponseWriter({
       transport: deps.transport,
       frames: deps.frames,
+      compressed: deps.compressed,
       unsent: this.#limits.unsent,
       written: (result, frames, started) => this.#written(result, frames, started),
     });
@@ -291,9 +295,9 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         return 'closed';
       }
       const seconds = (clock.monotonic() - started) / 1000;
-      for (const { type, bytes } of frames) {
+      for (const { type, bytes, compressed } of frames) {
         this.#machine.countBytes(type, bytes);
-        observer.pushed({ type, connectionId, bytes, seconds });
+        observer.pushed({ type, connectionId, bytes, compressed, seconds });
       }
       this.#deps.demand?.written(clock.monotonic());
       if (this.#deferredPush || this.#machine.answersLate) this.#advanceSoon();

@@ -1,7 +1,7 @@
 /** The transport of an ADS stream: reads requests from the bytes of a gRPC call, and writes frames of shared chunks. */
 
 import type { CtlError } from '../../core/errors.ts';
-import { copiedBytes, type SendResult, type StreamCall } from '../../grpc/index.ts';
+import { copiedBytes, type MessageEncoding, type SendResult, type StreamCall } from '../../grpc/index.ts';
 import { type PerClientQuota, type RequestFormat, RequestReader, type RequestSink } from '../request/index.ts';
 
 /** Receives the requests of a stream. */
@@ -40,11 +40,13 @@ export interface ReadingTransport extends Transport {
   readonly waitsForQuota: boolean;
 }
 
-export interface TransportLimits {
+export interface TransportOptions {
   /** Largest request, bytes. */
   readonly maxReceiveBytes: number;
   /** For incomplete requests. */
   readonly quota: PerClientQuota;
+  /** Of messages whose compressed flag is set; undefined: there are none. */
+  readonly encoding?: MessageEncoding | undefined;
 }
 
 class CallTransport implements ReadingTransport {
@@ -57,12 +59,12 @@ class CallTransport implements ReadingTransport {
   /** The client has half-closed the stream: to be called when reading is resumed. */
   #ended: (() => void) | undefined;
 
-  constructor(call: StreamCall, { maxReceiveBytes, quota }: TransportLimits) {
+  constructor(call: StreamCall, { maxReceiveBytes, quota, encoding }: TransportOptions) {
     this.#call = call;
     this.#maxReceiveBytes = maxReceiveBytes;
     this.#quota = quota;
     this.peer = call.connection.peer;
-    call.open();
+    call.open(encoding);
   }
 
   read<Request>(format: RequestFormat<Request>, handler: RequestHandler<Request>): void {
@@ -138,6 +140,6 @@ class CallTransport implements ReadingTransport {
 }
 
 /** Opens a call and makes its transport. */
-export function createTransport(call: StreamCall, limits: TransportLimits): ReadingTransport {
-  return new CallTransport(call, limits);
+export function createTransport(call: StreamCall, options: TransportOptions): ReadingTransport {
+  return new CallTransport(call, options);
 }

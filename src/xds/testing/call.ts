@@ -2,7 +2,7 @@
  * Test support: a call without a connection. Tests feed it what a client sends, and see what the server did with it.
  */
 import type { CtlError } from '../../core/errors.ts';
-import type { CallReader, ConnectionInfo, SendResult, StreamCall } from '../../grpc/index.ts';
+import type { CallReader, ConnectionInfo, MessageEncoding, SendResult, StreamCall } from '../../grpc/index.ts';
 
 export class FakeCall implements StreamCall {
   readonly path = '/test/Stream';
@@ -55,8 +55,8 @@ export class FakeCall implements StreamCall {
     }
   }
 
-  open(): void {
-    this.done.push('open');
+  open(encoding?: MessageEncoding): void {
+    this.done.push(encoding === undefined ? 'open' : `open ${encoding}`);
   }
 
   read(reader: CallReader): void {
