@@ -9,6 +9,7 @@ import { eventually } from '../../test/harness/eventually.ts';
 import { tempDir } from '../../test/harness/files.ts';
 import { createScope, type Owner } from '../../test/harness/owner.ts';
 import { type Authority, authority, everything, startBenchAgent } from '../agent/agents.ts';
+import { throughProxy } from '../agent/through-proxy.ts';
 import type { Bench, BenchContext } from '../mesh.ts';
 import { memoryOf } from '../process-stats.ts';
 import { median, type Table } from '../results.ts';
@@ -143,6 +144,13 @@ async function measure(context: BenchContext): Promise<Table> {
 
 export const agent: Bench = {
   name: 'agent',
-  about: "start to exec of Envoy, and the agent's own memory",
-  run: async (context) => ({ rows: [], tables: [await measure(context)] }),
+  about: "start to exec of Envoy, the agent's own memory, configuration through its XDS proxy; --only start, proxy",
+  run: async (context) => {
+    const { only } = context.options;
+    const isChosen = (part: string): boolean => only.length === 0 || only.includes(part);
+    const tables: Table[] = [];
+    if (isChosen('start')) tables.push(await measure(context));
+    if (isChosen('proxy')) tables.push(await throughProxy(context));
+    return { rows: [], tables };
+  },
 };

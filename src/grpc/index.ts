@@ -25,6 +25,7 @@ export type {
   GrpcService,
   ListenerTls,
   MessageEncoding,
+  Metadata,
   SendResult,
   StreamCall,
   StreamHandler,

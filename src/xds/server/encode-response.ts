@@ -23,7 +23,7 @@ export function encodeResponse(message: ResponseMessage): readonly Uint8Array[] 
 }
 
 /** A response whose body is compressed, at least in part. */
-export interface CompressedResponse {
+interface CompressedResponse {
   readonly chunks: readonly Uint8Array[];
   /** Length of the message before compression, with its prefix. */
   readonly bytes: number;

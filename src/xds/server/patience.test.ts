@@ -8,9 +8,9 @@ import { KnownExtensions } from '../request/known-extensions.ts';
 import { Content, type DeltaFields, encodeDeltaRequest, encodeNode, SIDECAR_ID } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { DELTA, DELTA_REQUESTS } from '../testing/protocols.ts';
+import { ResponseFrames } from './compression/stream-frames.ts';
 import { Admission } from './limits/admission.ts';
 import { CallerLimits } from './limits/caller-limits.ts';
-import { RecentFrames } from './recent-frames.ts';
 import { AdsStream } from './stream.ts';
 import type { Transport } from './transport.ts';
 
@@ -46,7 +46,7 @@ afterEach(() => mock.timers.reset());
 function connect(onDemand: ProxySession['onDemand']): AdsStream<DeltaRequest> {
   const stream: AdsStream<DeltaRequest> = new AdsStream({
     caller: undefined,
-    frames: new RecentFrames(),
+    frames: new ResponseFrames().plain,
     callerKey: 'caller',
     limits: new CallerLimits(),
     observer: { ...quietObserver, pushed: ({ type }) => pushed.push(type) },

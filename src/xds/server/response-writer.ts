@@ -4,14 +4,12 @@
  * does not occupy a slot of the push queue.
  */
 
-import { XDS, type XdsType } from '../../core/xds-types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type { PushOutcome } from '../../push/index.ts';
 import type { Outgoing } from '../protocol/index.ts';
-import type { CompressedBodies } from './compression/compressed-bodies.ts';
-import { compressResponse } from './encode-response.ts';
+import type { StreamFrames } from './compression/stream-frames.ts';
 import type { CallerBytes } from './limits/unsent-bytes.ts';
-import type { RecentFrames } from './recent-frames.ts';
 import type { Transport } from './transport.ts';
 
 /**
@@ -24,27 +22,19 @@ const SMALL_BYTES = 2048;
 /** A response that was written. */
 export interface WrittenFrame {
   readonly type: XdsType;
-  /** Length of the message, with its prefix. */
+  /** Length of the message before compression, with its prefix. */
   readonly bytes: number;
-  /** The same after compression; undefined for a message that is sent as it is. */
+  /** Length of the message as it was sent; undefined where it was not compressed. */
   readonly compressed: number | undefined;
 }
 
 export interface ResponseWriterDeps {
   readonly transport: Transport;
-  readonly frames: RecentFrames;
-  /** Undefined for a client that does not accept compressed messages. */
-  readonly compressed: CompressedBodies | undefined;
+  readonly frames: StreamFrames;
   /** The memory of responses that have not left. */
   readonly unsent: CallerBytes;
   /** The bytes have left for the socket, or cannot. Returns the outcome of the push; never throws. */
   readonly written: (result: SendResult, frames: readonly WrittenFrame[], started: number) => PushOutcome;
-}
-
-function bytesOf(chunks: readonly Uint8Array[]): number {
-  let bytes = 0;
-  for (const chunk of chunks) bytes += chunk.length;
-  return bytes;
 }
 
 export class ResponseWriter {
@@ -68,34 +58,19 @@ export class ResponseWriter {
   }
 
   /**
-   * Secrets are not compressed: the length would tell of their content, and the next proxy has others.
-   * Source: RFC 7457 section 2.6 (CRIME)
-   */
-  #encode({ type, message }: Outgoing): { readonly chunks: readonly Uint8Array[]; readonly frame: WrittenFrame } {
-    const { compressed, frames } = this.#deps;
-    const short = compressed && !XDS[type].confidential ? compressResponse(message, compressed) : undefined;
-    if (short !== undefined) {
-      const { chunks, bytes } = short;
-      return { chunks, frame: { type, bytes, compressed: bytesOf(chunks) } };
-    }
-    const chunks = frames.encode(message);
-    return { chunks, frame: { type, bytes: bytesOf(chunks), compressed: undefined } };
-  }
-
-  /**
    * Writes responses; not to be called while the writer is busy.
    * @param started when the push began
    */
   write(messages: readonly Outgoing[], started: number): PushOutcome | Promise<PushOutcome> {
-    const { transport, unsent, written } = this.#deps;
+    const { transport, frames, unsent, written } = this.#deps;
     const sent: WrittenFrame[] = [];
     const encoded: (readonly Uint8Array[])[] = [];
     let total = 0;
-    for (const outgoing of messages) {
-      const { chunks, frame } = this.#encode(outgoing);
-      sent.push(frame);
+    for (const message of messages) {
+      const { chunks, bytes, compressed } = frames.encode(message);
+      sent.push({ type: message.type, bytes, compressed });
       encoded.push(chunks);
-      total += frame.compressed ?? frame.bytes;
+      total += compressed ?? bytes;
     }
     const [first = []] = encoded;
     const chunks = encoded.length > 1 ? encoded.flat() : first;

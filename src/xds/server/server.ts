@@ -8,9 +8,7 @@ import { Memos } from '../../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
 import { byXdsType, type XdsType } from '../../core/xds-types.ts';
 import {
-  acceptsEncoding,
   createGrpcServer,
-  deflatePart,
   type GrpcListener,
   type GrpcServer,
   type GrpcService,
@@ -23,7 +21,7 @@ import type { Caller } from '../../security/index.ts';
 import { Demand, type LearnedHosts, SharedDemand, type StreamDemand } from '../on-demand/index.ts';
 import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Variant } from '../protocol/index.ts';
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
-import { CompressedBodies } from './compression/compressed-bodies.ts';
+import { ResponseFrames } from './compression/stream-frames.ts';
 import type { ConfigServing } from './config-requests.ts';
 import type { DebugPages } from './debug-stream.ts';
 import { DemandOfStreams } from './demand/demand-of-streams.ts';
@@ -36,7 +34,6 @@ import { CallerLimits } from './limits/caller-limits.ts';
 import { UnsentBytes } from './limits/unsent-bytes.ts';
 import type { PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
-import { RecentFrames } from './recent-frames.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { AdsStream } from './stream.ts';
 import { at, MAX_TIMER_MS } from './timers.ts';
@@ -164,9 +161,7 @@ export class XdsServer {
   readonly #shared: SharedResults;
   readonly #demand: SharedDemand;
   readonly #requests: RequestFormats;
-  readonly #frames: RecentFrames;
-  /** Undefined where responses are not compressed. */
-  readonly #compressed: CompressedBodies | undefined;
+  readonly #frames: ResponseFrames;
   readonly #limits: CallerLimits;
   #draining = false;
 
@@ -179,8 +174,7 @@ export class XdsServer {
     const now = options.clock?.monotonic ?? systemClock.now;
     this.#demand = new SharedDemand(this.#shared.names, memos, { ...systemClock, now });
     this.#requests = new RequestFormats(this.#shared.names, memos);
-    this.#frames = new RecentFrames(memos.enabled);
-    if (options.compression === true) this.#compressed = new CompressedBodies(deflatePart);
+    this.#frames = new ResponseFrames(memos.enabled, options.compression === true);
     this.#limits = new CallerLimits(new UnsentBytes({ shares: options.shares }));
     this.#quota = new ReceiveMemoryQuota({ maxRequestBytes: options.maxReceiveBytes });
     this.#limiter = new PerAddressLimiter(options.maxStreams);
@@ -308,12 +302,9 @@ export class XdsServer {
 
   #open<Request extends AnyRequest>(call: StreamCall, caller: Caller | undefined, method: AdsMethod<Request>): void {
     const { engine, observer, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
-    const compressed = acceptsEncoding(call.metadata, 'gzip') ? this.#compressed : undefined;
-    const transport = createTransport(call, {
-      encoding: compressed && 'gzip',
-      maxReceiveBytes: this.#options.maxReceiveBytes,
-      quota: this.#quota.of(call.connection.address),
-    });
+    const frames = this.#frames.of(call.metadata);
+    const limits = { maxReceiveBytes: this.#options.maxReceiveBytes, quota: this.#quota.of(call.connection.address) };
+    const transport = createTransport(call, { ...limits, encoding: frames.encoding });
     const key = callerKey(caller, transport.peer);
     call.isOf(key);
     const stream = new AdsStream<Request>({
@@ -321,8 +312,7 @@ export class XdsServer {
       protocol: method.protocol,
       demand: method.demand?.(),
       extensions: this.#requests.extensions,
-      frames: this.#frames,
-      compressed,
+      frames,
       limits: this.#limits,
       engine,
       admission: this.#admission.of(call.connection.address, key),

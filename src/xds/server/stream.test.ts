@@ -18,11 +18,11 @@ import {
 } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { DELTA, DELTA_REQUESTS, SOTW, SOTW_REQUESTS } from '../testing/protocols.ts';
+import { ResponseFrames } from './compression/stream-frames.ts';
 import { Admission } from './limits/admission.ts';
 import { CallerLimits } from './limits/caller-limits.ts';
 import { NameQuota } from './limits/name-quota.ts';
 import { UnsentBytes } from './limits/unsent-bytes.ts';
-import { RecentFrames } from './recent-frames.ts';
 import { AdsStream } from './stream.ts';
 import type { Transport } from './transport.ts';
 
@@ -59,7 +59,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 const common = {
   caller: undefined,
-  frames: new RecentFrames(),
+  frames: new ResponseFrames().plain,
   callerKey: 'caller',
   limits: new CallerLimits(),
   observer: {

@@ -20,7 +20,7 @@ import type { Caller } from '../../security/index.ts';
 import { ALWAYS_NEEDED, type HeldContent, type StreamDemand } from '../on-demand/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import type { KnownExtensions } from '../request/index.ts';
-import type { CompressedBodies } from './compression/compressed-bodies.ts';
+import type { StreamFrames } from './compression/stream-frames.ts';
 import type { DemandCount } from './demand/demand-of-streams.ts';
 import { askingOf, demandCountOf, demandedParts, explainedParts } from './demand/demanded-parts.ts';
 import type { StreamAdmission } from './limits/admission.ts';
@@ -28,7 +28,6 @@ import type { CallerLimits, StreamLimits } from './limits/caller-limits.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { ObservedStream, XdsObserver } from './observer.ts';
 import { Patience } from './patience.ts';
-import type { RecentFrames } from './recent-frames.ts';
 import { rejectedResponse } from './rejected-response.ts';
 import { withoutSecrets } from './rejected-secrets.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
@@ -44,10 +43,7 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly demand?: StreamDemand<Request> | undefined;
   /** Lists of extensions that nodes have sent. */
   readonly extensions: KnownExtensions;
-  /** Of all streams of the server. */
-  readonly frames: RecentFrames;
-  /** The same; absent for a client that does not accept compressed messages. */
-  readonly compressed?: CompressedBodies | undefined;
+  readonly frames: StreamFrames;
   readonly limits: CallerLimits;
   readonly engine: PushEngine;
   readonly admission: StreamAdmission;
@@ -96,7 +92,6 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#writer = new ResponseWriter({
       transport: deps.transport,
       frames: deps.frames,
-      compressed: deps.compressed,
       unsent: this.#limits.unsent,
       written: (result, frames, started) => this.#written(result, frames, started),
     });
@@ -295,9 +290,9 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         return 'closed';
       }
       const seconds = (clock.monotonic() - started) / 1000;
-      for (const { type, bytes, compressed } of frames) {
-        this.#machine.countBytes(type, bytes);
-        observer.pushed({ type, connectionId, bytes, compressed, seconds });
+      for (const frame of frames) {
+        this.#machine.countBytes(frame.type, frame.bytes);
+        observer.pushed({ ...frame, connectionId, seconds });
       }
       this.#deps.demand?.written(clock.monotonic());
       if (this.#deferredPush || this.#machine.answersLate) this.#advanceSoon();

@@ -1,0 +1,71 @@
+/**
+ * The frames of responses: compressed for streams whose clients accept gzip, where their bodies have a compressed form;
+ * all others as they are.
+ */
+import { XDS } from '../../../core/xds-types.ts';
+import { acceptsEncoding, deflatePart, type MessageEncoding, type Metadata } from '../../../grpc/index.ts';
+import type { Outgoing } from '../../protocol/index.ts';
+import { compressResponse } from '../encode-response.ts';
+import { RecentFrames } from '../recent-frames.ts';
+import { CompressedBodies } from './compressed-bodies.ts';
+
+/** A response as it is sent. */
+export interface ResponseFrame {
+  readonly chunks: readonly Uint8Array[];
+  /** Length of the message before compression, with its prefix. */
+  readonly bytes: number;
+  /** Length of the message as it is sent; undefined where it is not compressed. */
+  readonly compressed: number | undefined;
+}
+
+/** Makes the frames of one stream. */
+export interface StreamFrames {
+  /** Of compressed messages; undefined: there are none. */
+  readonly encoding: MessageEncoding | undefined;
+  encode(response: Outgoing): ResponseFrame;
+}
+
+function lengthOf(chunks: readonly Uint8Array[]): number {
+  let length = 0;
+  for (const chunk of chunks) length += chunk.length;
+  return length;
+}
+
+/** The frames of all streams of a server. */
+export class ResponseFrames {
+  readonly #recent: RecentFrames;
+  readonly #bodies = new CompressedBodies(deflatePart);
+  /** For clients that do not accept compressed messages. */
+  readonly plain: StreamFrames = { encoding: undefined, encode: (response) => this.#asItIs(response) };
+  readonly #gzip: StreamFrames = { encoding: 'gzip', encode: (response) => this.#compressed(response) };
+  readonly #compresses: boolean;
+
+  /**
+   * @param remembers false: each frame is encoded again
+   * @param compresses false: no frame is compressed
+   */
+  constructor(remembers = true, compresses = false) {
+    this.#recent = new RecentFrames(remembers);
+    this.#compresses = compresses;
+  }
+
+  /** For a stream whose request has this metadata. */
+  of(metadata: Metadata): StreamFrames {
+    return this.#compresses && acceptsEncoding(metadata, 'gzip') ? this.#gzip : this.plain;
+  }
+
+  #asItIs({ message }: Outgoing): ResponseFrame {
+    const chunks = this.#recent.encode(message);
+    return { chunks, bytes: lengthOf(chunks), compressed: undefined };
+  }
+
+  /**
+   * Secrets are not compressed: the length would say something about them to those who see the encrypted bytes. Source:
+   * RFC 7457 section 2.6
+   */
+  #compressed(response: Outgoing): ResponseFrame {
+    const { type, message } = response;
+    const made = XDS[type].confidential ? undefined : compressResponse(message, this.#bodies);
+    return made === undefined ? this.#asItIs(response) : { ...made, compressed: lengthOf(made.chunks) };
+  }
+}
