@@ -6,6 +6,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import { type AddressInfo, connect as connectSocket, createServer, type Server, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { testRoot } from '../identity/testing/certificates.ts';
 import { startTestCa, TEST_SERVER_NAME } from '../identity/testing/test-ca.ts';
@@ -41,6 +42,9 @@ function http2(context: TestContext, answer: (stream: ServerHttp2Stream) => void
   });
   return listening(context, server);
 }
+
+/** Compressed, each shorter than the limit of the test. */
+const ZEROS = gzipSync(Buffer.alloc(50_000));
 
 const GRPC = { ':status': 200, 'content-type': 'application/grpc' };
 
@@ -184,6 +188,38 @@ test('proxies of the environment are not used', async (context) => {
   }
   assert.deepEqual(connections, []);
 });
+
+for (const [what, compressed, expected] of [
+  ['is decompressed', gzipSync('configuration'), 'configuration'],
+  [
+    'that is longer than the limit when decompressed is refused',
+    gzipSync(Buffer.alloc(64 * 1024 * 1024)),
+    'resource_exhausted',
+  ],
+  [
+    'that is longer than the limit in several members is refused',
+    Buffer.concat([ZEROS, ZEROS, ZEROS]),
+    'resource_exhausted',
+  ],
+  ['that is damaged is refused', gzipSync('configuration').fill(0, 12), 'internal'],
+  ['that is cut off is refused', gzipSync('configuration').subarray(0, 20), 'internal'],
+] as const)
+  test(`a compressed message ${what}`, async (context) => {
+    const target = await http2(context, (stream) => {
+      stream.respond({ ...GRPC, 'grpc-encoding': 'gzip' });
+      const prefix = Buffer.from([1, 0, 0, 0, 0]);
+      prefix.writeUInt32BE(compressed.length, 1);
+      stream.write(Buffer.concat([prefix, compressed]));
+    });
+    const client = await openGrpcClient(target, { maxMessageBytes: 100_000 });
+    context.after(() => client.close());
+    const stream = client.stream(PATH);
+    const outcome = await new Promise<string>((resolve) => {
+      stream.on('data', (bytes: Buffer) => resolve(bytes.toString()));
+      stream.on('error', (error) => resolve(client.errorOf(error).code));
+    });
+    assert.equal(outcome, expected);
+  });
 
 test('closing a client ends its calls', async (context) => {
   const target = await http2(context, (stream) => stream.respond(GRPC));

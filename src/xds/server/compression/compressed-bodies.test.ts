@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Deflated } from '../../../grpc/index.ts';
+import { CompressedBodies } from './compressed-bodies.ts';
+
+const LENGTH = 10_000;
+
+function body(length = LENGTH): Uint8Array {
+  return new Uint8Array(length);
+}
+
+/** Bodies whose compression ends when the test says so. */
+function held() {
+  const running: { readonly body: Uint8Array; end(length?: number): Promise<void>; fail(): Promise<void> }[] = [];
+  const bodies = new CompressedBodies((of) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Deflated>();
+    const end = async (length = 100): Promise<void> => {
+      resolve({ blocks: new Uint8Array(length), bytes: of.length, checksum: 0, factor: 0 });
+      await turn();
+    };
+    const fail = async (): Promise<void> => {
+      reject(new Error('out of memory'));
+      await turn();
+    };
+    running.push({ body: of, end, fail });
+    return promise;
+  });
+  return { bodies, running };
+}
+
+describe('a body of responses', () => {
+  it('is compressed once, from the second stream on, and no stream waits for that', async () => {
+    const { bodies, running } = held();
+    const one = body();
+    assert.deepEqual([bodies.of(one), running.length], [undefined, 0]);
+    assert.deepEqual([bodies.of(one), running.length], [undefined, 1]);
+    assert.deepEqual([bodies.of(one), running.length], [undefined, 1]);
+    await running[0]?.end();
+    const compressed = bodies.of(one);
+    assert.equal(compressed?.bytes, LENGTH);
+    assert.equal(bodies.of(one), compressed);
+    assert.equal(running.length, 1);
+    // Another one with the same content is another one.
+    assert.equal(bodies.of(body()), undefined);
+  });
+
+  it('is sent as it is where it is short, does not get shorter, or cannot be compressed', async () => {
+    const { bodies, running } = held();
+    const short = body(1000);
+    for (let stream = 0; stream < 5; stream++) assert.equal(bodies.of(short), undefined);
+    assert.equal(running.length, 0);
+    const [dense, failing] = [body(), body()];
+    for (const each of [dense, dense, failing, failing]) bodies.of(each);
+    await running[0]?.end(LENGTH * 0.9);
+    await running[1]?.fail();
+    for (const each of [dense, failing]) assert.equal(bodies.of(each), undefined);
+    await turn();
+    assert.equal(running.length, 2);
+  });
+
+  it('waits while another one is compressed; beyond 64 that wait, further ones are sent as they are', async () => {
+    const { bodies, running } = held();
+    const all = Array.from({ length: 70 }, () => body());
+    for (const each of [...all, ...all]) bodies.of(each);
+    for (let ended = 0; ended < running.length; ended++) {
+      assert.equal(running.length, ended + 1);
+      await running[ended]?.end();
+    }
+    assert.equal(running.length, 65);
+    assert.equal(all.filter((each) => bodies.of(each) !== undefined).length, 65);
+    // The next time they have a turn.
+    assert.equal(running.at(-1)?.body, all[65]);
+  });
+});
