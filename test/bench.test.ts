@@ -52,7 +52,7 @@ test('benches', { concurrency: 3 }, async (t) => {
         assert.equal(measured?.[3], proxies, 'the program counts every proxy that converged');
       }),
       t.test(`reconnect, ${mode}`, async () => {
-        const outcome = await run(mode, 'reconnect');
+        const outcome = await runWith({ ...SMALL, mode, gzip: true }, 'reconnect');
         for (const what of ['all drop, come back', 'server restarted'])
           assert.equal(row(outcome, 'reconnect', what).resources, 0, what);
         assert.equal(row(outcome, 'reconnect', 'route afterwards').messages, proxies);
