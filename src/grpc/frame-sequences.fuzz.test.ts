@@ -188,6 +188,7 @@ class World {
       onStream,
       onError: (error) => errors.push(error),
       onClose: () => {},
+      settled: (run) => run(),
     });
   }
 
