@@ -74,9 +74,16 @@ export function isReadPerReplica(name: Fact): boolean {
   return name.startsWith(ADDRESS);
 }
 
+/** The last workload's text: a proxy that connects has several facts of its workload noted one after the other. */
+let last: LabelledWorkload & { readonly text: string } = { namespace: '', labels: {}, text: ' []' };
+
 /** Namespace and labels as a string, equal for all replicas of a workload. */
 export function workloadText({ namespace, labels }: LabelledWorkload): string {
-  return `${namespace} ${JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))}`;
+  if (last.labels !== labels || last.namespace !== namespace) {
+    const sorted = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+    last = { namespace, labels, text: `${namespace} ${JSON.stringify(sorted)}` };
+  }
+  return last.text;
 }
 
 /** The interface through which the mesh is read for a proxy; every read is recorded. */

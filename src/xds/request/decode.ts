@@ -40,10 +40,7 @@ const NO_NODE: NodeFields = { node: undefined };
 
 /** A copy of the node without its extensions where they are known: many nodes are kept while their streams wait. */
 function nodeFields(bytes: Buffer, { start, end }: WireField, extensions: KnownExtensions): NodeFields {
-  const known = extensions.find(bytes, start, end);
-  if (known === undefined) return { node: Buffer.from(bytes.subarray(start, end)) };
-  const node = Buffer.concat([bytes.subarray(start, known.start), bytes.subarray(known.end, end)]);
-  return { node, extensions: known.list };
+  return extensions.leaveOut(bytes, start, end) ?? { node: Buffer.from(bytes.subarray(start, end)) };
 }
 
 function decodeSotw({ kinds, extensions }: Shared, bytes: Buffer, known: readonly KnownRun[]): SotwRequest {

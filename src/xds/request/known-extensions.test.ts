@@ -47,6 +47,18 @@ describe('known extensions', () => {
     }
   });
 
+  it('leaves a list out of a node that was received before the list was known', () => {
+    const list = listOf('a');
+    const { delta, extensions } = new RequestFormats(SHARED.names, new Memos());
+    const [one, other] = [encodeNode(SIDECAR_ID, {}, list), encodeNode(SIDECAR_ID, { NETWORK: 'n' }, list)];
+    const waiting = delta.decode(encodeDeltaRequest({ typeUrl, node: other })).node ?? Buffer.alloc(0);
+    assert.equal(extensions.leaveOut(waiting, 0, waiting.length), undefined);
+    parseNode(delta.decode(encodeDeltaRequest({ typeUrl, node: one })).node, undefined, extensions);
+    const shortened = extensions.leaveOut(waiting, 0, waiting.length);
+    assert.equal(shortened?.node.length, other.length - list.length);
+    assert.deepEqual(parseNode(shortened?.node, shortened?.extensions), parseNode(other));
+  });
+
   it('reads the extensions that a node has besides a known list', () => {
     const [first = '', second = ''] = ASKED_EXTENSIONS;
     const list = listOf('a');

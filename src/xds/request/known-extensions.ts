@@ -24,11 +24,10 @@ interface Known {
   readonly list: ExtensionList;
 }
 
-/** A known list in an encoded node. */
-export interface Found {
-  readonly start: number;
-  readonly end: number;
-  readonly list: ExtensionList;
+/** An encoded node without a list of extensions that is known. */
+interface Shortened {
+  readonly node: Buffer;
+  readonly extensions: ExtensionList;
 }
 
 const scan = new FieldScanner();
@@ -50,8 +49,11 @@ export class KnownExtensions {
     this.#enabled = enabled;
   }
 
-  /** The known list that the node between the two offsets begins its extensions with. */
-  find(bytes: Buffer, start: number, end: number): Found | undefined {
+  /**
+   * A copy of the node between the two offsets without the known list that its extensions begin with; undefined where
+   * they begin with none.
+   */
+  leaveOut(bytes: Buffer, start: number, end: number): Shortened | undefined {
     if (end - start < MIN_LEARNED_BYTES || this.#known.length === 0) return undefined;
     const begin = beginOf(bytes, start, end);
     if (begin === undefined) return undefined;
@@ -61,7 +63,8 @@ export class KnownExtensions {
     );
     if (found === undefined) return undefined;
     this.#first(found);
-    return { start: begin, end: begin + found.bytes.length, list: found.list };
+    const rest = bytes.subarray(begin + found.bytes.length, end);
+    return { node: Buffer.concat([bytes.subarray(start, begin), rest]), extensions: found.list };
   }
 
   /** Keeps a list that was read from consecutive fields. */
