@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
-import type { Bundle, Parts, ProxySession } from '../../push/index.ts';
+import type { Bundle, ConcernedNames, Parts, ProxySession } from '../../push/index.ts';
 import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import { NameSets, NO_NAMES } from '../protocol/index.ts';
 import { concernedNames } from './concerned-names.ts';
@@ -16,14 +16,17 @@ const ROUTES = '80';
 const DNS = `${NAMESPACE}.svc.cluster.local`;
 const REQUEST = { typeUrl: '', responseNonce: '', nack: undefined, node: undefined };
 
-const newMesh = (canaryAbove: number, names: readonly string[]) =>
+/** Every service changes the table of names, which goes to all proxies: a proxy that is not found would get all by it. */
+const withoutNames: ConcernedNames = (type, ...bundles) => (type === 'nds' ? [] : concernedNames(type, ...bundles));
+
+const newMesh = (canaryAbove: number, names: readonly string[], concerned: ConcernedNames = concernedNames) =>
   new Mesh(
     inline,
     names.flatMap((name, at) => [
       service(NAMESPACE, name, { clusterIP: `10.9.1.${at}` }),
       endpoints(NAMESPACE, name, '10.2.0.1'),
     ]),
-    { canaryAbove, concerned: concernedNames },
+    { canaryAbove, concerned },
   );
 
 function newShared(): SharedDemand {
@@ -122,11 +125,11 @@ async function pushesOf(mesh: Mesh, proxies: readonly Sidecar[], change: () => v
 }
 
 test('a change is pushed to the proxies that hold what changed', async () => {
-  const mesh = newMesh(Number.POSITIVE_INFINITY, ['a', 'b']);
+  const mesh = newMesh(Number.POSITIVE_INFINITY, ['a', 'b'], withoutNames);
   const proxies = await connected(mesh, newShared(), 4);
   const [ofA, ofB, ofBoth] = proxies;
   ofA?.ask([`${ROUTES}/a`]);
-  ofB?.ask([`${ROUTES}/b.${DNS}`, `${ROUTES}/c`]);
+  ofB?.ask([`${ROUTES}/b.${DNS}`, `${ROUTES}/c`, `${ROUTES}/one.wild.example`]);
   ofBoth?.ask([`${ROUTES}/a`, `${ROUTES}/b`]);
   await mesh.settled();
   const pushes = (change: () => void) => pushesOf(mesh, proxies, change);
@@ -138,9 +141,15 @@ test('a change is pushed to the proxies that hold what changed', async () => {
   const settings = { host: 'a', trafficPolicy: { connectionPool: { tcp: { maxConnections: 7 } } } };
   const policy = meshResource('DestinationRule', NAMESPACE, 'a', settings);
   assert.deepEqual(await pushes(() => mesh.change([policy])), [1, 0, 1, 0]);
-  // Asked for before it existed, under a short name. All proxies get the new table of names.
-  assert.deepEqual(await pushes(() => mesh.change([service(NAMESPACE, 'c', { clusterIP: '10.9.0.3' })])), [1, 1, 1, 1]);
+  // Asked for before it existed, under a short name.
+  assert.deepEqual(await pushes(() => mesh.change([service(NAMESPACE, 'c', { clusterIP: '10.9.0.3' })])), [0, 1, 0, 0]);
   assert.equal(ofB?.held.cds.has(`outbound|80||c.${DNS}`), true);
+  // Any proxy may have asked for a host that the wildcard matches.
+  const wild = { hosts: ['*.wild.example'], http: [{ route: [{ destination: { host: 'b' } }] }] };
+  const anyHost = meshResource('VirtualService', NAMESPACE, 'wild', wild);
+  assert.deepEqual(await pushes(() => mesh.change([anyHost])), [1, 1, 1, 1]);
+  assert.deepEqual(await pushes(() => mesh.change([], [`Service/${NAMESPACE}/a`])), [1, 0, 1, 0]);
+  assert.equal(ofA?.held.cds.has(`outbound|80||a.${DNS}`), false);
   assert.ok(mesh.allSettled());
 });
 
@@ -230,7 +239,7 @@ test('property: after asks, edits, reconnects and restarts, proxies were pushed 
   const steps = fc.array(step, { minLength: 1, maxLength: 12 });
   await fc.assert(
     fc.asyncProperty(canaryAbove, steps, async (above, all) => {
-      const mesh = newMesh(above, ['a', 'b']);
+      const mesh = newMesh(above, ['a', 'b'], withoutNames);
       let shared = newShared();
       let proxies = await connected(mesh, shared, PROXIES);
       for (const each of all) {
@@ -251,7 +260,7 @@ test('property: after asks, edits, reconnects and restarts, proxies were pushed 
       assert.ok(mesh.allSettled());
       for (const { session } of proxies) session.close();
     }),
-    { numRuns: 25 },
+    { numRuns: 40 },
   );
 });
 
