@@ -66,6 +66,9 @@ export function* answerOf({
     problems: [...new Set(compared.generated.views.flatMap(({ failures }) => failures))].slice(0, MAX_PROBLEMS),
     notes: [
       ...notes,
+      ...(tally.onDemand > 0
+        ? [`${tally.onDemand} of the proxies are on demand: they are counted whether they hold what changes or not`]
+        : []),
       ...(left.length > 0 ? [`there was no time to compare parts of the configuration of ${proxies} proxies`] : []),
       ...(unreached.left > 0 ? [`not all routes of ${unreached.left} VirtualServices are compared`] : []),
       ...(policies.left > 0 ? [`policies of ${policies.left} proxies are not compared`] : []),
@@ -94,23 +97,32 @@ function isCompared({ generated, endpoints }: Compared, index: number): boolean 
 class Tally {
   bytes = 0;
   readonly #touched = new Set<Session>();
+  /** Those of them whose parts that change are on demand. */
+  readonly #onDemand = new Set<Session>();
   readonly #workloads = new Map<string, Workload>();
   /** Number of proxies that are sent a change. */
   readonly #proxies = new Map<ChangedResource, number>();
 
   *add({ parts, generated, endpoints }: Compared): Slices<void> {
-    for (const [index, { placements }] of parts.entries()) {
+    for (const [index, part] of parts.entries()) {
+      const { placements } = part;
       const outcome = generated.views[index];
       const ofEndpoints = endpoints.parts[index];
       for (const [at, { sessions }] of placements.entries()) {
         const numbers = [...(outcome?.common ?? []), ...(outcome?.placed[at] ?? [])];
-        this.#add(sessions, [
+        const changes = [
           ...numbers.flatMap((number) => generated.resources[number] ?? []),
           ...(ofEndpoints?.[at] ?? []).flatMap((number) => endpoints.changes.all[number] ?? []),
-        ]);
+        ];
+        this.#add(sessions, changes);
+        if (changes.length > 0 && isOnDemand(part)) for (const session of sessions) this.#onDemand.add(session);
         yield;
       }
     }
+  }
+
+  get onDemand(): number {
+    return this.#onDemand.size;
   }
 
   get touched(): number {
@@ -148,6 +160,12 @@ class Tally {
     this.#workloads.set(key, known);
     return known;
   }
+}
+
+/** Whether proxies are sent the parts of it that they use. */
+function isOnDemand({ before, after }: TouchedPart): boolean {
+  const view = after ?? before;
+  return view?.part === 'outbound' && view.capabilities.onDemand !== undefined;
 }
 
 function order(a: string, b: string): number {

@@ -106,6 +106,16 @@ describe('a preview', () => {
     );
   });
 
+  it('says how many of the proxies are on demand', async () => {
+    const { mesh, previews } = await start();
+    const node = { ...sidecar('10.1.0.3', 'shop'), discoversVirtualHosts: true };
+    mesh.connect({ ...node, options: { configuration: 'on-demand' } });
+    await mesh.settled();
+    const { proxies, notes } = await previews.run(body(route('5s')), EVERYTHING, NEVER);
+    assert.equal(proxies.touched, 2);
+    assert.deepEqual(notes, ['1 of the proxies are on demand: they are counted whether they hold what changes or not']);
+  });
+
   it('compares endpoints, and the views that proxies would move to', async () => {
     const { previews } = await start();
     const text = [
