@@ -1,6 +1,7 @@
 /** Endpoints wait service by service, and for the main thread. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import { setUp } from '../testing/debouncer.ts';
 import { pause } from './debounce.ts';
 
@@ -110,7 +111,7 @@ test('endpoints are published with configuration that follows them soon', async 
 });
 
 test('after a publish endpoints wait until the main thread has been idle for long enough', async () => {
-  const { change, advanceTo, published } = setUp({ busyMs: 30 });
+  const { change, advanceTo, published } = setUp({ busyMs: 10 });
   change('EndpointSlice/a/b-1');
   await advanceTo(20);
   change('EndpointSlice/a/c-1');
@@ -119,11 +120,40 @@ test('after a publish endpoints wait until the main thread has been idle for lon
   await advanceTo(1000);
   assert.deepEqual(published, [
     { at: 100, keys: ['EndpointSlice/a/b-1'] },
-    { at: 250, keys: ['EndpointSlice/a/c-1', 'EndpointSlice/a/d-1'] },
+    { at: 260, keys: ['EndpointSlice/a/c-1', 'EndpointSlice/a/d-1'] },
   ]);
 });
 
 test('a main thread that is always busy delays endpoints by a bounded time', () => {
   assert.equal(pause(0), 0);
-  assert.equal(pause(10_000), 250);
+  assert.equal(pause(10_000), 220);
+});
+
+test('endpoints are gathered only after others were published, and for a bounded time', async () => {
+  const step = fc.record({ wait: fc.nat(300), service: fc.nat(5) });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 30 }), fc.nat(40), async (steps, busyMs) => {
+      const { change, advanceTo, published } = setUp({ busyMs, maxMs: 100_000 });
+      const changes: { key: string; service: number; at: number }[] = [];
+      let time = 0;
+      for (const [index, { wait, service }] of steps.entries()) {
+        time += wait;
+        await advanceTo(time);
+        const key = `EndpointSlice/a/s${service}-${index}`;
+        changes.push({ key, service, at: time });
+        change(key);
+      }
+      await advanceTo(time + 1000);
+      const times = published.map(({ at }) => at);
+      for (const [index, at] of times.entries())
+        assert.ok(index === 0 || at >= (times[index - 1] ?? 0) + pause(busyMs), `${times} are too close`);
+      for (const { key, service, at } of changes) {
+        const publishedAt = published.find(({ keys }) => keys.includes(key))?.at ?? Number.NaN;
+        const last = changes.findLast((each) => each.service === service && each.at <= publishedAt)?.at ?? at;
+        const before = times.findLast((each) => each < publishedAt) ?? Number.NEGATIVE_INFINITY;
+        assert.equal(publishedAt, Math.max(last + 100, before + pause(busyMs)), key);
+      }
+    }),
+    { numRuns: 60 },
+  );
 });
