@@ -83,7 +83,11 @@ export class ClusterParts {
         bundle: nextBundle(emptyBundle('eds', onDemand(full)), all(full, fixed)),
       };
     });
-    return this.#endpoints.get(base, own, () => this.#part(base, own, previous, (names) => names));
+    return this.#endpoints.get(
+      base,
+      own,
+      () => endpointsAfter(previous, base, own) ?? this.#part(base, own, previous, (names) => names),
+    );
   }
 
   #clusterBase(full: Bundle, wanted: NameSet, before: Base | undefined): Base {
@@ -166,6 +170,24 @@ function all(bundle: Bundle, { names }: NameSet): (readonly [string, EncodedReso
 /** The resources that have these names and are not in the base. */
 function additional({ full, bundle }: Base, names: NameSet): readonly (readonly [string, EncodedResource])[] {
   return all(full, names).filter(([name]) => bundle.get(name) === undefined);
+}
+
+/**
+ * The endpoints of the same names, next to the same base. Undefined where these are others. Without a list of all
+ * resources: when an endpoint changes, this is done for each proxy that has it.
+ */
+function endpointsAfter(previous: Part | undefined, base: Base, names: NameSet): Part | undefined {
+  if (previous?.own === undefined || previous.wanted !== names || previous.base.bundle !== base.bundle)
+    return undefined;
+  if (base.bundle.size === base.full.size) return undefined;
+  const { own } = previous;
+  const changes: [string, EncodedResource | undefined][] = [];
+  for (const name of names.names) {
+    if (base.bundle.size > 0 && base.bundle.get(name) !== undefined) continue;
+    const resource = base.full.get(name);
+    if (resource !== own.get(name)) changes.push([name, resource]);
+  }
+  return { ...previous, base, own: changes.length === 0 ? own : nextBundle(own, changes) };
 }
 
 /** Whether both have the same resources of these names. */

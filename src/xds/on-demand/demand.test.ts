@@ -6,7 +6,7 @@ import { Memos } from '../../core/memo.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { type Bundle, resourceMessage } from '../../push/index.ts';
-import { inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
+import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import { type DeltaRequest, NameSets, NO_NAMES } from '../protocol/index.ts';
 import { answerName, madeName } from './aliased-resource.ts';
 import { Demand, MAX_ASKED } from './demand.ts';
@@ -295,6 +295,11 @@ const step = fc.oneof(
     exists: fc.boolean(),
   }),
   fc.record({
+    kind: fc.constant('endpoints' as const),
+    name: fc.constantFrom('a', 'b', 'c'),
+    address: fc.integer({ min: 1, max: 3 }),
+  }),
+  fc.record({
     kind: fc.constant('ask' as const),
     name: fc.constantFrom(...NAMES, `a.${NAMESPACE}`, `b.${DNS}:80`, 'x.example'),
   }),
@@ -312,6 +317,8 @@ test('property: what a proxy has is what a fresh one would get for the same name
         else if (each.kind === 'service') {
           const key = `Service/${NAMESPACE}/${each.name}`;
           mesh.change(each.exists ? [service(NAMESPACE, each.name)] : [], each.exists ? [] : [key]);
+        } else if (each.kind === 'endpoints') {
+          mesh.change([endpoints(NAMESPACE, each.name, `10.2.0.${each.address}`)]);
         } else {
           const name = `r${each.host.replaceAll('*', 'star')}`;
           const http = [{ route: [{ destination: { host: each.to } }] }];
@@ -327,6 +334,10 @@ test('property: what a proxy has is what a fresh one would get for the same name
         const expected = again.parts(session.content(), 'on-demand');
         for (const type of ['cds', 'vhds'] as const)
           assert.deepEqual(versionsOf(parts[type]), versionsOf(expected[type]), type);
+        // It keeps endpoints of clusters that it had.
+        const [own, all] = [versionsOf(parts.eds), versionsOf(session.content().eds)];
+        for (const name of versionsOf(expected.eds).keys()) assert.ok(own.has(name), name);
+        for (const [name, version] of own) assert.equal(version, all.get(name), name);
         const hosts = decoded(parts.vhds);
         const answered = new Set(hosts.flatMap(({ name, aliases }) => [name, ...aliases]));
         for (const name of demand.asked.names) assert.ok(answered.has(name), `${name} is answered`);

@@ -4,10 +4,10 @@
  *
  * A proxy keeps what it was sent, also over a reconnect: Envoy does not ask again for what was taken away.
  */
-import type { XdsType } from '../../core/xds-types.ts';
+import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
 import { type Bundle, type DemandStatus, type Parts, scopeOfKey } from '../../push/index.ts';
-import { addedNames, type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
+import { addedNames, type DeltaRequest, type NameSet, NO_NAMES, sameBundles } from '../protocol/index.ts';
 import { answerName, isOwnName } from './aliased-resource.ts';
 import { AnswerTimes } from './answer-times.ts';
 import type { AskEvent } from './ask-events.ts';
@@ -220,7 +220,10 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const [given, kept, last] = [this.#given, this.#kept, this.#last];
     if (last?.content === content && last.asked === asked && last.given === given && last.kept === kept)
       return last.parts;
-    const parts = this.#isWhole ? this.#everything(content, hosts) : this.#partsOf(content, hosts);
+    const isSameDemand = last?.asked === asked && last.given === given && last.kept === kept;
+    const parts = this.#isWhole
+      ? this.#everything(content, hosts)
+      : ((isSameDemand ? this.#withEndpoints(content, last) : undefined) ?? this.#partsOf(content, hosts));
     this.#last = { content, asked, given, kept, parts };
     return parts;
   }
@@ -340,6 +343,21 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     this.#held = [...new Set([asked, given, this.#named, ...namesIn(cds), ...namesIn(eds)])];
     const absent = shared.absentOf(content, this.#askedClusters);
     return { ...content, vhds, cds: [...cds.flatMap(bundlesOf), ...absent], eds: eds.flatMap(bundlesOf) };
+  }
+
+  /** The same with other endpoints. Undefined where more than these has changed. */
+  #withEndpoints(content: Parts, last: Last): Parts | undefined {
+    const { cds, eds } = this.#derived;
+    if (cds.length !== eds.length || content.eds.length !== eds.length) return undefined;
+    if (XDS_TYPES.some((type) => type !== 'eds' && !sameBundles(content[type], last.content[type]))) return undefined;
+    const { parts } = this.#shared;
+    const next: Part[] = [];
+    for (const [index, clusters] of cds.entries()) {
+      const [full, before] = [content.eds[index], eds[index]];
+      if (full !== undefined) next.push(parts.endpoints(full, clusters, this.#endpoints, before));
+    }
+    this.#derived = { ...this.#derived, eds: next };
+    return { ...last.parts, eds: next.flatMap(bundlesOf) };
   }
 
   #wants(content: Parts): Wants {

@@ -10,6 +10,7 @@
  *   hosts.
  */
 
+export { sameBundles } from './client-state.ts';
 export { DeltaProtocol } from './delta.ts';
 export type { Answer } from './inflight.ts';
 export { AdsMachine, type Outgoing } from './machine.ts';
