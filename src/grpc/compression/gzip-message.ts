@@ -2,7 +2,7 @@
  * Messages compressed by gzip whose parts were compressed once, and are shared by many messages. The parts do not refer
  * to each other, and each ends at a byte, so that the DEFLATE data of a message is the concatenation of that of its
  * parts. A part that differs from message to message is stored as it is, in blocks that cost five bytes. The result is
- * one gzip member, which each implementation of gRPC can read.
+ * one gzip member: some implementations of gRPC read no further than the first.
  * Source: RFC 1951 sections 3.2.3 and 3.2.4 (blocks), RFC 1952 section 2.3 (members),
  * https://github.com/grpc/grpc/blob/master/doc/compression.md
  */
