@@ -5,6 +5,8 @@
  * every proxy.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../../test/harness/eventually.ts';
+import { request } from '../../test/harness/http.ts';
 import type { Arrivals } from '../client/messages.ts';
 import { type Uses, usersOf } from '../client/uses.ts';
 import {
@@ -20,6 +22,7 @@ import {
   withMesh,
 } from '../mesh.ts';
 import { latencyOf, median, quantiles, type Table } from '../results.ts';
+import type { Server } from '../server.ts';
 import { monotonicMs } from '../world/clock.ts';
 import { HTTP_PORT } from '../world/documents.ts';
 import type { Change } from '../world/world.ts';
@@ -32,6 +35,8 @@ const MAX_ALL = 10_000_000;
 /** The same where the memory of a further proxy is measured. */
 const USED_FOR_MEMORY = 30;
 const KIB = 1024;
+/** Garbage collections before the memory in use is read: what the first one collects may free more. */
+const COLLECTIONS = 2;
 
 const CONFIGURATIONS = ['all', 'on-demand'] as const;
 type Configuration = (typeof CONFIGURATIONS)[number];
@@ -138,24 +143,45 @@ function watchers({ size }: Mesh, service: number, uses: Uses | undefined): read
   return uses && usersOf(service, size.proxies, size.services, uses.each);
 }
 
-/** Resident memory of the server for each further proxy. */
+/** Memory of the server for each further proxy: resident when all have everything, and in use. */
 function memoryPerProxy(context: BenchContext, configuration: Configuration): Promise<Cells> {
   return withMesh(context, { world: { onlyHttp: true } }, async (mesh) => {
     const uses = configuration === 'all' ? undefined : usesOf(mesh, USED_FOR_MEMORY);
     const { proxies } = mesh.size;
-    const counts = [Math.ceil(proxies / 2), proxies];
-    const resident: number[] = [];
-    for (const count of counts) {
+    const half = Math.ceil(proxies / 2);
+    const join = async (count: number): Promise<void> => {
       await joinProxies(context, mesh, { count, ...(uses && { uses }) });
       await quiet(mesh);
-      resident.push(memory(mesh).rssMiB);
-    }
-    const [half = 0, all = 0] = resident;
-    const each = ((all - half) * KIB) / (proxies - Math.ceil(proxies / 2));
+    };
+    await join(half);
+    const less = memory(mesh).rssMiB;
+    await join(proxies);
+    const more = memory(mesh).rssMiB;
+    // Only now: a garbage collection before would lower what is resident.
+    const used = await usedMiB(mesh.server);
+    await join(half);
+    const usedByLess = await usedMiB(mesh.server);
+    const each = (mib: number): string => ((mib * KIB) / (proxies - half)).toFixed(0);
     const called = uses === undefined ? '' : `, ${uses.each} services called by each`;
-    const figures = [undefined, undefined, undefined, undefined, undefined, all];
-    return ['memory', configuration, ...figures, `${each.toFixed(0)} KiB for each further proxy${called}`];
+    const note = `${each(more - less)} KiB for each further proxy${called}; in use: ${each(used - usedByLess)} KiB`;
+    const figures = [undefined, undefined, undefined, undefined, undefined, more];
+    return ['memory', configuration, ...figures, note];
   });
+}
+
+/** What the main thread's heap has, and buffers outside of it, in MiB, after its garbage was collected. */
+async function usedMiB({ ports, samples }: Server): Promise<number> {
+  for (let time = 0; time < COLLECTIONS; time++) {
+    const collected = async (): Promise<void> => {
+      const { status } = await request({ port: ports.introspection, path: '/memj/forcecollection', method: 'PUT' });
+      if (status !== 202) throw new Error(`HTTP ${status}`);
+    };
+    // The server does it at most every ten seconds.
+    await eventually(collected, { timeoutMs: 15_000, intervalMs: 500, what: 'garbage is collected' });
+  }
+  const all = await samples();
+  const of = (name: string): number => all.get(name) ?? 0;
+  return (of('nodejs_heap_size_used_bytes') + of('nodejs_external_memory_bytes')) / (KIB * KIB);
 }
 
 /** Endpoints of one service after the other, of those without subsets: proxies that call it have its cluster. */

@@ -9,6 +9,8 @@ import type { Session } from './session.ts';
 
 /** A value that sessions share, kept while one of them uses it. */
 interface Shared<T> {
+  /** The key of the value: one string for all sessions. */
+  readonly text: string;
   readonly value: T;
   readonly users: Set<Session>;
 }
@@ -18,7 +20,7 @@ export class Roster {
   readonly #index = new ReadIndex<Session>();
   /** By the string form of the facts: the number of entries is that of workloads, however many replicas these have. */
   readonly #sets = new Map<string, Shared<ReadSet>>();
-  readonly #setOf = new Map<Session, string>();
+  readonly #setOf = new Map<Session, Shared<ReadSet>>();
   readonly #workloads = new Map<string, Shared<LabelledWorkload>>();
 
   get all(): ReadonlySet<Session> {
@@ -34,7 +36,7 @@ export class Roster {
     if (!this.#all.delete(session)) return;
     this.#index.drop(session);
     unshare(this.#workloads, workloadText(session.node), session);
-    unshare(this.#sets, this.#setOf.get(session), session);
+    unshare(this.#sets, this.#setOf.get(session)?.text, session);
     this.#setOf.delete(session);
   }
 
@@ -42,12 +44,11 @@ export class Roster {
   note(session: Session, facts: Facts): void {
     if (!this.#all.has(session)) return;
     const common = facts.filter((name) => !isReadPerReplica(name));
-    const text = common.join('\n');
-    const set = share(this.#sets, text, session, () => new ReadSet(common));
+    const shared = share(this.#sets, common.join('\n'), session, () => new ReadSet(common));
     const before = this.#setOf.get(session);
-    if (before !== text) unshare(this.#sets, before, session);
-    this.#setOf.set(session, text);
-    this.#index.set(session, 'common', set);
+    if (before !== shared) unshare(this.#sets, before?.text, session);
+    this.#setOf.set(session, shared);
+    this.#index.set(session, 'common', shared.value);
     this.#index.set(session, 'own', new ReadSet(facts.filter(isReadPerReplica)));
   }
 
@@ -63,11 +64,11 @@ export class Roster {
   }
 }
 
-function share<T>(shared: Map<string, Shared<T>>, text: string, session: Session, make: () => T): T {
-  const known = shared.get(text) ?? { value: make(), users: new Set<Session>() };
+function share<T>(shared: Map<string, Shared<T>>, text: string, session: Session, make: () => T): Shared<T> {
+  const known = shared.get(text) ?? { text, value: make(), users: new Set<Session>() };
   shared.set(text, known);
   known.users.add(session);
-  return known.value;
+  return known;
 }
 
 function unshare<T>(shared: Map<string, Shared<T>>, text: string | undefined, session: Session): void {
