@@ -64,6 +64,7 @@ import {
 type PartGenerators<V extends View> = Readonly<Record<GeneratedType, UnitGenerator<V>>>;
 
 const NO_OUTPUT: UnitOutput = { resources: [], findings: [] };
+const NO_UNITS: ReadonlySet<Unit> = new Set();
 
 /** The generator of types without resources in a part, other than those that patches add. */
 const NONE: UnitGenerator<View> = { units: () => [], generate: () => NO_OUTPUT };
@@ -154,6 +155,12 @@ function generatorOf(
   };
 }
 
+/** Without these among all units. */
+function without(later: ReadonlySet<Unit>, generator: BoundGenerator): BoundGenerator {
+  if (later.size === 0) return generator;
+  return { ...generator, units: () => generator.units().filter((unit) => !later.has(unit)) };
+}
+
 /** EnvoyFilters apply to Envoys only. */
 function isEnvoyView(view: View): view is EnvoyView {
   return view.part !== 'grpc-client' && view.part !== 'grpc-server';
@@ -197,13 +204,17 @@ export function generate(
   return finish(generateInSlices(mesh, view, selection, placements, former));
 }
 
-/** The same, interrupted after each unit. */
+/**
+ * The same, interrupted after each unit.
+ * @param later clusters that `all` does not include
+ */
 export function* generateInSlices(
   mesh: MeshSnapshot,
   view: View,
   selection: UnitSelection,
   placements: readonly Placement[],
   former: readonly FormerFilters[],
+  later: ReadonlySet<Unit> = NO_UNITS,
 ): Slices<GenerationResult> {
   const snapshot = MeshReader.of(mesh);
   const units: Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>> = {};
@@ -216,7 +227,7 @@ export function* generateInSlices(
   for (const type of GENERATED_TYPES) {
     const selected = selection[type];
     if (selected === undefined) continue;
-    const generator = generatorOf(snapshot, view, type, former);
+    const generator = without(type === 'cds' ? later : NO_UNITS, generatorOf(snapshot, view, type, former));
     const built = new Map<Unit, readonly GeneratedResource[]>();
     const generated = yield* unitOutputs(generator, selected, placements, (facts) => factsOfView(facts, view, type));
     for (const [unit, output] of generated.outputs) {

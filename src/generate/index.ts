@@ -1,5 +1,6 @@
 /** Generation: pure functions from a snapshot and a view to encoded Envoy resources. */
 export { type ChangedFacts, changedFacts, type FactChanges, factsAbout } from './changed-facts.ts';
+export { laterClusterUnits } from './clusters/index.ts';
 export {
   endpointName,
   familiesOfNode,

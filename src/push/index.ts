@@ -31,6 +31,7 @@ export type {
   ConnectionStatus,
   EncodedResource,
   FailingView,
+  LaterClusters,
   Names,
   Parts,
   ProxySession,

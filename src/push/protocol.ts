@@ -31,6 +31,8 @@ export interface GenerateJob {
   readonly viewKey: string;
   readonly view: View;
   readonly units: Readonly<Partial<Record<GeneratedType, 'all' | readonly Unit[]>>>;
+  /** Clusters that later jobs generate, where `units` has all; absent: none. */
+  readonly later?: readonly Unit[];
   /** The placements of the view's proxies: clusters that depend on the placement are generated for each. */
   readonly placements: readonly Placement[];
   /** The EnvoyFilters that units were last generated with, if they differ from those of the snapshot. */

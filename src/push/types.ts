@@ -135,6 +135,19 @@ export interface WithheldOfView extends WithheldResource {
   readonly documents: readonly string[];
 }
 
+/** The clusters of a view that are not generated yet. */
+export interface LaterClusters {
+  /** Whether a cluster of this name may be among them. */
+  has(cluster: string): boolean;
+  /** Generates these before the others. */
+  want(clusters: Iterable<string>): void;
+  /**
+   * The same; resolves when they are generated, or cannot be. Undefined if nothing is to be generated.
+   * @param clusters names; undefined: all
+   */
+  need(clusters: Iterable<string> | undefined): Promise<void> | undefined;
+}
+
 /** A connected proxy, for as long as its stream lives. */
 export interface ProxySession {
   readonly node: ProxyNode;
@@ -158,6 +171,8 @@ export interface ProxySession {
    * tells which changes concern it. Changes that concern no name of these do not cause a push. Undefined: everything.
    */
   hold(names: readonly Names[] | undefined): void;
+  /** Clusters that its parts lack for the moment, of which a proxy on demand may ask for some; mostly undefined. */
+  readonly laterClusters: LaterClusters | undefined;
   /** Snapshot version of the parts. */
   version(): number;
   /** The version up to which the parts are complete: without units that could not be generated. */

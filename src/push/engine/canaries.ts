@@ -99,6 +99,7 @@ export class Canaries {
     const shown = this.#shownOf(view);
     const above = this.#options.canaryAbove ?? Number.POSITIVE_INFINITY;
     if (above === Number.POSITIVE_INFINITY) return { shown, gated: undefined };
+    if (view.isCompleting && this.#states.get(view)?.gate.isActive !== true) return { shown, gated: undefined };
     // Proxies wait for the trial of a new view once, however often the view is generated meanwhile.
     const isTried = this.#states.get(view)?.gate.trial !== undefined;
     const from = (isTried ? undefined : this.#leftFor(view, above)) ?? view;

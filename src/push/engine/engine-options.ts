@@ -5,6 +5,7 @@ import type { Snapshot } from '../../model/index.ts';
 import type { GeneratedJob, Generator } from '../jobs/index.ts';
 import type { PushReason } from '../push.ts';
 import type { ConcernedNames, FailingView, TrialResult, WithheldResource } from '../types.ts';
+import type { LaterOptions } from '../views/index.ts';
 import type { ScopeOwner } from './view-table.ts';
 
 /** The events that the engine reports, for metrics and logs; times in milliseconds. */
@@ -45,6 +46,8 @@ export interface EngineOptions {
   readonly throttle: number;
   /** CTL_PUSH_CANARY: views with more proxies try changes at a few of them first; left out: none does. */
   readonly canaryAbove?: number;
+  /** When clusters of views on demand are generated after the others; left out: for large meshes. */
+  readonly laterClusters?: LaterOptions;
   /** What changes concern of what proxies hold; left out: each change concerns all proxies of its view. */
   readonly concerned?: ConcernedNames;
   /** Monotonic milliseconds. */

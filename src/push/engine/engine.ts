@@ -74,9 +74,9 @@ export class Engine implements PushEngine, SessionHost {
   constructor(options: EngineOptions) {
     this.#options = options;
     this.#snapshot = options.snapshot;
-    const { now, later, random } = options;
+    const { now, later, random, scopes, laterClusters } = options;
     const onReleased = (scope: string): void => options.generator.released([scope]);
-    this.#views = new ViewTable({ scopes: options.scopes, onReleased, snapshot: () => this.#snapshot });
+    this.#views = new ViewTable({ scopes, onReleased, snapshot: () => this.#snapshot, laterClusters });
     this.#retries = new Retries({ now, later, random, onDue: (key) => this.#dispatch(this.#views.get(key)) });
     this.#pushes = new SessionPushes({
       throttle: options.throttle,
@@ -370,7 +370,7 @@ export class Engine implements PushEngine, SessionHost {
       return;
     }
     const prepared = this.#canaries.prepare(view);
-    const { push, failures } = view.commit(job, this.#snapshot, this.#encoders);
+    const { push = this.#push(FOR_PROXY), failures } = view.commit(job, this.#snapshot, this.#encoders);
     for (const [units, late] of this.#views.reads.commit(view, job)) view.markDirty(units, late);
     this.#views.reads.end(view);
     for (const { message, type } of failures) observer.failed(message, type);

@@ -8,7 +8,7 @@ import type { ServiceKey, Snapshot } from '../../model/index.ts';
 import { placedViewKey, placementKey, registeredViews, viewKey } from '../proxies/index.ts';
 import { ViewReads } from '../reads/index.ts';
 import type { PlacedSessionView, Session, SessionView } from '../sessions/index.ts';
-import { type BuildFailure, type Encoders, ViewState } from '../views/index.ts';
+import { type BuildFailure, type Encoders, type LaterOptions, ViewState } from '../views/index.ts';
 import { CallerViews } from './caller-views.ts';
 
 /** How long an idle view is kept: longer than the restart of a proxy or the rollout of a workload takes. */
@@ -29,6 +29,7 @@ export interface ViewTableOptions {
   readonly onReleased: (id: string) => void;
   /** The current snapshot, from which jobs that are taken now are generated. */
   readonly snapshot: () => Snapshot;
+  readonly laterClusters?: LaterOptions | undefined;
 }
 
 /** The views of a proxy that workloads of the registry need. */
@@ -83,7 +84,7 @@ export class ViewTable {
     let state = this.#views.get(key);
     if (state === undefined) {
       this.#options.scopes.acquire(scopeIdOfView(view));
-      state = new ViewState(key, view, this.#options.snapshot);
+      state = new ViewState(key, view, this.#options.snapshot, this.#options.laterClusters);
       this.#views.set(key, state);
     }
     const left = current.find((placed) => placed.view.view.part === view.part)?.view;

@@ -8,7 +8,7 @@ import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
 import { type PreviewedMeshes, type PreviewResult, type PreviewTask, previewInSlices } from '../previews/index.ts';
 import type { GenerateJob, JobAnswer } from '../protocol.ts';
 import type { NumberedReads } from '../reads/index.ts';
-import { JobQueue, type Lane } from './job-queue.ts';
+import { JobQueue, type Lane, type Served } from './job-queue.ts';
 import { answersTo, type GeneratedParts, generateJob } from './run-jobs.ts';
 import { type NumberedUnits, ReceivedUnits, SentUnits } from './unit-numbers.ts';
 
@@ -35,6 +35,8 @@ export interface JobSource {
   readonly key: string;
   /** Whose proxies need it. */
   lanes(): Iterable<Lane>;
+  /** Whether nobody waits for it at present: it is taken when no other job waits. Absent: somebody does. */
+  readonly canWait?: boolean;
   takeJob(): GenerateJob;
 }
 
@@ -100,6 +102,14 @@ interface RunningPreview {
   readonly source: PreviewSource;
   /** Undefined until its first turn. */
   work: Slices<PreviewResult> | undefined;
+}
+
+/** The next job that somebody waits for, else another one. */
+export function nextJob<T extends { readonly source: JobSource }>(
+  queue: JobQueue<T>,
+  accepts: (waiting: T) => boolean = () => true,
+): Served<T> | undefined {
+  return queue.next((each) => each.source.canWait !== true && accepts(each)) ?? queue.next(accepts);
 }
 
 export function anotherPreview(): CtlError {
@@ -176,7 +186,7 @@ export class InlineGenerator implements Generator, Previewer {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      const next = this.#queue.next();
+      const next = nextJob(this.#queue);
       if (next === undefined) {
         this.#continuePreview();
         this.#schedule();

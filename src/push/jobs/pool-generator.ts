@@ -16,6 +16,7 @@ import {
   type GeneratedJob,
   type Generator,
   type JobSource,
+  nextJob,
   type Previewer,
   type PreviewSource,
   previewAborted,
@@ -306,7 +307,7 @@ export class PoolGenerator implements Generator, Previewer {
 
   /** Has a worker serve the next job that it may; false when there is none. */
   #serve(slot: WorkerSlot, log: MeshCopyLog, queue: JobQueue<Waiting>, timeoutMs: number): boolean {
-    const next = queue.next(({ suspended }) => suspended === undefined || suspended.slot === slot);
+    const next = nextJob(queue, ({ suspended }) => suspended === undefined || suspended.slot === slot);
     if (next === undefined) return false;
     const { item: waiting, lane } = next;
     this.#waiting.delete(waiting.source);

@@ -82,6 +82,7 @@ export type GeneratedParts = readonly GeneratedPart[] | undefined;
 /** Generates what a job requests; may be interrupted after each unit. */
 export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<GeneratedParts> {
   const { view, placements, former = [] } = job;
+  const later = new Set(job.later);
   if (scopeOfView(MeshReader.of(snapshot), view) === undefined) return undefined;
   const versions = versionsOfMessages(snapshot.memos);
   const parts: GeneratedPart[] = [];
@@ -90,7 +91,7 @@ export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<G
     if (selected === undefined) continue;
     const selection = { [type]: selected === 'all' ? 'all' : new Set(selected) };
     const { value: result, milliseconds } = yield* timed(
-      generateInSlices(snapshot, view, selection, placements, former),
+      generateInSlices(snapshot, view, selection, placements, former, later),
     );
     const hashed = yield* timed(hashInSlices(versions, result));
     parts.push({ type, result, milliseconds: milliseconds + hashed.milliseconds });

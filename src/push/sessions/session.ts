@@ -4,7 +4,7 @@ import type { ProxyNode } from '../../core/proxy.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import { type Capabilities, GENERATED_FOR, type GeneratedType, type OnDemand } from '../../generate/index.ts';
 import type { Push } from '../push.ts';
-import type { Bundle, Names, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
+import type { Bundle, LaterClusters, Names, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
 import { Holding } from './holding.ts';
 import { Needs } from './needs.ts';
@@ -99,10 +99,8 @@ export class Session implements ProxySession {
     this.sink = sink;
     this.#host = host;
     this.#types = new Set(types.flatMap((type) => GENERATED_FOR[type]));
-    this.ready = new Promise((resolve, reject) => {
-      this.#resolveReady = resolve;
-      this.#rejectReady = reject;
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    [this.ready, this.#resolveReady, this.#rejectReady] = [promise, resolve, reject];
     // Without a listener, a rejection would end the process.
     this.ready.catch(() => {});
   }
@@ -115,9 +113,13 @@ export class Session implements ProxySession {
     return this.#outbound()?.namedHosts ?? [];
   }
 
+  get laterClusters(): LaterClusters | undefined {
+    return this.#views.find(({ view }) => view.later !== undefined)?.view.later;
+  }
+
   #outbound(): Capabilities | undefined {
     const views = this.#views.length > 0 ? this.#views : (this.#next ?? []);
-    for (const { view: placed } of views) if (placed.view.part === 'outbound') return placed.view.capabilities;
+    for (const { view } of views) if (view.view.part === 'outbound') return view.view.capabilities;
     return undefined;
   }
 
@@ -180,6 +182,8 @@ export class Session implements ProxySession {
    */
   #isEarlier(placed: PlacedSessionView): boolean {
     if (this.#views.length === 0 || this.has(placed)) return false;
+    // It may have some of the clusters that the view lacks, which are generated now.
+    if (placed.view.later?.need(undefined) !== undefined) return true;
     if (placed.isTriedBefore(this, this.#wantedVersion)) return true;
     if (placed.view.lastJobFailed) return false;
     return (placed.isDirty || placed.inFlight) && placed.committedVersion < this.#wantedVersion;
@@ -201,7 +205,7 @@ export class Session implements ProxySession {
     return this.#views;
   }
 
-  /** Its current views, and the views that it moves to. */
+  /** Those, and the views that it moves to. */
   get allViews(): readonly PlacedSessionView[] {
     return [...this.#views, ...(this.#next ?? [])];
   }

@@ -257,3 +257,20 @@ export function applyEdits(units: Map<Unit, readonly EncodedResource[]>, edits: 
     else units.set(unit, resources);
   }
 }
+
+/** Updates which clusters depend on the placement, for the units of a job. */
+export function updatePlacedUnits(
+  placed: Set<Unit>,
+  { answer }: Pick<GeneratedJob, 'answer'>,
+  failures: readonly UnitFailure[],
+): void {
+  if (answer.complete.includes('cds')) {
+    const failed = new Set(failures.flatMap(({ type, unit }) => (type === 'cds' ? [unit] : [])));
+    for (const unit of [...placed]) if (!failed.has(unit)) placed.delete(unit);
+  }
+  for (const { type, unit, placements } of answer.units) {
+    if (type !== 'cds') continue;
+    if (placements === undefined) placed.delete(unit);
+    else placed.add(unit);
+  }
+}

@@ -11,6 +11,8 @@ import { Holders } from './holders.ts';
 export interface Member {
   /** The caller that the proxy belongs to. */
   readonly caller: string;
+  /** What it has now. */
+  readonly views?: readonly unknown[];
 }
 
 export type Bundles = Readonly<Record<XdsType, Bundle>>;

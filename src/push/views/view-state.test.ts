@@ -52,7 +52,7 @@ describe('a view', () => {
     state.markDirty({ cds: 'all' }, pushOf(3, 'config'));
     state.markDirty({ cds: 'all' }, pushOf(9, 'config'));
     const { push } = await commit();
-    assert.deepEqual([push.eventTime, [...push.reasons]], [3, ['proxy', 'config']]);
+    assert.deepEqual([push?.eventTime, [...(push?.reasons ?? [])]], [3, ['proxy', 'config']]);
   });
 
   it('returns the same job with newly dirty units when it is taken again', () => {

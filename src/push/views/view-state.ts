@@ -11,6 +11,8 @@ import {
   type GeneratedType,
   type GenerationFinding,
   isClientView,
+  laterClusterUnits,
+  MeshReader,
   type Placement,
   type Unit,
   type UnitSelection,
@@ -21,19 +23,20 @@ import { type GeneratedJob, type Lane, laneOf } from '../jobs/index.ts';
 import type { FailureAnswer, GenerateJob, JobAnswer } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';
 import { mergedPush, type Push } from '../push.ts';
+import type { LaterClusters } from '../types.ts';
 import { consequence, FilterVersions, nameOf } from './filter-versions.ts';
-import { applyEdits, applyUnits, jobChanges, noUnits, type UnitFailure } from './job-changes.ts';
+import { applyEdits, applyUnits, jobChanges, noUnits, updatePlacedUnits } from './job-changes.ts';
+import { LATER, type LaterOptions, LaterUnits } from './later-clusters.ts';
 import { lendClusters } from './lent-clusters.ts';
 import { type Member, PlacedView } from './placed-view.ts';
+import { addUnits, inOrder, type SelectedUnits } from './selected-units.ts';
 import { UnitProblems } from './unit-problems.ts';
 import { type ChangedTypes, type Encoders, ViewBundles } from './view-bundles.ts';
 import type { BuildFailure } from './view-endpoints.ts';
 
-type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
-
 /** The units that a view still has to generate. */
 interface Dirty {
-  readonly units: DirtyUnits;
+  readonly units: SelectedUnits;
   /** The push of the changes that touched them. */
   push: Push;
 }
@@ -42,13 +45,15 @@ interface Dirty {
 interface Taken<S extends Member> {
   readonly dirty: Dirty | undefined;
   readonly placed: readonly Placed<S>[];
+  /** It is for later clusters alone. */
+  readonly isStep: boolean;
 }
 
 export interface CommitResult<S extends Member> {
   /** Types whose bundle was replaced, by placement. */
   readonly changed: ChangedTypes<Placed<S>>;
-  /** The push of the changes that the job was for. */
-  readonly push: Push;
+  /** The push of the changes that the job was for; undefined if there were none. */
+  readonly push: Push | undefined;
   /** Units that could not be generated, and keep their last good version. */
   readonly failures: readonly BuildFailure[];
 }
@@ -99,13 +104,15 @@ export class ViewState<S extends Member> {
   readonly #placedUnits = new Set<Unit>();
   readonly #bundles: ViewBundles<Placed<S>>;
   readonly #snapshot: () => Snapshot;
+  readonly #later: LaterUnits;
   /** Undefined for a view without patches. */
   readonly #filters: FilterVersions | undefined;
 
   /**
    * @param snapshot the current snapshot, from which jobs are generated
    */
-  constructor(key: string, view: View, snapshot: () => Snapshot) {
+  constructor(key: string, view: View, snapshot: () => Snapshot, later: LaterOptions = LATER) {
+    this.#later = new LaterUnits(later);
     this.key = key;
     this.view = view;
     this.#snapshot = snapshot;
@@ -173,7 +180,22 @@ export class ViewState<S extends Member> {
   }
 
   get isDirty(): boolean {
-    return this.#dirty !== undefined;
+    return this.#dirty !== undefined || !this.#later.isEmpty;
+  }
+
+  /** Undefined when all clusters are generated. */
+  get later(): LaterClusters | undefined {
+    return this.#later.isEmpty ? undefined : this.#later;
+  }
+
+  /** Nobody waits for the next job, which is for {@link later} alone. */
+  get canWait(): boolean {
+    return this.#dirty === undefined && this.#later.canWait;
+  }
+
+  /** Whether the running job is only for {@link later}: no proxy has what it generates. */
+  get isCompleting(): boolean {
+    return this.inFlight && this.#taken?.isStep === true;
   }
 
   /** Types with dirty units. */
@@ -235,10 +257,10 @@ export class ViewState<S extends Member> {
     if (this.#dirty.push !== push) this.#dirty.push = mergedPush(push, this.#dirty.push);
     for (const type of GENERATED_TYPES) {
       const units = selection[type];
-      if (units !== undefined && this.#requested.has(type)) add(this.#dirty.units, type, units);
+      if (units !== undefined && this.#requested.has(type)) addUnits(this.#dirty.units, type, units);
     }
     // Withheld listeners are tried again with their routes.
-    if (selection.rds !== undefined && this.#withheld.size > 0) add(this.#dirty.units, 'lds', this.#withheld);
+    if (selection.rds !== undefined && this.#withheld.size > 0) addUnits(this.#dirty.units, 'lds', this.#withheld);
   }
 
   /** A job is submitted: the view is in flight until {@link commit}, {@link postpone} or {@link abandon}. */
@@ -257,19 +279,38 @@ export class ViewState<S extends Member> {
    */
   takeJob(): GenerateJob {
     this.#returnJob();
-    const dirty = this.#dirty;
     const placed = [...this.#placed.values()];
-    this.#taken = { dirty, placed };
-    this.#dirty = undefined;
-    const selection: DirtyUnits = new Map(dirty?.units);
+    const step = this.#stepOfLater();
+    const dirty = step === undefined ? this.#dirty : undefined;
+    this.#taken = { dirty, placed, isStep: step !== undefined };
+    if (step === undefined) this.#dirty = undefined;
+    const selection: SelectedUnits = new Map(step === undefined ? dirty?.units : [['cds', step]]);
     // New placements have none of these yet.
     if (this.#placedUnits.size > 0 && placed.some(({ initialized }) => !initialized) && this.#requested.has('cds'))
-      add(selection, 'cds', this.#placedUnits);
-    const units: Partial<Record<GeneratedType, 'all' | readonly Unit[]>> = {};
-    for (const [type, selected] of selection) units[type] = selected === 'all' ? 'all' : [...selected].sort();
+      addUnits(selection, 'cds', this.#placedUnits);
+    const later = selection.get('cds') === 'all' ? this.#beginLater() : [];
+    const units = inOrder(selection);
     const former = this.#filters?.take(this.#snapshot(), units) ?? [];
     const placements = placed.map(({ placement }) => placement);
-    return { viewKey: this.key, view: this.view, units, placements, ...(former.length > 0 && { former }) };
+    const others = { ...(later.length > 0 && { later }), ...(former.length > 0 && { former }) };
+    return { viewKey: this.key, view: this.view, units, placements, ...others };
+  }
+
+  /**
+   * The clusters of a job for {@link later} alone, undefined if other units come first: types that a proxy waits for. A
+   * change comes after all of them: it may lead proxies to any.
+   */
+  #stepOfLater(): ReadonlySet<Unit> | undefined {
+    if (this.#later.isEmpty) return undefined;
+    if (this.#dirty === undefined) return this.#later.next();
+    return this.dirtyTypes().some((type) => this.#generated.has(type)) ? this.#later.units : undefined;
+  }
+
+  /** @returns the clusters that the first job does without; none if proxies have a configuration until it is complete */
+  #beginLater(): readonly Unit[] {
+    const isNew = !this.#generated.has('cds') && [...this.#sessions].every(({ views = [] }) => views.length === 0);
+    if (isNew) this.#later.begin(laterClusterUnits(MeshReader.of(this.#snapshot()), this.view));
+    return [...this.#later.units];
   }
 
   #returnJob(): void {
@@ -320,7 +361,7 @@ export class ViewState<S extends Member> {
     apply();
     applyUnits(this.#units, units);
     for (const [each, ofEach] of ofPlaced) applyEdits(each.clusters, ofEach);
-    this.#updatePlacedUnits(job, kept);
+    updatePlacedUnits(this.#placedUnits, job, kept);
     this.#filters?.commit(
       made.answer,
       (type, unit) => keptNames.has(nameOf({ type, unit })),
@@ -329,17 +370,21 @@ export class ViewState<S extends Member> {
     this.#updateWithheld(job, withheld);
     this.#problems.updateFailing(job.answer, failures);
     this.#problems.updateFindings(job.answer, keptNames);
-    if (this.isComplete) this.completeVersion = job.version;
+    // Changes that wait for later clusters are not in it.
+    const hasAll = !this.isCompleting || this.#dirty === undefined;
+    if (hasAll && this.isComplete) this.completeVersion = job.version;
     this.built = true;
     for (const type of job.answer.complete) this.#generated.add(type);
+    const clusterUnits = [...job.answer.units, ...failures].flatMap(({ type, unit }) => (type === 'cds' ? [unit] : []));
+    this.#later.generated(new Set(clusterUnits), this.isCompleting ? job.milliseconds : undefined);
     this.inFlight = false;
     this.lastJobFailed = false;
-    this.committedVersion = job.version;
+    if (hasAll) this.committedVersion = job.version;
     this.#taken = undefined;
     const push = dirty?.push ?? NO_PUSH;
     // Placements that were added while the job ran.
     for (const each of this.#placed.values()) lines.push(...this.beginPlacement(each, snapshot, encoders, push));
-    return { changed, failures: lines, push };
+    return { changed, failures: lines, push: dirty?.push };
   }
 
   #has(type: GeneratedType, unit: Unit): boolean {
@@ -374,28 +419,9 @@ export class ViewState<S extends Member> {
     return { changed, names, failures };
   }
 
-  /** Updates which clusters depend on the placement, for the units of the job. */
-  #updatePlacedUnits({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
-    if (answer.complete.includes('cds')) {
-      const failed = new Set(failures.flatMap(({ type, unit }) => (type === 'cds' ? [unit] : [])));
-      for (const unit of [...this.#placedUnits]) if (!failed.has(unit)) this.#placedUnits.delete(unit);
-    }
-    for (const { type, unit, placements } of answer.units) {
-      if (type !== 'cds') continue;
-      if (placements === undefined) this.#placedUnits.delete(unit);
-      else this.#placedUnits.add(unit);
-    }
-  }
-
   #updateWithheld({ answer }: GeneratedJob, withheld: ReadonlySet<Unit>): void {
     const made = new Set(answer.units.filter(({ type }) => type === 'lds').map(({ unit }) => unit));
     const still = answer.complete.includes('lds') ? [] : [...this.#withheld].filter((unit) => !made.has(unit));
     this.#withheld = still.length + withheld.size === 0 ? NONE : new Set([...still, ...withheld]);
   }
-}
-
-function add(units: DirtyUnits, type: GeneratedType, more: 'all' | ReadonlySet<Unit>): void {
-  const known = units.get(type);
-  if (known === 'all') return;
-  units.set(type, more === 'all' || known === undefined ? more : known.union(more));
 }

@@ -6,7 +6,7 @@
  */
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
-import { type Bundle, type DemandStatus, type Parts, scopeOfKey } from '../../push/index.ts';
+import { type Bundle, type DemandStatus, type LaterClusters, type Parts, scopeOfKey } from '../../push/index.ts';
 import { addedNames, type DeltaRequest, type NameSet, NO_NAMES, sameBundles } from '../protocol/index.ts';
 import { answerName, isOwnName } from './aliased-resource.ts';
 import { AnswerTimes } from './answer-times.ts';
@@ -18,6 +18,7 @@ import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
 import { type HostPart, outboundOf, type SharedDemand } from './shared-demand.ts';
+import type { Asking, StreamDemand } from './stream-demand.ts';
 
 /** More names than a workload calls. A proxy that has asked for more gets everything. */
 export const MAX_ASKED = 1024;
@@ -26,45 +27,6 @@ const WILDCARD = '*';
 
 /** Types that lead to clusters without having been asked for: the first response has these clusters. */
 export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
-
-/** Who asks, and when. */
-export interface Asking {
-  readonly mode: OnDemand | undefined;
-  readonly workload: string;
-  /** Unix ms. */
-  readonly at: number;
-  /** The same, monotonic ms. */
-  readonly since: number;
-}
-
-/** What a stream asks for, whatever its variant. */
-export interface StreamDemand<Request> {
-  readonly asked: NameSet;
-  /**
-   * The names of what the proxy has or waits for, and of what leads to it; the same object while nothing changes.
-   * Undefined: everything.
-   */
-  readonly held: readonly NameSet[] | undefined;
-  /** @param wake called when there is more for the proxy than it has asked for */
-  begin(wake: () => void): void;
-  /** The stream has ended. */
-  end(): void;
-  receive(type: XdsType, request: Request, asking: Asking): Request;
-  parts(content: Parts, mode: OnDemand | undefined, named: readonly string[]): Parts;
-  /** Gives the proxy the clusters that it would ask for, because it cannot ask now. */
-  giveAskable(content: Parts): void;
-  /** How long it waits for what it asks for. */
-  readonly answers: AnswerTimes;
-  /** Answers were written. @param now monotonic ms */
-  written(now: number): void;
-  /** Virtual hosts that it holds; 0 if it gets everything. */
-  readonly hosts: number;
-  readonly isOverLimit: boolean;
-  /** What it has asked for, in numbers; undefined for a proxy that does not have to ask. */
-  status(content: Parts, mode: OnDemand | undefined): DemandStatus | undefined;
-  /** What it holds and why. @param parts the last result of {@link parts} */
-  explain(content: Parts, parts: Parts, mode: OnDemand | undefined): HeldContent | undefined;
-}
 
 /** The inputs of {@link Demand.parts}, and what it returned. */
 interface Last {
@@ -119,6 +81,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /** Endpoints of clusters that it was sent on this stream. */
   #endpoints = NO_NAMES;
   #held: readonly NameSet[] | undefined;
+  /** Clusters that have to be generated before it gets virtual hosts. */
+  #awaited = NO_NAMES;
 
   constructor(shared: SharedDemand, onEvent: (event: AskEvent) => void) {
     this.#shared = shared;
@@ -204,8 +168,9 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
    * What the proxy should have of its content; the same object while nothing changes.
    * @param mode undefined: everything
    * @param named hosts that it gets without asking
+   * @param later clusters that the content lacks for the moment
    */
-  parts(content: Parts, mode: OnDemand | undefined, named: readonly string[] = []): Parts {
+  parts(content: Parts, mode: OnDemand | undefined, named: readonly string[] = [], later?: LaterClusters): Parts {
     if (mode === undefined || this.isOverLimit) this.#becomeWhole();
     const asked = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
@@ -217,15 +182,35 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       this.#named = this.#shared.namesOf(content.rds, named);
       this.#give(this.#shared.hostsOf(hosts, this.#named));
     }
-    const [given, kept, last] = [this.#given, this.#kept, this.#last];
+    const given = this.#usable(hosts, later);
+    const [kept, last] = [this.#kept, this.#last];
     if (last?.content === content && last.asked === asked && last.given === given && last.kept === kept)
       return last.parts;
     const isSameDemand = last?.asked === asked && last.given === given && last.kept === kept;
     const parts = this.#isWhole
       ? this.#everything(content, hosts)
-      : ((isSameDemand ? this.#withEndpoints(content, last) : undefined) ?? this.#partsOf(content, hosts));
+      : ((isSameDemand ? this.#withEndpoints(content, last) : undefined) ?? this.#partsOf(content, hosts, given));
     this.#last = { content, asked, given, kept, parts };
     return parts;
+  }
+
+  /** The virtual hosts that it gets without asking, without those whose clusters are to be generated yet. */
+  #usable(hosts: Bundle | undefined, later: LaterClusters | undefined): NameSet {
+    this.#awaited = NO_NAMES;
+    if (hosts === undefined || later === undefined) return this.#given;
+    const { usable, awaited } = this.#shared.usable(hosts, this.#given, later);
+    this.#awaited = awaited;
+    return usable;
+  }
+
+  clustersFor(
+    type: XdsType,
+    { initialVersions, subscribe }: DeltaRequest,
+    content: Parts,
+  ): Iterable<string> | undefined {
+    // It gets everything, or has a part of it already, which must not be taken away.
+    if (this.#isWhole || initialVersions.size > 0 || this.#asked.size + subscribe.size > MAX_ASKED) return undefined;
+    return this.#shared.clustersFor(type, subscribe, content);
   }
 
   #becomeWhole(): void {
@@ -317,11 +302,10 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     return { ...content, vhds: content.vhds.map((bundle) => (bundle === hosts ? answered(bundle) : bundle)) };
   }
 
-  #partsOf(content: Parts, hosts: Bundle | undefined): Parts {
+  #partsOf(content: Parts, hosts: Bundle | undefined, given: NameSet): Parts {
     const shared = this.#shared;
     const before = this.#derived;
     const asked = shared.names.change(shared.readyNames(content.rds), this.#asked, NO_NAMES);
-    const given = this.#given;
     const derived = hosts && shared.hosts(hosts, { asked, given }, before.hosts);
     const vhds = content.vhds.map((bundle) => (bundle === hosts && derived ? derived.bundle : bundle));
     // Whatever a proxy has from the start leads to its clusters; a change of it takes effect with its clusters.
@@ -340,7 +324,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     this.#derived = { hosts: derived, cds, eds };
     // Each name has an answer beside the virtual host.
     this.#hosts = derived === undefined ? 0 : derived.bundle.size - asked.size;
-    this.#held = [...new Set([asked, given, this.#named, ...namesIn(cds), ...namesIn(eds)])];
+    this.#held = [...new Set([asked, this.#given, this.#awaited, this.#named, ...namesIn(cds), ...namesIn(eds)])];
     const absent = shared.absentOf(content, this.#askedClusters);
     return { ...content, vhds, cds: [...cds.flatMap(bundlesOf), ...absent], eds: eds.flatMap(bundlesOf) };
   }
@@ -383,7 +367,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
 
   explain(content: Parts, parts: Parts, mode: OnDemand | undefined): HeldContent | undefined {
     if (mode === undefined) return undefined;
-    const of = (other: Parts): Parts => (this.#isWhole ? other : this.#copy().#partsOf(other, outboundOf(other.vhds)));
+    const of = (other: Parts): Parts =>
+      this.#isWhole ? other : this.#copy().#partsOf(other, outboundOf(other.vhds), this.#given);
     return new Held({ shared: this.#shared, wants: this.#wants(content), full: content, held: parts, of });
   }
 

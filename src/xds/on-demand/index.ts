@@ -6,7 +6,7 @@
 export type { AskEvent } from './ask-events.ts';
 export { concernedNames } from './concerned-names.ts';
 export { type CostOfAll, costOfAll } from './cost-of-all.ts';
-export { ALWAYS_NEEDED, type Asking, Demand, type StreamDemand } from './demand.ts';
+export { ALWAYS_NEEDED, Demand } from './demand.ts';
 export type { HeldBecause, HeldContent } from './held-content.ts';
 export {
   FORGET_MS,
@@ -17,3 +17,4 @@ export {
   namespaceOf,
 } from './learned-hosts.ts';
 export { SharedDemand } from './shared-demand.ts';
+export type { Asking, StreamDemand } from './stream-demand.ts';

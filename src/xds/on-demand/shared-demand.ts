@@ -8,7 +8,15 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
-import { type Bundle, type EncodedResource, emptyBundle, nextBundle, type Parts } from '../../push/index.ts';
+import type { XdsType } from '../../core/xds-types.ts';
+import {
+  type Bundle,
+  type EncodedResource,
+  emptyBundle,
+  type LaterClusters,
+  nextBundle,
+  type Parts,
+} from '../../push/index.ts';
 import { addedNames, type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 import { AbsentClusters } from './absent-clusters.ts';
 import { answeredName, madeName, readyName, restrictedHost } from './aliased-resource.ts';
@@ -217,6 +225,36 @@ export class SharedDemand {
       const found = Array.from(asked.names, (name) => this.hostFor(bundle, name)).filter(isKnown);
       return { unknown: asked.size - found.length, hosts: this.names.of(found.map(({ host }) => host.name)) };
     });
+  }
+
+  /** Which of these virtual hosts only lead to clusters that are generated, and the clusters that are not. */
+  usable(
+    bundle: Bundle,
+    hosts: NameSet,
+    later: LaterClusters,
+  ): { readonly usable: NameSet; readonly awaited: NameSet } {
+    const awaited = new Set<string>();
+    const usable = [...hosts.names].filter((name) => {
+      const host = bundle.get(name);
+      const missing = host === undefined ? [] : [...this.clustersIn(host)].filter((cluster) => later.has(cluster));
+      for (const cluster of missing) awaited.add(cluster);
+      return missing.length === 0;
+    });
+    if (awaited.size === 0) return { usable: hosts, awaited: NO_NAMES };
+    later.want(awaited);
+    return { usable: this.names.of(usable), awaited: this.names.of(awaited) };
+  }
+
+  /** The clusters that names of a type lead to which a proxy asks for, and those that its other content leads to. */
+  clustersFor(type: XdsType, asked: NameSet, { lds, rds, ecds, vhds }: Parts): ReadonlySet<string> {
+    const clusters = new Set(this.clustersOf([...lds, ...rds, ...ecds]).names);
+    const hosts = type === 'vhds' ? outboundOf(vhds) : undefined;
+    for (const name of asked.names) {
+      const host = hosts && this.hostFor(hosts, name)?.host;
+      if (type === 'cds') clusters.add(name);
+      else if (host !== undefined) for (const cluster of this.clustersIn(host)) clusters.add(cluster);
+    }
+    return clusters;
   }
 
   /** The clusters that a resource names. */

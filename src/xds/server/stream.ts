@@ -22,7 +22,7 @@ import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../proto
 import type { KnownExtensions } from '../request/index.ts';
 import type { StreamFrames } from './compression/stream-frames.ts';
 import type { DemandCount } from './demand/demand-of-streams.ts';
-import { askingOf, demandCountOf, demandedParts, explainedParts } from './demand/demanded-parts.ts';
+import { askingOf, demandCountOf, demandedParts, explainedParts, neededFor } from './demand/demanded-parts.ts';
 import type { StreamAdmission } from './limits/admission.ts';
 import type { CallerLimits, StreamLimits } from './limits/caller-limits.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
@@ -137,8 +137,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** The condition that a request has to wait for before it can be answered. */
   #needed(request: Request): Promise<void> | undefined {
-    const type = xdsTypeOfUrl(request.typeUrl);
-    return type === undefined ? undefined : this.#session?.need(type);
+    return this.#session && neededFor(this.#session, this.#deps.demand, request);
   }
 
   /** The first request: admits and authorizes the proxy, and waits until its configuration is generated. */
@@ -173,8 +172,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   async #catchUp(session: ProxySession | undefined): Promise<void> {
     while (this.#deferred.length > 0) {
       const [request] = this.#deferred;
-      const type = request && xdsTypeOfUrl(request.typeUrl);
-      if (type !== undefined) await session?.need(type);
+      if (request && session) await neededFor(session, this.#deps.demand, request);
       if (this.#closed || request === undefined) return;
       this.#handle(request);
       this.#deferred.shift();

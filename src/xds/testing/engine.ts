@@ -54,6 +54,7 @@ export class FakeEngine implements PushEngine {
       connectionId: `${node.id}-${++this.#counter}`,
       onDemand: undefined,
       namedHosts: [],
+      laterClusters: undefined,
       hold: () => {},
       ready: this.hold ? new Promise((resolve) => this.#held.push(resolve)) : Promise.resolve(),
       content: () => this.#content.parts,

@@ -1,4 +1,5 @@
 /** What a proxy should have that may ask for what it uses. */
+import { xdsTypeOfUrl } from '../../../core/xds-types.ts';
 import type { Parts, ProxySession } from '../../../push/index.ts';
 import type { Asking, HeldContent, StreamDemand } from '../../on-demand/index.ts';
 import type { DemandCount } from './demand-of-streams.ts';
@@ -6,9 +7,25 @@ import type { DemandCount } from './demand-of-streams.ts';
 /** @param demand absent: it gets everything */
 export function demandedParts<Request>(session: ProxySession, demand: StreamDemand<Request> | undefined): Parts {
   if (demand === undefined) return session.content();
-  const parts = demand.parts(session.content(), session.onDemand, session.namedHosts);
+  const { onDemand: mode, namedHosts, laterClusters } = session;
+  const parts = demand.parts(session.content(), mode, namedHosts, laterClusters);
   session.hold(demand.held);
   return parts;
+}
+
+/** Resolves when everything is generated that a request needs; undefined if it is. */
+export function neededFor<Request extends { readonly typeUrl: string }>(
+  session: ProxySession,
+  demand: StreamDemand<Request> | undefined,
+  request: Request,
+): Promise<void> | undefined {
+  const type = xdsTypeOfUrl(request.typeUrl);
+  if (type === undefined) return undefined;
+  const { laterClusters } = session;
+  const needed =
+    session.need(type) ?? (demand && laterClusters?.need(demand.clustersFor(type, request, session.content())));
+  // What is generated then may need more.
+  return needed?.then(() => neededFor(session, demand, request));
 }
 
 export function askingOf(

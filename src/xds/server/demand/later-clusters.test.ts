@@ -1,0 +1,224 @@
+/** Proxies on demand in a large mesh begin before all clusters of their view are generated. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { Memos } from '../../../core/memo.ts';
+import { fakeClock } from '../../../core/testing/fake-clock.ts';
+import { XDS, type XdsType } from '../../../core/xds-types.ts';
+import type { Bundle, EncodedResource, LaterClusters, Parts, ProxySession } from '../../../push/index.ts';
+import { endpoints, inline, Mesh, meshResource, parse, service, sidecar, turns } from '../../../push/testing/mesh.ts';
+import { concernedNames, Demand, SharedDemand } from '../../on-demand/index.ts';
+import { NameSets, NO_NAMES } from '../../protocol/index.ts';
+import { demandedParts, neededFor } from './demanded-parts.ts';
+
+const NAMESPACE = 'shop';
+const DNS = `${NAMESPACE}.svc.cluster.local`;
+const COUNT = 12;
+const HOSTS = Array.from({ length: COUNT }, (_, index) => `s${index}`);
+const ASKED = { mode: 'on-demand' as const, workload: 'pod', at: 0, since: 0 };
+
+const RESOURCES = [
+  ...HOSTS.flatMap((name, at) => [
+    service(NAMESPACE, name, { clusterIP: `10.9.1.${at}` }),
+    endpoints(NAMESPACE, name, `10.2.0.${at + 1}`),
+  ]),
+  // Its endpoints are resolved by Envoy, which does not wait for it when it asks for it.
+  meshResource('ServiceEntry', NAMESPACE, 'outside', {
+    hosts: ['outside.example'],
+    location: 'MESH_EXTERNAL',
+    resolution: 'DNS',
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+  }),
+];
+
+/** @param above with more units, they are generated one by one after the others */
+function newMesh(above: number): Mesh {
+  const later = { above, atLeast: 1, milliseconds: 0 };
+  return new Mesh(inline, RESOURCES, { concerned: concernedNames, laterClusters: later, canaryAbove: 0 });
+}
+
+function newShared(): SharedDemand {
+  const memos = new Memos();
+  return new SharedDemand(new NameSets(memos), memos, fakeClock());
+}
+
+const route = (host: string, to: string) =>
+  meshResource('VirtualService', NAMESPACE, `of-${host}`, {
+    hosts: [host],
+    http: [{ route: [{ destination: { host: to } }] }],
+  });
+
+/** A proxy whose stream handles each request when what it needs is generated. */
+class Sidecar {
+  readonly session: ProxySession;
+  readonly #shared: SharedDemand;
+  readonly #demand: Demand;
+  readonly lacking: string[] = [];
+  #handled = Promise.resolve();
+
+  constructor(mesh: Mesh, shared: SharedDemand, index: number) {
+    this.#shared = shared;
+    this.#demand = new Demand(shared, () => {});
+    const node = { ...sidecar(`10.1.0.${index + 1}`, NAMESPACE), discoversVirtualHosts: true };
+    this.session = mesh.connect({ ...node, options: { configuration: 'on-demand' } }, (session) => {
+      this.check();
+      session.synced(session.version());
+      return Promise.resolve('sent');
+    }).session;
+  }
+
+  get parts(): Parts {
+    return demandedParts(this.session, this.#demand);
+  }
+
+  get later(): LaterClusters | undefined {
+    return this.session.laterClusters;
+  }
+
+  /** @param had versions of what it has */
+  request(type: XdsType, asked: readonly string[] = [], had: ReadonlyMap<string, string> = new Map()): Promise<void> {
+    const { names } = this.#shared;
+    const common = { responseNonce: '', nack: undefined, node: undefined, unsubscribe: NO_NAMES };
+    const subscribe = names.of(asked.map((host) => `80/${host}`));
+    const request = { ...common, typeUrl: XDS[type].url, subscribe, initialVersions: had };
+    this.#handled = this.#handled.then(async () => {
+      await neededFor(this.session, this.#demand, request);
+      this.#demand.receive(type, request, ASKED);
+      this.check();
+      this.session.request([type]);
+    });
+    return this.#handled;
+  }
+
+  async begin(): Promise<void> {
+    await this.session.ready;
+    for (const type of ['cds', 'lds', 'rds'] as const) await this.request(type);
+  }
+
+  /** Notes the clusters that what it has leads to, and that are generated later. */
+  check(): void {
+    const { later } = this;
+    if (later === undefined) return;
+    const { lds, rds, vhds } = this.parts;
+    const led = this.#shared.clustersOf([...lds, ...rds, ...vhds]).names;
+    this.lacking.push(...[...led].filter((name) => later.has(name)));
+  }
+
+  /** Names and versions of what it has, without the endpoints of clusters that it had before. */
+  get held(): Readonly<Record<'cds' | 'eds' | 'vhds', readonly string[]>> {
+    const { cds, eds, vhds } = this.parts;
+    const has = (cluster: string) => cds.some((bundle) => bundle.get(cluster) !== undefined);
+    const of = (bundles: readonly Bundle[]) => bundles.flatMap((bundle) => bundle.resources());
+    const texts = (resources: readonly EncodedResource[]) =>
+      resources.map(({ name, version }) => `${name} ${version}`).sort();
+    return { cds: texts(of(cds)), eds: texts(of(eds).filter(({ name }) => has(name))), vhds: texts(of(vhds)) };
+  }
+}
+
+async function started(mesh: Mesh, shared: SharedDemand, count: number): Promise<readonly Sidecar[]> {
+  const proxies = Array.from({ length: count }, (_, index) => new Sidecar(mesh, shared, index));
+  await Promise.all(proxies.map((proxy) => proxy.begin()));
+  return proxies;
+}
+
+test('a proxy begins with the clusters that it cannot ask for, and gets others when it asks', async () => {
+  const mesh = newMesh(1);
+  const [proxy] = await started(mesh, newShared(), 3);
+  assert.ok(proxy);
+  assert.ok(proxy.later?.has(`outbound|80||${HOSTS[COUNT - 1]}.${DNS}`));
+  assert.ok(proxy.held.cds.some((cluster) => cluster.startsWith('outbound|80||outside.example ')));
+  await proxy.request('vhds', [`${HOSTS[COUNT - 1]}.${DNS}`, 'unknown']);
+  assert.ok(proxy.later !== undefined, 'it did not wait for all others');
+  const has = (all: readonly string[]) => all.some((each) => each.includes(`${HOSTS[COUNT - 1]}.${DNS}`));
+  assert.deepEqual([has(proxy.held.vhds), has(proxy.held.cds), has(proxy.held.eds)], [true, true, true]);
+  await mesh.settled();
+  assert.equal(proxy.later, undefined);
+  assert.deepEqual(mesh.trials, [], 'clusters that nobody has yet are not tried');
+});
+
+test('a change that leads a proxy to clusters that are generated later comes with these', async () => {
+  const mesh = newMesh(1);
+  const [proxy] = await started(mesh, newShared(), 1);
+  const [asked, other] = [`s9.${DNS}`, `s11.${DNS}`];
+  assert.ok(proxy);
+  await proxy.request('vhds', [asked]);
+  assert.ok(proxy.later?.has(`outbound|80||${other}`));
+  mesh.change([route('s9', 's11')]);
+  await mesh.settled();
+  assert.ok(proxy.held.eds.some((name) => name.startsWith(`outbound|80||${other} `)));
+  assert.deepEqual(proxy.lacking, []);
+});
+
+test('a proxy that has a configuration already waits for all clusters', async () => {
+  const mesh = newMesh(1);
+  const shared = newShared();
+  const [fresh] = await started(mesh, shared, 1);
+  assert.ok(fresh?.later !== undefined);
+  const again = new Sidecar(mesh, shared, 1);
+  await again.session.ready;
+  await again.request('cds', [], new Map([[`outbound|80||s3.${DNS}`, 'v']]));
+  assert.equal(again.later, undefined);
+});
+
+test('a proxy that changes from everything to on demand keeps what it has until all is generated', async () => {
+  const mesh = newMesh(1);
+  const shared = newShared();
+  await started(mesh, shared, 1);
+  const node = { ...sidecar('10.1.0.9', NAMESPACE), discoversVirtualHosts: true };
+  const seen: number[] = [];
+  const { session } = mesh.connect(node, (each) => {
+    seen.push(each.parts('cds').reduce((sum, { size }) => sum + size, 0));
+    return Promise.resolve('sent');
+  });
+  await session.ready;
+  const before = session.parts('cds').reduce((sum, { size }) => sum + size, 0);
+  const labels = { 'sidecar.mesh.io/configuration': 'on-demand' };
+  mesh.change([parse({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE, labels } })]);
+  await mesh.settled();
+  assert.equal(session.onDemand, 'on-demand');
+  assert.ok(seen.every((size) => size >= before));
+});
+
+const proxyIndex = fc.nat({ max: 2 });
+/** Generated late. */
+const LAST = HOSTS.slice(-3);
+const step = fc.oneof(
+  fc.record({ kind: fc.constant('ask' as const), proxy: proxyIndex, host: fc.constantFrom(...LAST, 'unknown') }),
+  fc.record({ kind: fc.constant('turns' as const), count: fc.nat({ max: 4 }) }),
+  fc.record({ kind: fc.constant('route' as const), host: fc.constantFrom(...LAST), to: fc.constantFrom(...LAST) }),
+  fc.record({ kind: fc.constant('endpoints' as const), host: fc.constantFrom(...HOSTS), at: fc.nat({ max: 9 }) }),
+  fc.record({ kind: fc.constant('gone' as const), host: fc.constantFrom(...HOSTS) }),
+);
+
+test('property: whenever proxies ask and the mesh changes, they end with what they have in a small mesh', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 10 }), async (steps) => {
+      const [lazy, eager] = [newMesh(1), newMesh(1000)];
+      const all = [await started(lazy, newShared(), 3), await started(eager, newShared(), 3)] as const;
+      for (const each of steps) {
+        if (each.kind === 'turns') await turns(each.count);
+        for (const proxies of each.kind === 'ask' ? all : [])
+          void proxies[each.kind === 'ask' ? each.proxy : 0]?.request('vhds', [each.kind === 'ask' ? each.host : '']);
+        for (const mesh of [lazy, eager]) {
+          if (each.kind === 'route') mesh.change([route(each.host, each.to)]);
+          if (each.kind === 'endpoints') mesh.change([endpoints(NAMESPACE, each.host, `10.3.0.${each.at}`)]);
+          if (each.kind === 'gone') mesh.change([], [`Service/${NAMESPACE}/${each.host}`]);
+        }
+      }
+      for (const [index, mesh] of [lazy, eager].entries()) {
+        await mesh.settled();
+        await Promise.all((all[index] ?? []).map((proxy) => proxy.request('vhds')));
+        mesh.retry();
+        await mesh.settled();
+        assert.ok(mesh.allSettled());
+      }
+      assert.deepEqual(
+        all[0].map(({ held }) => held),
+        all[1].map(({ held }) => held),
+      );
+      for (const { lacking, later } of all[0]) assert.deepEqual([lacking, later], [[], undefined]);
+      for (const { session } of all.flat()) session.close();
+    }),
+    { numRuns: 12 },
+  );
+});
