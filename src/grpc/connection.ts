@@ -65,8 +65,6 @@ export interface ConnectionOptions {
   /** The connection ends because of an error. */
   readonly onError: (error: unknown) => void;
   readonly onClose: () => void;
-  /** Calls `run` once promises have settled; for tests. */
-  readonly settled?: (run: () => void) => void;
 }
 
 export class Connection {
@@ -94,7 +92,6 @@ export class Connection {
       ...paced,
       socket: options.socket,
       secured: options.info.secured !== undefined,
-      settled: options.settled,
       onNotRead: () => {
         const message = 'the client does not read the responses to its frames';
         options.onError(new Http2Error(ERROR.enhanceYourCalm, message));
@@ -128,7 +125,7 @@ export class Connection {
       this.#closed();
       options.onClose();
     });
-    this.#writer.begin(
+    this.#socket.write(
       Buffer.concat([
         settingsFrame([
           [SETTING.maxConcurrentStreams, Math.min(options.maxStreams, MAX_WINDOW_BYTES)],

@@ -188,7 +188,6 @@ class World {
       onStream,
       onError: (error) => errors.push(error),
       onClose: () => {},
-      settled: (run) => run(),
     });
   }
 

@@ -248,10 +248,9 @@ test('connections that end before HTTP/2 begins are counted by reason', async (t
   await ended('handshake');
   dial(server.port, { ...identity('client.test'), ALPNProtocols: undefined });
   await ended('refused');
-  const { client: stranger } = await connected(server.port);
-  stranger.send(Buffer.from('GET /ready HTTP/1.1\r\nhost: localhost\r\n\r\n'));
-  await stranger.next('goaway');
-  stranger.close();
+  const { client: mute } = await connected(server.port);
+  await mute.next('settings');
+  mute.close();
   await ended('no_preface');
   const last = await connected(server.port);
   await last.client.begin();

@@ -46,17 +46,7 @@ export interface FrameWriterOptions {
   readonly caller: () => string;
   /** The client does not read the control frames that it causes: the connection has to be closed. */
   readonly onNotRead: () => void;
-  /** Calls `run` once promises have settled. */
-  readonly settled?: ((run: () => void) => void) | undefined;
 }
-
-/** Ticks run when no microtask is left. */
-function afterMicrotasks(run: () => void): void {
-  queueMicrotask(() => process.nextTick(run));
-}
-
-/** Bytes were sent, or cannot be. */
-type Sent = (error?: Error | null) => void;
 
 export class FrameWriter implements Task {
   readonly sliceBytes: number;
@@ -65,7 +55,6 @@ export class FrameWriter implements Task {
   readonly #scheduler: TurnScheduler;
   readonly #caller: () => string;
   readonly #onNotRead: () => void;
-  readonly #settled: (run: () => void) => void;
   /** Streams with data to send, in order. */
   readonly #ready = new Set<Stream>();
   /** Streams that have only their end to send, which needs no window. */
@@ -78,22 +67,15 @@ export class FrameWriter implements Task {
   #delayedSince: number | undefined;
   /** Nested calls of {@link cork}. */
   #corks = 0;
-  /** Frames for the next write, their number of bytes, and what to call when they were sent. */
-  #held: Uint8Array[] = [];
-  #heldBytes = 0;
-  #sent: Sent[] = [];
-  /** The first write has not been made. */
-  #beginning = true;
   #closed = false;
 
-  constructor({ socket, secured, scheduler, caller, onNotRead, settled = afterMicrotasks }: FrameWriterOptions) {
+  constructor({ socket, secured, scheduler, caller, onNotRead }: FrameWriterOptions) {
     this.#socket = socket;
     this.#scheduler = scheduler;
     this.#caller = caller;
     this.#slices = secured ? tlsSlices : undefined;
     this.sliceBytes = secured ? TLS_SLICE_BYTES : PLAIN_SLICE_BYTES;
     this.#onNotRead = onNotRead;
-    this.#settled = settled;
   }
 
   /** Whether written bytes have not been sent yet. */
@@ -101,69 +83,31 @@ export class FrameWriter implements Task {
     return this.#outstanding > 0;
   }
 
-  /** Keeps the first frames of the connection for its first write: a write costs as much as reading a request. */
-  begin(bytes: Buffer): void {
-    this.#hold(bytes);
-  }
-
-  /** Writes a frame without flow control. */
+  /** Writes a frame without flow control, at once. */
   control(bytes: Buffer): void {
     if (this.#closed) return;
-    if (this.#full()) {
-      this.#onNotRead();
-      return;
-    }
-    this.#hold(bytes);
-    if (this.#corks === 0) this.#flush();
+    if (this.#full()) this.#onNotRead();
+    else this.#socket.write(bytes);
   }
 
   #full(): boolean {
     const most = 2 * this.sliceBytes + MAX_UNREAD_BYTES;
-    if (this.#socket.writableLength + this.#heldBytes <= most) return false;
-    this.#flush();
+    if (this.#socket.writableLength <= most) return false;
+    // The socket may only be corked.
+    for (let hold = 0; hold < this.#corks; hold++) this.#socket.uncork();
+    for (let hold = 0; hold < this.#corks; hold++) this.#socket.cork();
     return this.#socket.writableLength > most;
   }
 
-  #hold(bytes: Uint8Array): void {
-    this.#held.push(bytes);
-    this.#heldBytes += bytes.length;
-  }
-
-  /** Collects frames until {@link uncork}. May be nested. */
+  /** Collects writes until {@link uncork}. May be nested. */
   cork(): void {
     this.#corks++;
+    this.#socket.cork();
   }
 
-  /**
-   * Writes the collected frames. The first ones wait until promises have settled: often the response to the request
-   * that has arrived with the client's first frames joins them.
-   */
   uncork(): void {
     this.#corks--;
-    if (this.#corks > 0) return;
-    if (this.#beginning) this.#settled(() => this.#flush());
-    else this.#flush();
-  }
-
-  /** Writes the collected frames in one write. */
-  #flush(): void {
-    this.#beginning = false;
-    const [held, sent] = [this.#held, this.#sent];
-    if (held.length === 0) return;
-    const joined = held.length > 1 && this.#heldBytes <= MAX_COPIED_BYTES ? [Buffer.concat(held)] : held;
-    this.#held = [];
-    this.#heldBytes = 0;
-    this.#sent = [];
-    const last = joined.length - 1;
-    const left: Sent = (error) => {
-      for (const each of sent) each(error);
-    };
-    if (last > 0) this.#socket.cork();
-    joined.forEach((piece, index) => {
-      if (index === last && sent.length > 0) this.#socket.write(piece, left);
-      else this.#socket.write(piece);
-    });
-    if (last > 0) this.#socket.uncork();
+    this.#socket.uncork();
   }
 
   /** Grows the connection's window. Throws Http2Error when it gets too large. */
@@ -236,7 +180,7 @@ export class FrameWriter implements Task {
     this.#window -= bytes;
     const counts = BATCH_BYTES + (slice === undefined ? bytes : slice.length);
     this.#outstanding += counts;
-    const left: Sent = (error) => {
+    const left = (error?: Error | null): void => {
       this.#outstanding -= counts;
       if (slice !== undefined) this.#slices?.give(slice);
       // The socket is closing; its close event follows.
@@ -244,19 +188,20 @@ export class FrameWriter implements Task {
       stream.left(batch);
       if (this.#ready.size > 0) this.#continue();
     };
-    if (pieces.length === 0) {
+    const last = pieces.pop();
+    if (last === undefined) {
       left();
       return;
     }
-    for (const piece of pieces) this.#hold(piece);
-    this.#sent.push(left);
-    if (this.#corks === 0 && !this.#beginning) this.#flush();
+    if (pieces.length > 0) this.#socket.cork();
+    for (const piece of pieces) this.#socket.write(piece);
+    this.#socket.write(last, left);
+    if (pieces.length > 0) this.#socket.uncork();
   }
 
   /** Writes a last frame, if any, and ends the socket. */
   finish(lastFrame?: Buffer): void {
     if (this.#closed) return;
-    this.#flush();
     this.close();
     // Bytes that still arrive are ignored: closing the socket now would discard data that the client has not read yet.
     if (lastFrame === undefined) this.#socket.end();

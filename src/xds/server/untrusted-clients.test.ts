@@ -241,8 +241,6 @@ describe('a connection', { timeout: 20_000 }, () => {
       const socket = dial(server.ports()[0] ?? 0, '127.0.0.1');
       sockets.push(socket);
       const outcome = Promise.withResolvers<'taken' | 'closed'>();
-      // The server sends its first frames after those of the client.
-      socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0');
       socket.once('data', () => outcome.resolve('taken'));
       socket.once('close', () => outcome.resolve('closed'));
       socket.on('error', () => {});
