@@ -69,7 +69,7 @@ export const METRICS = {
   ctl_xds_pushes: { type: 'Sum', meaning: 'Build and send errors for lds, rds, cds and eds.', labels: ['type'] },
   ctl_xds_config_size_bytes: {
     type: 'Distribution',
-    meaning: 'Bytes of the responses sent to proxies, each with all resources that it has.',
+    meaning: 'Bytes of the responses sent to proxies, each with all resources that it has, before compression.',
     labels: ['type'],
     buckets: RESPONSE_BYTES,
   },

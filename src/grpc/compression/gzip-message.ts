@@ -44,11 +44,19 @@ const COMPRESSED = 1;
  */
 const LEVEL = 1;
 
+/**
+ * Output of zlib between two returns to the main thread, bytes: while the main thread is busy each return takes as long
+ * as a turn of its event loop.
+ */
+const MAX_CHUNK_BYTES = 1024 * 1024;
+const MIN_CHUNK_BYTES = 1024;
+
 const compress = promisify(deflateRaw);
 
 /** Compresses a part, outside the main thread. Rejects when it is larger than zlib can compress. */
 export async function deflatePart(part: Uint8Array): Promise<Deflated> {
-  const blocks = await compress(part, { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH });
+  const chunkSize = Math.min(Math.max(part.length, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);
+  const blocks = await compress(part, { level: LEVEL, finishFlush: constants.Z_SYNC_FLUSH, chunkSize });
   // A copy: the output of zlib is the beginning of a larger buffer.
   return { blocks: Buffer.from(blocks), bytes: part.length, checksum: crc32(part), factor: factorOf(part.length) };
 }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import { deflatePart } from '../../grpc/index.ts';
 import { fieldOf } from '../protocol/responses.ts';
 import { parseDelta, parseSotw, resource } from '../testing/content.ts';
-import { encodeResponse } from './encode-response.ts';
+import { compressResponse, encodeResponse } from './encode-response.ts';
 
 const typeUrl = 'type.googleapis.com/x';
 
@@ -33,5 +35,20 @@ describe('responses', () => {
       parseSotw(bytes.subarray(5)).resources.map(({ name, text }) => [name, text]),
       [['one', 'text']],
     );
+  });
+
+  it('are compressed with parts as they are, unless these are long: copying them costs more', async () => {
+    const shared = Buffer.alloc(100_000, 'shared');
+    const deflated = await deflatePart(shared);
+    const compressed = (other: Uint8Array) => {
+      const message = { typeUrl, version: '7', nonce: '7-1', removed: [], body: [other, shared] };
+      const made = compressResponse(message, (part) => (part === shared ? deflated : undefined));
+      const [head, ...rest] = encodeResponse(message);
+      return { made, plain: Buffer.concat([head ?? assert.fail(), ...rest]) };
+    };
+    const { made, plain } = compressed(Buffer.alloc(60_000));
+    assert.equal(made?.bytes, plain.length);
+    assert.deepEqual(gunzipSync(Buffer.concat(made.chunks).subarray(5)), plain.subarray(5));
+    assert.equal(compressed(Buffer.alloc(70_000)).made, undefined);
   });
 });

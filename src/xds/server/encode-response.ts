@@ -2,10 +2,9 @@
  * Response frames: a head of a few bytes for each stream, followed by encoded resources that all streams share.
  * Source: envoy/service/discovery/v3/discovery.proto
  */
-import { gzipMessage, MESSAGE_PREFIX_BYTES, type MessagePart } from '../../grpc/index.ts';
+import { type Deflated, gzipMessage, MESSAGE_PREFIX_BYTES, type MessagePart } from '../../grpc/index.ts';
 import { encodeFields, type FieldToWrite } from '../../protobuf/wire/index.ts';
 import type { ResponseMessage } from '../protocol/index.ts';
-import type { CompressedBodies } from './compression/compressed-bodies.ts';
 
 /** Protobuf fields may be in any order; the head has all but `resources` (2). */
 function headOf({ version, typeUrl, nonce, removed }: ResponseMessage): readonly FieldToWrite[] {
@@ -29,12 +28,32 @@ interface CompressedResponse {
   readonly bytes: number;
 }
 
-/** The same message, compressed by gzip; undefined when no part of its body has a compressed form. */
-export function compressResponse(message: ResponseMessage, bodies: CompressedBodies): CompressedResponse | undefined {
-  const body = message.body.map((part): MessagePart => bodies.of(part) ?? part);
-  if (body.every((part, index) => part === message.body[index])) return undefined;
+/**
+ * The most bytes of a body that a compressed message has as they are. They are copied for each stream, and a large body
+ * that is sent as it is is not.
+ */
+const MAX_COPIED_BYTES = 64 * 1024;
+
+/**
+ * The same message, compressed by gzip; undefined when too little of its body has a compressed form.
+ * @param deflated gives the compressed form of a part, if it has one
+ */
+export function compressResponse(
+  message: ResponseMessage,
+  deflated: (part: Uint8Array) => Deflated | undefined,
+): CompressedResponse | undefined {
+  let isCompressed = false;
+  let copied = 0;
+  let bytes = MESSAGE_PREFIX_BYTES;
+  const body = message.body.map((part): MessagePart => {
+    const form = deflated(part);
+    if (form === undefined) copied += part.length;
+    else isCompressed = true;
+    bytes += part.length;
+    return form ?? part;
+  });
+  if (!isCompressed || copied > MAX_COPIED_BYTES) return undefined;
   const head = encodeFields(headOf(message));
-  let bytes = MESSAGE_PREFIX_BYTES + head.length;
-  for (const { length } of message.body) bytes += length;
+  bytes += head.length;
   return { chunks: gzipMessage([head, ...body]), bytes };
 }

@@ -302,10 +302,10 @@ export class XdsServer {
 
   #open<Request extends AnyRequest>(call: StreamCall, caller: Caller | undefined, method: AdsMethod<Request>): void {
     const { engine, observer, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
-    const frames = this.#frames.of(call.metadata);
     const limits = { maxReceiveBytes: this.#options.maxReceiveBytes, quota: this.#quota.of(call.connection.address) };
+    const key = callerKey(caller, call.connection.peer);
+    const frames = this.#frames.of(call.metadata, key);
     const transport = createTransport(call, { ...limits, encoding: frames.encoding });
-    const key = callerKey(caller, transport.peer);
     call.isOf(key);
     const stream = new AdsStream<Request>({
       transport,

@@ -33,43 +33,52 @@ describe('a body of responses', () => {
   it('is compressed once, from the second stream on, and no stream waits for that', async () => {
     const { bodies, running } = held();
     const one = body();
-    assert.deepEqual([bodies.of(one), running.length], [undefined, 0]);
-    assert.deepEqual([bodies.of(one), running.length], [undefined, 1]);
-    assert.deepEqual([bodies.of(one), running.length], [undefined, 1]);
+    assert.deepEqual([bodies.of(one, 'a'), running.length], [undefined, 0]);
+    assert.deepEqual([bodies.of(one, 'a'), running.length], [undefined, 1]);
+    assert.deepEqual([bodies.of(one, 'a'), running.length], [undefined, 1]);
     await running[0]?.end();
-    const compressed = bodies.of(one);
+    const compressed = bodies.of(one, 'a');
     assert.equal(compressed?.bytes, LENGTH);
-    assert.equal(bodies.of(one), compressed);
+    assert.equal(bodies.of(one, 'a'), compressed);
     assert.equal(running.length, 1);
     // Another one with the same content is another one.
-    assert.equal(bodies.of(body()), undefined);
+    assert.equal(bodies.of(body(), 'a'), undefined);
   });
 
   it('is sent as it is where it is short, does not get shorter, or cannot be compressed', async () => {
     const { bodies, running } = held();
     const short = body(16_000);
-    for (let stream = 0; stream < 5; stream++) assert.equal(bodies.of(short), undefined);
+    for (let stream = 0; stream < 5; stream++) assert.equal(bodies.of(short, 'a'), undefined);
     assert.equal(running.length, 0);
     const [dense, failing] = [body(), body()];
-    for (const each of [dense, dense, failing, failing]) bodies.of(each);
+    for (const each of [dense, dense, failing, failing]) bodies.of(each, 'a');
     await running[0]?.end(LENGTH * 0.9);
     await running[1]?.fail();
-    for (const each of [dense, failing]) assert.equal(bodies.of(each), undefined);
+    for (const each of [dense, failing]) assert.equal(bodies.of(each, 'a'), undefined);
     await turn();
     assert.equal(running.length, 2);
   });
 
-  it('waits while another one is compressed; beyond 64 that wait, further ones are sent as they are', async () => {
+  it('waits while another one is compressed; beyond 64 of a caller, further ones are sent as they are', async () => {
     const { bodies, running } = held();
     const all = Array.from({ length: 70 }, () => body());
-    for (const each of [...all, ...all]) bodies.of(each);
+    for (const each of [...all, ...all]) bodies.of(each, 'a');
     for (let ended = 0; ended < running.length; ended++) {
       assert.equal(running.length, ended + 1);
       await running[ended]?.end();
     }
     assert.equal(running.length, 65);
-    assert.equal(all.filter((each) => bodies.of(each) !== undefined).length, 65);
+    assert.equal(all.filter((each) => bodies.of(each, 'a') !== undefined).length, 65);
     // The next time they have a turn.
     assert.equal(running.at(-1)?.body, all[65]);
+  });
+
+  it('of another caller is compressed in turn, however many bodies the first one has', async () => {
+    const { bodies, running } = held();
+    const [many, other] = [Array.from({ length: 1000 }, () => body()), body()];
+    for (const each of [...many, ...many]) bodies.of(each, 'a');
+    for (let stream = 0; stream < 2; stream++) bodies.of(other, 'b');
+    for (let ended = 0; ended < 2; ended++) await running[ended]?.end();
+    assert.ok(running.slice(0, 3).some(({ body: compressed }) => compressed === other));
   });
 });

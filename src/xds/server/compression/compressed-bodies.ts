@@ -3,6 +3,7 @@
  * thread; no response waits for that, so the first streams are sent the body as it is. The compressed form lives as
  * long as the body.
  */
+import { createFairQueue } from '../../../core/fairness/fair-queue.ts';
 import type { Deflated } from '../../../grpc/index.ts';
 
 /**
@@ -14,8 +15,8 @@ const MIN_BYTES = 16 * 1024;
 /** A compressed form that saves less is not kept. */
 const MAX_SHARE = 0.75;
 
-/** Bodies that wait to be compressed; more are sent as they are. */
-const MAX_WAITING = 64;
+/** Bodies that wait to be compressed, half of them for one caller; more are sent as they are. */
+const MAX_WAITING = 128;
 
 /** `sent`: once, as it is; `waiting`: to be compressed; `as it is`: compression would not save enough, or fails. */
 type State = Deflated | 'sent' | 'waiting' | 'as it is';
@@ -23,8 +24,11 @@ type State = Deflated | 'sent' | 'waiting' | 'as it is';
 export class CompressedBodies {
   readonly #deflate: (body: Uint8Array) => Promise<Deflated>;
   readonly #states = new WeakMap<Uint8Array, State>();
-  /** Bodies that nobody needs any more while they wait are not compressed. */
-  readonly #waiting: WeakRef<Uint8Array>[] = [];
+  /**
+   * By caller, so that one that requests ever other bodies does not keep those of the others from being compressed.
+   * Bodies that nobody needs any more while they wait are not compressed.
+   */
+  readonly #waiting = createFairQueue<WeakRef<Uint8Array>>(MAX_WAITING);
   /** One body at a time is compressed: the thread pool has other work. */
   #busy = false;
 
@@ -34,17 +38,16 @@ export class CompressedBodies {
   }
 
   /**
-   * The compressed form of a body that is sent to another stream, if there is one yet; from the second stream on it is
-   * compressed.
+   * The compressed form of a body that is sent to another stream of a caller, if there is one yet; from the second
+   * stream on it is compressed.
    */
-  of(body: Uint8Array): Deflated | undefined {
+  of(body: Uint8Array, caller: string): Deflated | undefined {
     if (body.length < MIN_BYTES) return undefined;
     const state = this.#states.get(body);
     if (typeof state === 'object') return state;
     if (state === undefined) this.#states.set(body, 'sent');
-    else if (state === 'sent' && this.#waiting.length < MAX_WAITING) {
+    else if (state === 'sent' && this.#waiting.push(caller, new WeakRef(body))) {
       this.#states.set(body, 'waiting');
-      this.#waiting.push(new WeakRef(body));
       if (!this.#busy) void this.#compress();
     }
     return undefined;
@@ -53,7 +56,7 @@ export class CompressedBodies {
   /** Compresses the bodies that wait, one after the other. */
   async #compress(): Promise<void> {
     this.#busy = true;
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+    for (let [next] = this.#waiting.take(1); next !== undefined; [next] = this.#waiting.take(1)) {
       const body = next.deref();
       if (body !== undefined) this.#states.set(body, await this.#stateOf(body));
     }

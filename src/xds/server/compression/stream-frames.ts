@@ -37,7 +37,6 @@ export class ResponseFrames {
   readonly #bodies = new CompressedBodies(deflatePart);
   /** For clients that do not accept compressed messages. */
   readonly plain: StreamFrames = { encoding: undefined, encode: (response) => this.#asItIs(response) };
-  readonly #gzip: StreamFrames = { encoding: 'gzip', encode: (response) => this.#compressed(response) };
   readonly #compresses: boolean;
 
   /**
@@ -49,9 +48,10 @@ export class ResponseFrames {
     this.#compresses = compresses;
   }
 
-  /** For a stream whose request has this metadata. */
-  of(metadata: Metadata): StreamFrames {
-    return this.#compresses && acceptsEncoding(metadata, 'gzip') ? this.#gzip : this.plain;
+  /** For a stream of a caller whose request has this metadata. */
+  of(metadata: Metadata, caller: string): StreamFrames {
+    if (!this.#compresses || !acceptsEncoding(metadata, 'gzip')) return this.plain;
+    return { encoding: 'gzip', encode: (response) => this.#compressed(response, caller) };
   }
 
   #asItIs({ message }: Outgoing): ResponseFrame {
@@ -63,9 +63,9 @@ export class ResponseFrames {
    * Secrets are not compressed: the length would say something about them to those who see the encrypted bytes. Source:
    * RFC 7457 section 2.6
    */
-  #compressed(response: Outgoing): ResponseFrame {
-    const { type, message } = response;
-    const made = XDS[type].confidential ? undefined : compressResponse(message, this.#bodies);
+  #compressed(response: Outgoing, caller: string): ResponseFrame {
+    if (XDS[response.type].confidential) return this.#asItIs(response);
+    const made = compressResponse(response.message, (body) => this.#bodies.of(body, caller));
     return made === undefined ? this.#asItIs(response) : { ...made, compressed: lengthOf(made.chunks) };
   }
 }
