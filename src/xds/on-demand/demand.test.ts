@@ -269,6 +269,26 @@ test('others of its view get a host that a proxy asked for before there was one'
   session.close();
 });
 
+test('a proxy waits for a learned host whose clusters are generated later, also where nothing else changes', async () => {
+  const mesh = new Mesh(
+    inline,
+    ['a', 'b'].map((name) => service(NAMESPACE, name)),
+  );
+  const session = await connected(mesh);
+  const shared = newShared();
+  const [first, second] = [newDemand(shared), newDemand(shared)];
+  const late = `outbound|80||b.${DNS}`;
+  const later = { has: (cluster: string) => cluster === late, want: () => {}, need: () => undefined };
+  const parts = () => second.parts(session.content(), 'learned', [], later);
+  const waits = () => second.held?.some((names) => names.has(late));
+  parts();
+  assert.equal(waits(), false);
+  ask(shared, first, [`${ROUTES}/b`]);
+  first.parts(session.content(), 'learned');
+  assert.deepEqual([clusters(parts().cds), waits()], [[], true]);
+  session.close();
+});
+
 test('hosts that a Sidecar names are there without having been asked for, others are asked for', async () => {
   const mesh = new Mesh(inline, [
     ...['a', 'b', 'c'].map((name) => service(NAMESPACE, name)),

@@ -34,6 +34,7 @@ interface Last {
   readonly asked: NameSet;
   readonly given: NameSet;
   readonly kept: NameSet;
+  readonly awaited: NameSet;
   readonly parts: Parts;
 }
 
@@ -183,14 +184,14 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       this.#give(this.#shared.hostsOf(hosts, this.#named));
     }
     const given = this.#usable(hosts, later);
-    const [kept, last] = [this.#kept, this.#last];
-    if (last?.content === content && last.asked === asked && last.given === given && last.kept === kept)
-      return last.parts;
-    const isSameDemand = last?.asked === asked && last.given === given && last.kept === kept;
+    const [kept, awaited, last] = [this.#kept, this.#awaited, this.#last];
+    const isSameDemand =
+      last?.asked === asked && last.given === given && last.kept === kept && last.awaited === awaited;
+    if (isSameDemand && last.content === content) return last.parts;
     const parts = this.#isWhole
       ? this.#everything(content, hosts)
       : ((isSameDemand ? this.#withEndpoints(content, last) : undefined) ?? this.#partsOf(content, hosts, given));
-    this.#last = { content, asked, given, kept, parts };
+    this.#last = { content, asked, given, kept, awaited, parts };
     return parts;
   }
 
