@@ -67,7 +67,7 @@ export function* answerOf({
     notes: [
       ...notes,
       ...(tally.onDemand > 0
-        ? [`${tally.onDemand} of the proxies are on demand: they are counted whether they hold what changes or not`]
+        ? [`proxies on demand are counted whether they hold what changes or not: ${tally.onDemand}`]
         : []),
       ...(left.length > 0 ? [`there was no time to compare parts of the configuration of ${proxies} proxies`] : []),
       ...(unreached.left > 0 ? [`not all routes of ${unreached.left} VirtualServices are compared`] : []),

@@ -113,7 +113,7 @@ describe('a preview', () => {
     await mesh.settled();
     const { proxies, notes } = await previews.run(body(route('5s')), EVERYTHING, NEVER);
     assert.equal(proxies.touched, 2);
-    assert.deepEqual(notes, ['1 of the proxies are on demand: they are counted whether they hold what changes or not']);
+    assert.deepEqual(notes, ['proxies on demand are counted whether they hold what changes or not: 1']);
   });
 
   it('compares endpoints, and the views that proxies would move to', async () => {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { createHook } from 'node:async_hooks';
+import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { crc32, gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -42,6 +44,29 @@ describe('a compressed message', () => {
       const part = Buffer.alloc(length, 'configuration');
       assert.deepEqual(contentOf(gzipMessage([part])), part);
     }
+  });
+
+  it('has parts that do not get shorter, whatever their length', async () => {
+    for (const length of [...Array.from({ length: 40 }, (_, index) => 1000 + index), 3 * 1024 * 1024]) {
+      const part = randomBytes(length);
+      assert.deepEqual(contentOf(gzipMessage([await deflatePart(part)])), part);
+    }
+  });
+
+  it('is compressed in one piece: the main thread may be busy', async () => {
+    const streams = new Set<number>();
+    let returns = 0;
+    const hook = createHook({
+      init: (id, type) => type === 'ZLIB' && streams.add(id),
+      before: (id) => streams.has(id) && returns++,
+    }).enable();
+    const part = Buffer.concat(
+      Array.from({ length: 40 }, () => Buffer.concat([randomBytes(1000), Buffer.alloc(9000)])),
+    );
+    const { blocks } = await deflatePart(part);
+    hook.disable();
+    assert.ok(blocks.length > 2 * 16 * 1024);
+    assert.ok(returns <= 2, `${returns} returns`);
   });
 
   it('shares the compressed part, and is as short as that', async () => {
