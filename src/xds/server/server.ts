@@ -394,6 +394,7 @@ export class XdsServer {
     const drained = this.#endStreams(drainMs).then(() => this.#server.drain());
     await Promise.race([drained, deadline]);
     for (const stream of [...this.#streams]) stream.close();
+    this.#frames.close();
     this.#server.destroy();
   }
 

@@ -81,4 +81,13 @@ describe('a body of responses', () => {
     for (let ended = 0; ended < 2; ended++) await running[ended]?.end();
     assert.ok(running.slice(0, 3).some(({ body: compressed }) => compressed === other));
   });
+
+  it('does not keep the program from ending while it waits', async () => {
+    const { bodies, running } = held();
+    const all = Array.from({ length: 5 }, () => body());
+    for (const each of [...all, ...all]) bodies.of(each, 'a');
+    bodies.close();
+    await running[0]?.end();
+    assert.equal(running.length, 1);
+  });
 });

@@ -53,6 +53,11 @@ export class CompressedBodies {
     return undefined;
   }
 
+  /** Bodies that wait are not compressed: the program would end only afterwards. */
+  close(): void {
+    this.#waiting.take(MAX_WAITING);
+  }
+
   /** Compresses the bodies that wait, one after the other. */
   async #compress(): Promise<void> {
     this.#busy = true;

@@ -54,6 +54,11 @@ export class ResponseFrames {
     return { encoding: 'gzip', encode: (response) => this.#compressed(response, caller) };
   }
 
+  /** Responses are no longer sent. */
+  close(): void {
+    this.#bodies.close();
+  }
+
   #asItIs({ message }: Outgoing): ResponseFrame {
     const chunks = this.#recent.encode(message);
     return { chunks, bytes: lengthOf(chunks), compressed: undefined };
