@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import type { Snapshot } from '../../model/types/types.ts';
+import { workloadText } from '../proxies/index.ts';
 import { collectGarbage, inline, Mesh, meshResource, parse, service, sidecar } from '../testing/mesh.ts';
 import { Roster } from './roster.ts';
 import type { Session } from './session.ts';
@@ -37,6 +38,20 @@ async function countedMesh() {
 }
 
 const selecting = (app: string) => ({ selector: { matchLabels: { app } } });
+
+test('workloads have different strings, also where one follows the other with the same object of labels', () => {
+  const labels = { app: 'web' };
+  const workloads = [
+    { namespace: 'shop', labels },
+    { namespace: 'other', labels },
+    { namespace: 'other', labels: { app: 'db' } },
+  ];
+  assert.deepEqual(workloads.map(workloadText), [
+    'shop [["app","web"]]',
+    'other [["app","web"]]',
+    'other [["app","db"]]',
+  ]);
+});
 
 describe('proxies that a changed policy concerns', () => {
   it('are those of the workloads that it selects or selected before', async () => {

@@ -203,6 +203,40 @@ describe('requests of a stream', () => {
     );
   });
 
+  it('are the same when the short ones of several streams arrive in turns, piece by piece', () => {
+    const short = fc
+      .tuple(fc.subarray(hosts.slice(0, 3)), fc.string({ maxLength: 40 }), fc.nat({ max: 900 }))
+      .map(([subscribe, nonce, bytes]) => {
+        const node = Buffer.alloc(bytes, 1);
+        return encodeDeltaRequest({ typeUrl, subscribe, nonce, node });
+      });
+    const streams = fc.array(fc.array(short, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 4 });
+    const turns = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.integer({ min: 1, max: 400 })), { maxLength: 40 });
+    fc.assert(
+      fc.property(streams, turns, (sent, order) => {
+        const all = sent.map((messages) => ({
+          ...reading(),
+          messages,
+          left: Buffer.concat(messages.map((one) => frame(one))),
+        }));
+        const step = (index: number, bytes: number): void => {
+          const stream = all[index % all.length];
+          if (stream === undefined) return;
+          give(stream.reader, stream.left.subarray(0, bytes));
+          stream.left = stream.left.subarray(bytes);
+        };
+        for (const [index, bytes] of order) step(index, bytes);
+        for (const [index, { left }] of all.entries()) step(index, left.length);
+        for (const { messages, requests } of all)
+          assert.deepEqual(
+            requests.map(plain),
+            messages.map((one) => plain(DELTA_UNSHARED_REQUESTS.decode(one))),
+          );
+      }),
+      { numRuns: 100 },
+    );
+  });
+
   it('are never confused with earlier ones, whatever is changed in them', () => {
     let run = 0;
     const change = fc.record({
