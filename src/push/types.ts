@@ -142,7 +142,8 @@ export interface LaterClusters {
   /** Generates these before the others. */
   want(clusters: Iterable<string>): void;
   /**
-   * The same; resolves when they are generated, or cannot be. Undefined if nothing is to be generated.
+   * The same; resolves when they are generated, or do not exist any more. Rejects when the job fails: the next attempt
+   * may be minutes away. Undefined if nothing is to be generated.
    * @param clusters names; undefined: all
    */
   need(clusters: Iterable<string> | undefined): Promise<void> | undefined;

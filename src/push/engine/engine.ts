@@ -382,9 +382,9 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   #abandon(view: SessionView, error: unknown): void {
-    view.abandon();
-    this.#views.reads.end(view);
     const cause = toCtlError(error);
+    view.abandon(cause);
+    this.#views.reads.end(view);
     if (cause.code === 'unavailable') return;
     this.#options.observer.viewFailed(this.#retries.failed(view.key, cause), view.dirtyTypes());
     const push = this.#push(NO_REASONS);

@@ -64,7 +64,7 @@ describe('view table', () => {
     running.view.begin();
     table.sweep(IDLE_VIEW_MS * 2);
     assert.deepEqual([...table.all()], [taken.view, running.view]);
-    running.view.abandon();
+    running.view.abandon(new Error('broken'));
     table.sweep(IDLE_VIEW_MS * 2);
     assert.deepEqual([...table.all()], [taken.view]);
   });

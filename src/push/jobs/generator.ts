@@ -35,7 +35,7 @@ export interface JobSource {
   readonly key: string;
   /** Whose proxies need it. */
   lanes(): Iterable<Lane>;
-  /** Whether nobody waits for it at present: it is taken when no other job waits. Absent: somebody does. */
+  /** Whether nobody waits for it at present: others come first for {@link PATIENCE_MS}. Absent: somebody does. */
   readonly canWait?: boolean;
   takeJob(): GenerateJob;
 }
@@ -86,8 +86,13 @@ interface Run {
   readonly work: Slices<GeneratedParts>;
 }
 
-interface Waiting {
+/** A job that waits since then, monotonic ms. */
+export interface Queued {
   readonly source: JobSource;
+  readonly since: number;
+}
+
+interface Waiting extends Queued {
   readonly resolve: (job: GeneratedJob) => void;
   readonly reject: (error: unknown) => void;
   /** Undefined until its first turn. */
@@ -104,12 +109,17 @@ interface RunningPreview {
   work: Slices<PreviewResult> | undefined;
 }
 
-/** The next job that somebody waits for, else another one. */
-export function nextJob<T extends { readonly source: JobSource }>(
+/** How long a job for which nobody waits is passed over while others wait, ms. */
+const PATIENCE_MS = 2000;
+
+/** The next job that somebody waits for, or that has waited long, else another one. */
+export function nextJob<T extends Queued>(
   queue: JobQueue<T>,
+  now: number,
   accepts: (waiting: T) => boolean = () => true,
 ): Served<T> | undefined {
-  return queue.next((each) => each.source.canWait !== true && accepts(each)) ?? queue.next(accepts);
+  const isDue = ({ source, since }: T): boolean => source.canWait !== true || now - since >= PATIENCE_MS;
+  return queue.next((each) => isDue(each) && accepts(each)) ?? queue.next(accepts);
 }
 
 export function anotherPreview(): CtlError {
@@ -147,7 +157,7 @@ export class InlineGenerator implements Generator, Previewer {
   submit(source: JobSource): Promise<GeneratedJob> {
     if (this.#closed) return Promise.reject(new CtlError('unavailable', 'generation is closed'));
     return new Promise((resolve, reject) => {
-      this.#wait({ source, resolve, reject, run: undefined, milliseconds: 0 });
+      this.#wait({ source, since: performance.now(), resolve, reject, run: undefined, milliseconds: 0 });
       this.#schedule();
     });
   }
@@ -186,7 +196,7 @@ export class InlineGenerator implements Generator, Previewer {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      const next = nextJob(this.#queue);
+      const next = nextJob(this.#queue, performance.now());
       if (next === undefined) {
         this.#continuePreview();
         this.#schedule();

@@ -24,6 +24,7 @@ interface Waiting {
   readonly units: ReadonlySet<Unit> | undefined;
   readonly promise: Promise<void>;
   readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
 }
 
 export class LaterUnits implements LaterClusters {
@@ -34,6 +35,8 @@ export class LaterUnits implements LaterClusters {
   #waiting: Waiting[] = [];
   /** Units of the next step. */
   #atOnce = 0;
+  /** Why the last job failed, until it is tried again, which may be minutes later. */
+  #failed: { readonly error: unknown } | undefined;
 
   constructor(options: LaterOptions) {
     this.#options = options;
@@ -56,6 +59,12 @@ export class LaterUnits implements LaterClusters {
   begin(units: readonly Unit[]): void {
     this.#atOnce = this.#options.atLeast;
     this.#units = new Set(units.length > this.#options.above ? units : []);
+    this.#wanted.clear();
+  }
+
+  /** The next job is submitted. */
+  tryAgain(): void {
+    this.#failed = undefined;
   }
 
   /** The units of the next step: those that somebody waits for, else some of the others. */
@@ -81,13 +90,23 @@ export class LaterUnits implements LaterClusters {
   need(clusters: Iterable<string> | undefined): Promise<void> | undefined {
     const units = clusters && this.#unitsOf(clusters);
     if ((units ?? this.#units).size === 0) return undefined;
+    if (this.#failed !== undefined) return listened(Promise.reject(this.#failed.error));
     for (const unit of units ?? []) this.#wanted.add(unit);
     // Thousands of proxies may wait for all.
     const known = units === undefined ? this.#findWaitForAll() : undefined;
     if (known !== undefined) return known.promise;
     const waiting = { units, ...Promise.withResolvers<void>() };
     this.#waiting.push(waiting);
-    return waiting.promise;
+    return listened(waiting.promise);
+  }
+
+  /** A job failed: nobody waits until it is tried again. */
+  fail(error: unknown): void {
+    if (this.#units.size === 0) return;
+    this.#failed = { error };
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { reject } of waiting) reject(error);
   }
 
   #findWaitForAll(): Waiting | undefined {
@@ -99,7 +118,7 @@ export class LaterUnits implements LaterClusters {
    * @param milliseconds how long a step with these took; undefined for other jobs
    */
   generated(units: ReadonlySet<Unit>, milliseconds: number | undefined): void {
-    if (this.#units.size === 0) return;
+    if (this.#units.size === 0 && this.#waiting.length === 0) return;
     for (const unit of units) {
       this.#units.delete(unit);
       this.#wanted.delete(unit);
@@ -113,4 +132,10 @@ export class LaterUnits implements LaterClusters {
     const left = new Set(this.#waiting);
     for (const waiting of before) if (!left.has(waiting)) waiting.resolve();
   }
+}
+
+/** With a listener: without one, a rejection would end the process. */
+function listened(promise: Promise<void>): Promise<void> {
+  promise.catch(() => {});
+  return promise;
 }

@@ -68,13 +68,13 @@ describe('a view', () => {
     state.request(['cds'], pushOf(1, 'proxy'));
     state.begin();
     state.takeJob();
-    state.abandon();
+    state.abandon(new Error('broken'));
     assert.deepEqual([state.built, state.isDirty, state.inFlight], [false, true, false]);
     await commit();
     state.markDirty({ cds: new Set(['x']) }, pushOf(2, 'config'));
     state.begin();
     state.takeJob();
-    state.abandon();
+    state.abandon(new Error('broken'));
     assert.deepEqual([state.built, state.isDirty, state.inFlight], [true, true, false]);
     assert.deepEqual(state.takeJob().units, { cds: ['x'] });
   });

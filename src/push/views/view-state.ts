@@ -108,9 +108,7 @@ export class ViewState<S extends Member> {
   /** Undefined for a view without patches. */
   readonly #filters: FilterVersions | undefined;
 
-  /**
-   * @param snapshot the current snapshot, from which jobs are generated
-   */
+  /** @param snapshot the current snapshot, from which jobs are generated */
   constructor(key: string, view: View, snapshot: () => Snapshot, later: LaterOptions = LATER) {
     this.#later = new LaterUnits(later);
     this.key = key;
@@ -190,7 +188,7 @@ export class ViewState<S extends Member> {
 
   /** Nobody waits for the next job, which is for {@link later} alone. */
   get canWait(): boolean {
-    return this.#dirty === undefined && this.#later.canWait;
+    return this.built && !this.#dirty && this.#later.canWait && this.#placed.values().every((one) => one.initialized);
   }
 
   /** Whether the running job is only for {@link later}: no proxy has what it generates. */
@@ -266,6 +264,7 @@ export class ViewState<S extends Member> {
   /** A job is submitted: the view is in flight until {@link commit}, {@link postpone} or {@link abandon}. */
   begin(): void {
     this.inFlight = true;
+    this.#later.tryAgain();
   }
 
   /** Called before a proxy moves from the other view to this one. */
@@ -320,7 +319,8 @@ export class ViewState<S extends Member> {
   }
 
   /** The job failed: the view keeps its bundles, and the job's units are dirty again. */
-  abandon(): void {
+  abandon(error: unknown): void {
+    this.#later.fail(error);
     this.postpone();
     this.lastJobFailed = true;
     this.built = this.committedVersion > 0;
@@ -408,10 +408,7 @@ export class ViewState<S extends Member> {
 
   /** Encodes the endpoints of these hosts' clusters again. */
   updateEndpoints(hostnames: Iterable<string>, snapshot: Snapshot, encoders: Encoders): EndpointsResult<S> {
-    const clusters: string[] = [];
-    for (const hostname of hostnames) {
-      for (const cluster of this.#units.cds.get(hostname) ?? []) clusters.push(cluster.name);
-    }
+    const clusters = [...hostnames].flatMap((host) => (this.#units.cds.get(host) ?? []).map(({ name }) => name));
     const failures: BuildFailure[] = [];
     const changed = this.#bundles.update(clusters, this.#placed.values(), { snapshot, encoders, failures });
     const view = this.view;

@@ -210,7 +210,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     content: Parts,
   ): Iterable<string> | undefined {
     // It gets everything, or has a part of it already, which must not be taken away.
-    if (this.#isWhole || initialVersions.size > 0 || this.#asked.size + subscribe.size > MAX_ASKED) return undefined;
+    const asked = this.#asked.size + this.#askedClusters.size + subscribe.size;
+    if (this.#isWhole || initialVersions.size > 0 || asked > MAX_ASKED) return undefined;
     return this.#shared.clustersFor(type, subscribe, content);
   }
 

@@ -25,7 +25,10 @@ export function neededFor<Request extends { readonly typeUrl: string }>(
   const needed =
     session.need(type) ?? (demand && laterClusters?.need(demand.clustersFor(type, request, session.content())));
   // What is generated then may need more.
-  return needed?.then(() => neededFor(session, demand, request));
+  const all = needed?.then(() => neededFor(session, demand, request));
+  // Not everybody waits for it: without a listener, a rejection would end the process.
+  all?.catch(() => {});
+  return all;
 }
 
 export function askingOf(

@@ -6,6 +6,7 @@ import { Memos } from '../../../core/memo.ts';
 import { fakeClock } from '../../../core/testing/fake-clock.ts';
 import { XDS, type XdsType } from '../../../core/xds-types.ts';
 import type { Bundle, EncodedResource, LaterClusters, Parts, ProxySession } from '../../../push/index.ts';
+import { changing } from '../../../push/testing/faults.ts';
 import { endpoints, inline, Mesh, meshResource, parse, service, sidecar, turns } from '../../../push/testing/mesh.ts';
 import { concernedNames, Demand, SharedDemand } from '../../on-demand/index.ts';
 import { NameSets, NO_NAMES } from '../../protocol/index.ts';
@@ -15,6 +16,7 @@ const NAMESPACE = 'shop';
 const DNS = `${NAMESPACE}.svc.cluster.local`;
 const COUNT = 12;
 const HOSTS = Array.from({ length: COUNT }, (_, index) => `s${index}`);
+const LAST = HOSTS.at(-1) ?? '';
 const ASKED = { mode: 'on-demand' as const, workload: 'pod', at: 0, since: 0 };
 
 const RESOURCES = [
@@ -32,9 +34,9 @@ const RESOURCES = [
 ];
 
 /** @param above with more units, they are generated one by one after the others */
-function newMesh(above: number): Mesh {
+function newMesh(above: number, generator: ConstructorParameters<typeof Mesh>[0] = inline): Mesh {
   const later = { above, atLeast: 1, milliseconds: 0 };
-  return new Mesh(inline, RESOURCES, { concerned: concernedNames, laterClusters: later, canaryAbove: 0 });
+  return new Mesh(generator, RESOURCES, { concerned: concernedNames, laterClusters: later, canaryAbove: 0 });
 }
 
 function newShared(): SharedDemand {
@@ -88,6 +90,14 @@ class Sidecar {
       this.session.request([type]);
     });
     return this.#handled;
+  }
+
+  /** What a request for these hosts waits for. */
+  needs(hosts: readonly string[]): Promise<void> | undefined {
+    const subscribe = this.#shared.names.of(hosts.map((host) => `80/${host}.${DNS}`));
+    const common = { responseNonce: '', nack: undefined, node: undefined, unsubscribe: NO_NAMES };
+    const request = { ...common, typeUrl: XDS.vhds.url, subscribe, initialVersions: new Map<string, string>() };
+    return neededFor(this.session, this.#demand, request);
   }
 
   async begin(): Promise<void> {
@@ -179,13 +189,49 @@ test('a proxy that changes from everything to on demand keeps what it has until 
   assert.ok(seen.every((size) => size >= before));
 });
 
+test('a request fails with the job that it waits for, as do others until that is tried again', async () => {
+  let breaks = false;
+  const broken = changing((job) => {
+    if (breaks) throw new Error('the worker crashed');
+    return job;
+  });
+  const mesh = newMesh(1, broken);
+  const [proxy] = await started(mesh, newShared(), 1);
+  assert.ok(proxy?.later !== undefined);
+  breaks = true;
+  // A stream that looks whether a request has to wait does not wait for the promise.
+  void proxy.needs([LAST]);
+  await assert.rejects(async () => proxy.needs([LAST]), /crashed/);
+  await assert.rejects(async () => proxy.needs([HOSTS[5] ?? '']), /crashed/);
+  breaks = false;
+  mesh.retry();
+  await proxy.request('vhds', [`${LAST}.${DNS}`]);
+  assert.ok(proxy.held.eds.some((name) => name.startsWith(`outbound|80||${LAST}.${DNS} `)));
+  await mesh.settled();
+  assert.equal(proxy.later, undefined);
+});
+
+test('a view that nobody has had is generated for the next proxy before other work', async () => {
+  const mesh = newMesh(1);
+  const shared = newShared();
+  const [first] = await started(mesh, shared, 1);
+  first?.session.close();
+  const next = new Sidecar(mesh, shared, 1);
+  const waiting = [...mesh.engine.views()].filter(({ sessions, later }) => sessions.size > 0 && later !== undefined);
+  assert.deepEqual(
+    waiting.map(({ canWait, built }) => ({ canWait, built })),
+    [{ canWait: false, built: false }],
+  );
+  await next.session.ready;
+});
+
 const proxyIndex = fc.nat({ max: 2 });
 /** Generated late. */
-const LAST = HOSTS.slice(-3);
+const LATE = HOSTS.slice(-3);
 const step = fc.oneof(
-  fc.record({ kind: fc.constant('ask' as const), proxy: proxyIndex, host: fc.constantFrom(...LAST, 'unknown') }),
+  fc.record({ kind: fc.constant('ask' as const), proxy: proxyIndex, host: fc.constantFrom(...LATE, 'unknown') }),
   fc.record({ kind: fc.constant('turns' as const), count: fc.nat({ max: 4 }) }),
-  fc.record({ kind: fc.constant('route' as const), host: fc.constantFrom(...LAST), to: fc.constantFrom(...LAST) }),
+  fc.record({ kind: fc.constant('route' as const), host: fc.constantFrom(...LATE), to: fc.constantFrom(...LATE) }),
   fc.record({ kind: fc.constant('endpoints' as const), host: fc.constantFrom(...HOSTS), at: fc.nat({ max: 9 }) }),
   fc.record({ kind: fc.constant('gone' as const), host: fc.constantFrom(...HOSTS) }),
 );
