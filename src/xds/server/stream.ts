@@ -82,7 +82,6 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #advancing = false;
   /** A push was deferred because an earlier response has not left for the socket. */
   #deferredPush = false;
-  #synced = -1;
   readonly #patience: Patience;
 
   constructor(deps: StreamDeps<Request>) {
@@ -234,10 +233,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   #reportSynced(session: ProxySession): void {
     if (!this.#machine.active || !this.#machine.complete(this.#content(session))) return;
-    const version = session.version();
-    if (version <= this.#synced) return;
-    this.#synced = version;
-    session.synced(version);
+    session.synced(session.version());
   }
 
   /**

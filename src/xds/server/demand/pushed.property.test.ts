@@ -1,0 +1,205 @@
+/**
+ * What proxies on demand were pushed, on streams of a server without sockets. Here nothing is read from a session: a
+ * change whose proxies were not found is missing.
+ */
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import fc from 'fast-check';
+import { byXdsType } from '../../../core/xds-types.ts';
+import type { Snapshot } from '../../../model/index.ts';
+import { scopeOfKey } from '../../../push/index.ts';
+import { endpoints, inline, Mesh, meshResource, service, turns } from '../../../push/testing/mesh.ts';
+import { type AnyResource, keyOf } from '../../../resources/kinds/types.ts';
+import { concernedNames } from '../../on-demand/index.ts';
+import { type Resources, SimulatedProxy, SimulatedServer } from '../../testing/simulated-proxy.ts';
+
+const NAMESPACE = 'shop';
+const DNS = `${NAMESPACE}.svc.cluster.local`;
+const COUNT = 8;
+const HOSTS = Array.from({ length: COUNT }, (_, index) => `s${index}`);
+const TCP = ['t0', 't1'];
+const TCP_PORT = 9000;
+const PROXIES = 3;
+
+const addressOf = (name: string): string => `10.9.1.${[...HOSTS, ...TCP, 'new'].indexOf(name)}`;
+const httpService = (name: string) => service(NAMESPACE, name, { clusterIP: addressOf(name) });
+
+const RESOURCES = [
+  ...HOSTS.flatMap((name) => [httpService(name), endpoints(NAMESPACE, name, '10.2.0.1')]),
+  ...TCP.map((name) => {
+    const ports = [{ name: 'tcp', port: TCP_PORT, targetPort: 8080 }];
+    return service(NAMESPACE, name, { clusterIP: addressOf(name), ports });
+  }),
+];
+
+const proxy = fc.nat({ max: PROXIES - 1 });
+/** One that does not exist at first among them. */
+const host = fc.constantFrom(...HOSTS, 'new');
+const exists = fc.boolean();
+const step = fc.oneof(
+  fc.record({ kind: fc.constant('ask' as const), proxy, host, isShort: fc.boolean() }),
+  fc.record({ kind: fc.constant('ask tcp' as const), proxy, host: fc.constantFrom(...TCP) }),
+  fc.record({ kind: fc.constant('learn' as const), host, isTold: fc.boolean() }),
+  fc.record({ kind: fc.constant('turns' as const), count: fc.integer({ min: 1, max: 12 }) }),
+  fc.record({ kind: fc.constant('tell' as const) }),
+  fc.record({ kind: fc.constant('endpoints' as const), host: fc.constantFrom(...HOSTS, ...TCP), at: fc.nat(3) }),
+  fc.record({ kind: fc.constant('service' as const), host, exists }),
+  fc.record({ kind: fc.constant('rule' as const), host: fc.constantFrom(...HOSTS, ...TCP), most: fc.nat(2) }),
+  fc.record({ kind: fc.constant('route' as const), host, to: host, exists }),
+  fc.record({ kind: fc.constant('reconnect' as const), proxy }),
+  fc.record({ kind: fc.constant('replace' as const), proxy }),
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+interface Edit {
+  readonly made?: AnyResource;
+  /** Key of the resource to delete. */
+  readonly gone?: string;
+}
+
+function editOf(each: Step): Edit {
+  if (each.kind === 'endpoints') return { made: endpoints(NAMESPACE, each.host, `10.3.0.${each.at}`) };
+  if (each.kind === 'service')
+    return each.exists ? { made: httpService(each.host) } : { gone: `Service/${NAMESPACE}/${each.host}` };
+  if (each.kind === 'rule') {
+    if (each.most === 0) return { gone: `DestinationRule/${NAMESPACE}/${each.host}` };
+    const trafficPolicy = { connectionPool: { tcp: { maxConnections: each.most } } };
+    return { made: meshResource('DestinationRule', NAMESPACE, each.host, { host: each.host, trafficPolicy }) };
+  }
+  if (each.kind !== 'route') return {};
+  if (!each.exists) return { gone: `VirtualService/${NAMESPACE}/${each.host}` };
+  const http = [{ route: [{ destination: { host: each.to } }] }];
+  return { made: meshResource('VirtualService', NAMESPACE, each.host, { hosts: [each.host], http }) };
+}
+
+const setup = fc.record({
+  mode: fc.constantFrom('on-demand' as const, 'learned' as const),
+  /** With more units, clusters are generated in steps of at least so many. */
+  above: fc.constantFrom(0, 1),
+  atLeast: fc.integer({ min: 1, max: 3 }),
+  canaryAbove: fc.constantFrom(0, Number.POSITIVE_INFINITY),
+  /** Turns of the event loop before each job, in which proxies do something. */
+  delay: fc.constantFrom<number>(0, 4, 10),
+});
+type Setup = typeof setup extends fc.Arbitrary<infer T> ? T : never;
+
+const hasSorted = ({ has }: SimulatedProxy) => byXdsType((type) => sorted(has, type));
+const sorted = (has: Resources, type: keyof Resources) =>
+  [...has[type]].map(([name, version]) => `${name} ${version}`).sort();
+
+/** Each job begins after so many turns of the event loop. */
+const delayed = (count: number) => (snapshot: Snapshot) => {
+  const generator = inline(snapshot);
+  const submit = generator.submit.bind(generator);
+  generator.submit = (...job) => turns(count).then(() => submit(...job));
+  return generator;
+};
+
+/** A mesh whose clusters are generated in steps, and its proxies. */
+class Run {
+  readonly setup: Setup;
+  readonly server: SimulatedServer;
+  readonly proxies: SimulatedProxy[];
+  /** Virtual hosts and clusters that other replicas, or proxies that left, have asked for. */
+  readonly #learned = new Set<string>();
+  readonly #resources = new Map(RESOURCES.map((each) => [keyOf(each), each]));
+
+  constructor(made: Setup) {
+    const later = { above: made.above, atLeast: made.atLeast, milliseconds: 0 };
+    this.setup = made;
+    this.server = this.#newServer(later, made.canaryAbove, made.delay);
+    this.proxies = Array.from({ length: PROXIES }, (_, index) => this.#start(this.server, index));
+  }
+
+  #newServer(
+    laterClusters: { above: number; atLeast: number; milliseconds: number },
+    canaryAbove: number,
+    delay: number,
+  ) {
+    const options = { concerned: concernedNames, laterClusters, canaryAbove };
+    return new SimulatedServer(new Mesh(delayed(delay), [...this.#resources.values()], options), (ms) =>
+      mock.timers.tick(ms),
+    );
+  }
+
+  #start(server: SimulatedServer, index: number, before?: SimulatedProxy): SimulatedProxy {
+    return new SimulatedProxy(server, { index, configuration: this.setup.mode }, before);
+  }
+
+  #learn(server: SimulatedServer, names: Iterable<string>): void {
+    const view = [...server.mesh.engine.views()].find(({ view: { part } }) => part === 'outbound');
+    if (view === undefined || this.setup.mode !== 'learned') return;
+    const hosts = Array.from(names, (name) => ({ name, unusedMs: 0 }));
+    server.demand.learned.add([{ scope: scopeOfKey(view.key), hosts }]);
+  }
+
+  async take(each: Step): Promise<void> {
+    this.#edit(editOf(each));
+    if (each.kind === 'turns') await turns(each.count);
+    if (each.kind === 'tell') this.server.clock.pass(1000);
+    if (each.kind === 'ask') this.proxies[each.proxy]?.ask('vhds', `80/${each.host}${each.isShort ? '' : `.${DNS}`}`);
+    if (each.kind === 'ask tcp') this.proxies[each.proxy]?.ask('cds', `outbound|${TCP_PORT}||${each.host}.${DNS}`);
+    if (each.kind === 'learn') {
+      const name = `80/${each.host}.${DNS}:80`;
+      this.#learned.add(name);
+      this.#learn(this.server, [name]);
+      if (each.isTold) this.server.clock.pass(1000);
+    }
+    if (each.kind === 'reconnect' || each.kind === 'replace') this.#leave(each);
+  }
+
+  #edit({ made, gone }: Edit): void {
+    if (made !== undefined) {
+      this.#resources.set(keyOf(made), made);
+      this.server.mesh.change([made]);
+    }
+    if (gone !== undefined && this.#resources.delete(gone)) this.server.mesh.change([], [gone]);
+  }
+
+  #leave({ kind, proxy: index }: { readonly kind: 'reconnect' | 'replace'; readonly proxy: number }): void {
+    const left = this.proxies[index];
+    for (const name of left?.used ?? []) this.#learned.add(name);
+    left?.disconnect();
+    if (kind === 'replace') this.proxies[index] = this.#start(this.server, index);
+    else left?.connect();
+  }
+
+  /** The same proxies, as they begin in the same mesh, whose clusters are all generated at once. */
+  async fresh(): Promise<readonly SimulatedProxy[]> {
+    const server = this.#newServer({ above: 1000, atLeast: 1, milliseconds: 0 }, Number.POSITIVE_INFINITY, 0);
+    const proxies = this.proxies.map((each, index) => this.#start(server, index, each));
+    await turns(5);
+    this.#learn(server, this.#learned);
+    await server.settled();
+    assert.deepEqual(server.errors, []);
+    for (const each of proxies) each.disconnect();
+    return proxies;
+  }
+}
+
+/** Proxies have begun, and learn of a host whose clusters are still to be generated. */
+const learnedEarly = (delay: number, count: number): [Setup, Step[]] => [
+  { mode: 'learned', above: 0, atLeast: 1, canaryAbove: Number.POSITIVE_INFINITY, delay },
+  [
+    { kind: 'turns', count },
+    { kind: 'learn', host: 's7', isTold: true },
+  ],
+];
+
+test('property: whatever happens while clusters are generated, proxies are pushed what fresh ones get', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  await fc.assert(
+    fc.asyncProperty(setup, fc.array(step, { minLength: 1, maxLength: 12 }), async (made, steps) => {
+      const run = new Run(made);
+      await turns(2);
+      for (const each of steps) await run.take(each);
+      await run.server.settled();
+      assert.deepEqual(run.server.errors, []);
+      assert.ok(run.server.mesh.allSettled());
+      const fresh = await run.fresh();
+      assert.deepEqual(run.proxies.map(hasSorted), fresh.map(hasSorted));
+      for (const each of run.proxies) each.disconnect();
+    }),
+    { numRuns: 40, examples: [learnedEarly(4, 8), learnedEarly(10, 16)] },
+  );
+});
