@@ -78,7 +78,7 @@ const LATE_MS = 5;
  * this many times as long, so that many changes are sent together where sending is expensive: a push to a thousand
  * proxies takes 30 ms, almost whatever it contains.
  */
-const IDLE_PER_BUSY = 15;
+const IDLE_PER_BUSY = 4;
 
 /** So much after configuration endpoints are published that it has not taken along, ms. */
 const AFTER_WINDOW_MS = 1;

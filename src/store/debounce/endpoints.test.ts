@@ -111,7 +111,7 @@ test('endpoints are published with configuration that follows them soon', async 
 });
 
 test('after a publish endpoints wait until the main thread has been idle for long enough', async () => {
-  const { change, advanceTo, published } = setUp({ busyMs: 10 });
+  const { change, advanceTo, published } = setUp({ busyMs: 30 });
   change('EndpointSlice/a/b-1');
   await advanceTo(20);
   change('EndpointSlice/a/c-1');
@@ -120,7 +120,7 @@ test('after a publish endpoints wait until the main thread has been idle for lon
   await advanceTo(1000);
   assert.deepEqual(published, [
     { at: 100, keys: ['EndpointSlice/a/b-1'] },
-    { at: 260, keys: ['EndpointSlice/a/c-1', 'EndpointSlice/a/d-1'] },
+    { at: 250, keys: ['EndpointSlice/a/c-1', 'EndpointSlice/a/d-1'] },
   ]);
 });
 
