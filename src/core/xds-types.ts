@@ -25,6 +25,12 @@ interface Row {
   readonly unreferenced: boolean;
   /** Resources contain private keys: quotations in errors of a proxy are removed before they are logged. */
   readonly confidential: boolean;
+  /**
+   * Which resources may be compressed: those into which no document can put a credential. `unpatched`: those of views
+   * whose resources of this type no EnvoyFilter patches. The length of compressed data says something about its
+   * content, to someone who can have other content in the same response.
+   */
+  readonly compressed: 'all' | 'unpatched' | 'none';
   /** Gauge of rejected resources, where Istio has one. */
   readonly rejectGauge: string | undefined;
 }
@@ -40,6 +46,7 @@ const ROWS = {
     refersTo: ['eds'],
     unreferenced: false,
     confidential: false,
+    compressed: 'unpatched',
     rejectGauge: 'ctl_xds_cds_reject',
   },
   eds: {
@@ -51,6 +58,7 @@ const ROWS = {
     refersTo: [],
     unreferenced: false,
     confidential: false,
+    compressed: 'all',
     rejectGauge: 'ctl_xds_eds_reject',
   },
   sds: {
@@ -62,6 +70,7 @@ const ROWS = {
     refersTo: [],
     unreferenced: false,
     confidential: true,
+    compressed: 'none',
     rejectGauge: undefined,
   },
   // Before the listeners, which name them. Envoy subscribes to them after it has received its listeners.
@@ -74,6 +83,8 @@ const ROWS = {
     refersTo: [],
     unreferenced: false,
     confidential: false,
+    // Configuration of WebAssembly filters.
+    compressed: 'none',
     rejectGauge: undefined,
   },
   lds: {
@@ -85,6 +96,8 @@ const ROWS = {
     refersTo: ['cds', 'sds', 'ecds', 'rds'],
     unreferenced: true,
     confidential: false,
+    // Headers that providers of the mesh configuration add are in listeners.
+    compressed: 'none',
     rejectGauge: 'ctl_xds_lds_reject',
   },
   rds: {
@@ -96,6 +109,8 @@ const ROWS = {
     refersTo: ['cds', 'vhds'],
     unreferenced: false,
     confidential: false,
+    // Headers of VirtualServices.
+    compressed: 'none',
     rejectGauge: 'ctl_xds_rds_reject',
   },
   vhds: {
@@ -108,6 +123,8 @@ const ROWS = {
     refersTo: ['cds'],
     unreferenced: false,
     confidential: false,
+    // Headers of VirtualServices.
+    compressed: 'none',
     // Virtual hosts count as routes, whether they are sent in route configurations or separately.
     rejectGauge: 'ctl_xds_rds_reject',
   },
@@ -122,6 +139,7 @@ const ROWS = {
     refersTo: [],
     unreferenced: true,
     confidential: false,
+    compressed: 'all',
     rejectGauge: undefined,
   },
 } as const satisfies Readonly<Record<string, Row>>;

@@ -21,7 +21,13 @@ export {
   ResourceChanges,
   type ViewOutcome,
 } from './previews/index.ts';
-export { type ChosenConfiguration, configurationOf, scopeOfKey, type WholeBecause } from './proxies/index.ts';
+export {
+  type ChosenConfiguration,
+  configurationOf,
+  hasClusterPatches,
+  scopeOfKey,
+  type WholeBecause,
+} from './proxies/index.ts';
 export type { Push, PushReason } from './push.ts';
 export type { Session } from './sessions/index.ts';
 export type {

@@ -282,30 +282,35 @@ for (const mode of MODES) {
 
 test('configuration that several Envoys have is compressed on its way to their agents', async (t) => {
   const { config, discovery } = shared.get();
-  const matches = Array.from({ length: 300 }, (_, index) => ({ uri: { prefix: `/path-${index}/of/a/long/list` } }));
   await config.apply(
-    'long',
-    resource('VirtualService', 'long', {
-      hosts: ['long.example.com'],
+    'large',
+    resource('ServiceEntry', 'large', {
+      hosts: ['large.example.com'],
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      resolution: 'STATIC',
+      endpoints: Array.from({ length: 2000 }, (_, index) => ({ address: `10.9.${index >> 8}.${index & 255}` })),
+    }),
+    resource('VirtualService', 'large', {
+      hosts: ['large.example.com'],
       gateways: ['front-delta'],
-      http: [{ match: matches, route: [{ destination: { host: 'a' } }] }],
+      http: [{ route: [{ destination: { host: 'a' } }] }],
     }),
   );
   const compressed = async (form: string): Promise<number> =>
     (await discovery().metric(`ctl_xds_compression_${form}_bytes_total`)) ?? 0;
   const [before, outputBefore] = [await compressed('input'), await compressed('output')];
   const proxied = await startProxied(t, 'delta', await tempDir(t));
-  const long = { ...target('delta'), host: 'long.example.com', path: '/path-299/of/a/long/list' };
-  await eventually(async () => assert.equal((await call(long)).by, 'a'));
+  const other = { ...target('delta'), host: 'large.example.com' };
+  await eventually(async () => assert.equal((await call(other)).by, 'a'));
   // An Envoy that starts again is another one that has the same.
   for (let starts = 0; starts < 5 && (await compressed('input')) === before; starts++) {
     await killEnvoy(proxied);
-    await eventually(async () => assert.equal((await call(long)).by, 'a'));
+    await eventually(async () => assert.equal((await call(other)).by, 'a'));
   }
   const [input, output] = [(await compressed('input')) - before, (await compressed('output')) - outputBefore];
   assert.ok(input > 16_384 && output > 0 && output < input / 2, `${output} of ${input} bytes`);
   assert.equal(await metric(proxied, 'xds_proxy_rejections_total'), 0);
-  await config.remove('long');
+  await config.remove('large');
 });
 
 test('on a machine with IPv6 only, a port alone is one of the IPv6 loopback address', async (t) => {

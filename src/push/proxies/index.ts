@@ -5,6 +5,6 @@ export {
   type LabelledWorkload,
   workloadText,
 } from './proxy-mesh.ts';
-export { placementKey, placementOf, scopeOfKey, viewKey, viewsOf } from './proxy-views.ts';
+export { hasClusterPatches, placementKey, placementOf, scopeOfKey, viewKey, viewsOf } from './proxy-views.ts';
 export { placedViewKey, registeredViews } from './registered-views.ts';
 export { type ChosenConfiguration, configurationOf, type WholeBecause } from './sidecar-configuration.ts';

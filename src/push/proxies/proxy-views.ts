@@ -332,10 +332,19 @@ export function placementKey({ network, locality, cluster, labels }: Placement):
  */
 const KEY_HEX_DIGITS = 32;
 
+/** The keys of views with patches of clusters have it before their digest. */
+const CLUSTER_PATCHES = 'patched';
+
 /** Key of a view: equal views, equal keys. Members are in a fixed order, so the JSON is canonical. */
 export function viewKey(view: View): string {
   const digest = hash('sha256', JSON.stringify(view), 'hex').slice(0, KEY_HEX_DIGITS);
-  return `${view.part}:${view.part === 'gateway' ? view.namespace : view.scope}:${digest}`;
+  const patched = 'patches' in view && view.patches?.cds !== undefined ? [CLUSTER_PATCHES] : [];
+  return [view.part, view.part === 'gateway' ? view.namespace : view.scope, ...patched, digest].join(':');
+}
+
+/** Whether EnvoyFilters patch the clusters of the view with this key, or with one that begins with it. */
+export function hasClusterPatches(key: string): boolean {
+  return key.split(':', 3)[2] === CLUSTER_PATCHES;
 }
 
 /** The scope in the key of a view, or in a string that begins with one. */

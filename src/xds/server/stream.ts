@@ -258,7 +258,9 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #send(session: ProxySession): PushOutcome | Promise<PushOutcome> {
     try {
       const started = this.#deps.clock.monotonic();
-      const { messages, waiting } = this.#machine.push(this.#content(session), session.version());
+      const content = this.#content(session);
+      const { messages, waiting } = this.#machine.push(content, session.version());
+      this.#deps.frames.sends(content);
       this.#deps.demand?.answers.sent(messages);
       if (messages.length > 0) return this.#writer.write(messages, started);
       if (!waiting) this.#reportSynced(session);

@@ -2,8 +2,9 @@
  * The frames of responses: compressed for streams whose clients accept gzip, where their bodies have a compressed form;
  * all others as they are.
  */
-import { XDS } from '../../../core/xds-types.ts';
+import { XDS, type XdsType } from '../../../core/xds-types.ts';
 import { acceptsEncoding, deflatePart, type MessageEncoding, type Metadata } from '../../../grpc/index.ts';
+import { hasClusterPatches, type Parts } from '../../../push/index.ts';
 import type { Outgoing } from '../../protocol/index.ts';
 import { compressResponse } from '../encode-response.ts';
 import { RecentFrames } from '../recent-frames.ts';
@@ -22,6 +23,8 @@ export interface ResponseFrame {
 export interface StreamFrames {
   /** Of compressed messages; undefined: there are none. */
   readonly encoding: MessageEncoding | undefined;
+  /** To be called before responses of these parts are encoded. */
+  sends(parts: Parts): void;
   encode(response: Outgoing): ResponseFrame;
 }
 
@@ -31,12 +34,25 @@ function lengthOf(chunks: readonly Uint8Array[]): number {
   return length;
 }
 
+/**
+ * Whether resources may be compressed; see the table of types. The length would say something about credentials in them
+ * to those who see the encrypted bytes. Source: RFC 7457 section 2.6
+ */
+function isCompressed(type: XdsType, isPatched: boolean): boolean {
+  const { compressed } = XDS[type];
+  return compressed === 'all' || (compressed === 'unpatched' && !isPatched);
+}
+
 /** The frames of all streams of a server. */
 export class ResponseFrames {
   readonly #recent: RecentFrames;
   readonly #bodies = new CompressedBodies(deflatePart);
   /** For clients that do not accept compressed messages. */
-  readonly plain: StreamFrames = { encoding: undefined, encode: (response) => this.#asItIs(response) };
+  readonly plain: StreamFrames = {
+    encoding: undefined,
+    sends: () => {},
+    encode: (response) => this.#asItIs(response),
+  };
   readonly #compresses: boolean;
 
   /**
@@ -51,7 +67,16 @@ export class ResponseFrames {
   /** For a stream of a caller whose request has this metadata. */
   of(metadata: Metadata, caller: string): StreamFrames {
     if (!this.#compresses || !acceptsEncoding(metadata, 'gzip')) return this.plain;
-    return { encoding: 'gzip', encode: (response) => this.#compressed(response, caller) };
+    // For as long as the stream lives: it may be sent a patched cluster again, because the proxy rejects a newer one.
+    let isPatched = false;
+    return {
+      encoding: 'gzip',
+      sends: ({ cds }) => {
+        isPatched ||= cds.some(({ viewKey }) => hasClusterPatches(viewKey));
+      },
+      encode: (response) =>
+        isCompressed(response.type, isPatched) ? this.#compressed(response, caller) : this.#asItIs(response),
+    };
   }
 
   /** Responses are no longer sent. */
@@ -64,12 +89,7 @@ export class ResponseFrames {
     return { chunks, bytes: lengthOf(chunks), compressed: undefined };
   }
 
-  /**
-   * Secrets are not compressed: the length would say something about them to those who see the encrypted bytes. Source:
-   * RFC 7457 section 2.6
-   */
   #compressed(response: Outgoing, caller: string): ResponseFrame {
-    if (XDS[response.type].confidential) return this.#asItIs(response);
     const made = compressResponse(response.message, (body) => this.#bodies.of(body, caller));
     return made === undefined ? this.#asItIs(response) : { ...made, compressed: lengthOf(made.chunks) };
   }
