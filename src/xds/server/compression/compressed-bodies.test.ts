@@ -13,7 +13,11 @@ function body(length = LENGTH): Uint8Array {
 /** Bodies whose compression ends when the test says so. */
 function held() {
   const running: { readonly body: Uint8Array; end(length?: number): Promise<void>; fail(): Promise<void> }[] = [];
-  const bodies = new CompressedBodies((of) => {
+  let now = 0;
+  const pass = (ms: number): void => {
+    now += ms;
+  };
+  const deflate = (of: Uint8Array): Promise<Deflated> => {
     const { promise, resolve, reject } = Promise.withResolvers<Deflated>();
     const end = async (length = 100): Promise<void> => {
       resolve({ blocks: new Uint8Array(length), bytes: of.length, checksum: 0, factor: 0 });
@@ -25,8 +29,8 @@ function held() {
     };
     running.push({ body: of, end, fail });
     return promise;
-  });
-  return { bodies, running };
+  };
+  return { bodies: new CompressedBodies(deflate, () => now), running, pass };
 }
 
 describe('a body of responses', () => {
@@ -80,6 +84,21 @@ describe('a body of responses', () => {
     for (let stream = 0; stream < 2; stream++) bodies.of(other, 'b');
     for (let ended = 0; ended < 2; ended++) await running[ended]?.end();
     assert.ok(running.slice(0, 3).some(({ body: compressed }) => compressed === other));
+  });
+
+  it('of another caller waits as long as that caller has used time, not for the expensive ones of the first', async () => {
+    const { bodies, running, pass } = held();
+    const several = (length: number) => Array.from({ length: 20 }, () => body(length));
+    const [large, small] = [several(50_000), several(20_000)];
+    for (const each of [...large, ...large]) bodies.of(each, 'a');
+    for (const each of [...small, ...small]) bodies.of(each, 'b');
+    for (let ended = 0; ended < 24; ended++) {
+      pass(running[ended]?.body.length === 50_000 ? 100 : 10);
+      await running[ended]?.end();
+    }
+    const order = running.slice(0, 24).map(({ body: { length } }) => (length === 50_000 ? 'a' : 'b'));
+    // In 340 ms of compression each caller has had about half.
+    assert.ok(order.filter((caller) => caller === 'b').length >= 20, order.join(''));
   });
 
   it('does not keep the program from ending while it waits', async () => {

@@ -3,7 +3,9 @@
  * thread; no response waits for that, so the first streams are sent the body as it is. The compressed form lives as
  * long as the body.
  */
-import { createFairQueue } from '../../../core/fairness/fair-queue.ts';
+import { FairLimiter } from '../../../core/fairness/fair-limiter.ts';
+import { TimeFairQueue } from '../../../core/fairness/time-fair-queue.ts';
+import { TimeShares } from '../../../core/fairness/time-shares.ts';
 import type { Deflated } from '../../../grpc/index.ts';
 
 /**
@@ -21,20 +23,37 @@ const MAX_WAITING = 128;
 /** `sent`: once, as it is; `waiting`: to be compressed; `as it is`: compression would not save enough, or fails. */
 type State = Deflated | 'sent' | 'waiting' | 'as it is';
 
+/** A body that waits; one that nobody needs any more meanwhile is not compressed. */
+interface Waiting {
+  readonly body: WeakRef<Uint8Array>;
+  readonly caller: string;
+  /** It does not wait any more. */
+  readonly leave: () => void;
+}
+
+/**
+ * Callers share the time in which bodies are compressed, which is that of one thread of the pool: a caller with large
+ * or ever other bodies delays those of others by its share only. A body that several callers have is charged to the one
+ * for which it is compressed.
+ */
 export class CompressedBodies {
   readonly #deflate: (body: Uint8Array) => Promise<Deflated>;
   readonly #states = new WeakMap<Uint8Array, State>();
-  /**
-   * By caller, so that one that requests ever other bodies does not keep those of the others from being compressed.
-   * Bodies that nobody needs any more while they wait are not compressed.
-   */
-  readonly #waiting = createFairQueue<WeakRef<Uint8Array>>(MAX_WAITING);
+  readonly #shares = new TimeShares();
+  readonly #waiting = new TimeFairQueue<Waiting>(this.#shares);
+  readonly #limiter = new FairLimiter(MAX_WAITING);
+  readonly #now: () => number;
   /** One body at a time is compressed: the thread pool has other work. */
   #busy = false;
+  #closed = false;
 
-  /** @param deflate compresses a body outside the main thread */
-  constructor(deflate: (body: Uint8Array) => Promise<Deflated>) {
+  /**
+   * @param deflate compresses a body outside the main thread
+   * @param now ms
+   */
+  constructor(deflate: (body: Uint8Array) => Promise<Deflated>, now = () => performance.now()) {
     this.#deflate = deflate;
+    this.#now = now;
   }
 
   /**
@@ -46,24 +65,34 @@ export class CompressedBodies {
     const state = this.#states.get(body);
     if (typeof state === 'object') return state;
     if (state === undefined) this.#states.set(body, 'sent');
-    else if (state === 'sent' && this.#waiting.push(caller, new WeakRef(body))) {
-      this.#states.set(body, 'waiting');
-      if (!this.#busy) void this.#compress();
-    }
+    else if (state === 'sent') this.#wait(body, caller);
     return undefined;
   }
 
   /** Bodies that wait are not compressed: the program would end only afterwards. */
   close(): void {
-    this.#waiting.take(MAX_WAITING);
+    this.#closed = true;
+  }
+
+  #wait(body: Uint8Array, caller: string): void {
+    const leave = this.#limiter.enter(caller);
+    if (leave === undefined) return;
+    this.#states.set(body, 'waiting');
+    this.#waiting.add(caller, { body: new WeakRef(body), caller, leave });
+    if (!this.#busy) void this.#compress();
   }
 
   /** Compresses the bodies that wait, one after the other. */
   async #compress(): Promise<void> {
     this.#busy = true;
-    for (let [next] = this.#waiting.take(1); next !== undefined; [next] = this.#waiting.take(1)) {
-      const body = next.deref();
+    while (!this.#closed) {
+      const next = this.#waiting.next();
+      if (next === undefined) break;
+      next.leave();
+      const begun = this.#now();
+      const body = next.body.deref();
       if (body !== undefined) this.#states.set(body, await this.#stateOf(body));
+      this.#shares.charge(next.caller, this.#now() - begun);
     }
     this.#busy = false;
   }
