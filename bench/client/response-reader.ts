@@ -73,6 +73,9 @@ export class ResponseReader {
   readonly #deliver: (head: ResponseHead, body: Body, bytes: number) => void;
   /** Prefix or head that is not complete yet. */
   #pending: Buffer | undefined;
+  /** The pieces of a compressed message, which are joined once. */
+  #collected: Buffer[] = [];
+  #collectedBytes = 0;
   /** Length of the current message; undefined while its prefix is awaited. */
   #length: number | undefined;
   #isCompressed = false;
@@ -92,6 +95,10 @@ export class ResponseReader {
         rest = rest.subarray(part.length);
         const body = this.#match.piece(part);
         if (body !== undefined) this.#done(body);
+        continue;
+      }
+      if (this.#isCompressed && this.#length !== undefined) {
+        rest = this.#collect(rest, this.#length);
         continue;
       }
       if (this.#pending !== undefined) rest = Buffer.concat([this.#pending, rest]);
@@ -114,7 +121,6 @@ export class ResponseReader {
   }
 
   #begin(bytes: Buffer, length: number): number | undefined {
-    if (this.#isCompressed) return this.#decompress(bytes, length);
     const read = readHead(bytes.subarray(0, length), length);
     if (read === undefined) return undefined;
     this.#head = read.head;
@@ -124,20 +130,30 @@ export class ResponseReader {
     return read.consumed;
   }
 
-  #decompress(bytes: Buffer, length: number): number | undefined {
-    if (bytes.length < length) return undefined;
+  /** Takes a piece of a compressed message; returns what follows the message. */
+  #collect(piece: Buffer, length: number): Buffer {
+    const part = piece.subarray(0, length - this.#collectedBytes);
+    this.#collected.push(Buffer.from(part));
+    this.#collectedBytes += part.length;
+    if (this.#collectedBytes === length) {
+      const message = Buffer.concat(this.#collected);
+      this.#collected = [];
+      this.#collectedBytes = 0;
+      this.#decompress(message);
+    }
+    return piece.subarray(part.length);
+  }
+
+  #decompress(message: Buffer): void {
     const { compressed } = this.#bodies;
     const typeOf = (head: Buffer): ResponseHead => {
       const read = readHead(head, head.length);
       if (read === undefined) throw new Error('a head that is not complete');
       return read.head;
     };
-    const { head, body } = compressed.read(bytes.subarray(0, length), (of, content) =>
-      this.#bodies.take(typeOf(of).type, content),
-    );
+    const { head, body } = compressed.read(message, (of, content) => this.#bodies.take(typeOf(of).type, content));
     this.#head = typeOf(head);
     this.#done(body);
-    return length;
   }
 
   #done(body: Body): void {
