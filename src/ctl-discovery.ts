@@ -15,7 +15,7 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
 // not needed afterwards.
 const YOUNG_GENERATION = '--max-semi-space-size=8';
 // Collecting a young generation of this size takes 2 ms. Several threads spend much of that on waiting for each other,
-// on busy cores most of it: with them, a cold start of a thousand proxies takes 4 % more CPU time.
+// on busy cores most of it: with them, a cold start of a thousand proxies takes a few per cent more CPU time.
 const ONE_COLLECTOR = '--no-parallel-scavenge';
 // glibc gives each thread its own heaps and keeps larger and larger freed blocks in them. Without these limits the
 // memory of a thousand proxies' requests would stay resident.

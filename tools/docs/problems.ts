@@ -118,7 +118,8 @@ const paths: Check = ({ folder, documents }) =>
   );
 
 /** Flags of other programs. */
-const FOREIGN_FLAG = /^--(?:mode|user|help|reuid|regid|clear-groups)/;
+const FOREIGN_FLAG =
+  /^--(?:mode|user|help|reuid|regid|clear-groups|max-semi-space-size|max-old-space-size|(?:no-)?parallel-scavenge)/;
 
 /** Names of variables, flags and metrics exist. */
 const names: Check = ({ documents }) => {
