@@ -4,17 +4,17 @@
  */
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
-import { Client, credentials, Metadata } from '@grpc/grpc-js';
+import { type Client, Metadata } from '@grpc/grpc-js';
 import { XDS } from '../src/core/xds-types.ts';
 import { FRAME } from '../src/grpc/frames/frames.ts';
 import { message, RawClient, request } from '../src/grpc/testing/raw-client.ts';
 import { envoy } from '../src/protobuf/index.ts';
 import { endpoints, inline, Mesh, service } from '../src/push/testing/mesh.ts';
-import { createXdsServer, type XdsServer } from '../src/xds/index.ts';
+import type { XdsServer } from '../src/xds/index.ts';
 import { ADS_PATHS } from '../src/xds/server/services.ts';
 import { type DeltaFields, encodeDeltaRequest, encodeNode } from '../src/xds/testing/content.ts';
-import { quietObserver } from '../src/xds/testing/engine.ts';
 import { openCall } from '../src/xds/testing/peer.ts';
+import { clientOf, testServer } from '../src/xds/testing/server.ts';
 import { eventually } from './harness/index.ts';
 
 /** Of SETTINGS. */
@@ -91,17 +91,12 @@ class World {
   readonly #raw: RawClient[] = [];
 
   constructor() {
-    this.server = createXdsServer({
+    this.server = testServer({
       engine: this.mesh.engine,
       shares: this.mesh.engine.shares,
-      observer: quietObserver,
-      listeners: [{ host: '127.0.0.1', port: 0 }],
-      maxReceiveBytes: 4 * 1024 * 1024,
-      maxStreams: 1000,
       keepaliveIntervalMs: NEVER_MS,
       keepaliveTimeoutMs: NEVER_MS,
       sendTimeoutMs: NEVER_MS,
-      maxConnectionAgeMs: Number.POSITIVE_INFINITY,
       authenticate: async ({ metadata }) => {
         const namespace = metadata.get('of')[0] ?? '';
         const identity = { trustDomain: 'cluster.local', namespace, serviceAccount: 'default' };
@@ -121,9 +116,7 @@ class World {
   }
 
   peer(namespace: string): Peer {
-    const client = new Client(`127.0.0.1:${this.port}`, credentials.createInsecure(), {
-      'grpc.use_local_subchannel_pool': 1,
-    });
+    const client = clientOf(this.server);
     this.#clients.push(client);
     return new Peer(client, namespace);
   }

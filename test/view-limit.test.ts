@@ -4,30 +4,24 @@
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { Client, credentials, Metadata, type StatusObject, status } from '@grpc/grpc-js';
+import { type Client, Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import { XDS } from '../src/core/xds-types.ts';
 import { MAX_VIEWS_OF_CALLER } from '../src/push/engine/caller-views.ts';
 import { inline, Mesh, service, sidecar } from '../src/push/testing/mesh.ts';
-import { createXdsServer } from '../src/xds/index.ts';
 import { ADS_PATHS } from '../src/xds/server/services.ts';
 import { encodeDeltaRequest, encodeNode, encodeSotwRequest } from '../src/xds/testing/content.ts';
 import { quietObserver } from '../src/xds/testing/engine.ts';
 import { openCall } from '../src/xds/testing/peer.ts';
+import { clientOf, testServer } from '../src/xds/testing/server.ts';
 
 /** The views of a sidecar: the outbound and the inbound part. */
 const VIEWS_OF_SIDECAR = 2;
 
 const mesh = new Mesh(inline, [service('shop', 'web')]);
 const refused: string[] = [];
-const server = createXdsServer({
+const server = testServer({
   engine: mesh.engine,
   observer: { ...quietObserver, refused: (_peer, { code }) => refused.push(code) },
-  listeners: [{ host: '127.0.0.1', port: 0 }],
-  maxReceiveBytes: 4 * 1024 * 1024,
-  maxStreams: 100,
-  keepaliveIntervalMs: 30_000,
-  keepaliveTimeoutMs: 10_000,
-  maxConnectionAgeMs: Number.POSITIVE_INFINITY,
   authenticate: async ({ metadata }) => {
     const [namespace] = metadata.get('of');
     const identity = { trustDomain: 'cluster.local', namespace: String(namespace), serviceAccount: 'default' };
@@ -46,9 +40,7 @@ type Outcome = number | Pick<StatusObject, 'code' | 'details'>;
 
 /** A sidecar of this namespace that subscribes to clusters; `proved`: with a credential of the namespace. */
 function ask(mode: 'sotw' | 'delta', namespace: string, proved = false): Promise<Outcome> {
-  const client = new Client(`127.0.0.1:${server.ports()[0]}`, credentials.createInsecure(), {
-    'grpc.use_local_subchannel_pool': 1,
-  });
+  const client = clientOf(server);
   clients.push(client);
   const metadata = new Metadata();
   if (proved) metadata.set('of', namespace);

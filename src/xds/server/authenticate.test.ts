@@ -2,14 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { type Client, type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../../core/errors.ts';
 import { XDS } from '../../core/xds-types.ts';
 import type { Caller } from '../../security/types.ts';
 import { Content, encodeNode, encodeSotwRequest, SIDECAR_ID } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { asIs, openCall } from '../testing/peer.ts';
-import { createXdsServer, type XdsServer } from './server.ts';
+import { clientOf, testServer } from '../testing/server.ts';
+import type { XdsServer } from './server.ts';
 import { ADS_PATHS, HEALTH_PATHS } from './services.ts';
 
 let server: XdsServer;
@@ -21,11 +22,6 @@ let refused: string[] = [];
 /** Of every Pod; undefined: no Pod is known. */
 let podAddress: string | undefined;
 
-function connected(): Client {
-  const address = `127.0.0.1:${server.ports()[0]}`;
-  return new Client(address, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
-}
-
 beforeEach(async () => {
   const content = new Content();
   content.set('cds', 'a', '1');
@@ -33,15 +29,11 @@ beforeEach(async () => {
   asked = 0;
   refused = [];
   podAddress = undefined;
-  server = createXdsServer({
+  server = testServer({
     engine: new FakeEngine(content),
     observer: { ...quietObserver, refused: (_peer, error) => refused.push(error.oneLine()) },
-    listeners: [{ host: '127.0.0.1', port: 0 }],
     maxReceiveBytes: 1024 * 1024,
     maxStreams: 2,
-    keepaliveIntervalMs: 30_000,
-    keepaliveTimeoutMs: 10_000,
-    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
     podOf: () =>
       podAddress === undefined
         ? undefined
@@ -53,7 +45,7 @@ beforeEach(async () => {
     },
   });
   await server.start();
-  client = connected();
+  client = clientOf(server);
 });
 afterEach(async () => {
   client.close();
@@ -124,7 +116,7 @@ describe('a stream that is authenticated', { timeout: 20_000 }, () => {
     const two = [open(), open()];
     await until(() => asked === 2);
     // The limit holds for a connection, too.
-    const other = connected();
+    const other = clientOf(server);
     assert.equal(await open(other).outcome, 'RESOURCE_EXHAUSTED: more than 2 streams, or too many from this address');
     other.close();
     answer.resolve(web());

@@ -1,12 +1,12 @@
 /** The end of a server whose proxies move to other replicas. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Client, credentials, status } from '@grpc/grpc-js';
+import { status } from '@grpc/grpc-js';
 import { XDS } from '../../core/xds-types.ts';
 import { Content, encodeDeltaRequest, encodeNode, type ParsedResponse, SIDECAR_ID } from '../testing/content.ts';
-import { FakeEngine, quietObserver } from '../testing/engine.ts';
+import { FakeEngine } from '../testing/engine.ts';
 import { openPeer, type Peer } from '../testing/peer.ts';
-import { createXdsServer } from './server.ts';
+import { clientOf, testServer } from '../testing/server.ts';
 import { ADS_PATHS } from './services.ts';
 
 const PROXIES = 3;
@@ -25,15 +25,8 @@ test('a server that ends takes its streams one by one, and those that wait get c
   content.set('cds', 'web', '1');
   const engine = new FakeEngine(content);
   let next = (): void => undefined;
-  const server = createXdsServer({
+  const server = testServer({
     engine,
-    observer: quietObserver,
-    listeners: [{ host: '127.0.0.1', port: 0 }],
-    maxReceiveBytes: 4 * 1024 * 1024,
-    maxStreams: 100,
-    keepaliveIntervalMs: 30_000,
-    keepaliveTimeoutMs: 10_000,
-    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
     delay: () =>
       new Promise((resolve) => {
         next = () => resolve(undefined);
@@ -41,9 +34,7 @@ test('a server that ends takes its streams one by one, and those that wait get c
   });
   await server.start();
   const open = async () => {
-    const client = new Client(`127.0.0.1:${server.ports()[0]}`, credentials.createInsecure(), {
-      'grpc.use_local_subchannel_pool': 1,
-    });
+    const client = clientOf(server);
     t.after(() => client.close());
     const peer = openPeer(client, 'delta', ADS_PATHS);
     peer.send(subscribe);

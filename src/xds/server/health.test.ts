@@ -2,31 +2,27 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { type Client, type ServiceError, status } from '@grpc/grpc-js';
 import { FakeCall } from '../testing/call.ts';
 import { Content } from '../testing/content.ts';
-import { FakeEngine, quietObserver } from '../testing/engine.ts';
+import { FakeEngine } from '../testing/engine.ts';
 import { asIs } from '../testing/peer.ts';
+import { clientOf, testServer } from '../testing/server.ts';
 import { encodeHealthRequest, Health } from './health.ts';
-import { createXdsServer, type XdsServer } from './server.ts';
+import type { XdsServer } from './server.ts';
 import { ADS_SERVICE, HEALTH_PATHS } from './services.ts';
 
 let server: XdsServer;
 let client: Client;
 
 beforeEach(async () => {
-  server = createXdsServer({
+  server = testServer({
     engine: new FakeEngine(new Content()),
-    observer: quietObserver,
-    listeners: [{ host: '127.0.0.1', port: 0 }],
     maxReceiveBytes: 1024,
-    maxStreams: 100,
-    keepaliveIntervalMs: 30_000,
-    keepaliveTimeoutMs: 10_000,
     maxConnectionAgeMs: Number.POSITIVE_INFINITY,
   });
   await server.start();
-  client = new Client(`127.0.0.1:${server.ports()[0]}`, credentials.createInsecure());
+  client = clientOf(server);
 });
 
 afterEach(async () => {

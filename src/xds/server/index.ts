@@ -6,5 +6,6 @@ export type { DemandCounts } from './demand/demand-of-streams.ts';
 export { isIdentityKey } from './limits/caller-key.ts';
 export type { KnownPod, PodFinder } from './node-authorization.ts';
 export type { PushedResponse, RejectedResponse, XdsObserver } from './observer.ts';
-export { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
+export { createXdsServer, type XdsServer } from './server.ts';
+export type { XdsServerOptions } from './server-options.ts';
 export type { ConnectedProxy, WorkloadConnected, WorkloadStream } from './workload-stream.ts';

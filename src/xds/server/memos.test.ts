@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, it } from 'node:test';
-import { Client, credentials } from '@grpc/grpc-js';
+import type { Client } from '@grpc/grpc-js';
 import { Memos } from '../../core/memo.ts';
 import { XDS, type XdsType } from '../../core/xds-types.ts';
 import {
@@ -13,9 +13,10 @@ import {
   type ParsedResponse,
   SIDECAR_ID,
 } from '../testing/content.ts';
-import { FakeEngine, quietObserver } from '../testing/engine.ts';
+import { FakeEngine } from '../testing/engine.ts';
 import { openPeer, type Peer } from '../testing/peer.ts';
-import { createXdsServer, type XdsServer } from './server.ts';
+import { clientOf, testServer } from '../testing/server.ts';
+import type { XdsServer } from './server.ts';
 import { ADS_PATHS } from './services.ts';
 
 const node = encodeNode(SIDECAR_ID);
@@ -45,15 +46,8 @@ async function story(mode: 'sotw' | 'delta', remember: Memos): Promise<ParsedRes
   for (const name of NAMES) content.set('cds', `cluster-${name}`, '1', [name]);
   for (const name of NAMES) content.set('eds', name, '1');
   const engine = new FakeEngine(content);
-  const server = createXdsServer({
+  const server = testServer({
     engine,
-    observer: quietObserver,
-    listeners: [{ host: '127.0.0.1', port: 0 }],
-    maxReceiveBytes: 4 * 1024 * 1024,
-    maxStreams: 100,
-    keepaliveIntervalMs: 30_000,
-    keepaliveTimeoutMs: 10_000,
-    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
     memos: remember,
   });
   servers.push(server);
@@ -67,9 +61,7 @@ async function story(mode: 'sotw' | 'delta', remember: Memos): Promise<ParsedRes
     peer.send(request(mode, type, response));
   };
   for (let index = 0; index < PROXIES; index++) {
-    const client = new Client(`127.0.0.1:${server.ports()[0]}`, credentials.createInsecure(), {
-      'grpc.use_local_subchannel_pool': 1,
-    });
+    const client = clientOf(server);
     clients.push(client);
     const peer = openPeer(client, mode, ADS_PATHS);
     peers.push(peer);

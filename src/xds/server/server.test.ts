@@ -18,8 +18,10 @@ import {
 } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { openCall, openPeer, type Peer } from '../testing/peer.ts';
+import { testServer } from '../testing/server.ts';
 import type { XdsObserver } from './observer.ts';
-import { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
+import type { XdsServer } from './server.ts';
+import type { XdsServerOptions } from './server-options.ts';
 import { ADS_PATHS, ADS_PATHS_V2 } from './services.ts';
 
 const node = encodeNode(SIDECAR_ID, { NAMESPACE: 'shop', LABELS: { app: 'web' } });
@@ -29,14 +31,6 @@ let engine: FakeEngine;
 let server: XdsServer;
 let seen: string[];
 let clients: Client[];
-
-const LIMITS = {
-  maxReceiveBytes: 4 * 1024 * 1024,
-  maxStreams: 100,
-  keepaliveIntervalMs: 30_000,
-  keepaliveTimeoutMs: 10_000,
-  maxConnectionAgeMs: Number.POSITIVE_INFINITY,
-};
 
 function observer(): XdsObserver {
   return {
@@ -56,13 +50,7 @@ function observer(): XdsObserver {
 }
 
 async function start(options: Partial<XdsServerOptions> = {}): Promise<void> {
-  server = createXdsServer({
-    engine,
-    observer: observer(),
-    listeners: [{ host: '127.0.0.1', port: 0 }],
-    ...LIMITS,
-    ...options,
-  });
+  server = testServer({ engine, observer: observer(), maxStreams: 100, ...options });
   await server.start();
 }
 

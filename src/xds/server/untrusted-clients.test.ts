@@ -14,7 +14,9 @@ import { XDS } from '../../core/xds-types.ts';
 import { prefixed } from '../../grpc/index.ts';
 import { Content, encodeDeltaRequest, encodeNode } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
-import { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
+import { testServer } from '../testing/server.ts';
+import type { XdsServer } from './server.ts';
+import type { XdsServerOptions } from './server-options.ts';
 import { ADS_PATHS, HEALTH_PATHS } from './services.ts';
 
 let server: XdsServer;
@@ -22,15 +24,8 @@ let sessions: ClientHttp2Session[] = [];
 let sockets: Socket[] = [];
 
 async function start(options: Partial<XdsServerOptions>): Promise<void> {
-  server = createXdsServer({
+  server = testServer({
     engine: new FakeEngine(new Content()),
-    observer: quietObserver,
-    listeners: [{ host: '127.0.0.1', port: 0 }],
-    maxReceiveBytes: 4 * 1024 * 1024,
-    maxStreams: 1000,
-    keepaliveIntervalMs: 30_000,
-    keepaliveTimeoutMs: 10_000,
-    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
     ...options,
   });
   await server.start();

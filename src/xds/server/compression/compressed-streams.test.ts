@@ -18,8 +18,8 @@ import {
 } from '../../testing/content.ts';
 import { FakeEngine, quietObserver } from '../../testing/engine.ts';
 import { openPeer } from '../../testing/peer.ts';
+import { portOf, testServer } from '../../testing/server.ts';
 import type { PushedResponse } from '../observer.ts';
-import { createXdsServer } from '../server.ts';
 import { ADS_PATHS } from '../services.ts';
 
 const NODE = encodeNode(SIDECAR_ID);
@@ -36,20 +36,14 @@ async function serve(context: TestContext, compression: boolean) {
       type,
       [...NAMES, 'in-1'].map((name) => [name, 'text']),
     );
-  const server = createXdsServer({
+  const server = testServer({
     engine: new FakeEngine(content),
     observer: { ...quietObserver, pushed: (response) => pushed.push(response) },
-    listeners: [{ host: '127.0.0.1', port: 0 }],
-    maxReceiveBytes: 4 * 1024 * 1024,
-    maxStreams: 100,
-    keepaliveIntervalMs: 30_000,
-    keepaliveTimeoutMs: 10_000,
-    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
     compression,
   });
   await server.start();
   context.after(() => server.close({ drainMs: 0 }));
-  return { port: server.ports()[0] ?? 0, pushed };
+  return { port: portOf(server), pushed };
 }
 
 function ask(mode: 'sotw' | 'delta', type: XdsType): Buffer {
