@@ -1,16 +1,12 @@
 /** What observers are told of proxies on demand. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Memos } from '../../core/memo.ts';
-import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { inline, Mesh, service, sidecar } from '../../push/testing/mesh.ts';
-import { NameSets, NO_NAMES } from '../protocol/index.ts';
+import { EMPTY_REQUEST, newShared } from '../testing/demand.ts';
 import { AnswerTimes } from './answer-times.ts';
 import type { AskEvent } from './ask-events.ts';
 import { Demand } from './demand.ts';
-import { SharedDemand } from './shared-demand.ts';
 
-const REQUEST = { typeUrl: '', responseNonce: '', nack: undefined, node: undefined, unsubscribe: NO_NAMES };
 const HOSTS = { type: 'vhds', message: { body: [new Uint8Array(1)] } } as const;
 const REMOVAL = { type: 'vhds', message: { body: [] } } as const;
 
@@ -20,8 +16,7 @@ test('asks, unknown names, learned hosts and misses are told once for each proxy
   const node = { ...sidecar('10.1.0.1', 'shop'), discoversVirtualHosts: true };
   const { session } = mesh.connect({ ...node, options: { configuration: 'learned' } as const });
   await session.ready;
-  const memos = new Memos();
-  const shared = new SharedDemand(new NameSets(memos), memos, fakeClock());
+  const shared = newShared();
   const connect = () => {
     const told: Record<string, number> = {};
     const onEvent = ({ names = 0, unknown = 0, learned = 0, missed = 0 }: AskEvent): void => {
@@ -32,7 +27,7 @@ test('asks, unknown names, learned hosts and misses are told once for each proxy
     const ask = (...hosts: readonly string[]): void => {
       const subscribe = shared.names.of(hosts.map((host) => `80/${host}`));
       const asking = { mode: 'learned', workload: 'pod.shop', at: 1, since: 1 } as const;
-      demand.receive('vhds', { ...REQUEST, subscribe, initialVersions: new Map() }, asking);
+      demand.receive('vhds', { ...EMPTY_REQUEST, subscribe }, asking);
       demand.parts(session.content(), 'learned');
       demand.parts(session.content(), 'learned');
     };

@@ -1,14 +1,13 @@
 /** Clusters of TCP services, for which Envoy asks by name when a connection needs them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Memos } from '../../core/memo.ts';
-import { fakeClock } from '../../core/testing/fake-clock.ts';
 import type { Bundle } from '../../push/index.ts';
 import { inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import { type AnyResource, resourceKey } from '../../resources/index.ts';
-import { type DeltaRequest, NameSets, NO_NAMES } from '../protocol/index.ts';
-import { Demand } from './demand.ts';
-import { SharedDemand } from './shared-demand.ts';
+import type { DeltaRequest } from '../protocol/index.ts';
+import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
+import type { Demand } from './demand.ts';
+import type { SharedDemand } from './shared-demand.ts';
 
 const NAMESPACE = 'shop';
 const nameOf = (name: string) => `outbound|9000||${name}.${NAMESPACE}.svc.cluster.local`;
@@ -25,20 +24,11 @@ async function started(...more: readonly AnyResource[]) {
   });
   await Promise.all((['lds', 'ecds'] as const).map((type) => session.need(type)));
   await session.ready;
-  const memos = new Memos();
-  return { mesh, session, shared: new SharedDemand(new NameSets(memos), memos, fakeClock()) };
+  return { mesh, session, shared: newShared() };
 }
 
 function ask({ names }: SharedDemand, demand: Demand, asked: readonly string[]): DeltaRequest {
-  const request = {
-    typeUrl: '',
-    responseNonce: '',
-    nack: undefined,
-    node: undefined,
-    subscribe: names.of(asked),
-    unsubscribe: NO_NAMES,
-    initialVersions: new Map(),
-  };
+  const request = { ...EMPTY_REQUEST, subscribe: names.of(asked) };
   return demand.receive('cds', request, { mode: 'learned', workload: 'pod.shop', at: 0, since: 0 });
 }
 
@@ -49,15 +39,14 @@ const clusters = (bundles: readonly Bundle[]) =>
 
 test('a proxy gets the cluster that it asks for, the next one of its view has it, and all can be given', async () => {
   const { session, shared } = await started();
-  const newDemand = () => new Demand(shared, () => {});
   const has = (demand: Demand) => clusters(demand.parts(session.content(), 'learned').cds).sort();
-  const [first, second] = [newDemand(), newDemand()];
+  const [first, second] = [newDemand(shared), newDemand(shared)];
   assert.deepEqual([has(first), has(second)], [[], []]);
   const request = ask(shared, first, [nameOf('a'), nameOf('unknown')]);
   assert.ok(request.subscribe.has(nameOf('unknown')), 'the protocol answers names that do not exist');
   assert.deepEqual(has(first), [nameOf('a')]);
-  assert.deepEqual([has(second), has(newDemand())], [[nameOf('a')], [nameOf('a')]]);
-  assert.deepEqual(clusters(newDemand().parts(session.content(), 'on-demand').cds), []);
+  assert.deepEqual([has(second), has(newDemand(shared))], [[nameOf('a')], [nameOf('a')]]);
+  assert.deepEqual(clusters(newDemand(shared).parts(session.content(), 'on-demand').cds), []);
   second.giveAskable(session.content());
   assert.deepEqual(has(second), ['a', 'b', 'c'].map(nameOf));
   assert.deepEqual(has(first), [nameOf('a')], 'what a proxy is given because it cannot ask is not learned');
@@ -68,7 +57,7 @@ test('in place of a cluster that does not exist, and that a listener names, a pr
   const tcpRoute = [{ route: [{ destination: { host: 'late' } }] }];
   const routed = meshResource('VirtualService', NAMESPACE, 'a', { hosts: ['a'], tcp: tcpRoute });
   const { mesh, session, shared } = await started(routed);
-  const demand = new Demand(shared, () => {});
+  const demand = newDemand(shared);
   const content = () => demand.parts(session.content(), 'on-demand').cds;
   const endpoints = () => content().flatMap((bundle) => bundle.get(nameOf('late'))?.refs.length ?? []);
   ask(shared, demand, [nameOf('late'), nameOf('unknown')]);

@@ -2,28 +2,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Memos } from '../../core/memo.ts';
-import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { inline, Mesh, service, sidecar, virtualService } from '../../push/testing/mesh.ts';
 import type { ProxySession } from '../../push/types.ts';
-import { NameSets, NO_NAMES } from '../protocol/index.ts';
+import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
 import { concernedNames } from './concerned-names.ts';
-import { Demand } from './demand.ts';
-import { SharedDemand } from './shared-demand.ts';
 
 const HOSTS = ['a', 'b', 'c'];
-const REQUEST = { typeUrl: '', responseNonce: '', nack: undefined, node: undefined, unsubscribe: NO_NAMES };
 
 /** Connects one proxy for each list of hosts, which it has asked for. */
 async function start(all: readonly (readonly string[])[]) {
-  const memos = new Memos();
-  const shared = new SharedDemand(new NameSets(memos), memos, fakeClock());
+  const shared = newShared();
   const services = HOSTS.map((name, at) => service('shop', name, { clusterIP: `10.9.1.${at}` }));
   const mesh = new Mesh(inline, services, { canaryAbove: 0, concerned: concernedNames });
   /** Proxies that were asked about a resource. */
   const tried = new Set<number>();
   const sessions = all.map((hosts, index) => {
-    const demand = new Demand(shared, () => {});
+    const demand = newDemand(shared);
     const node = { ...sidecar(`10.1.0.${index + 1}`, 'shop'), discoversVirtualHosts: true };
     let session: ProxySession | undefined;
     const partsOf = (of: ProxySession) => {
@@ -33,7 +27,7 @@ async function start(all: readonly (readonly string[])[]) {
     };
     const subscribe = shared.names.of(hosts.map((host) => `80/${host}`));
     const asking = { mode: 'on-demand' as const, workload: node.workload, at: 0, since: 0 };
-    demand.receive('vhds', { ...REQUEST, subscribe, initialVersions: new Map() }, asking);
+    demand.receive('vhds', { ...EMPTY_REQUEST, subscribe }, asking);
     session = mesh.engine.connect(
       { ...node, options: { configuration: 'on-demand' } },
       {

@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Memos } from '../../core/memo.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { type Bundle, resourceMessage } from '../../push/index.ts';
 import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
-import { type DeltaRequest, NameSets, NO_NAMES } from '../protocol/index.ts';
+import { NO_NAMES } from '../protocol/index.ts';
+import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
 import { answerName, madeName } from './aliased-resource.ts';
-import { Demand, MAX_ASKED } from './demand.ts';
+import { type Demand, MAX_ASKED } from './demand.ts';
 import { FORGET_MS } from './learned-hosts.ts';
-import { SharedDemand } from './shared-demand.ts';
+import type { SharedDemand } from './shared-demand.ts';
 
 const { VirtualHost } = envoy.config.route.v3;
 const { DeltaDiscoveryResponse } = envoy.service.discovery.v3;
@@ -20,24 +20,7 @@ const NAMESPACE = 'shop';
 const ROUTES = '80';
 const DNS = `${NAMESPACE}.svc.cluster.local`;
 
-function newShared(clock = fakeClock()): SharedDemand {
-  const memos = new Memos();
-  return new SharedDemand(new NameSets(memos), memos, clock);
-}
-
-const newDemand = (shared: SharedDemand) => new Demand(shared, () => {});
-
 const ASKING = { mode: 'on-demand', workload: 'pod.shop', at: 0, since: 0 } as const;
-
-const EMPTY: DeltaRequest = {
-  typeUrl: '',
-  responseNonce: '',
-  nack: undefined,
-  node: undefined,
-  subscribe: NO_NAMES,
-  unsubscribe: NO_NAMES,
-  initialVersions: new Map(),
-};
 
 function ask(
   { names }: SharedDemand,
@@ -45,7 +28,7 @@ function ask(
   asked: readonly string[],
   versions: ReadonlyMap<string, string> = new Map(),
 ) {
-  const request = { ...EMPTY, subscribe: names.of(asked), initialVersions: versions };
+  const request = { ...EMPTY_REQUEST, subscribe: names.of(asked), initialVersions: versions };
   return demand.receive('vhds', request, ASKING);
 }
 
@@ -216,7 +199,7 @@ test('a proxy that reconnects keeps what it reports', async () => {
   const after = newDemand(shared);
   // Clusters come first: they must not be removed before virtual hosts are reported.
   const request = { subscribe: NO_NAMES, initialVersions: versionsOf(had.cds) };
-  after.receive('cds', { ...EMPTY, ...request }, ASKING);
+  after.receive('cds', { ...EMPTY_REQUEST, ...request }, ASKING);
   assert.deepEqual(versionsOf(after.parts(session.content(), 'on-demand').cds), versionsOf(had.cds));
   const passedOn = ask(shared, after, names, versionsOf(had.vhds));
   assert.deepEqual([...passedOn.subscribe.names], ['*']);

@@ -1,14 +1,12 @@
 /** Why proxies on demand hold what they hold. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Memos } from '../../core/memo.ts';
-import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import type { ProxySession } from '../../push/types.ts';
-import { type DeltaRequest, NameSets, NO_NAMES } from '../protocol/index.ts';
+import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
 import { answerName, madeName } from './aliased-resource.ts';
-import { Demand, MAX_ASKED } from './demand.ts';
-import { SharedDemand } from './shared-demand.ts';
+import { type Demand, MAX_ASKED } from './demand.ts';
+import type { SharedDemand } from './shared-demand.ts';
 
 const ROUTES = '80';
 const DNS = 'shop.svc.cluster.local';
@@ -34,29 +32,12 @@ before(async () => {
 });
 after(() => session.close());
 
-function newShared(): SharedDemand {
-  const memos = new Memos();
-  return new SharedDemand(new NameSets(memos), memos, fakeClock());
-}
-
-const newDemand = (shared: SharedDemand) => new Demand(shared, () => {});
-
-const EMPTY: DeltaRequest = {
-  typeUrl: '',
-  responseNonce: '',
-  nack: undefined,
-  node: undefined,
-  subscribe: NO_NAMES,
-  unsubscribe: NO_NAMES,
-  initialVersions: new Map(),
-};
-
 function ask(shared: SharedDemand, demand: Demand, hosts: readonly string[], at: number, had: readonly string[] = []) {
   const subscribe = shared.names.of(hosts.map((host) => `${ROUTES}/${host}`));
   const initialVersions = new Map(had.map((name) => [name, 'version']));
   demand.receive(
     'vhds',
-    { ...EMPTY, subscribe, initialVersions },
+    { ...EMPTY_REQUEST, subscribe, initialVersions },
     { mode: 'learned', workload: 'one.shop', at, since: 0 },
   );
   demand.parts(session.content(), 'learned', []);
@@ -153,7 +134,7 @@ test('a learned host says which workload has asked for it, until the proxy asks 
 test('what a proxy reports when it reconnects is kept; a name that it reports no answer for was asked for now', () => {
   const shared = newShared();
   const demand = newDemand(shared);
-  const before = { ...EMPTY, initialVersions: new Map([[clusterOf('log'), 'version']]) };
+  const before = { ...EMPTY_REQUEST, initialVersions: new Map([[clusterOf('log'), 'version']]) };
   demand.receive('cds', before, { mode: 'learned', workload: 'one.shop', at: 4000, since: 0 });
   ask(shared, demand, ['a', 'b'], 5000, [hostOf('a'), answerName(`${ROUTES}/a`)]);
   const held = heldBy(demand);
@@ -166,7 +147,7 @@ test('what a proxy reports when it reconnects is kept; a name that it reports no
 test('a cluster that Envoy asks for is held because a TCP connection needs it', () => {
   const demand = newDemand(newShared());
   const { names } = newShared();
-  const request = { ...EMPTY, subscribe: names.of([clusterOf('log')]) };
+  const request = { ...EMPTY_REQUEST, subscribe: names.of([clusterOf('log')]) };
   demand.receive('cds', request, { mode: 'learned', workload: 'one.shop', at: 6000, since: 0 });
   assert.deepEqual(heldBy(demand).why('cds', clusterOf('log')), [{ because: 'connection', at: 6000 }]);
   assert.deepEqual([statusOf(demand)?.asked, statusOf(demand)?.learned, statusOf(demand)?.kept], [1, 0, 0]);

@@ -2,19 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Memos } from '../../core/memo.ts';
-import { fakeClock } from '../../core/testing/fake-clock.ts';
 import type { Bundle, ConcernedNames, Parts, ProxySession } from '../../push/index.ts';
 import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
-import { NameSets, NO_NAMES } from '../protocol/index.ts';
+import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
 import { concernedNames } from './concerned-names.ts';
-import { Demand } from './demand.ts';
-import { SharedDemand } from './shared-demand.ts';
+import type { Demand } from './demand.ts';
+import type { SharedDemand } from './shared-demand.ts';
 
 const NAMESPACE = 'shop';
 const ROUTES = '80';
 const DNS = `${NAMESPACE}.svc.cluster.local`;
-const REQUEST = { typeUrl: '', responseNonce: '', nack: undefined, node: undefined };
 
 /** Every service changes the table of names, which goes to all proxies: a proxy that is not found would get all by it. */
 const withoutNames: ConcernedNames = (type, ...bundles) => (type === 'nds' ? [] : concernedNames(type, ...bundles));
@@ -28,11 +25,6 @@ const newMesh = (canaryAbove: number, names: readonly string[], concerned: Conce
     ]),
     { canaryAbove, concerned },
   );
-
-function newShared(): SharedDemand {
-  const memos = new Memos();
-  return new SharedDemand(new NameSets(memos), memos, fakeClock());
-}
 
 type Versions = ReadonlyMap<string, string>;
 type Held = Readonly<Record<'cds' | 'eds' | 'vhds', Versions>>;
@@ -60,7 +52,7 @@ class Sidecar {
   pushes = 0;
 
   constructor(mesh: Mesh, shared: SharedDemand, index: number) {
-    const demand = new Demand(shared, () => {});
+    const demand = newDemand(shared);
     const node = { ...sidecar(`10.1.0.${index + 1}`, NAMESPACE), discoversVirtualHosts: true };
     const { session } = mesh.connect({ ...node, options: { configuration: 'on-demand' } }, (pushed) => {
       this.pushes++;
@@ -103,10 +95,9 @@ class Sidecar {
 
 /** The requests of a proxy that has something already. */
 function request({ names }: SharedDemand, demand: Demand, session: ProxySession, asked: readonly string[], had: Held) {
-  const common = { ...REQUEST, subscribe: NO_NAMES, unsubscribe: NO_NAMES };
   const asking = { mode: session.onDemand, workload: session.node.workload, at: 0, since: 0 };
-  demand.receive('cds', { ...common, initialVersions: had.cds }, asking);
-  demand.receive('vhds', { ...common, subscribe: names.of(asked), initialVersions: had.vhds }, asking);
+  demand.receive('cds', { ...EMPTY_REQUEST, initialVersions: had.cds }, asking);
+  demand.receive('vhds', { ...EMPTY_REQUEST, subscribe: names.of(asked), initialVersions: had.vhds }, asking);
 }
 
 async function connected(mesh: Mesh, shared: SharedDemand, count: number): Promise<Sidecar[]> {
@@ -267,7 +258,7 @@ test('property: after asks, edits, reconnects and restarts, proxies were pushed 
 /** What a new proxy would get that has what this one had, and asks for the same names. */
 function fresh({ session, asked, reported }: Sidecar): Held {
   const shared = newShared();
-  const demand = new Demand(shared, () => {});
+  const demand = newDemand(shared);
   request(shared, demand, session, asked, reported);
   return heldOf(demand.parts(session.content(), session.onDemand));
 }
