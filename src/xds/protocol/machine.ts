@@ -19,6 +19,7 @@ import { type ResourceState, resourceAnswer, resourceStates, type UnacceptedAnsw
 import type { ResponseMessage } from './responses.ts';
 import type { Selections } from './selection.ts';
 import { Subscription } from './subscription.ts';
+import { ALL_BITS, BIT, CLUSTER_USER_BITS, CLUSTER_USERS, REFERRING, REFERRING_BITS } from './type-sets.ts';
 import type { Variant } from './variant.ts';
 import { VhdsState } from './vhds-state.ts';
 
@@ -33,21 +34,6 @@ export interface PushResult {
   /** Whether more has to be sent when the proxy has answered. */
   readonly waiting: boolean;
 }
-
-/** Types as bits of a set. */
-const BIT: Readonly<Record<XdsType, number>> = byXdsType((type) => 1 << XDS_TYPES.indexOf(type));
-
-function bitsOf(types: readonly XdsType[]): number {
-  return types.reduce((bits, type) => bits | BIT[type], 0);
-}
-
-const ALL_BITS = bitsOf(XDS_TYPES);
-/** Types whose resources refer to others, so that removals wait for them. */
-const REFERRING = XDS_TYPES.filter((type) => XDS[type].refersTo.length > 0);
-const REFERRING_BITS = bitsOf(REFERRING);
-/** Types that point to clusters. */
-const CLUSTER_USERS = XDS_TYPES.filter((type) => XDS[type].refersTo.includes('cds'));
-const CLUSTER_USER_BITS = bitsOf(CLUSTER_USERS);
 
 const NO_MESSAGES: readonly Outgoing[] = [];
 const NONE: readonly string[] = [];

@@ -8,7 +8,8 @@ import { encodeDeltaRequest, encodeNode, encodeSotwRequest, nested, SIDECAR_ID }
 import { SHARED } from '../testing/protocols.ts';
 import { RequestFormats } from './decode.ts';
 import { MAX_LEARNED_BYTES, MAX_LISTS, MIN_LEARNED_BYTES } from './known-extensions.ts';
-import { MAX_EXTENSIONS, parseNode } from './node.ts';
+import { parseNode } from './node.ts';
+import { MAX_EXTENSIONS } from './node-extensions.ts';
 
 const typeUrl = 'type.googleapis.com/x';
 const [ASKED = ''] = ASKED_EXTENSIONS;

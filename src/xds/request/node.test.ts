@@ -5,8 +5,10 @@ import { CtlError } from '../../core/errors.ts';
 import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { encodeFields } from '../../protobuf/wire/index.ts';
 import { encodeNode, nested, SIDECAR_ID, type StructValue } from '../testing/content.ts';
-import { MAX_EXTENSIONS, MAX_ID_BYTES, MAX_LABELS, MAX_NODE_BYTES, MAX_STRING_BYTES, parseNode } from './node.ts';
+import { MAX_ID_BYTES, MAX_LABELS, MAX_NODE_BYTES, parseNode } from './node.ts';
 import { MAX_ADDRESSES } from './node-addresses.ts';
+import { MAX_EXTENSIONS } from './node-extensions.ts';
+import { MAX_STRING_BYTES } from './node-values.ts';
 
 function sidecar(metadata: StructValue = {}, more?: Buffer) {
   return parseNode(encodeNode(SIDECAR_ID, metadata, more));

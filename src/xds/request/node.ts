@@ -20,15 +20,25 @@ import {
 } from '../../core/proxy.ts';
 import type { OwnTracing } from '../../core/tracing.ts';
 import { ASKED_EXTENSIONS } from '../../generate/index.ts';
-import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
+import { LENGTH_DELIMITED, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
-import { isEnabled } from '../../settings/index.ts';
 import type { ExtensionList } from '../protocol/index.ts';
 import { EXTENSIONS_FIELD, type KnownExtensions } from './known-extensions.ts';
 import { addressesOf } from './node-addresses.ts';
 import { invalid } from './node-error.ts';
+import { ExtensionReader } from './node-extensions.ts';
 import { OPTION_KEYS, optionsOf, topologyOf } from './node-options.ts';
 import { readTracing } from './node-tracing.ts';
+import {
+  boundedText,
+  isOn,
+  MAX_STRING_BYTES,
+  stringValue,
+  structEntry,
+  VALUE_NULL,
+  VALUE_STRING,
+  VALUE_STRUCT,
+} from './node-values.ts';
 
 /**
  * Maximum size of an encoded node: an Envoy with 800 extensions, their type URLs and much metadata sends about 100 kB.
@@ -36,11 +46,8 @@ import { readTracing } from './node-tracing.ts';
 export const MAX_NODE_BYTES = 512 * 1024;
 /** Maximum length of a node ID: four parts with DNS names and an address. */
 export const MAX_ID_BYTES = 1024;
-/** Maximum length of a metadata string that is read: the longest valid one is a list of addresses. */
-export const MAX_STRING_BYTES = 4096;
 /** Maximum number of labels, far more than workloads have in practice. */
 export const MAX_LABELS = 1024;
-export const MAX_EXTENSIONS = 4096;
 
 interface RawNode {
   id: string;
@@ -82,51 +89,6 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
 /** Metadata keys of switches: see `isEnabled`. A boolean is read as well. */
 const DNS_KEYS: ReadonlySet<string> = new Set([DNS_AGENT_METADATA, 'DNS_AUTO_ALLOCATE', 'DNS_CAPTURE']);
 const SWITCH_KEYS: ReadonlySet<string> = new Set([...DNS_KEYS, NAME_PIECES_METADATA, USER_SDS_METADATA]);
-
-function boundedText(reader: WireReader, field: WireField, limit: number, what: string): string {
-  if (field.wireType !== LENGTH_DELIMITED) throw invalid('must be a string', what);
-  if (field.end - field.start > limit) throw invalid(`longer than ${limit} bytes`, what);
-  return reader.text(field);
-}
-
-/** Field numbers of google.protobuf.Value. */
-const VALUE_NULL = 1;
-const VALUE_STRING = 3;
-const VALUE_BOOLEAN = 4;
-const VALUE_STRUCT = 5;
-
-/** A Value that must be a string; null and a Value without a kind count as absent (undefined). */
-function stringValue(reader: WireReader, what: string): string | undefined {
-  let text: string | undefined;
-  for (let field = reader.next(); field !== undefined; field = reader.next()) {
-    if (field.number === VALUE_STRING) text = boundedText(reader, field, MAX_STRING_BYTES, what);
-    else if (field.number === VALUE_NULL) text = undefined;
-    else throw invalid('must be a string', what);
-  }
-  return text;
-}
-
-/** Whether the Value of a switch is on. */
-function isOn(reader: WireReader, what: string): boolean {
-  let on = false;
-  for (let field = reader.next(); field !== undefined; field = reader.next()) {
-    if (field.number === VALUE_BOOLEAN) on = field.value !== 0;
-    else if (field.number === VALUE_STRING) on = isEnabled(boundedText(reader, field, MAX_STRING_BYTES, what));
-    else on = false;
-  }
-  return on;
-}
-
-/** Key and encoded Value of an entry of Struct.fields. */
-function structEntry(reader: WireReader, what: string): { key: string; value: WireReader | undefined } {
-  let key = '';
-  let value: WireReader | undefined;
-  for (let field = reader.next(); field !== undefined; field = reader.next()) {
-    if (field.number === 1) key = boundedText(reader, field, MAX_STRING_BYTES, `${what} key`);
-    else if (field.number === 2) value = reader.inside(field);
-  }
-  return { key, value };
-}
 
 function readLabels(value: WireReader): Record<string, string> {
   const labels: [string, string][] = [];
@@ -213,52 +175,6 @@ function readBuildVersion(reader: WireReader): string {
       if (part.number >= 1 && part.number <= 3) numbers[part.number - 1] = part.value;
   }
   return found ? numbers.join('.') : '';
-}
-
-/**
- * Other extensions are not kept, because an Envoy sends the names of 500 extensions, which would take half of the
- * memory of its stream.
- */
-const ASKED: ReadonlySet<string> = new Set(ASKED_EXTENSIONS);
-
-function readExtensionName(reader: WireReader): string {
-  let name = '';
-  for (let field = reader.next(); field !== undefined; field = reader.next())
-    if (field.number === 1) name = boundedText(reader, field, MAX_STRING_BYTES, 'node.extensions');
-  return name;
-}
-
-/** The extensions of a node while they are read; `left` are those that were left out of its bytes. */
-class ExtensionReader {
-  readonly #checked: Set<string>;
-  #count: number;
-  readonly #learns: boolean;
-  /** Where they begin and end, as long as no other field is between them. */
-  #begin = -1;
-  #end = -1;
-
-  constructor(left: ExtensionList | undefined) {
-    this.#checked = new Set(left?.checked);
-    this.#count = left?.count ?? 0;
-    this.#learns = left === undefined;
-  }
-
-  read(reader: WireReader, field: WireField): void {
-    if (++this.#count > MAX_EXTENSIONS) throw invalid(`more than ${MAX_EXTENSIONS}`, 'node.extensions');
-    const name = readExtensionName(reader.inside(field));
-    if (ASKED.has(name)) this.#checked.add(name);
-    if (this.#begin < 0) this.#begin = field.tag;
-    else if (this.#end !== field.tag) this.#begin = Number.MAX_SAFE_INTEGER;
-    this.#end = field.end;
-  }
-
-  /** Undefined for a node without extensions. */
-  finish(bytes: Buffer, known: KnownExtensions | undefined): ExtensionList | undefined {
-    if (this.#count === 0) return undefined;
-    const list = { checked: this.#checked, count: this.#count };
-    if (this.#learns) known?.learn(bytes.subarray(this.#begin, this.#end), list);
-    return list;
-  }
 }
 
 function readNode(bytes: Buffer, left: ExtensionList | undefined, known: KnownExtensions | undefined): RawNode {
