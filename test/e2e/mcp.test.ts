@@ -4,136 +4,33 @@
  * of Istio 1.7 and its client of configuration over xDS read from ctl-discovery.
  */
 import assert from 'node:assert/strict';
-import { copyFile, mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { stringify } from 'yaml';
-import { type Discovery, discoveryPorts, eventually, startDiscovery, startEcho, tempDir } from '../harness/index.ts';
+import { eventually } from '../harness/index.ts';
 import { endsUnavailable, startIstioEnd } from '../mcp/build.ts';
-import { type ConfigDir, configDir, type Document, resource } from './support/config.ts';
-import { type DocumentServer, deltaServer, halfSource, istioSource, NETWORKING } from './support/document-servers.ts';
-import { agentFiles, meshRoot } from './support/foreign-certificate.ts';
+import {
+  AUDIT,
+  backend,
+  come,
+  type DocumentMesh,
+  deny,
+  external,
+  GATEWAY,
+  gateway,
+  route,
+  startDocumentMesh,
+} from './support/document-mesh.ts';
+import { halfSource, NETWORKING } from './support/document-servers.ts';
 import { connectReader, documentsOf, routesRequest } from './support/mcp-reader.ts';
-import { planMesh, startMesh, type TestMesh } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
-import { call } from './support/traffic.ts';
 
 const skip = (await endsUnavailable()) ?? false;
 
-const PORT = 7080;
-const BACKEND_PORT = 7480;
-
 const owner = suiteOwner();
-const address = planMesh();
-
-interface Shared {
-  /** Reads from the source of Istio and from the hub, and configures the Envoy. */
-  readonly reader: TestMesh;
-  /** Serves the documents of its directory to the reader and to Istio. */
-  readonly hub: { discovery: Discovery; readonly config: ConfigDir; restart(): Promise<void> };
-  readonly source: DocumentServer;
-  /** A server of Delta. */
-  readonly delta: DocumentServer;
-  /** Directory with a certificate, its key and the root, for an identity. */
-  certificatesOf(namespace: string): Promise<string>;
-}
-
-const shared = lazy<Shared>();
-const gateway = { address: address(10), port: PORT, host: 'shop.example.com' };
-
-const GATEWAY = resource('Gateway', 'front', {
-  selector: { app: 'front' },
-  servers: [{ port: { number: PORT, name: 'http', protocol: 'HTTP' }, bind: gateway.address, hosts: ['*'] }],
-});
-
-const external = (name: string, last: number): Document =>
-  resource('ServiceEntry', name, {
-    hosts: [`${name}.example.com`],
-    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
-    location: 'MESH_INTERNAL',
-    resolution: 'STATIC',
-    endpoints: [{ address: address(last), ports: { http: BACKEND_PORT } }],
-  });
-
-const route = (name: string, to: string, host = 'shop.example.com'): Document =>
-  resource('VirtualService', name, {
-    hosts: [host],
-    gateways: ['front'],
-    http: [{ route: [{ destination: { host: `${to}.example.com` } }] }],
-  });
-
-/** A document of the policy component. */
-const AUDIT: Document = {
-  apiVersion: 'config.istio.io/v1alpha2',
-  kind: 'handler',
-  metadata: { name: 'audit', namespace: 'default' },
-  spec: { compiledAdapter: 'listchecker', params: { overrides: ['a', 'b'], blacklist: true } },
-};
-
-const deny = (path: string): Document =>
-  resource('AuthorizationPolicy', 'closed', {
-    selector: { matchLabels: { app: 'front' } },
-    action: 'DENY',
-    rules: [{ to: [{ operation: { paths: [path] } }] }],
-  });
-
-const backend = async (path = '/', host = gateway.host): Promise<string> => {
-  const { status, by } = await call({ ...gateway, host, path });
-  return by ?? String(status);
-};
-
-const come = (check: () => Promise<void> | void) => eventually(check, { timeoutMs: 10_000 });
+const shared = lazy<DocumentMesh>();
 
 before(async () => {
-  if (skip !== false) return;
-  for (const [index, name] of ['blue', 'green'].entries())
-    await startEcho(owner, { name, address: address(21 + index), port: BACKEND_PORT });
-  const config = configDir(await tempDir(owner));
-  await config.apply('rules', external('green', 22), route('green', 'green', 'green.shop.com'), deny('/closed'));
-  const folder = await tempDir(owner);
-  const hubPorts = await discoveryPorts();
-  const env = {
-    SELF_SIGNED_CA_DIR: join(folder, 'ca'),
-    CTL_STATE_DIR: join(folder, 'state'),
-    CTL_CONFIG_READERS: 'mesh-system/istiod',
-  };
-  const startHub = () => startDiscovery(owner, { configDir: config.path, ports: hubPorts, env });
-  const hub = {
-    discovery: await startHub(),
-    config,
-    async restart() {
-      hub.discovery = await startHub();
-    },
-  };
-  const root = await meshRoot(owner, { caDir: join(folder, 'ca') });
-  const certificatesOf = (namespace: string): Promise<string> =>
-    agentFiles(owner, root, `URI:spiffe://cluster.local/ns/${namespace}/sa/istiod`);
-  const source = await istioSource(owner, GATEWAY, external('blue', 21), route('shop', 'blue'));
-  const delta = await deltaServer(owner, route('first', 'blue', 'first.shop.com'));
-  const meshConfig = join(folder, 'mesh.yaml');
-  await writeFile(
-    meshConfig,
-    stringify({
-      configSources: [
-        { address: source.address },
-        { address: `xds://127.0.0.1:${hubPorts.secure}`, tlsSettings: { mode: 'ISTIO_MUTUAL' } },
-        { address: delta.address },
-      ],
-    }),
-  );
-  // The reader's authority has the root of the hub, so that each trusts the other.
-  const plugged = join(folder, 'cacerts');
-  await mkdir(plugged);
-  for (const name of ['ca-cert.pem', 'root-cert.pem', 'cert-chain.pem'])
-    await copyFile(root.certificate, join(plugged, name));
-  await copyFile(root.key, join(plugged, 'ca-key.pem'));
-  const reader = await startMesh(owner, address, {
-    flags: ['--meshConfig', meshConfig],
-    env: { ROOT_CA_DIR: plugged, CTL_ENABLE_INCREMENTAL_MCP: 'true' },
-  });
-  await reader.startProxy({ name: 'front', type: 'router', mode: 'delta', address: gateway.address });
-  shared.set({ reader, hub, source, delta, certificatesOf });
+  if (skip === false) shared.set(await startDocumentMesh(owner));
 });
 
 async function configz(): Promise<{
