@@ -5,28 +5,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { tempDir } from '../test/harness/files.ts';
 import { createScope, type Owner } from '../test/harness/owner.ts';
 import { type Client, startClient } from './client/client.ts';
-import type { Arrivals, ContentSecurity, Totals } from './client/messages.ts';
+import type { Arrivals, ContentSecurity } from './client/messages.ts';
 import type { Uses } from './client/uses.ts';
-import { type CpuTimes, type Lost, lostBetween, readCpuTimes } from './disturbance.ts';
+import { type Counters, countersOf, countersWithout, lostIn, quiet } from './counters.ts';
 import type { Samples } from './metrics.ts';
 import type { BenchOptions, Size } from './options.ts';
-import { cpuSeconds, type Memory, memoryOf } from './process-stats.ts';
+import { type Memory, memoryOf } from './process-stats.ts';
 import { latencyOf, mean, median, type Outcome, type Row } from './results.ts';
 import { type Measured, type RoundsContext, type Series, tallyOf } from './rounds.ts';
 import { type Server, type ServerOptions, startServer } from './server.ts';
-import { monotonicMs } from './world/clock.ts';
 import { createIdentities, type Identities } from './world/identities.ts';
 import { type Change, type ChangeKind, namespaceName, World, type WorldSize } from './world/world.ts';
 
-/**
- * The server is idle when for so many steps, of so many ms, nothing was sent and the server used less than this part
- * of a core.
- */
-const QUIET_STEPS = 4;
-const STEP_MS = 50;
-const REST_LOAD = 0.15;
-/** The longest wait for an idle server, ms. */
-const QUIET_TIMEOUT_MS = 60_000;
 /** How long to wait for messages after a change that no proxy sees, ms: several times the debounce. */
 const UNSEEN_MS = 1000;
 
@@ -182,58 +172,6 @@ export function complete(arrivals: Arrivals, what: string): Arrivals {
   if (arrivals.missing > 0)
     throw new Error(`${what} has not arrived at ${arrivals.missing} of ${arrivals.at.length} proxies`);
   return arrivals;
-}
-
-/** Counters; a round is the difference between two readings. */
-export interface Counters {
-  readonly serverCpu: number;
-  /** CPU seconds of this process, which only observes. */
-  readonly benchCpu: number;
-  readonly machine: CpuTimes | undefined;
-  readonly totals: Totals;
-}
-
-export interface CountedProcesses {
-  readonly client: Client;
-  readonly server: { readonly pid: number };
-}
-
-/** Reads the counters with any process as the server. */
-export async function countersOf({ client, server }: CountedProcesses): Promise<Counters> {
-  const totals = await client.do({ op: 'totals' });
-  return { ...ownCounters(), totals, serverCpu: cpuSeconds(server.pid) };
-}
-
-/** Reads the counters while there is no server. */
-async function countersWithout(client: Client): Promise<Counters> {
-  const totals = await client.do({ op: 'totals' });
-  return { ...ownCounters(), totals, serverCpu: 0 };
-}
-
-function ownCounters(): Pick<Counters, 'benchCpu' | 'machine'> {
-  const { user, system } = process.cpuUsage();
-  return { benchCpu: (user + system) / 1e6, machine: readCpuTimes() };
-}
-
-/** The loss to others between two readings of one server. */
-export function lostIn(before: Counters, after: Counters): Lost | undefined {
-  const used = ({ serverCpu, benchCpu, totals }: Counters): number => serverCpu + benchCpu + totals.cpuSeconds;
-  return lostBetween(before.machine, after.machine, used(after) - used(before));
-}
-
-/** Waits until nothing is sent and the server has processed all answers; resolves with the counters. */
-export async function quiet(mesh: CountedProcesses): Promise<Counters> {
-  const deadline = monotonicMs() + QUIET_TIMEOUT_MS;
-  let before = await countersOf(mesh);
-  for (let steps = 0; steps < QUIET_STEPS && monotonicMs() < deadline; ) {
-    const started = monotonicMs();
-    await delay(STEP_MS);
-    const after = await countersOf(mesh);
-    const load = (after.serverCpu - before.serverCpu) / ((monotonicMs() - started) / 1000);
-    steps = after.totals.messages === before.totals.messages && load < REST_LOAD ? steps + 1 : 0;
-    before = after;
-  }
-  return before;
 }
 
 export interface Round extends Measured {

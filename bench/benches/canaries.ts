@@ -2,21 +2,10 @@
  * Convergence where canaries try changes first, by turns with a second mesh, whose changes go to all proxies at once.
  * Both meshes have their own server and proxies; one is idle while the other is measured.
  */
-import {
-  type Bench,
-  type BenchContext,
-  joinProxies,
-  type Mesh,
-  measureKind,
-  type Round,
-  roundsOf,
-  rowOf,
-  verify,
-  withMesh,
-} from '../mesh.ts';
+import { type Bench, type Round, withMesh } from '../mesh.ts';
 import { meanMs, since } from '../metrics.ts';
-import { quantile, type Row, type Table } from '../results.ts';
-import { addRound, createSeries, type Series } from '../rounds.ts';
+import { quantile, type Table } from '../results.ts';
+import { measureSides, type Side, sideOf } from '../sides.ts';
 import type { ChangeKind } from '../world/world.ts';
 
 /** Kinds of changes that canaries try. */
@@ -24,12 +13,6 @@ const KINDS = ['route', 'service added', 'service removed', 'policy'] as const s
 
 /** Views with more proxies have canaries. */
 const ABOVE = 20;
-
-interface Side {
-  readonly name: string;
-  readonly mesh: Mesh;
-  readonly series: ReadonlyMap<ChangeKind, Series<Round>>;
-}
 
 const withCanaries = (above: number) => ({ env: { CTL_PUSH_CANARY: String(above) } });
 
@@ -39,37 +22,12 @@ export const canaries: Bench = {
   run: (context) =>
     withMesh(context, withCanaries(-1), (without) =>
       withMesh(context, withCanaries(ABOVE), async (with_) => {
-        const sides = [sideOf('all at once', without), sideOf('canaries first', with_)];
-        for (const { mesh } of sides) await joinProxies(context, mesh);
-        await measure(context, sides);
-        const rows: Row[] = [];
-        for (const { name, mesh, series } of sides) {
-          const note = await verify(context, mesh);
-          for (const [kind, rounds] of series)
-            rows.push(rowOf(context, { bench: 'canaries', what: `${kind}, ${name}` }, mesh, rounds, note));
-        }
+        const sides = [sideOf('all at once', without, KINDS), sideOf('canaries first', with_, KINDS)];
+        const rows = await measureSides(context, 'canaries', sides);
         return { rows, tables: [tableOf(sides)] };
       }),
     ),
 };
-
-function sideOf(name: string, mesh: Mesh): Side {
-  return { name, mesh, series: new Map(KINDS.map((kind) => [kind, createSeries<Round>()])) };
-}
-
-async function measure(context: BenchContext, sides: readonly Side[]): Promise<void> {
-  const { rounds, warmUp } = context.options;
-  for (let round = 1 - warmUp; round <= rounds; round++)
-    for (const kind of KINDS) {
-      context.progress(`${kind}, round ${round} of ${rounds}`);
-      // Neither is always the first.
-      for (const { mesh, series } of round % 2 === 0 ? sides : [...sides].reverse()) {
-        const counted = series.get(kind);
-        if (round < 1 || counted === undefined) await measureKind(context, mesh, kind, round, 0);
-        else await addRound(roundsOf(context), counted, (attempt) => measureKind(context, mesh, kind, round, attempt));
-      }
-    }
-}
 
 /** The lower quartile is of the rounds that other processes disturbed least. Pairs are the two rounds of one moment. */
 function tableOf(sides: readonly Side[]): Table {

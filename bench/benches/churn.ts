@@ -1,7 +1,8 @@
 /** Endpoint changes at a steady rate and a new service every ten seconds, for a while. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Arrivals } from '../client/messages.ts';
-import { type Bench, complete, joinProxies, lostIn, memory, nextWatch, quiet, verify, withMesh } from '../mesh.ts';
+import { lostIn, quiet } from '../counters.ts';
+import { type Bench, complete, joinProxies, memory, nextWatch, verify, withMesh } from '../mesh.ts';
 import { latencyOf, type Row } from '../results.ts';
 import { tallyOf } from '../rounds.ts';
 import { monotonicMs } from '../world/clock.ts';

@@ -1,12 +1,12 @@
 /** From the start of ctl-discovery to all proxies having everything. */
 import type { Owner } from '../../test/harness/owner.ts';
+import { quiet } from '../counters.ts';
 import {
   type Bench,
   type BenchContext,
   joinProxies,
   type Mesh,
   memory,
-  quiet,
   roundsOf,
   startAgain,
   verify,

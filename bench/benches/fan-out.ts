@@ -5,13 +5,12 @@
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import type { Owner } from '../../test/harness/owner.ts';
+import { countersOf, lostIn } from '../counters.ts';
 import {
   type Bench,
   type BenchContext,
   complete,
-  countersOf,
   joinProxies,
-  lostIn,
   type Mesh,
   measureKind,
   roundsOf,

@@ -1,5 +1,6 @@
 /** Resident memory of the server per connected proxy, and one view with many proxies: one generation. */
-import { type Bench, joinProxies, memory, quiet, withMesh } from '../mesh.ts';
+import { quiet } from '../counters.ts';
+import { type Bench, joinProxies, memory, withMesh } from '../mesh.ts';
 import type { Row } from '../results.ts';
 import { namespaceName } from '../world/world.ts';
 

@@ -8,24 +8,13 @@ import { join } from 'node:path';
 import { tempDir } from '../../test/harness/files.ts';
 import { createScope, type Owner } from '../../test/harness/owner.ts';
 import { startAsked } from '../client/child.ts';
-import {
-  type Bench,
-  type BenchContext,
-  joinProxies,
-  type Mesh,
-  measureKind,
-  type Round,
-  roundsOf,
-  rowOf,
-  verify,
-  withMesh,
-} from '../mesh.ts';
+import { type Bench, type BenchContext, type Round, withMesh } from '../mesh.ts';
 import type { BareCommand, BareResult, LoadCommand, LoadResult, Tls } from '../policy/messages.ts';
 import { documents, NAMESPACE } from '../policy/requests.ts';
 import { cpuSeconds } from '../process-stats.ts';
-import { mean, median, type Outcome, type Row, type Table } from '../results.ts';
-import { addRound, createSeries, type Series } from '../rounds.ts';
+import { mean, median, type Outcome, type Table } from '../results.ts';
 import { startServer } from '../server.ts';
+import { measureSides, type Side, sideOf } from '../sides.ts';
 import { createIdentities } from '../world/identities.ts';
 import type { ChangeKind } from '../world/world.ts';
 
@@ -123,18 +112,6 @@ async function decisions(context: BenchContext): Promise<Table> {
   }
 }
 
-interface Side {
-  readonly name: string;
-  readonly mesh: Mesh;
-  readonly series: ReadonlyMap<ChangeKind, Series<Round>>;
-}
-
-const sideOf = (name: string, mesh: Mesh): Side => ({
-  name,
-  mesh,
-  series: new Map(KINDS.map((kind) => [kind, createSeries<Round>()])),
-});
-
 function isWanted({ only }: BenchContext['options'], part: string): boolean {
   return only.length === 0 || only.some((each) => part.includes(each));
 }
@@ -144,28 +121,10 @@ const OFF = { flags: ['--plugins', 'authn,authz,health'] };
 
 /** Changes with the plugin on and no document of the component, and with the plugin off. */
 function pushes(context: BenchContext): Promise<Outcome> {
-  const { rounds, warmUp } = context.options;
   return withMesh(context, OFF, (without) =>
     withMesh(context, {}, async (with_) => {
-      const sides = [sideOf('plugin off', without), sideOf('plugin on, no rule', with_)];
-      for (const { mesh } of sides) await joinProxies(context, mesh);
-      for (let round = 1 - warmUp; round <= rounds; round++)
-        for (const kind of KINDS) {
-          context.progress(`${kind}, round ${round} of ${rounds}`);
-          // Neither is always the first.
-          for (const { mesh, series } of round % 2 === 0 ? sides : [...sides].reverse()) {
-            const counted = series.get(kind);
-            const measure = (attempt: number) => measureKind(context, mesh, kind, round, attempt);
-            if (round < 1 || counted === undefined) await measure(0);
-            else await addRound(roundsOf(context), counted, measure);
-          }
-        }
-      const rows: Row[] = [];
-      for (const { name, mesh, series } of sides) {
-        const note = await verify(context, mesh);
-        for (const [kind, each] of series)
-          rows.push(rowOf(context, { bench: 'policy', what: `${kind}, ${name}` }, mesh, each, note));
-      }
+      const sides = [sideOf('plugin off', without, KINDS), sideOf('plugin on, no rule', with_, KINDS)];
+      const rows = await measureSides(context, 'policy', sides);
       return { rows, tables: [pairsTable(sides)] };
     }),
   );

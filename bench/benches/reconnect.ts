@@ -4,17 +4,14 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Owner } from '../../test/harness/owner.ts';
+import { type Counters, countersOf, lostIn, quiet } from '../counters.ts';
 import {
   type Bench,
   type BenchContext,
-  type Counters,
-  countersOf,
   joinProxies,
-  lostIn,
   type Mesh,
   measureChange,
   memory,
-  quiet,
   roundsOf,
   rowOf,
   startAgain,

@@ -9,7 +9,8 @@ import { type Envoy, startEnvoy } from '../../test/harness/envoy.ts';
 import { freePort } from '../../test/harness/files.ts';
 import { request } from '../../test/harness/http.ts';
 import type { Owner } from '../../test/harness/owner.ts';
-import { type Bench, type BenchContext, joinProxies, type Mesh, memory, quiet, withMesh } from '../mesh.ts';
+import { quiet } from '../counters.ts';
+import { type Bench, type BenchContext, joinProxies, type Mesh, memory, withMesh } from '../mesh.ts';
 import { HTTP_PORT, head } from '../world/documents.ts';
 import { namespaceName } from '../world/world.ts';
 

@@ -2,17 +2,14 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { encode } from 'dns-packet';
+import { sendAtRate } from '../client/pace.ts';
 import type { LoadCommand, LoadResult } from './messages.ts';
 import { nameOf } from './names.ts';
 
 const SOCKETS = 8;
 /** Responses that arrive later are lost, ms. */
 const PATIENCE_MS = 1000;
-const RATE_STEP_MS = 1;
-/**
- * The maximum number of queries sent at once. Those missed while this process was not scheduled are skipped, as by any
- * client.
- */
+/** The maximum number of queries sent at once. */
 const MAX_BURST = 100;
 
 async function run({ port, names, seconds, rate, inFlight }: LoadCommand): Promise<LoadResult> {
@@ -62,16 +59,7 @@ async function run({ port, names, seconds, rate, inFlight }: LoadCommand): Promi
   if (rate === undefined) {
     for (let index = 0; index < inFlight; index++) lane(index);
     await new Promise((resolve) => setTimeout(resolve, ends - performance.now()));
-  } else {
-    let missed = 0;
-    while (performance.now() < ends) {
-      const behind = Math.floor(((performance.now() - started) / 1000) * rate) - missed - sent;
-      const burst = Math.min(behind, MAX_BURST);
-      missed += behind - burst;
-      for (let count = 0; count < burst; count++) lane(sent);
-      await new Promise((resolve) => setTimeout(resolve, RATE_STEP_MS));
-    }
-  }
+  } else await sendAtRate({ rate, until: ends, maxBurst: MAX_BURST }, () => lane(sent));
   open = false;
   const lasted = (performance.now() - started) / 1000;
   const answered = times.length;

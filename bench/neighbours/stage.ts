@@ -1,6 +1,7 @@
 /** Measures what honest proxies of other namespaces, or an API server, notice during one phase of a scenario. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type BenchContext, type Mesh, quiet, watchedChange } from '../mesh.ts';
+import { quiet } from '../counters.ts';
+import { type BenchContext, type Mesh, watchedChange } from '../mesh.ts';
 import { statSeconds } from '../process-stats.ts';
 import { monotonicMs } from '../world/clock.ts';
 import type { Change } from '../world/world.ts';

@@ -9,6 +9,7 @@ import { eventually } from '../../test/harness/eventually.ts';
 import { request } from '../../test/harness/http.ts';
 import type { Arrivals } from '../client/messages.ts';
 import { type Uses, usersOf } from '../client/uses.ts';
+import { quiet } from '../counters.ts';
 import {
   type BenchContext,
   complete,
@@ -17,7 +18,6 @@ import {
   measureChange,
   memory,
   nextWatch,
-  quiet,
   verify,
   withMesh,
 } from '../mesh.ts';

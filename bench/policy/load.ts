@@ -2,6 +2,7 @@
 
 import { envoy } from '../../src/protobuf/index.ts';
 import { answerCommands } from '../client/asked.ts';
+import { sendAtRate } from '../client/pace.ts';
 import { quantiles } from '../results.ts';
 import { CallConnection } from './call-connection.ts';
 import type { LoadCommand, LoadResult } from './messages.ts';
@@ -10,7 +11,7 @@ import { requests } from './requests.ts';
 const { CheckResponse } = envoy.service.auth.v3;
 
 const RATE_STEP_MS = 1;
-/** The maximum number of checks sent at once. Those missed while this process was not scheduled are skipped. */
+/** The maximum number of checks sent at once. */
 const MAX_BURST = 50;
 /** Checks that have no decision by then are wrong, ms. */
 const PATIENCE_MS = 5_000;
@@ -51,16 +52,7 @@ async function run(command: LoadCommand): Promise<LoadResult> {
   if (rate === undefined) {
     for (let count = 0; count < inFlight; count++) send();
     await new Promise((resolve) => setTimeout(resolve, ends - performance.now()));
-  } else {
-    let missed = 0;
-    while (performance.now() < ends) {
-      const behind = Math.floor(((performance.now() - started) / 1000) * rate) - missed - sent;
-      const burst = Math.min(behind, MAX_BURST);
-      missed += behind - burst;
-      for (let count = 0; count < burst; count++) send();
-      await new Promise((resolve) => setTimeout(resolve, RATE_STEP_MS));
-    }
-  }
+  } else await sendAtRate({ rate, until: ends, maxBurst: MAX_BURST }, send);
   // In a short run on a crowded machine there may be none yet.
   while (times.length + wrong === 0 && performance.now() - started < PATIENCE_MS)
     await new Promise((resolve) => setTimeout(resolve, RATE_STEP_MS));
