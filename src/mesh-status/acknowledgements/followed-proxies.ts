@@ -17,6 +17,8 @@ export interface RejectedResource {
 
 /** The documents from which the resources were generated that a proxy has not accepted. */
 export interface Unaccepted {
+  /** The version up to which the proxy was sent everything when this was found. */
+  readonly sent: number;
   /** By document. */
   readonly rejected: ReadonlyMap<ResourceKey, RejectedResource>;
   readonly outstanding: ReadonlySet<ResourceKey>;
@@ -68,11 +70,6 @@ export class FollowedProxy {
     this.#acknowledged = Math.max(this.#acknowledged, this.#proxy.acknowledgedVersion());
   }
 
-  /** Whether it is sent everything up to this version. */
-  isSent(version: number): boolean {
-    return this.#proxy.completeVersion() >= version;
-  }
-
   /** The last result of {@link unaccepted}, which may be outdated. */
   get lastUnaccepted(): Unaccepted | undefined {
     return this.#unaccepted?.found;
@@ -87,6 +84,7 @@ export class FollowedProxy {
   unaccepted(): Unaccepted {
     if (this.#unaccepted !== undefined && this.isExplained) return this.#unaccepted.found;
     const { clock, documentsOf } = this.#options;
+    const sent = this.#proxy.completeVersion();
     const rejected = new Map<ResourceKey, RejectedResource>();
     const outstanding = new Set<ResourceKey>();
     let [rejections, waiting, isCut] = [0, 0, false];
@@ -101,7 +99,7 @@ export class FollowedProxy {
       if (isRejected) addRejected(rejected, documents, answer.rejected);
       else for (const key of documents) outstanding.add(key);
     }
-    const found = { rejected, outstanding, isCut };
+    const found = { sent, rejected, outstanding, isCut };
     this.#unaccepted = { at: clock.now(), found };
     return found;
   }

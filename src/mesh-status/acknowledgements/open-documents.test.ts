@@ -39,6 +39,21 @@ test('a proxy that lacks another document does not hold a document up for long',
   assert.deepEqual(found(mesh, B), [1, 0, '']);
 });
 
+test('a change that is sent late is pending until it is acknowledged', () => {
+  const mesh = new SimulatedMesh();
+  const proxy = mesh.connect([A]);
+  proxy.sentUntil = mesh.version;
+  mesh.set(A);
+  mesh.clock.advance(1500);
+  assert.deepEqual(found(mesh, A), [1, 0, '']);
+  proxy.sentUntil = undefined;
+  mesh.clock.advance(3000);
+  assert.deepEqual(found(mesh, A), [1, 0, '']);
+  mesh.answer(proxy);
+  mesh.clock.advance(500);
+  assert.deepEqual(found(mesh, A), [0, 0, '']);
+});
+
 test('a rejection is about the documents of the resource, and ends with it', () => {
   const mesh = new SimulatedMesh();
   const proxy = mesh.connect([A, B]);
@@ -195,7 +210,7 @@ test('when all is quiet, the numbers are those of the proxies, whatever happened
   const step = fc.oneof(
     fc.record({ do: fc.constant('set' as const), key, isBad: fc.boolean() }),
     fc.record({ do: fc.constant('connect' as const), uses: fc.subarray(keys) }),
-    fc.record({ do: fc.constantFrom('answer' as const, 'leave' as const), index: fc.nat(9) }),
+    fc.record({ do: fc.constantFrom('answer' as const, 'leave' as const, 'delay' as const), index: fc.nat(9) }),
     fc.record({ do: fc.constant('settle' as const), key }),
     fc.record({ do: fc.constant('delete' as const), key, isLate: fc.boolean() }),
     fc.record({ do: fc.constant('pass' as const), ms: fc.nat(1500) }),
@@ -215,6 +230,8 @@ test('when all is quiet, the numbers are those of the proxies, whatever happened
       } else if (each.do === 'connect') mesh.connect(each.uses);
       else if (each.do === 'answer' && proxy !== undefined) mesh.answer(proxy);
       else if (each.do === 'leave' && proxy !== undefined) mesh.disconnect(proxy);
+      else if (each.do === 'delay' && proxy !== undefined)
+        proxy.sentUntil = proxy.sentUntil === undefined ? mesh.version : undefined;
       else if (each.do === 'pass') mesh.clock.advance(each.ms);
       else if (each.do === 'settle') {
         // As the leader does: only what nobody lacks.
@@ -224,6 +241,7 @@ test('when all is quiet, the numbers are those of the proxies, whatever happened
         settled.add(each.key);
       }
     }
+    for (const proxy of mesh.proxies.keys()) proxy.sentUntil = undefined;
     mesh.clock.advance(60_000);
     for (const document of mesh.open.states().keys()) assert.ok(mesh.documents.has(document), document);
     for (const [document, { since }] of mesh.documents) {

@@ -232,7 +232,8 @@ export class OpenDocuments {
       const found = isKnown ? proxy.unaccepted() : proxy.lastUnaccepted;
       const said = found?.rejected.get(key);
       if (said !== undefined) refused({ proxy: proxy.name, namespace: proxy.namespace, ...said });
-      else if (!isKnown || found === undefined || !proxy.isSent(since)) pending++;
+      // What was found before it was sent the change does not tell whether it has accepted it.
+      else if (!isKnown || found === undefined || found.sent < since) pending++;
       else if (found.outstanding.has(key)) pending++;
       else if (!found.isCut) accepted.add(proxy);
       else if (this.#isRead(document, proxy)) pending++;

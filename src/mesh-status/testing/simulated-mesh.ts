@@ -53,6 +53,8 @@ export class SimulatedProxy implements ObservedProxy {
   readonly accepted = new Map<ResourceKey, number>();
   readonly rejected = new Map<ResourceKey, number>();
   #complete = 0;
+  /** The version up to which it is sent everything; undefined: the newest. */
+  sentUntil: number | undefined;
 
   constructor(mesh: SimulatedMesh, connectionId: string, uses: Iterable<ResourceKey>) {
     this.#mesh = mesh;
@@ -65,20 +67,20 @@ export class SimulatedProxy implements ObservedProxy {
   answer(): boolean {
     let hasRejected = false;
     for (const [key, { since, isBad }] of this.#mesh.documents) {
-      if (!this.uses.has(key)) continue;
+      if (!this.uses.has(key) || since > this.completeVersion()) continue;
       (isBad ? this.rejected : this.accepted).set(key, since);
       hasRejected ||= isBad;
     }
-    if ([...this.#lacking()].length === 0) this.#complete = this.#mesh.version;
+    if ([...this.#lacking()].length === 0) this.#complete = this.completeVersion();
     return hasRejected;
   }
 
   completeVersion(): number {
-    return this.#mesh.version;
+    return this.sentUntil ?? this.#mesh.version;
   }
 
   acknowledgedVersion(): number {
-    return [...this.#lacking()].length === 0 ? this.#mesh.version : this.#complete;
+    return [...this.#lacking()].length === 0 ? this.completeVersion() : this.#complete;
   }
 
   unaccepted(): ReturnType<ObservedProxy['unaccepted']> {
@@ -88,7 +90,7 @@ export class SimulatedProxy implements ObservedProxy {
 
   *#lacking(): ReturnType<ObservedProxy['unaccepted']> & Generator {
     for (const [key, { since }] of this.#mesh.documents) {
-      if (!this.uses.has(key) || this.accepted.get(key) === since) continue;
+      if (!this.uses.has(key) || this.accepted.get(key) === since || since > this.completeVersion()) continue;
       const isRejected = this.rejected.get(key) === since;
       yield ['rds', key, isRejected ? { rejected: this.#mesh.said(key), certain: true } : 'outstanding'];
     }
