@@ -118,7 +118,9 @@ describe('statuses of mesh resources', { skip }, () => {
       const folder = await tempDir(owner);
       const own = { SELF_SIGNED_CA_DIR: join(folder, 'ca'), CTL_STATE_DIR: join(folder, 'state'), POD_NAME: name };
       const env = { CTL_ENABLE_STATUS: 'true', CTL_ENABLE_ANALYSIS: 'true', CTL_USE_ENDPOINT_SLICE: 'true', ...own };
-      replicas.set(name, await startDiscovery(owner, { kubeconfig, env, ports: await discoveryPorts() }));
+      // The Envoy stays connected while it is stopped, also where the API server stalls for a time.
+      const flags = ['--keepaliveInterval', '10m'];
+      replicas.set(name, await startDiscovery(owner, { kubeconfig, env, flags, ports: await discoveryPorts() }));
     }
     leader = await eventually(async () => (await holder()) ?? assert.fail('nobody leads'), { timeoutMs: 60_000 });
     const other = leader === 'first' ? 'second' : 'first';
@@ -191,10 +193,13 @@ describe('statuses of mesh resources', { skip }, () => {
 
   test('a change is Pending while a proxy of the other replica has not acknowledged it', async () => {
     process.kill(envoy.pid, 'SIGSTOP');
-    await cluster.api.apply([route('one', '/new')]);
-    await reconciled('virtualservices', 'one', 'Pending', /not all connected proxies have acknowledged it/);
-    await reconciled('virtualservices', 'two', 'Acknowledged');
-    process.kill(envoy.pid, 'SIGCONT');
+    try {
+      await cluster.api.apply([route('one', '/new')]);
+      await reconciled('virtualservices', 'one', 'Pending', /not all connected proxies have acknowledged it/);
+      await reconciled('virtualservices', 'two', 'Acknowledged');
+    } finally {
+      process.kill(envoy.pid, 'SIGCONT');
+    }
     await reconciled('virtualservices', 'one', 'Acknowledged');
   });
 
