@@ -14,6 +14,7 @@ import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { buildGrpcApplication, buildUnavailable } from '../../test/grpc/build.ts';
 import { buildAside, createScope, type Scope } from '../../test/harness/index.ts';
 import {
   buildConformance,
@@ -159,6 +160,8 @@ async function prepareKubernetes(): Promise<void> {
   const reason = (await buildKubernetes(options)) ?? (await buildConformance(options)) ?? (await buildHelm(options));
   if (reason !== undefined) report(`tests of this stage are SKIPPED: ${reason}`);
   else process.env[FIRST_DATA] ??= await makeFirstData(scope);
+  // Its modules are fetched, which is not possible in the network of the stage.
+  if ((await buildUnavailable()) === undefined) await buildGrpcApplication();
 }
 
 const STAGES: readonly Stage[] = [
