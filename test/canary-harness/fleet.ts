@@ -14,6 +14,7 @@ import { AdsStream } from '../../src/xds/server/stream.ts';
 import type { Transport } from '../../src/xds/server/transport.ts';
 import { quietObserver } from '../../src/xds/testing/engine.ts';
 import { DELTA, DELTA_REQUESTS, SOTW, SOTW_REQUESTS } from '../../src/xds/testing/protocols.ts';
+import { QUIET_TRANSPORT } from '../../src/xds/testing/transport.ts';
 import { type Behaviour, SimEnvoy } from './sim-envoy.ts';
 
 export interface Member {
@@ -65,19 +66,13 @@ export class Fleet {
       leave: () => this.#waiting.push(() => this.disconnect(envoy)),
     });
     const transport: Transport = {
+      ...QUIET_TRANSPORT,
       peer: address,
-      read: () => {},
       send: (chunks, done) => {
         envoy.received(Buffer.concat(chunks));
         done('drained');
       },
-      copiedBytes: () => 0,
-      pause: () => {},
-      resume: () => {},
       fail: (error) => assert.fail(error),
-      end: () => {},
-      abort: () => {},
-      retireConnection: () => {},
     };
     const stream: AdsStream<R> = new AdsStream<R>({
       transport,

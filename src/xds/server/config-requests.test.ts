@@ -2,23 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
 import { ServedDocuments } from '../../mcp/index.ts';
+import { QUIET_TRANSPORT } from '../testing/transport.ts';
 import { ConfigRequests } from './config-requests.ts';
 
 function requests(authorize: () => void) {
   const [failed, rejected]: [unknown[], string[]] = [[], []];
   const made = new ConfigRequests({
-    transport: {
-      peer: '192.0.2.1:1',
-      read: () => assert.fail('reads'),
-      send: (_chunks, done) => done('drained'),
-      copiedBytes: (bytes) => bytes,
-      pause: () => {},
-      resume: () => {},
-      fail: () => {},
-      end: () => {},
-      abort: () => {},
-      retireConnection: () => {},
-    },
+    transport: { ...QUIET_TRANSPORT, read: () => assert.fail('reads') },
     mode: 'sotw',
     caller: undefined,
     serving: {

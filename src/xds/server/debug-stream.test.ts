@@ -6,6 +6,7 @@ import type { Caller } from '../../security/types.ts';
 import type { SotwRequest } from '../protocol/index.ts';
 import { NameSet } from '../protocol/name-set.ts';
 import { EMPTY_HASH } from '../protocol/set-hash.ts';
+import { QUIET_TRANSPORT } from '../testing/transport.ts';
 import { type DebugAnswer, type DebugQuestion, DebugStream, isDebugType } from './debug-stream.ts';
 import type { Transport } from './transport.ts';
 
@@ -22,19 +23,14 @@ function opened(mode: 'sotw' | 'delta' = 'sotw', isKnown = true) {
   const [sent, failed, events, questions]: [Buffer[], unknown[], string[], DebugQuestion[]] = [[], [], [], []];
   const answers: ((answer: DebugAnswer) => void)[] = [];
   const transport: Transport = {
-    peer: '192.0.2.1:1',
+    ...QUIET_TRANSPORT,
     read: () => assert.fail('reads'),
     send(chunks, done) {
       sent.push(Buffer.concat(chunks).subarray(5));
       done('drained');
     },
-    copiedBytes: (bytes) => bytes,
     pause: () => void events.push('pause'),
     resume: () => void events.push('resume'),
-    fail: () => {},
-    end: () => {},
-    abort: () => {},
-    retireConnection: () => {},
   };
   const pages = {
     identifier: '{"ID":"one"}',

@@ -8,26 +8,13 @@ import { KnownExtensions } from '../request/known-extensions.ts';
 import { Content, type DeltaFields, encodeDeltaRequest, encodeNode, SIDECAR_ID } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { DELTA, DELTA_REQUESTS } from '../testing/protocols.ts';
+import { QUIET_TRANSPORT } from '../testing/transport.ts';
 import { ResponseFrames } from './compression/stream-frames.ts';
 import { Admission } from './limits/admission.ts';
 import { CallerLimits } from './limits/caller-limits.ts';
 import { AdsStream } from './stream.ts';
-import type { Transport } from './transport.ts';
 
 const node = encodeNode(SIDECAR_ID);
-const transport: Transport = {
-  peer: 'peer',
-  read: () => {},
-  send: (_frames, done) => done('drained'),
-  copiedBytes: () => 0,
-  pause: () => {},
-  resume: () => {},
-  fail: () => {},
-  end: () => {},
-  abort: () => {},
-  retireConnection: () => {},
-};
-
 let content: Content;
 let engine: FakeEngine;
 let pushed: XdsType[];
@@ -52,7 +39,7 @@ function connect(onDemand: ProxySession['onDemand']): AdsStream<DeltaRequest> {
     observer: { ...quietObserver, pushed: ({ type }) => pushed.push(type) },
     clock: { wall: () => 0, monotonic: () => 0 },
     closed: () => {},
-    transport,
+    transport: QUIET_TRANSPORT,
     protocol: DELTA,
     extensions: new KnownExtensions(true),
     engine: { connect: (proxy, sink) => ({ ...engine.connect(proxy, sink), onDemand }) },

@@ -18,6 +18,7 @@ import {
 } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { DELTA, DELTA_REQUESTS, SOTW, SOTW_REQUESTS } from '../testing/protocols.ts';
+import { QUIET_TRANSPORT } from '../testing/transport.ts';
 import { ResponseFrames } from './compression/stream-frames.ts';
 import { Admission } from './limits/admission.ts';
 import { CallerLimits } from './limits/caller-limits.ts';
@@ -42,16 +43,10 @@ let asked: () => void;
 /** Sends end when the test ends them. */
 function heldTransport(): Transport {
   return {
-    peer: 'peer',
-    read: () => {},
+    ...QUIET_TRANSPORT,
     send: (chunks, end) => sends.push({ bytes: Buffer.concat(chunks).length, end }),
-    copiedBytes: () => 0,
-    pause: () => {},
-    resume: () => {},
     fail: ({ code }) => seen.push(`failed ${code}`),
-    end: () => {},
     abort: () => seen.push('aborted'),
-    retireConnection: () => {},
   };
 }
 

@@ -19,6 +19,7 @@ import { AdsStream } from '../server/stream.ts';
 import type { Transport } from '../server/transport.ts';
 import { encodeNode, SIDECAR_ID } from './content.ts';
 import { quietObserver } from './engine.ts';
+import { QUIET_TRANSPORT } from './transport.ts';
 
 const { DeltaDiscoveryResponse } = envoy.service.discovery.v3;
 type Response = ReturnType<typeof DeltaDiscoveryResponse.decode>;
@@ -208,8 +209,7 @@ export class SimulatedProxy {
   /** Responses arrive in a later turn of the event loop. */
   #transport(): Transport {
     return {
-      peer: 'peer',
-      read: () => {},
+      ...QUIET_TRANSPORT,
       send: (chunks, done) => {
         const [bytes, to] = [Buffer.concat(chunks), this.#stream];
         setImmediate(() => {
@@ -217,13 +217,8 @@ export class SimulatedProxy {
           for (const response of responsesIn(bytes)) if (this.#stream === to) this.#take(response);
         });
       },
-      copiedBytes: () => 0,
-      pause: () => {},
-      resume: () => {},
       fail: (error) => this.#server.errors.push(error),
-      end: () => {},
       abort: () => this.#server.errors.push('aborted'),
-      retireConnection: () => {},
     };
   }
 

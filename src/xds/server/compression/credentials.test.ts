@@ -4,8 +4,9 @@ import { describe, it } from 'node:test';
 import { waitUntil } from '../../../core/testing/wait-until.ts';
 import { XDS, XDS_TYPES, type XdsType } from '../../../core/xds-types.ts';
 import type { Metadata } from '../../../grpc/index.ts';
-import type { Parts } from '../../../push/index.ts';
+import { emptyBundle, type Parts } from '../../../push/index.ts';
 import { endpoints, inline, Mesh, meshResource, ready, service, sidecar } from '../../../push/testing/mesh.ts';
+import { onDemand } from '../../on-demand/cluster-parts.ts';
 import { ResponseFrames, type StreamFrames } from './stream-frames.ts';
 
 const TOKEN = 'Bearer 0123456789abcdef';
@@ -106,5 +107,16 @@ describe('credentials in the configuration', () => {
     const later = all.of(ACCEPTS, 'caller');
     later.sends(proxy.session.content());
     assert.deepEqual(typesOf(await compressedOf(later, plain)), ['cds', 'eds']);
+  });
+
+  it('are in no compressed clusters of proxies on demand', async () => {
+    const mesh = new Mesh(inline, [...SERVICES, CLUSTERS]);
+    const proxy = mesh.connect(SIDECAR);
+    await ready(mesh, proxy);
+    const parts = proxy.session.content();
+    const asked = parts.cds.map((full) => emptyBundle('cds', onDemand(full)));
+    const frames = new ResponseFrames(true, true).of(ACCEPTS, 'caller');
+    frames.sends({ ...parts, cds: asked });
+    assert.deepEqual(typesOf(await compressedOf(frames, bodiesOf(parts))), ['eds']);
   });
 });
