@@ -216,6 +216,8 @@ export interface Instance {
 export interface DynamicTemplate {
   /** `name.namespace`. */
   readonly id: string;
+  /** Of the document: differs after each change of its name or its descriptor. */
+  readonly fingerprint: string;
   readonly variety: Variety;
   /** Types of the fields of its `OutputMsg`, by name; empty for templates without output. */
   readonly output: ReadonlyMap<string, ValueType>;

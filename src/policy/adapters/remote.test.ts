@@ -16,6 +16,7 @@ const METHOD = '/test.Handle/Handle';
 /** A template whose messages are JSON. */
 const TEMPLATE: DynamicTemplate = {
   id: 'template.shop',
+  fingerprint: 'one',
   variety: 'CHECK',
   method: METHOD,
   output: new Map(),
@@ -113,11 +114,11 @@ function open(
 const verdict = (code: number, validDurationMs = 0, validUseCount = 0): string =>
   JSON.stringify({ status: { code, message: '' }, validDurationMs, validUseCount });
 
-test('a result is not used again when the instance has another template', async (t) => {
+test('a result is not used again when the template of the instance differs', async (t) => {
   const adapter = await startAdapter(t, () => verdict(0, 1_000, 3));
   const { running } = open(t, { address: adapter.address });
-  for (const id of ['template.shop', 'other.shop', 'other.shop'])
-    await running.check?.(value('a', { ...TEMPLATE, id }), CALL);
+  for (const fingerprint of ['one', 'other', 'other'])
+    await running.check?.(value('a', { ...TEMPLATE, fingerprint }), CALL);
   assert.equal(adapter.asked.length, 2);
 });
 

@@ -65,8 +65,8 @@ export function openRemote(
     },
     check(built, context) {
       const { template, message } = dynamic(built);
-      // The instance may get another template, with equal bytes.
-      const key = `${built.instance.id} ${template.id} ${Buffer.from(message).toString('latin1')}`;
+      // With equal bytes, the instance may get another template, or its template another method or output.
+      const key = `${built.instance.id} ${template.fingerprint} ${Buffer.from(message).toString('latin1')}`;
       const known = cache.use(context.caller, key, host.monotonic());
       if (known !== undefined) return known;
       return call(template, [message], context).then((response): CheckResult => {

@@ -142,6 +142,13 @@ describe('adapters outside', () => {
     assert.deepEqual(handler.connection, { address: 'tags.shop:9000', timeoutMs: 2000 });
   });
 
+  test('templates with another name or descriptor have another fingerprint', () => {
+    const other = descriptorOf(ROOT, 'tags', { variety: 4, name: 'others' });
+    const of = (id: string, descriptor: string) => compileTemplate(id, descriptor).template.fingerprint;
+    assert.equal(of('tags.a', TEMPLATE), of('tags.a', TEMPLATE));
+    assert.equal(new Set([of('tags.a', TEMPLATE), of('tags.b', TEMPLATE), of('tags.a', other)]).size, 3);
+  });
+
   test('the result of a check has the fields of the output, with their types', () => {
     const { template } = compileTemplate('tags.a', TEMPLATE);
     const response = ROOT.lookupType('tags.HandleTagsResponse');

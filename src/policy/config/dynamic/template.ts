@@ -10,6 +10,7 @@ import type {
   Status,
   Variety,
 } from '../../types.ts';
+import { fingerprint } from '../fingerprint.ts';
 import { type Descriptors, type FieldDescriptor, type MethodDescriptor, readDescriptors } from './descriptors.ts';
 import { bytesField, stringField, varintField, WRAPPERS } from './messages.ts';
 
@@ -46,7 +47,8 @@ export function compileTemplate(id: string, base64: string): CompiledTemplate {
   if (!descriptors.messages.has(instanceMessage)) throw wrong('expected a message InstanceMsg');
   checkRequest(descriptors, method, instanceMessage, variety);
   const output = variety === 'CHECK_WITH_OUTPUT' ? outputOf(descriptors, `${scope}.OutputMsg`) : [];
-  return { template: new Template(id, variety, method.path, output), descriptors, instanceMessage };
+  const template = new Template({ id, fingerprint: fingerprint([id, base64]), variety, method: method.path }, output);
+  return { template, descriptors, instanceMessage };
 }
 
 const wrong = (message: string): CtlError => new CtlError('invalid_argument', message);
@@ -97,13 +99,18 @@ const STRINGS: ReadonlySet<ValueType> = new Set<ValueType>(['EMAIL_ADDRESS', 'DN
 
 class Template implements DynamicTemplate {
   readonly id: string;
+  readonly fingerprint: string;
   readonly variety: Variety;
   readonly method: string;
   readonly output: ReadonlyMap<string, ValueType>;
   readonly #fields: ReadonlyMap<number, Output>;
 
-  constructor(id: string, variety: Variety, method: string, output: readonly Output[]) {
+  constructor(
+    { id, fingerprint, variety, method }: Pick<DynamicTemplate, 'id' | 'fingerprint' | 'variety' | 'method'>,
+    output: readonly Output[],
+  ) {
     this.id = id;
+    this.fingerprint = fingerprint;
     this.variety = variety;
     this.method = method;
     this.output = new Map(output.map(({ field, type }) => [field.name, type]));
