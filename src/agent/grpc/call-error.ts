@@ -34,13 +34,25 @@ export function callError(error: unknown, name: string, timeoutMs = 0): CtlError
   const { code, details = '' } = (error ?? {}) as Partial<ServiceError>;
   if (typeof code !== 'number')
     return new CtlError('unavailable', `${name} cannot be reached: ${oneLineOf(error)}`, {}, error);
-  for (const [beginning, meaning] of LOCAL) {
-    const [found] = beginning.exec(details) ?? [];
-    if (found === undefined) continue;
-    return new CtlError('unavailable', `${name} ${meaning(details.slice(found.length), timeoutMs)}`, {}, error);
-  }
+  const problem = localProblem(details, timeoutMs);
+  if (problem !== undefined) return new CtlError('unavailable', `${name} ${problem}`, {}, error);
   const answer = shownAnswer(details) || `gRPC status ${code}`;
   return new CtlError(CODES[code] ?? 'unavailable', `${name} returned: ${answer}`, {}, error);
+}
+
+/** Whether the error of a call is a status that the server has sent: also UNAVAILABLE may be one. */
+export function isStatusOfServer(error: unknown): boolean {
+  const { code, details = '' } = (error ?? {}) as Partial<ServiceError>;
+  return typeof code === 'number' && localProblem(details) === undefined;
+}
+
+/** What a message of grpc-js says about the connection; undefined for the messages of servers. */
+function localProblem(details: string, timeoutMs = 0): string | undefined {
+  for (const [beginning, meaning] of LOCAL) {
+    const [found] = beginning.exec(details) ?? [];
+    if (found !== undefined) return meaning(details.slice(found.length), timeoutMs);
+  }
+  return undefined;
 }
 
 /** A server may send any text: at most a few lines of it are shown, and no token that it repeats. */

@@ -16,7 +16,7 @@ import type {
 } from '@grpc/grpc-js';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { hostPort } from '../../core/network/listen.ts';
-import { callError } from './call-error.ts';
+import { callError, isStatusOfServer } from './call-error.ts';
 import { asBuffer, loadGrpc } from './load.ts';
 
 export interface GrpcTarget {
@@ -76,6 +76,8 @@ export interface GrpcClient {
   ready(limits: ConnectLimits): Promise<Connected>;
   /** Converts the error of a stream or call to a CtlError. */
   errorOf(error: unknown): CtlError;
+  /** Whether the error of a stream or call is a status that the server has sent: the connection works. */
+  isStatusOfServer(error: unknown): boolean;
   /** Closes the connection; calls in progress fail. */
   close(): void;
 }
@@ -130,6 +132,7 @@ export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOpti
       return 'no handshake';
     },
     errorOf: (error) => callError(error, name),
+    isStatusOfServer,
     close() {
       closed = true;
       for (const call of open) call.cancel();

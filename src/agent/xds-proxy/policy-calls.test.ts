@@ -7,7 +7,7 @@ import * as grpc from '@grpc/grpc-js';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { tempDir } from '../../../test/harness/files.ts';
 import { POLICY_METHODS, POLICY_NAMESPACE_METADATA } from '../../core/proxy.ts';
-import { wallClock } from '../../core/wall-clock.ts';
+import { type WallClock, wallClock } from '../../core/wall-clock.ts';
 import { type GrpcClient, openGrpcClient, startGrpcServer } from '../grpc/index.ts';
 import { testRoot } from '../identity/testing/certificates.ts';
 import { logLines } from '../identity/testing/log-lines.ts';
@@ -70,7 +70,11 @@ async function startComponent(context: TestContext, tls?: ServerTls) {
 async function startRelay(
   context: TestContext,
   addresses: readonly ControlPlane[],
-  { secrets, serverId }: { readonly secrets?: SecretSource; readonly serverId?: string } = {},
+  {
+    secrets,
+    serverId,
+    clock = wallClock,
+  }: { readonly secrets?: SecretSource; readonly serverId?: string; readonly clock?: WallClock } = {},
 ) {
   const log = logLines();
   const calls = new PolicyCalls({
@@ -78,7 +82,7 @@ async function startRelay(
     secrets,
     serverId,
     openClient: openGrpcClient,
-    clock: wallClock,
+    clock,
     random: () => 0,
     log,
   });
@@ -172,6 +176,18 @@ test('after a failure the next address is used, and the log says so', async (con
   const [failed, ...others] = log.lines;
   assert.match(failed ?? '', /warn decisions and records of the policy component cannot reach the control plane/);
   assert.equal(others.at(-1), 'info decisions and records of the policy component reach the control plane again');
+});
+
+test('a component that has no decision keeps its connection, and the log does not call it unreachable', async (context) => {
+  const [first, second] = [await startComponent(context), await startComponent(context)];
+  // By the time of each call, the connection could have been replaced.
+  let now = 0;
+  const clock = { ...wallClock, now: () => (now += 60_000) };
+  const { client, log } = await startRelay(context, [first.address, second.address], { clock });
+  for (const _ of [1, 2, 3]) assert.match(await check(client, 'unknown'), /no decision/);
+  assert.equal(await check(client, 'allow'), 'allowed');
+  assert.deepEqual([first.seen.length, second.seen.length], [4, 0]);
+  assert.deepEqual(log.lines, []);
 });
 
 test('with TLS, the certificate of the component has the identity, or its name if none is required', async (context) => {

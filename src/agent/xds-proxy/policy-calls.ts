@@ -161,7 +161,8 @@ export class PolicyCalls {
     call.on('end', () => end());
     call.on('error', (error) => {
       const known = link.client.errorOf(error);
-      if (!ended && known.code === 'unavailable') this.#failed(link, known);
+      // A component that has no decision answers UNAVAILABLE, and ends streams with it: its connection works.
+      if (!ended && !link.client.isStatusOfServer(error)) this.#failed(link, known);
       end(known);
     });
   }

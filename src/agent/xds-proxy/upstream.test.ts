@@ -35,6 +35,7 @@ function unanswered(hosts: readonly string[], state: Connected) {
         return new Promise((resolve) => void clock.setTimer(ms, () => resolve(state)));
       },
       errorOf: (error) => new CtlError('unavailable', String(error)),
+      isStatusOfServer: () => false,
       close: () => void open--,
     });
   };
