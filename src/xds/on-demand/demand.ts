@@ -57,6 +57,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /** Virtual hosts and clusters that it had before this stream. */
   #reported = NO_NAMES;
   #reportedClusters = NO_NAMES;
+  /** It has reported the clusters that it had, of which none may be outbound. */
+  #hasReportedClusters = false;
   readonly #log = new AskLog(MAX_ASKED);
   /** How many of {@link #log} were counted. */
   #counted = 0;
@@ -130,6 +132,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   }
 
   #keep({ initialVersions, subscribe }: DeltaRequest, { at, since }: Asking): void {
+    if (initialVersions.size > 0) this.#hasReportedClusters = true;
     if (initialVersions.size === 0 && subscribe.size === 0) return;
     const { names } = this.#shared;
     const asked = [...subscribe.names].filter(isOutbound);
@@ -209,10 +212,13 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     { initialVersions, subscribe }: DeltaRequest,
     content: Parts,
   ): Iterable<string> | undefined {
-    // It gets everything, or has a part of it already, which must not be taken away.
     const asked = this.#asked.size + this.#askedClusters.size + subscribe.size;
-    if (this.#isWhole || initialVersions.size > 0 || asked > MAX_ASKED) return undefined;
-    return this.#shared.clustersFor(type, subscribe, content);
+    const had = initialVersions.size;
+    // It gets everything, or had much of it: one wait for all takes less memory than thousands of names for each proxy.
+    if (this.#isWhole || asked > MAX_ASKED || had > MAX_ASKED) return undefined;
+    // It has clusters, of which it has not said yet which: none of these may be taken away.
+    if (had > 0 && type !== 'cds' && !this.#hasReportedClusters) return undefined;
+    return this.#shared.clustersFor(type, { asked: subscribe, had: initialVersions.keys() }, content);
   }
 
   #becomeWhole(): void {

@@ -46,6 +46,14 @@ export interface HostPart {
   readonly clusters: NameSet;
 }
 
+/** The names in a request of a type. */
+interface RequestedNames {
+  /** Those that a proxy asks for. */
+  readonly asked: NameSet;
+  /** Those that it had before this stream. */
+  readonly had: Iterable<string>;
+}
+
 /** What the names are of that a proxy has asked for. */
 export interface AskedHosts {
   /** Names of hosts that the mesh does not know. */
@@ -245,15 +253,16 @@ export class SharedDemand {
     return { usable: this.names.of(usable), awaited: this.names.of(awaited) };
   }
 
-  /** The clusters that names of a type lead to which a proxy asks for, and those that its other content leads to. */
-  clustersFor(type: XdsType, asked: NameSet, { lds, rds, ecds, vhds }: Parts): ReadonlySet<string> {
+  /** The clusters that names of a type lead to, and those that the other content of a proxy leads to. */
+  clustersFor(type: XdsType, { asked, had }: RequestedNames, { lds, rds, ecds, vhds }: Parts): ReadonlySet<string> {
     const clusters = new Set(this.clustersOf([...lds, ...rds, ...ecds]).names);
-    const hosts = type === 'vhds' ? outboundOf(vhds) : undefined;
-    for (const name of asked.names) {
-      const host = hosts && this.hostFor(hosts, name)?.host;
-      if (type === 'cds') clusters.add(name);
-      else if (host !== undefined) for (const cluster of this.clustersIn(host)) clusters.add(cluster);
-    }
+    if (type === 'cds') for (const name of [...asked.names, ...had]) clusters.add(name);
+    const bundle = type === 'vhds' ? outboundOf(vhds) : undefined;
+    if (bundle === undefined) return clusters;
+    const ofAsked = Array.from(asked.names, (name) => this.hostFor(bundle, name)?.host);
+    const ofHad = Array.from(had, (name) => bundle.get(name));
+    for (const host of [...ofAsked, ...ofHad])
+      if (host !== undefined) for (const cluster of this.clustersIn(host)) clusters.add(cluster);
     return clusters;
   }
 

@@ -109,7 +109,7 @@ export interface SimulatedNode {
 }
 
 export class SimulatedProxy {
-  readonly #server: SimulatedServer;
+  #server: SimulatedServer;
   readonly #node: SimulatedNode;
   readonly #has = byXdsType(() => new Map<string, string>());
   /** Names of virtual hosts, and of clusters. */
@@ -120,6 +120,8 @@ export class SimulatedProxy {
   #demand: Demand | undefined;
   /** What it had when it connected. */
   reported = NOTHING;
+  /** Names of what it was told to remove. */
+  readonly lost: string[] = [];
 
   /** @param before the one whose names it asks for, and that had connected with the same resources */
   constructor(server: SimulatedServer, node: SimulatedNode, before?: SimulatedProxy) {
@@ -144,7 +146,9 @@ export class SimulatedProxy {
     return new Set([...this.#has.cds.keys()].filter((name) => name.startsWith('outbound|')));
   }
 
-  connect(): void {
+  /** @param server the one that has taken the place of its own */
+  connect(server = this.#server): void {
+    this.#server = server;
     this.reported = byXdsType((type) => new Map(this.#has[type]));
     this.#demand = new Demand(this.#server.demand, () => {});
     this.#stream = this.#server.open(this.#transport(), this.#demand, this.#node);
@@ -227,7 +231,7 @@ export class SimulatedProxy {
     assert.ok(type !== undefined);
     this.#server.messages++;
     for (const { name, version } of resources) this.#has[type].set(name, version);
-    for (const name of removedResources) this.#has[type].delete(name);
+    for (const name of removedResources) if (this.#has[type].delete(name)) this.lost.push(name);
     if (type === 'cds') this.#followClusters();
     this.#send(type, { nonce });
     if (type === 'lds') this.#first('rds', [ROUTES]);

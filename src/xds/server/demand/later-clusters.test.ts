@@ -159,14 +159,42 @@ test('a change that leads a proxy to clusters that are generated later comes wit
   assert.deepEqual(proxy.lacking, []);
 });
 
-test('a proxy that has a configuration already waits for all clusters', async () => {
+test('a proxy that connects again waits for the clusters that it had, and for no others', async () => {
   const mesh = newMesh(1);
   const shared = newShared();
   const [fresh] = await started(mesh, shared, 1);
   assert.ok(fresh?.later !== undefined);
   const again = new Sidecar(mesh, shared, 1);
   await again.session.ready;
-  await again.request('cds', [], new Map([[`outbound|80||s3.${DNS}`, 'v']]));
+  const [had, led] = [`outbound|80||s9.${DNS}`, `outbound|80||s10.${DNS}`];
+  await again.request('cds', [], new Map([[had, 'v']]));
+  assert.ok(again.held.cds.some((name) => name.startsWith(`${had} `)));
+  assert.equal(again.later?.has(led), true);
+  await again.request('vhds', [], new Map([[`80/s10.${DNS}:80`, 'v']]));
+  assert.ok(again.held.vhds.some((name) => name.startsWith(`80/s10.${DNS}:80 `)));
+  assert.ok(again.held.eds.some((name) => name.startsWith(`${led} `)));
+  assert.equal(again.later?.has(`outbound|80||${LAST}.${DNS}`), true);
+});
+
+test('a proxy that has not said which clusters it has waits for all', async () => {
+  const mesh = newMesh(1);
+  const shared = newShared();
+  await started(mesh, shared, 1);
+  const again = new Sidecar(mesh, shared, 1);
+  await again.session.ready;
+  // Envoy does not ask for clusters while one of them waits for its names.
+  await again.request('vhds', [], new Map([[`80/s3.${DNS}:80`, 'v']]));
+  assert.equal(again.later, undefined);
+});
+
+test('a proxy that had more than 1,024 clusters waits for all', async () => {
+  const mesh = newMesh(1);
+  const shared = newShared();
+  await started(mesh, shared, 1);
+  const again = new Sidecar(mesh, shared, 1);
+  await again.session.ready;
+  const names = Array.from({ length: 1025 }, (_, index) => `outbound|80||h${index}.${DNS}`);
+  await again.request('cds', [], new Map(names.map((name) => [name, 'v'])));
   assert.equal(again.later, undefined);
 });
 

@@ -9,6 +9,7 @@ import { byXdsType } from '../../../core/xds-types.ts';
 import type { Snapshot } from '../../../model/index.ts';
 import { scopeOfKey } from '../../../push/index.ts';
 import { endpoints, inline, Mesh, meshResource, service, turns } from '../../../push/testing/mesh.ts';
+import type { LaterOptions } from '../../../push/views/index.ts';
 import { type AnyResource, keyOf } from '../../../resources/kinds/types.ts';
 import { concernedNames } from '../../on-demand/index.ts';
 import { type Resources, SimulatedProxy, SimulatedServer } from '../../testing/simulated-proxy.ts';
@@ -48,8 +49,12 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant('route' as const), host, to: host, exists }),
   fc.record({ kind: fc.constant('reconnect' as const), proxy }),
   fc.record({ kind: fc.constant('replace' as const), proxy }),
+  fc.record({ kind: fc.constant('restart' as const) }),
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/** Whether a step may take something away from a proxy. */
+const changesMesh = ({ kind }: Step): boolean => kind === 'service' || kind === 'rule' || kind === 'route';
 
 interface Edit {
   readonly made?: AnyResource;
@@ -98,24 +103,21 @@ const delayed = (count: number) => (snapshot: Snapshot) => {
 /** A mesh whose clusters are generated in steps, and its proxies. */
 class Run {
   readonly setup: Setup;
-  readonly server: SimulatedServer;
+  server: SimulatedServer;
   readonly proxies: SimulatedProxy[];
+  readonly #later: LaterOptions;
   /** Virtual hosts and clusters that other replicas, or proxies that left, have asked for. */
   readonly #learned = new Set<string>();
   readonly #resources = new Map(RESOURCES.map((each) => [keyOf(each), each]));
 
   constructor(made: Setup) {
-    const later = { above: made.above, atLeast: made.atLeast, milliseconds: 0 };
+    this.#later = { above: made.above, atLeast: made.atLeast, milliseconds: 0 };
     this.setup = made;
-    this.server = this.#newServer(later, made.canaryAbove, made.delay);
+    this.server = this.#newServer(this.#later, made.canaryAbove, made.delay);
     this.proxies = Array.from({ length: PROXIES }, (_, index) => this.#start(this.server, index));
   }
 
-  #newServer(
-    laterClusters: { above: number; atLeast: number; milliseconds: number },
-    canaryAbove: number,
-    delay: number,
-  ) {
+  #newServer(laterClusters: LaterOptions, canaryAbove: number, delay: number) {
     const options = { concerned: concernedNames, laterClusters, canaryAbove };
     return new SimulatedServer(new Mesh(delayed(delay), [...this.#resources.values()], options), (ms) =>
       mock.timers.tick(ms),
@@ -146,6 +148,7 @@ class Run {
       if (each.isTold) this.server.clock.pass(1000);
     }
     if (each.kind === 'reconnect' || each.kind === 'replace') this.#leave(each);
+    if (each.kind === 'restart') await this.#restart();
   }
 
   #edit({ made, gone }: Edit): void {
@@ -164,6 +167,15 @@ class Run {
     else left?.connect();
   }
 
+  /** Proxies connect to a server that has nothing generated, and knows what it has learned from them alone. */
+  async #restart(): Promise<void> {
+    for (const each of this.proxies) each.disconnect();
+    this.#learned.clear();
+    this.server = this.#newServer(this.#later, this.setup.canaryAbove, this.setup.delay);
+    for (const each of this.proxies) each.connect(this.server);
+    await turns(2);
+  }
+
   /** The same proxies, as they begin in the same mesh, whose clusters are all generated at once. */
   async fresh(): Promise<readonly SimulatedProxy[]> {
     const server = this.#newServer({ above: 1000, atLeast: 1, milliseconds: 0 }, Number.POSITIVE_INFINITY, 0);
@@ -177,6 +189,19 @@ class Run {
   }
 }
 
+/** Proxies that have asked for some hosts connect to another server, and the first ones ask at once. */
+const restarted = (mode: Setup['mode'], delay: number): [Setup, Step[]] => [
+  { mode, above: 0, atLeast: 1, canaryAbove: 0, delay },
+  [
+    { kind: 'turns', count: 12 },
+    ...[6, 7].map((index): Step => ({ kind: 'ask', proxy: index - 6, host: `s${index}`, isShort: false })),
+    { kind: 'ask tcp', proxy: 1, host: 't1' },
+    ...Array.from({ length: 12 }, (): Step => ({ kind: 'turns', count: 12 })),
+    { kind: 'restart' },
+    { kind: 'ask', proxy: 0, host: 's3', isShort: false },
+  ],
+];
+
 /** Proxies have begun, and learn of a host whose clusters are still to be generated. */
 const learnedEarly = (delay: number, count: number): [Setup, Step[]] => [
   { mode: 'learned', above: 0, atLeast: 1, canaryAbove: Number.POSITIVE_INFINITY, delay },
@@ -185,6 +210,8 @@ const learnedEarly = (delay: number, count: number): [Setup, Step[]] => [
     { kind: 'learn', host: 's7', isTold: true },
   ],
 ];
+
+const RESTARTS = [restarted('on-demand', 0), restarted('on-demand', 4), restarted('learned', 4)];
 
 test('property: whatever happens while clusters are generated, proxies are pushed what fresh ones get', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
@@ -198,8 +225,9 @@ test('property: whatever happens while clusters are generated, proxies are pushe
       assert.ok(run.server.mesh.allSettled());
       const fresh = await run.fresh();
       assert.deepEqual(run.proxies.map(hasSorted), fresh.map(hasSorted));
+      if (!steps.some(changesMesh)) for (const { lost } of run.proxies) assert.deepEqual(lost, []);
       for (const each of run.proxies) each.disconnect();
     }),
-    { numRuns: 40, examples: [learnedEarly(4, 8), learnedEarly(10, 16)] },
+    { numRuns: 40, examples: [learnedEarly(4, 8), learnedEarly(10, 16), ...RESTARTS] },
   );
 });
