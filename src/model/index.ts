@@ -50,6 +50,7 @@ export {
   type Snapshot,
   type SnapshotFindings,
   type WorkloadPolicies,
+  type WorkloadResource,
 } from './types/types.ts';
 export { namesOfLocality } from './workloads/localities.ts';
 export { networkAddress, statedNetworks } from './workloads/network-names.ts';

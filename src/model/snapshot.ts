@@ -30,6 +30,7 @@ import type {
 } from './types/types.ts';
 import { networkOfProxy } from './workloads/network-names.ts';
 import { registeredLabels } from './workloads/registered-workloads.ts';
+import { networkOfWorkload } from './workloads/workloads.ts';
 
 const NO_SERVICES: readonly Service[] = [];
 const NO_LABELS: Labels = {};
@@ -59,6 +60,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     addressClusters: registry.addressClusters.all,
     endpointClusters: registry.endpointClusters.all,
     networkOfProxy: (proxy, address) => networkOfProxy(proxy, address, registry.networkNames, registry.networkOf),
+    networkOfWorkload: (workload, address) => networkOfWorkload(workload, address, registry.networkOf),
     scopeOf,
     gatewaysFor: (namespace, labels) => selectGateways(mesh, namespace, labels),
     registeredLabels: (namespace, serviceAccount) => registeredLabels(registry, namespace, serviceAccount),

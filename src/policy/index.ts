@@ -1,6 +1,12 @@
 /** Entry point of the policy component: its documents, and what the thread that decides needs. */
 export type { AdapterHost } from './adapters/types.ts';
-export type { CallerRecord, ServiceRecord, WorkloadChanges, WorkloadRecord } from './attributes/workloads.ts';
+export type {
+  CallerRecord,
+  ServiceRecord,
+  WorkloadAddress,
+  WorkloadChanges,
+  WorkloadRecord,
+} from './attributes/workloads.ts';
 export {
   compilePolicySteps,
   factsOf,

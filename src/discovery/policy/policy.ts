@@ -23,7 +23,7 @@ import { addStats, setConfigured } from './metrics.ts';
 import { HandlerOutput } from './output.ts';
 import { createPolicyServices } from './services.ts';
 import { PolicyThreadOwner } from './thread-owner.ts';
-import { allWorkloads, isEmptyChange, workloadChanges } from './workload-feed.ts';
+import { isEmptyChange, WorkloadFeed } from './workload-feed.ts';
 
 export interface Policy {
   readonly services: readonly GrpcService[];
@@ -65,6 +65,7 @@ export function openPolicy({ settings, snapshot, identity, metrics }: PolicyOpti
       owner.written(message.text.length);
     }
   };
+  const feed = new WorkloadFeed();
   const owner = new PolicyThreadOwner({
     workerFile: workerUrl('policy'),
     data: {
@@ -73,7 +74,7 @@ export function openPolicy({ settings, snapshot, identity, metrics }: PolicyOpti
     },
     clock: systemClock,
     random: Math.random,
-    state: () => ({ documents: documentsOf(snapshot()), workloads: allWorkloads(snapshot()) }),
+    state: () => ({ documents: documentsOf(snapshot()), workloads: feed.all(snapshot()) }),
     onMessage: report,
     onCrash: (reason) => {
       metrics.ctl_total_xds_internal_errors.inc();
@@ -101,7 +102,7 @@ export function openPolicy({ settings, snapshot, identity, metrics }: PolicyOpti
       const isRunning = owner.thread !== undefined;
       if (isNeeded) owner.start();
       if (!isRunning) return;
-      const workloads = workloadChanges(change);
+      const workloads = feed.changes(change);
       if (!isEmptyChange(workloads)) owner.changeWorkloads(workloads);
       if (isNeeded) owner.configure(documents);
     },

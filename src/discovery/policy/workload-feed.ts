@@ -1,42 +1,58 @@
-/** What the policy thread knows of workloads: records of Pods and WorkloadEntries, and the services at addresses. */
-import { type ModelChange, podAddresses, type Snapshot } from '../../model/index.ts';
-import type { ServiceRecord, WorkloadChanges, WorkloadRecord } from '../../policy/index.ts';
-import type { AnyResource, Resource } from '../../resources/index.ts';
+/** What the policy thread knows of workloads: records of Pods and WorkloadEntries, and the services at their places. */
+import {
+  type ModelChange,
+  networkAddress,
+  podAddresses,
+  type Snapshot,
+  type WorkloadResource,
+} from '../../model/index.ts';
+import type { ServiceRecord, WorkloadAddress, WorkloadChanges, WorkloadRecord } from '../../policy/index.ts';
+import type { AnyResource, MeshNetworks, Resource } from '../../resources/index.ts';
 
-/** The changes of the table by a publication. */
-export function workloadChanges({ snapshot, changes, resources }: ModelChange): WorkloadChanges {
-  const set: [string, WorkloadRecord][] = [];
-  const deleted: string[] = [];
-  for (const { key, after } of resources) {
-    if (!key.startsWith('Pod/') && !key.startsWith('WorkloadEntry/')) continue;
-    const record = recordOf(after);
-    if (record === undefined) deleted.push(key);
-    else set.push([key, record]);
+/** Follows the publications of the model for one thread. */
+export class WorkloadFeed {
+  /** Those by which the places of all records were determined. */
+  #networks: MeshNetworks | undefined;
+
+  /** The whole table, for a thread that has just started. */
+  all(snapshot: Snapshot): WorkloadChanges {
+    this.#networks = snapshot.networks;
+    const services = new Map<string, readonly ServiceRecord[]>();
+    for (const endpoints of snapshot.endpoints.values()) {
+      for (const { network, address } of endpoints) {
+        const place = networkAddress(network, address);
+        if (!services.has(place)) services.set(place, servicesAt(snapshot, network, address));
+      }
+    }
+    return { set: allRecords(snapshot), deleted: [], services: [...services] };
   }
-  const services = [...changes.addresses].map((at): [string, readonly ServiceRecord[]] => {
-    const slash = at.lastIndexOf('/');
-    const address = at.slice(slash + 1);
-    return [address, servicesAt(snapshot, at.slice(0, slash), address)];
-  });
-  return { set, deleted, services };
+
+  /** The changes of the table by a publication. */
+  changes({ snapshot, changes, resources }: ModelChange): WorkloadChanges {
+    const deleted: string[] = [];
+    const changed: [string, WorkloadRecord][] = [];
+    for (const { key, after } of resources) {
+      if (!key.startsWith('Pod/') && !key.startsWith('WorkloadEntry/')) continue;
+      const record = recordOf(after, snapshot);
+      if (record === undefined) deleted.push(key);
+      else changed.push([key, record]);
+    }
+    const services = [...changes.addresses].map((place): [string, readonly ServiceRecord[]] => {
+      const slash = place.lastIndexOf('/');
+      return [place, servicesAt(snapshot, place.slice(0, slash), place.slice(slash + 1))];
+    });
+    const moved = this.#networks !== snapshot.networks;
+    this.#networks = snapshot.networks;
+    return { set: moved ? allRecords(snapshot) : changed, deleted, services };
+  }
 }
 
-/** The whole table, for a thread that has just started. */
-export function allWorkloads(snapshot: Snapshot): WorkloadChanges {
-  const records = [...snapshot.resources('Pod').entries(), ...snapshot.resources('WorkloadEntry').entries()];
-  const services = new Map<string, readonly ServiceRecord[]>();
-  for (const endpoints of snapshot.endpoints.values()) {
-    for (const { network, address } of endpoints)
-      if (!services.has(address)) services.set(address, servicesAt(snapshot, network, address));
-  }
-  return {
-    set: records.flatMap(([key, resource]): [string, WorkloadRecord][] => {
-      const record = recordOf(resource);
-      return record === undefined ? [] : [[key, record]];
-    }),
-    deleted: [],
-    services: [...services],
-  };
+function allRecords(snapshot: Snapshot): [string, WorkloadRecord][] {
+  const all = [...snapshot.resources('Pod').entries(), ...snapshot.resources('WorkloadEntry').entries()];
+  return all.flatMap(([key, resource]): [string, WorkloadRecord][] => {
+    const record = recordOf(resource, snapshot);
+    return record === undefined ? [] : [[key, record]];
+  });
 }
 
 export function isEmptyChange({ set, deleted, services }: WorkloadChanges): boolean {
@@ -56,12 +72,19 @@ function servicesAt(snapshot: Snapshot, network: string, address: string): Servi
   return [...found.values()];
 }
 
-function recordOf(resource: AnyResource | undefined): WorkloadRecord | undefined {
-  if (resource?.kind === 'Pod') return podRecord(resource);
-  return resource?.kind === 'WorkloadEntry' ? entryRecord(resource) : undefined;
+function recordOf(resource: AnyResource | undefined, snapshot: Snapshot): WorkloadRecord | undefined {
+  if (resource?.kind === 'Pod') return podRecord(resource, snapshot);
+  return resource?.kind === 'WorkloadEntry' ? entryRecord(resource, snapshot) : undefined;
 }
 
-function podRecord(pod: Resource<'Pod'>): WorkloadRecord | undefined {
+function placed(workload: WorkloadResource, addresses: readonly string[], snapshot: Snapshot): WorkloadAddress[] {
+  return addresses.map((address) => {
+    const network = snapshot.networkOfWorkload(workload, address);
+    return { address, place: networkAddress(network, address) };
+  });
+}
+
+function podRecord(pod: Resource<'Pod'>, snapshot: Snapshot): WorkloadRecord | undefined {
   const { spec, status } = pod.content;
   const isFinished = status?.phase === 'Succeeded' || status?.phase === 'Failed';
   const addresses = isFinished ? [] : podAddresses(pod);
@@ -73,7 +96,7 @@ function podRecord(pod: Resource<'Pod'>): WorkloadRecord | undefined {
     name,
     namespace,
     serviceAccount: spec.serviceAccountName || 'default',
-    addresses,
+    addresses: placed(pod, addresses, snapshot),
     labels,
     workload: deployment ?? name,
     ...(deployment !== undefined && {
@@ -89,7 +112,8 @@ function deploymentOf(name: string, hash: string | undefined): string | undefine
   return at > 0 ? name.slice(0, at) : undefined;
 }
 
-function entryRecord({ meta, content }: Resource<'WorkloadEntry'>): WorkloadRecord | undefined {
+function entryRecord(entry: Resource<'WorkloadEntry'>, snapshot: Snapshot): WorkloadRecord | undefined {
+  const { meta, content } = entry;
   const { address, labels, serviceAccount } = content;
   if (address === undefined || address === '') return undefined;
   const { name, namespace } = meta;
@@ -98,7 +122,7 @@ function entryRecord({ meta, content }: Resource<'WorkloadEntry'>): WorkloadReco
     name,
     namespace,
     serviceAccount: serviceAccount || 'default',
-    addresses: [address],
+    addresses: placed(entry, [address], snapshot),
     labels: { ...meta.labels, ...labels },
     workload: name,
   };

@@ -109,6 +109,9 @@ export interface MeshSnapshot {
   resources<K extends ConfigKind>(kind: K): PMap<Resource<K>>;
 }
 
+/** What a workload is registered as. */
+export type WorkloadResource = Resource<'Pod'> | Resource<'WorkloadEntry'>;
+
 /** The complete snapshot, on the main thread: see `Model`. */
 export interface Snapshot extends MeshSnapshot {
   /** All endpoints of a service, in stable order. */
@@ -140,6 +143,8 @@ export interface Snapshot extends MeshSnapshot {
    * of its cluster, else that of the address.
    */
   networkOfProxy(proxy: ProxyNetwork, address: string): string;
+  /** The network of a Pod or a WorkloadEntry at one of its addresses. */
+  networkOfWorkload(workload: WorkloadResource, address: string): string;
   /** Networks that the configuration names or that endpoints are in; the same object until they change. */
   readonly networkNames: ReadonlySet<string>;
   /** Host names of gateways of networks that have to be resolved; the same object until they change. */

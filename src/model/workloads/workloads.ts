@@ -8,7 +8,7 @@ import { type Groups, membersOf } from '../common/groups.ts';
 import type { Labels } from '../common/labels.ts';
 import { addressId, type NetworkFinder } from '../common/networks.ts';
 import type { PeerPolicies } from '../policies/peer-authentication.ts';
-import type { Endpoint, Health, RegistryKind } from '../types/types.ts';
+import type { Endpoint, Health, RegistryKind, WorkloadResource } from '../types/types.ts';
 
 /** The name of a cluster; undefined for the program's own. */
 export type Cluster = string | undefined;
@@ -160,6 +160,22 @@ export function podNamed(
   return indexes.resources('Pod').get(key);
 }
 
+/** The network of a workload at one of its addresses. */
+export function networkOfWorkload(workload: WorkloadResource, address: string, networkOf: NetworkFinder): string {
+  if (isPod(workload)) return podNetwork(workload, address, networkOf);
+  const { meta, content } = workload;
+  return entryNetwork(content, entryLabels(content, meta.labels), networkOf);
+}
+
+function isPod(workload: WorkloadResource): workload is Resource<'Pod'> {
+  return workload.kind === 'Pod';
+}
+
+/** @param labels of the entry, and those of its metadata */
+function entryNetwork({ network = '', address = '' }: WorkloadEntrySpec, labels: Labels, find: NetworkFinder): string {
+  return network === '' ? (labels[NETWORK_LABEL] ?? find(endpointAddress(address), undefined)) : network;
+}
+
 /** The network of a pod at one of its addresses. */
 export function podNetwork({ meta }: Resource<'Pod'>, address: string, networkOf: NetworkFinder): string {
   return meta.labels[NETWORK_LABEL] ?? networkOf(address, meta.cluster);
@@ -234,12 +250,11 @@ export function entryWorkload(
   const address = endpointAddress(spec.address);
   const labels = entryLabels(spec, metaLabels);
   const locality = spec.locality === undefined || spec.locality === '' ? undefined : fullLocality(spec.locality);
-  const network = spec.network === undefined || spec.network === '' ? undefined : spec.network;
   return {
     address,
     labels,
     locality: locality ?? labelLocality(labels) ?? '',
-    network: network ?? labels[NETWORK_LABEL] ?? indexes.networkOf(address, undefined),
+    network: entryNetwork(spec, labels, indexes.networkOf),
     weight: spec.weight,
     serviceAccount: spec.serviceAccount ?? '',
     health,

@@ -7,12 +7,18 @@ export interface WorkloadRecord {
   readonly name: string;
   readonly namespace: string;
   readonly serviceAccount: string;
-  readonly addresses: readonly string[];
+  readonly addresses: readonly WorkloadAddress[];
   readonly labels: Readonly<Record<string, string>>;
   /** The name of the controller that the Pod belongs to, or the workload's own. */
   readonly workload: string;
   /** `kubernetes://apis/apps/v1/namespaces/<namespace>/deployments/<name>`; absent when it is not known. */
   readonly owner?: string;
+}
+
+export interface WorkloadAddress {
+  readonly address: string;
+  /** Where that is: workloads of different networks may have equal addresses, but not equal places. */
+  readonly place: string;
 }
 
 /** A service that a workload serves. */
@@ -39,28 +45,32 @@ export interface CallerRecord {
 export interface WorkloadChanges {
   readonly set: readonly (readonly [key: string, record: WorkloadRecord])[];
   readonly deleted: readonly string[];
-  /** What is served at an address now. */
-  readonly services: readonly (readonly [address: string, services: readonly ServiceRecord[]])[];
+  /** What is served at a place now. */
+  readonly services: readonly (readonly [place: string, services: readonly ServiceRecord[]])[];
 }
 
-/** Finds workloads by address. Several may have one address: Pods of a node's network, or of other clusters. */
+/**
+ * Finds workloads by address. Several may have one address: Pods of a node's network, or of other clusters. A
+ * connection does not say of which network its addresses are: an address that may be in several decides nothing.
+ */
 export class WorkloadTable {
   readonly #records = new Map<string, WorkloadRecord>();
-  readonly #byAddress = new Map<string, Set<string>>();
+  /** By address: keys of records, with the place. */
+  readonly #byAddress = new Map<string, Map<string, string>>();
   readonly #services = new Map<string, readonly ServiceRecord[]>();
 
   change({ set, deleted, services }: WorkloadChanges): void {
-    for (const [address, served] of services) {
-      if (served.length === 0) this.#services.delete(address);
-      else this.#services.set(address, served);
+    for (const [place, served] of services) {
+      if (served.length === 0) this.#services.delete(place);
+      else this.#services.set(place, served);
     }
     for (const key of deleted) this.#delete(key);
     for (const [key, record] of set) {
       this.#delete(key);
       this.#records.set(key, record);
-      for (const address of record.addresses) {
-        const keys = this.#byAddress.get(address) ?? new Set();
-        this.#byAddress.set(address, keys.add(key));
+      for (const { address, place } of record.addresses) {
+        const keys = this.#byAddress.get(address) ?? new Map<string, string>();
+        this.#byAddress.set(address, keys.set(key, place));
       }
     }
   }
@@ -86,22 +96,25 @@ export class WorkloadTable {
   }
 
   servicesOf({ addresses }: WorkloadRecord): readonly ServiceRecord[] {
-    return addresses.flatMap((address) => this.#services.get(address) ?? []);
+    return addresses.flatMap(({ place }) => this.#services.get(place) ?? []);
   }
 
   #at(address: string, fits: (record: WorkloadRecord) => boolean): WorkloadRecord | undefined {
-    for (const key of this.#byAddress.get(address) ?? []) {
+    let found: { readonly record: WorkloadRecord; readonly place: string } | undefined;
+    for (const [key, place] of this.#byAddress.get(address) ?? []) {
       const record = this.#records.get(key);
-      if (record !== undefined && fits(record)) return record;
+      if (record === undefined || !fits(record)) continue;
+      found ??= { record, place };
+      if (found.place !== place) return undefined;
     }
-    return undefined;
+    return found?.record;
   }
 
   #delete(key: string): void {
     const record = this.#records.get(key);
     if (record === undefined) return;
     this.#records.delete(key);
-    for (const address of record.addresses) {
+    for (const { address } of record.addresses) {
       const keys = this.#byAddress.get(address);
       keys?.delete(key);
       if (keys?.size === 0) this.#byAddress.delete(address);
