@@ -211,15 +211,14 @@ class ConfigSource implements Source {
   }
 
   #checkSynced(): void {
-    if (this.#waiting.size > 0) return;
-    this.#patience?.cancel();
-    this.#first.resolve();
+    if (this.#unanswered().length === 0) this.#patience?.cancel();
+    if (this.#waiting.size === 0) this.#first.resolve();
   }
 
   /** A source that does not answer for everything is not synced: it may have policies. */
   #awaitAnswers(): void {
     this.#patience?.cancel();
-    if (this.#waiting.size === 0) return;
+    if (this.#unanswered().length === 0) return;
     this.#patience = this.#options.clock.setTimer(PATIENCE_MS, () => {
       const named = `${this.id} has not answered for ${this.#named()}`;
       const change = this.#options.protocol.afterSilence();
@@ -232,8 +231,13 @@ class ConfigSource implements Source {
     });
   }
 
+  /** What the stream has to answer for: if it was never answered, the source is not synced. */
+  #unanswered(): readonly string[] {
+    return this.#waiting.size > 0 ? [...this.#waiting] : this.#options.protocol.awaited;
+  }
+
   #named(): string {
-    const names = [...this.#waiting];
+    const names = this.#unanswered();
     const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
     return names.slice(0, MAX_NAMED).join(', ') + more;
   }

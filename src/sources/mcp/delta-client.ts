@@ -38,19 +38,32 @@ export class DeltaClient {
   readonly #options: XdsClientOptions;
   /** Why documents of a type are missing, by type. */
   readonly #incomplete = new Map<string, string>();
+  /** Names that were stated without versions and were not answered, by type. */
+  readonly #unanswered = new Map<string, Set<string>>();
 
   constructor(options: XdsClientOptions) {
     this.#options = options;
   }
 
-  open(): Uint8Array[] {
+  /** @param withVersions false: the names that are known are stated without versions, so that all are sent again */
+  open({ withVersions = true }: { readonly withVersions?: boolean } = {}): Uint8Array[] {
     const { documents, node } = this.#options;
     this.#incomplete.clear();
+    this.#unanswered.clear();
     return this.groups.map((typeUrl) => {
-      const initialResourceVersions = documents.versions(typeUrl);
+      const known = documents.versions(typeUrl);
+      if (!withVersions) this.#unanswered.set(typeUrl, new Set(Object.keys(known)));
+      const initialResourceVersions = withVersions
+        ? known
+        : Object.fromEntries(Object.keys(known).map((name) => [name, '']));
       // Without names, it is for all; servers that are older than the name `*` know that, too.
       return encode(DeltaDiscoveryRequest, { node: nodeOf(node), typeUrl, initialResourceVersions });
     });
+  }
+
+  /** Whether all documents of a type that were stated without versions have been sent or removed. */
+  isAnswered(group: string): boolean {
+    return (this.#unanswered.get(group)?.size ?? 0) === 0;
   }
 
   *receive(bytes: Buffer): Slices<Received> {
@@ -59,6 +72,8 @@ export class DeltaClient {
     if (!BY_XDS_TYPE.has(group)) return { group: undefined, events: [], replies: [] };
     try {
       const { events, refused } = yield* this.#options.documents.change(group, resources, removed);
+      const unanswered = this.#unanswered.get(group);
+      for (const name of [...resources.map((each) => each.name), ...removed]) unanswered?.delete(name);
       const replies = [answer(response, refused.length === 0 ? undefined : nackMessage(refused))];
       const problem = this.#incomplete.get(group);
       return { group, events, replies, ...(problem === undefined ? {} : { problem }) };

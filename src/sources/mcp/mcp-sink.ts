@@ -127,6 +127,10 @@ export class McpSink implements ConfigProtocol {
     return undefined;
   }
 
+  get awaited(): readonly string[] {
+    return [];
+  }
+
   afterSilence(): undefined {}
 
   #apply({ collection, resources, removed }: Response, isAll: boolean): Slices<Applied> {

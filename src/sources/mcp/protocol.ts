@@ -22,6 +22,8 @@ export interface ConfigProtocol {
   readonly path: string;
   /** What is asked for. The source is synced when it has answered for all of them. */
   readonly groups: readonly string[];
+  /** Groups that the stream has to answer soon, beside those that were never answered; after silence, others are asked. */
+  readonly awaited: readonly string[];
   /** Begins a stream, and returns the first requests. */
   open(): readonly Uint8Array[];
   /** Processes a message in slices; one message at a time. Throws CtlError `invalid_argument` for other bytes. */
@@ -31,6 +33,6 @@ export interface ConfigProtocol {
    * the source does not offer less than was requested.
    */
   afterEnd(error: CtlError): string | undefined;
-  /** The same while the source is silent about groups that it has never answered for. */
+  /** The same while the source is silent about groups that it has never answered for, or that are awaited. */
   afterSilence(): string | undefined;
 }

@@ -138,6 +138,114 @@ test('a server that does not answer every type as Delta is read as State of the 
   assert.ok(isSynced());
 });
 
+/** The server answers every type as State of the World, with one document of its own. */
+function answerWorld({ handler }: Opened): void {
+  const { DiscoveryResponse } = envoy.service.discovery.v3;
+  const body = { typeUrl: 'type.googleapis.com/istio.networking.v1alpha3.VirtualService', value: ROUTE };
+  const metadata = { name: 'shop/a', version: 'of the world' };
+  const value = istio.mcp.v1alpha1.Resource.encode({ metadata, body }).finish();
+  for (const typeUrl of BY_XDS_TYPE.keys()) {
+    const resources = typeUrl === ROUTE_TYPE ? [{ typeUrl: RESOURCE_TYPE_URL, value }] : [];
+    handler.message(
+      Buffer.from(DiscoveryResponse.encode({ typeUrl, versionInfo: '1', nonce: '1', resources }).finish()),
+    );
+  }
+}
+
+const GONE = new CtlError('unavailable', 'gone');
+
+/** A source that was silent as Delta at first, and is read as State of the World. */
+async function slowAtFirst() {
+  const source = played(undefined, true);
+  const { clock, streams } = source;
+  const stream = async (index: number, opens = true): Promise<Opened> => {
+    const found = await first(streams, index);
+    if (opens) found.handler.opened();
+    return found;
+  };
+  await stream(0);
+  await clock.advance(10_000);
+  const world = await stream(1);
+  answerWorld(world);
+  await clock.advance(0);
+  return { ...source, world, stream };
+}
+
+test('a server that was slow at first is read as Delta from the next stream on that answers every type', async () => {
+  const { clock, store, source, world, stream } = await slowAtFirst();
+  world.handler.ended(GONE);
+  await clock.advance(500);
+  // A connection that fails says nothing about Delta.
+  (await stream(2, false)).handler.ended(GONE);
+  await clock.advance(15_000);
+  const trial = await stream(3);
+  assert.match(trial.path, /DeltaAggregatedResources$/);
+  const requests = trial.sent.map((bytes) => DeltaDiscoveryRequest.decode(bytes));
+  const known = requests.find(({ typeUrl }) => typeUrl === ROUTE_TYPE)?.initialResourceVersions;
+  // Its versions as State of the World may be other ones.
+  assert.deepEqual(known, { 'shop/a': '' });
+  for (const type of BY_XDS_TYPE.keys())
+    answerDelta(trial, type, type === ROUTE_TYPE ? [{ name: 'shop/b' }] : [], type === ROUTE_TYPE ? ['shop/a'] : []);
+  await clock.advance(60_000);
+  assert.deepEqual([trial.closed, [...store.documents.keys()]], [false, ['VirtualService/shop/b']]);
+  assert.deepEqual(source.health(), { ok: true });
+  trial.handler.ended(GONE);
+  await clock.advance(500);
+  const next = await stream(4);
+  assert.match(next.path, /DeltaAggregatedResources$/);
+  // Only what differs is sent: types without a change need not be answered.
+  await clock.advance(60_000);
+  assert.equal(next.closed, false);
+});
+
+test('a server that stays silent as Delta is read as State of the World again, and is not tried for ever', async () => {
+  const { clock, streams, lines, store, world, stream } = await slowAtFirst();
+  let current = world;
+  const [firstType = ''] = BY_XDS_TYPE.keys();
+  const endings: ((trial: Opened) => Promise<void> | void)[] = [
+    // Of the types, only one.
+    (trial) => {
+      answerDelta(trial, firstType, []);
+      return clock.advance(10_000);
+    },
+    // All types, but not the document that it has: nothing would ever update it.
+    (trial) => {
+      for (const type of BY_XDS_TYPE.keys()) answerDelta(trial, type, []);
+      return clock.advance(10_000);
+    },
+    ({ handler }) => handler.ended(GONE),
+  ];
+  for (const end of endings) {
+    current.handler.ended(GONE);
+    await clock.advance(500);
+    const trial = await stream(streams.length - 1);
+    assert.match(trial.path, /DeltaAggregatedResources$/);
+    await end(trial);
+    current = await stream(streams.length - 1);
+    assert.match(current.path, /StreamAggregatedResources$/);
+    answerWorld(current);
+    await clock.advance(0);
+    assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/a']);
+  }
+  assert.match(
+    lines.join('\n'),
+    /has not answered for .* and \d+ more: the server does not answer every type as Delta/,
+  );
+  current.handler.ended(GONE);
+  await clock.advance(500);
+  assert.match((await stream(streams.length - 1)).path, /StreamAggregatedResources$/);
+});
+
+test('a server that says that it has no Delta is not asked for it again', async () => {
+  const { clock, streams } = played(undefined, true);
+  const world = await withoutDelta(streams);
+  answerWorld(world);
+  await clock.advance(0);
+  world.handler.ended(GONE);
+  await clock.advance(500);
+  assert.match((await first(streams, 2)).path, /StreamAggregatedResources$/);
+});
+
 test('a server of xDS that changes its encoding removes nothing, and the source is not healthy', async () => {
   const { DiscoveryRequest, DiscoveryResponse } = envoy.service.discovery.v3;
   const { streams, store, source } = played(undefined, true);
