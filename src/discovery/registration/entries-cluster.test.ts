@@ -29,9 +29,10 @@ async function startServer() {
   const control = storeWrites(server);
   const entry = () => server.find(ENTRIES, 'web-10.0.0.7', 'shop') as KubernetesObject | undefined;
   const annotation = (key: string) => entry()?.metadata.annotations?.[key];
-  const writes = () =>
-    server.requests.filter(({ method, path }) => method !== 'GET' && path.includes('workloadentries')).length;
-  return { server, control, entry, annotation, writes };
+  const requests = (isRead: boolean) => () =>
+    server.requests.filter(({ method, path }) => (method === 'GET') === isRead && path.includes('workloadentries'))
+      .length;
+  return { server, control, entry, annotation, reads: requests(true), writes: requests(false) };
 }
 
 async function startReplica(server: ScriptedApiServer, workloadEntryGraceMs = 60_000, snapshot = webMesh()) {
@@ -80,7 +81,8 @@ test('a workload has an object until it has left', async () => {
 
 test('a workload that moves to another replica keeps its object', async () => {
   const { server, entry, annotation } = await startServer();
-  const [one, two] = [await startReplica(server, 1100), await startReplica(server)];
+  // Far longer than the second after which the disconnection is written: a late timer would find its end.
+  const [one, two] = [await startReplica(server, 4_000), await startReplica(server)];
   const stream = webStream();
   one.registry.opened(stream);
   await waitUntil(() => annotation(CONTROLLER) === one.identity);
@@ -101,12 +103,15 @@ test('a workload that moves to another replica keeps its object', async () => {
 });
 
 test('a workload keeps its object where the clock of its new replica is behind that of the one before', async () => {
-  const { server, entry, annotation } = await startServer();
-  const [one, two] = [await startReplica(server, 1100), await startReplica(server)];
+  const { server, entry, annotation, reads } = await startServer();
+  const [one, two] = [await startReplica(server), await startReplica(server)];
   const stream = webStream();
   one.registry.opened(stream);
   await waitUntil(() => annotation(CONTROLLER) === one.identity);
+  const before = reads();
   two.registry.opened({ ...webStream(), connectedAt: Date.now() - 60_000 });
+  // It finds the connection of the other replica, and not its end.
+  await waitUntil(() => reads() > before);
   one.registry.ended(stream);
   await waitUntil(() => annotation(DISCONNECTED_AT) !== undefined);
   const annotations = { [DISCONNECTED_AT]: annotation(DISCONNECTED_AT) ?? '' };
