@@ -175,6 +175,7 @@ export class WorkloadRegistry {
 
   #again(workload: Workload): void {
     workload.written = undefined;
+    workload.isOutdated = true;
     this.#queue.add(workload.key);
   }
 
@@ -229,6 +230,7 @@ export class WorkloadRegistry {
   async #connect(workload: Workload, entry: AdmittedEntry): Promise<number> {
     const problem = entry.probed ? workload.stream.problem : undefined;
     const text = textOf(workload, entry);
+    workload.isOutdated = false;
     try {
       const isNews = problem !== workload.writtenHealth;
       await this.#storage.connected(entry, workload.stream.connectedAt, problem, isNews);
@@ -244,7 +246,8 @@ export class WorkloadRegistry {
     workload.refused = undefined;
     workload.writtenHealth = problem;
     // Spread over time, so that workloads that connected at the same time do not delay reports of health each time.
-    workload.written = { text, refreshAt: systemClock.now() + REFRESH_MS * (0.75 + Math.random() / 4) };
+    const refreshAt = systemClock.now() + REFRESH_MS * (0.75 + Math.random() / 4);
+    workload.written = workload.isOutdated ? undefined : { text, refreshAt };
     this.#saved?.changed();
     return 0;
   }

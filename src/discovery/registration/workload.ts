@@ -15,6 +15,8 @@ export interface Workload {
   entry: AdmittedEntry | undefined;
   /** What was written, and when to write it again (monotonic ms); undefined if the next task must write it. */
   written: { readonly text: string; readonly refreshAt: number } | undefined;
+  /** Whether the entry has changed since the task in progress has begun to write it: it may have read an older one. */
+  isOutdated: boolean;
   refused: string | undefined;
   timer: Timer | undefined;
   /** Whether the log says that it is registered. */
@@ -34,6 +36,7 @@ export function newWorkload(key: string, stream: RegisteringStream, graceMs: num
     disconnectedAt: undefined,
     entry: undefined,
     written: undefined,
+    isOutdated: false,
     refused: undefined,
     timer: undefined,
     announced: false,
