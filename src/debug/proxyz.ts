@@ -142,16 +142,15 @@ function differenceOfProxies(
   one: ConnectionStatus,
   other: ConnectionStatus,
 ): ProxyDifference {
-  const askable = (connection: ConnectionStatus): ReadonlySet<string> =>
-    new Set(mesh.askable(connection, type).map(({ name }) => name));
-  const [askableHere, askableThere] = [askable(one), askable(other)];
   const [here, there] = [mesh.parts(one, type), mesh.parts(other, type)];
-  if (askableHere.size + askableThere.size === 0) return difference(here, there);
-  const without = (parts: readonly Bundle[], names: ReadonlySet<string>) => ({
-    kept: parts.flatMap((bundle) => bundle.resources().filter(({ name }) => !names.has(name))),
-    left: parts.reduce((sum, bundle) => sum + bundle.resources().filter(({ name }) => names.has(name)).length, 0),
-  });
-  const [ofHere, ofThere] = [without(here, askableThere), without(there, askableHere)];
+  if (mesh.held(one) === undefined && mesh.held(other) === undefined) return difference(here, there);
+  const without = (parts: readonly Bundle[], connection: ConnectionStatus) => {
+    const names = new Set(mesh.askable(connection, type).map(({ name }) => name));
+    const all = parts.flatMap((bundle) => bundle.resources());
+    const kept = all.filter(({ name }) => !names.has(name) && !mesh.isLater(connection, type, name));
+    return { kept, left: all.length - kept.length };
+  };
+  const [ofHere, ofThere] = [without(here, other), without(there, one)];
   return {
     ...differenceOf(ofHere.kept, ofThere.kept),
     askable: { here: ofThere.left, there: ofHere.left },

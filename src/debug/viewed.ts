@@ -103,6 +103,12 @@ export class Viewed {
     );
   }
 
+  /** Whether a cluster, or its endpoints, are generated when a proxy like this one asks for them. */
+  isLater({ connectionId, node }: ConnectionStatus, type: XdsType, name: string): boolean {
+    const isOfCluster = type === 'cds' || type === 'eds';
+    return isOfCluster && this.sees(node.namespace) && this.#source.isLater?.(connectionId, name) === true;
+  }
+
   /** What a proxy on demand holds; undefined for one that gets everything. */
   held({ connectionId, node }: ConnectionStatus): HeldContent | undefined {
     if (!this.sees(node.namespace)) return undefined;

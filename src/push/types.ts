@@ -61,6 +61,16 @@ export interface Names {
  */
 export type ConcernedNames = (type: XdsType, before: Bundle, now: Bundle) => readonly string[] | undefined;
 
+/** Where resources lead proxies. */
+export interface LeadsTo {
+  /** The names of the clusters that a resource leads to. */
+  clusters(resource: EncodedResource): ReadonlySet<string>;
+  /** Whether a virtual host is for hosts that have none of their own. */
+  hasWildcards(host: EncodedResource): boolean;
+  /** Whether a virtual host has domains that it did not have before: another one may have had them. */
+  hasMoreDomains(host: EncodedResource, before: EncodedResource): boolean;
+}
+
 /** All parts of a proxy at one moment, by type; a new object whenever one of them is replaced. */
 export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
 
@@ -139,7 +149,7 @@ export interface WithheldOfView extends WithheldResource {
 export interface LaterClusters {
   /** Whether a cluster of this name may be among them. */
   has(cluster: string): boolean;
-  /** Generates these before the others. */
+  /** Generates these. */
   want(clusters: Iterable<string>): void;
   /**
    * The same; resolves when they are generated, or do not exist any more. Rejects when the job fails: the next attempt

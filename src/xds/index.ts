@@ -3,7 +3,14 @@
  * serves both over gRPC.
  */
 
-export { type CostOfAll, concernedNames, costOfAll, type HeldBecause, type HeldContent } from './on-demand/index.ts';
+export {
+  type CostOfAll,
+  concernedNames,
+  costOfAll,
+  type HeldBecause,
+  type HeldContent,
+  leadsTo,
+} from './on-demand/index.ts';
 export { configMap, fileIn, SavedHosts } from './saved-hosts/index.ts';
 export {
   type ConfigServing,

@@ -150,13 +150,22 @@ function resourceNamed(
   return undefined;
 }
 
+/** A cluster that is not there: no proxy like this one has asked for it, or it does not exist. */
+function absent(mesh: Viewed, connection: ConnectionStatus, cluster: string): object {
+  const [, port, subset, host = ''] = cluster.split('|');
+  const hasPort = mesh.serviceNamed([host])?.ports.some((each) => String(each.port) === port);
+  if (!mesh.isLater(connection, 'cds', cluster) || hasPort !== true) return { missing: true };
+  const ifAny = subset === '' ? '' : `, if a DestinationRule has the subset ${subset}`;
+  return { generated: `when a proxy asks for it${ifAny}` };
+}
+
 function clusterOf(mesh: Viewed, connection: ConnectionStatus, { name, weight }: Weighted): object {
   const resource = resourceNamed(mesh, connection, 'cds', name);
   const cluster = resource && Cluster.decode(resourceMessage(resource));
   return {
     name,
     ...(weight !== undefined && { weight }),
-    ...(cluster === undefined ? { missing: true } : { mutualTls: mutualTlsOf(cluster) }),
+    ...(cluster === undefined ? absent(mesh, connection, name) : { mutualTls: mutualTlsOf(cluster) }),
     documents: documentsOf(mesh, connection, name),
     ...(cluster !== undefined && onDemandOf(mesh, connection, 'cds', name)),
   };

@@ -6,7 +6,7 @@ import type { Metrics } from '../../observe/index.ts';
 import { Engine, type Generator } from '../../push/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import { createDebouncer, type Debouncer } from '../../store/index.ts';
-import { concernedNames } from '../../xds/index.ts';
+import { concernedNames, leadsTo } from '../../xds/index.ts';
 import { FindingLog, findingsOf } from './finding-log.ts';
 import type { Intake } from './intake.ts';
 import { debounceHooks, engineObserver } from './observers.ts';
@@ -35,6 +35,7 @@ export function startEngine(
     generator,
     throttle,
     concerned: concernedNames,
+    leadsTo,
     canaryAbove: pushCanary < 0 ? Number.POSITIVE_INFINITY : pushCanary,
     now,
     later,

@@ -54,6 +54,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
       return held.get(connectionId)?.();
     },
     parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
+    isLater: (connectionId, cluster) => sessionOf(connectionId)?.laterClusters?.has(cluster) === true,
     sources,
     leadership,
     documents: (key) => store.documents(key),

@@ -3,21 +3,37 @@
  * virtual host. Not those whose clusters need more than endpoints before Envoy uses them.
  */
 import type { MergedDestinationRule } from '../../model/index.ts';
-import type { TrafficPolicy } from '../../resources/index.ts';
+import type { MeshConfig, TrafficPolicy } from '../../resources/index.ts';
 import { scopeOfView } from '../common/index.ts';
 import { type MeshReader, unrecorded } from '../reads/index.ts';
 import type { Unit, View } from '../types.ts';
 
-/** None for views that others use, or whose clusters EnvoyFilters change. */
-export function laterClusterUnits(snapshot: MeshReader, view: View): readonly Unit[] {
+/**
+ * None for views that others use, or whose clusters EnvoyFilters change.
+ * @param among the hosts that are examined; undefined: all
+ */
+export function laterClusterUnits(snapshot: MeshReader, view: View, among?: Iterable<Unit>): readonly Unit[] {
   if (view.part !== 'outbound' || view.capabilities.onDemand === undefined || view.patches?.cds !== undefined)
     return [];
   return unrecorded(() => {
     const scope = scopeOfView(snapshot, view);
     if (scope === undefined) return [];
     const { services, rules } = scope;
-    return services.hosts().filter((host) => services.get(host)?.resolution === 'eds' && isPlain(rules.of(host)));
+    const hosts = among === undefined ? services.hosts() : [...among];
+    const providers = providerHosts(snapshot.mesh);
+    const isLater = (host: Unit) =>
+      services.get(host)?.resolution === 'eds' && !providers.has(host) && isPlain(rules.of(host));
+    return hosts.filter(isLater);
   });
+}
+
+/** The hosts of services that inbound listeners call, too: these are generated apart from the clusters. */
+function providerHosts({ extensionProviders }: Pick<MeshConfig, 'extensionProviders'>): ReadonlySet<string> {
+  const settings = extensionProviders.flatMap((provider) => Object.values(provider));
+  const services = settings.flatMap((each) =>
+    typeof each === 'object' && each !== null && 'service' in each ? [String(each.service)] : [],
+  );
+  return new Set(services.map((service) => service.slice(service.lastIndexOf('/') + 1)));
 }
 
 /** Whether the clusters have EDS, and no secrets but those of the mesh. */

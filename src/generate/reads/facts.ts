@@ -31,6 +31,9 @@ export const NAMING_SECRETS: Fact = 'rules naming Secrets';
 
 export const host = (name: string): Fact => `host ${name}`;
 export const rule = (name: string): Fact => `rule ${name}`;
+/** The host that one of these two is about; undefined for others. */
+export const hostOf = (about: Fact): string | undefined => OF_HOST.exec(about)?.[1];
+const OF_HOST = /^(?:host|rule) (\S+)$/;
 /** The hash policy of requests in the rule of a host; its settings for connections; the TLS that it originates. */
 export const hash = (name: string): Fact => `hash ${name}`;
 export const forwarding = (name: string): Fact => `forwarding ${name}`;

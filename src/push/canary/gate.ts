@@ -4,6 +4,7 @@
  * canaries and decides when a trial ends.
  */
 import type { XdsType } from '../../core/xds-types.ts';
+import { nextBundle } from '../bundles/index.ts';
 import type { WithheldResource } from '../types.ts';
 import type { Bundles, HeldBundles } from '../views/index.ts';
 import { AcceptedVersions } from './accepted-versions.ts';
@@ -151,14 +152,37 @@ export class Gate<P extends GatedPlacement<S>, S> {
 
   /** These types were generated for the first time: no proxy has asked for them before, so that none has to wait. */
   firstGenerated(types: readonly XdsType[], before: Before<P>): void {
+    this.#showFirst(before, (kept, latest) => ({
+      ...kept,
+      ...Object.fromEntries(types.map((type) => [type, latest[type]])),
+    }));
+  }
+
+  /** The same of clusters of these names. */
+  firstClusters(names: readonly string[], before: Before<P>): void {
+    if (names.length === 0) return;
+    const composer = new Composer();
+    this.#showFirst(before, (kept, latest) => {
+      const first = names.map((name) => [name, latest.cds.get(name)] as const);
+      const cds = nextBundle(
+        kept.cds,
+        first.filter(([, cluster]) => cluster !== undefined),
+      );
+      const { changed, removed } = latest.cds.diffFrom(cds);
+      const isLatest = changed.length + removed.length === 0;
+      return following({ ...kept, cds: isLatest ? latest.cds : cds }, latest, composer);
+    });
+  }
+
+  #showFirst(before: Before<P>, withFirst: (kept: Bundles, latest: Bundles) => Bundles): void {
     for (const placed of this.#initialized()) {
-      const first = Object.fromEntries(types.map((type) => [type, placed.bundles[type]]));
+      const latest = placed.bundles;
       const [known, made, { held }] = [before.get(placed), this.#running?.made.get(placed), placed];
-      if (known !== undefined) before.set(placed, { ...known, ...first });
-      if (made !== undefined) this.#running?.made.set(placed, { ...made, ...first });
+      if (known !== undefined) before.set(placed, withFirst(known, latest));
+      if (made !== undefined) this.#running?.made.set(placed, withFirst(made, latest));
       if (held === undefined) continue;
-      const trial = held.trial && { ...held.trial, bundles: { ...held.trial.bundles, ...first } };
-      placed.held = { ...held, shown: { ...held.shown, ...first }, trial };
+      const trial = held.trial && { ...held.trial, bundles: withFirst(held.trial.bundles, latest) };
+      placed.held = { ...held, shown: withFirst(held.shown, latest), trial };
     }
   }
 

@@ -116,19 +116,23 @@ export class Canaries {
     return { shown: this.#shownOf(view), gated };
   }
 
-  /** To be called after the commit: pushes what the sessions of the view are shown of it. */
-  committed(view: SessionView, { shown, gated }: Prepared, push: Push): void {
-    if (gated !== undefined) this.#gate(gated, push);
+  /**
+   * To be called after the commit: pushes what the sessions of the view are shown of it.
+   * @param clusters names of those that were generated for the first time
+   */
+  committed(view: SessionView, { shown, gated }: Prepared, push: Push, clusters: readonly string[] = []): void {
+    if (gated !== undefined) this.#gate(gated, push, clusters);
     this.#deliver(view, shown, push);
   }
 
-  #gate({ state, before, ungenerated, from }: Gated, push: Push): void {
+  #gate({ state, before, ungenerated, from }: Gated, push: Push, clusters: readonly string[]): void {
     const { view, gate } = state;
     if (from !== view) for (const [placed, bundles] of placedLike(view, from)) before.set(placed, bundles);
     gate.firstGenerated(
       ungenerated.filter((type) => view.hasGenerated(type)),
       before,
     );
+    gate.firstClusters(clusters, before);
     gate.place([...view.placements()].filter((placed) => placed.initialized && !before.has(placed)));
     const since = this.#options.now();
     if (gate.trial === undefined) this.#proceed(state, { push, since }, before, from !== view);

@@ -4,7 +4,7 @@ import { GENERATED_TYPES } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import type { GeneratedJob, Generator } from '../jobs/index.ts';
 import type { PushReason } from '../push.ts';
-import type { ConcernedNames, FailingView, TrialResult, WithheldResource } from '../types.ts';
+import type { ConcernedNames, FailingView, LeadsTo, TrialResult, WithheldResource } from '../types.ts';
 import type { LaterOptions } from '../views/index.ts';
 import type { ScopeOwner } from './view-table.ts';
 
@@ -46,8 +46,10 @@ export interface EngineOptions {
   readonly throttle: number;
   /** CTL_PUSH_CANARY: views with more proxies try changes at a few of them first; left out: none does. */
   readonly canaryAbove?: number;
-  /** When clusters of views on demand are generated after the others; left out: for large meshes. */
+  /** In which views on demand clusters are generated when a proxy needs them; left out: in those of large meshes. */
   readonly laterClusters?: LaterOptions;
+  /** Where resources lead proxies; left out: a change generates all clusters of its view. */
+  readonly leadsTo?: LeadsTo;
   /** What changes concern of what proxies hold; left out: each change concerns all proxies of its view. */
   readonly concerned?: ConcernedNames;
   /** Monotonic milliseconds. */

@@ -36,7 +36,7 @@ import {
   type SessionView,
 } from '../sessions/index.ts';
 import type { FailingView, ProxySession, PushEngine, PushSink, WithheldOfView } from '../types.ts';
-import type { Encoders } from '../views/index.ts';
+import { ChangedHosts, type Encoders } from '../views/index.ts';
 import { Canaries } from './canaries.ts';
 import { type EngineOptions, type EngineStats, reportGeneration } from './engine-options.ts';
 import { pushReasons } from './push-reasons.ts';
@@ -74,9 +74,12 @@ export class Engine implements PushEngine, SessionHost {
   constructor(options: EngineOptions) {
     this.#options = options;
     this.#snapshot = options.snapshot;
-    const { now, later, random, scopes, laterClusters } = options;
+    const { now, later, random, scopes, laterClusters, leadsTo } = options;
     const onReleased = (scope: string): void => options.generator.released([scope]);
-    this.#views = new ViewTable({ scopes, onReleased, snapshot: () => this.#snapshot, laterClusters });
+    // Whoever wants them may still be at work on the view.
+    const onWanted = (view: SessionView): void => queueMicrotask(() => this.#dispatch(view));
+    const snapshot = (): Snapshot => this.#snapshot;
+    this.#views = new ViewTable({ scopes, onReleased, snapshot, laterClusters, leadsTo, onWanted });
     this.#retries = new Retries({ now, later, random, onDue: (key) => this.#dispatch(this.#views.get(key)) });
     this.#pushes = new SessionPushes({
       throttle: options.throttle,
@@ -239,6 +242,9 @@ export class Engine implements PushEngine, SessionHost {
     const push: Push = { types: NO_TYPES, version: this.version, eventTime, reasons };
     const dirty = this.#views.reads.touchedBy({ changed, push }, this.#views.all());
     for (const [view, units] of dirty) view.markDirty(units, push);
+    const changedHosts = new ChangedHosts(changed);
+    for (const view of this.#views.all())
+      if (view.later !== undefined) this.#guarded(`clusters of ${view.key}`, () => view.classify(changedHosts));
     this.#noteForRetries(changed, changes);
     // Before views are dispatched: a view that all its sessions are leaving need not be generated.
     const moving = new Set<Session>();
@@ -369,15 +375,21 @@ export class Engine implements PushEngine, SessionHost {
       this.#dispatch(view);
       return;
     }
+    if (view.needsClusters(job, this.#encoders)) {
+      view.postpone();
+      this.#views.reads.end(view);
+      this.#dispatch(view);
+      return;
+    }
     const prepared = this.#canaries.prepare(view);
-    const { push = this.#push(FOR_PROXY), failures } = view.commit(job, this.#snapshot, this.#encoders);
+    const { push = this.#push(FOR_PROXY), failures, first } = view.commit(job, this.#snapshot, this.#encoders);
     for (const [units, late] of this.#views.reads.commit(view, job)) view.markDirty(units, late);
     this.#views.reads.end(view);
     for (const { message, type } of failures) observer.failed(message, type);
     const failed = this.#retries.succeeded(view.key);
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
-    this.#canaries.committed(view, prepared, { ...push, types: NO_TYPES, version: this.version });
+    this.#canaries.committed(view, prepared, { ...push, types: NO_TYPES, version: this.version }, first);
     this.#dispatch(view);
   }
 

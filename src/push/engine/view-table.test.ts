@@ -30,7 +30,7 @@ function vacate(table: ViewTable, view: PlacedSessionView, now: number): void {
 function newTable(): ViewTable {
   const snapshot = emptySnapshot();
   const scopes = { acquire: () => {}, release: () => false };
-  return new ViewTable({ scopes, onReleased: () => {}, snapshot: () => snapshot });
+  return new ViewTable({ scopes, onReleased: () => {}, snapshot: () => snapshot, onWanted: () => {} });
 }
 
 describe('view table', () => {

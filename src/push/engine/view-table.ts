@@ -8,6 +8,7 @@ import type { ServiceKey, Snapshot } from '../../model/index.ts';
 import { placedViewKey, placementKey, registeredViews, viewKey } from '../proxies/index.ts';
 import { ViewReads } from '../reads/index.ts';
 import type { PlacedSessionView, Session, SessionView } from '../sessions/index.ts';
+import type { LeadsTo } from '../types.ts';
 import { type BuildFailure, type Encoders, type LaterOptions, ViewState } from '../views/index.ts';
 import { CallerViews } from './caller-views.ts';
 
@@ -30,6 +31,9 @@ export interface ViewTableOptions {
   /** The current snapshot, from which jobs that are taken now are generated. */
   readonly snapshot: () => Snapshot;
   readonly laterClusters?: LaterOptions | undefined;
+  readonly leadsTo?: LeadsTo | undefined;
+  /** Clusters of the view are to be generated that it does not have yet. */
+  readonly onWanted: (view: SessionView) => void;
 }
 
 /** The views of a proxy that workloads of the registry need. */
@@ -74,6 +78,12 @@ export class ViewTable {
     return this.#views.values();
   }
 
+  #newView(key: string, view: View): SessionView {
+    const { snapshot, laterClusters: when, leadsTo, onWanted } = this.#options;
+    const state: SessionView = new ViewState(key, view, snapshot, { when, leadsTo, onWanted: () => onWanted(state) });
+    return state;
+  }
+
   /**
    * The state of a view in a placement, created when it is new.
    *
@@ -84,7 +94,7 @@ export class ViewTable {
     let state = this.#views.get(key);
     if (state === undefined) {
       this.#options.scopes.acquire(scopeIdOfView(view));
-      state = new ViewState(key, view, this.#options.snapshot, this.#options.laterClusters);
+      state = this.#newView(key, view);
       this.#views.set(key, state);
     }
     const left = current.find((placed) => placed.view.view.part === view.part)?.view;

@@ -8,7 +8,7 @@ import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
 import { type PreviewedMeshes, type PreviewResult, type PreviewTask, previewInSlices } from '../previews/index.ts';
 import type { GenerateJob, JobAnswer } from '../protocol.ts';
 import type { NumberedReads } from '../reads/index.ts';
-import { JobQueue, type Lane, type Served } from './job-queue.ts';
+import { JobQueue, type Lane } from './job-queue.ts';
 import { answersTo, type GeneratedParts, generateJob } from './run-jobs.ts';
 import { type NumberedUnits, ReceivedUnits, SentUnits } from './unit-numbers.ts';
 
@@ -35,8 +35,6 @@ export interface JobSource {
   readonly key: string;
   /** Whose proxies need it. */
   lanes(): Iterable<Lane>;
-  /** Whether nobody waits for it at present: others come first for {@link PATIENCE_MS}. Absent: somebody does. */
-  readonly canWait?: boolean;
   takeJob(): GenerateJob;
 }
 
@@ -86,13 +84,8 @@ interface Run {
   readonly work: Slices<GeneratedParts>;
 }
 
-/** A job that waits since then, monotonic ms. */
-export interface Queued {
+interface Waiting {
   readonly source: JobSource;
-  readonly since: number;
-}
-
-interface Waiting extends Queued {
   readonly resolve: (job: GeneratedJob) => void;
   readonly reject: (error: unknown) => void;
   /** Undefined until its first turn. */
@@ -107,19 +100,6 @@ interface RunningPreview {
   readonly source: PreviewSource;
   /** Undefined until its first turn. */
   work: Slices<PreviewResult> | undefined;
-}
-
-/** How long a job for which nobody waits is passed over while others wait, ms. */
-const PATIENCE_MS = 2000;
-
-/** The next job that somebody waits for, or that has waited long, else another one. */
-export function nextJob<T extends Queued>(
-  queue: JobQueue<T>,
-  now: number,
-  accepts: (waiting: T) => boolean = () => true,
-): Served<T> | undefined {
-  const isDue = ({ source, since }: T): boolean => source.canWait !== true || now - since >= PATIENCE_MS;
-  return queue.next((each) => isDue(each) && accepts(each)) ?? queue.next(accepts);
 }
 
 export function anotherPreview(): CtlError {
@@ -157,7 +137,7 @@ export class InlineGenerator implements Generator, Previewer {
   submit(source: JobSource): Promise<GeneratedJob> {
     if (this.#closed) return Promise.reject(new CtlError('unavailable', 'generation is closed'));
     return new Promise((resolve, reject) => {
-      this.#wait({ source, since: performance.now(), resolve, reject, run: undefined, milliseconds: 0 });
+      this.#wait({ source, resolve, reject, run: undefined, milliseconds: 0 });
       this.#schedule();
     });
   }
@@ -196,7 +176,7 @@ export class InlineGenerator implements Generator, Previewer {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      const next = nextJob(this.#queue, performance.now());
+      const next = this.#queue.next();
       if (next === undefined) {
         this.#continuePreview();
         this.#schedule();

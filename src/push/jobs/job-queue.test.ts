@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { nextJob, type Queued } from './generator.ts';
 import { JobQueue, laneOf } from './job-queue.ts';
 
 const lane = (group: string, caller = group) => ({ group, caller });
@@ -118,24 +117,5 @@ describe('lanes', () => {
     const account = 'spiffe://cluster.local/ns/shop/sa/web';
     assert.deepEqual(laneOf(account, 'shop'), { group: 'spiffe://cluster.local/ns/shop', caller: account });
     assert.deepEqual(laneOf('127.0.0.1', 'shop'), { group: '127.0.0.1', caller: 'shop' });
-  });
-
-  it('passes over a job that nobody waits for while others wait, for a time', () => {
-    const queue = new JobQueue<Queued>();
-    const takeJob = () => assert.fail('not generated');
-    const add = (key: string, canWait: boolean) =>
-      queue.add({ source: { key, canWait, lanes: () => [], takeJob }, since: 0 }, [lane(key)]);
-    add('later', true);
-    const served = (now: number): string | undefined => {
-      const next = nextJob(queue, now);
-      if (next !== undefined) queue.charge(next.lane, 1);
-      return next?.item.source.key;
-    };
-    const seen: (string | undefined)[] = [];
-    for (let second = 0; second < 4; second++) {
-      add('busy', false);
-      seen.push(served(second * 1000));
-    }
-    assert.deepEqual(seen, ['busy', 'busy', 'later', 'busy']);
   });
 });

@@ -16,11 +16,9 @@ import {
   type GeneratedJob,
   type Generator,
   type JobSource,
-  nextJob,
   type Previewer,
   type PreviewSource,
   previewAborted,
-  type Queued,
   type SubmitOptions,
 } from './generator.ts';
 import { JobQueue, type Lane } from './job-queue.ts';
@@ -65,7 +63,8 @@ export interface PoolOptions {
   readonly jobTimeoutMs?: number;
 }
 
-interface Waiting extends Queued {
+interface Waiting {
+  readonly source: JobSource;
   readonly resolve: (job: GeneratedJob) => void;
   readonly reject: (error: unknown) => void;
   readonly isolated: boolean;
@@ -146,7 +145,7 @@ export class PoolGenerator implements Generator, Previewer {
   submit(source: JobSource, { isolated = false }: SubmitOptions = {}): Promise<GeneratedJob> {
     if (this.#closed) return Promise.reject(closedError());
     return new Promise((resolve, reject) => {
-      const unbegun = { since: performance.now(), suspended: undefined, milliseconds: 0, repeated: false };
+      const unbegun = { suspended: undefined, milliseconds: 0, repeated: false };
       this.#wait({ source, resolve, reject, isolated, ...unbegun });
       this.#dispatch();
     });
@@ -307,11 +306,7 @@ export class PoolGenerator implements Generator, Previewer {
 
   /** Has a worker serve the next job that it may; false when there is none. */
   #serve(slot: WorkerSlot, log: MeshCopyLog, queue: JobQueue<Waiting>, timeoutMs: number): boolean {
-    const next = nextJob(
-      queue,
-      performance.now(),
-      ({ suspended }) => suspended === undefined || suspended.slot === slot,
-    );
+    const next = queue.next(({ suspended }) => suspended === undefined || suspended.slot === slot);
     if (next === undefined) return false;
     const { item: waiting, lane } = next;
     this.#waiting.delete(waiting.source);

@@ -114,7 +114,7 @@ export class Mesh {
   constructor(
     makeGenerator: (snapshot: Snapshot) => Generator,
     resources: readonly AnyResource[] = [],
-    options: Partial<Pick<EngineOptions, 'canaryAbove' | 'concerned' | 'laterClusters' | 'random'>> = {},
+    options: Partial<Pick<EngineOptions, 'canaryAbove' | 'concerned' | 'laterClusters' | 'leadsTo' | 'random'>> = {},
   ) {
     this.model.apply({ changes: this.#changes(resources), eventTime: 0 });
     this.generator = makeGenerator(this.snapshot);

@@ -274,3 +274,10 @@ export function updatePlacedUnits(
     else placed.add(unit);
   }
 }
+
+/** The names of what is set in some units. */
+export function namesOf(edits: readonly Edits[], units: ReadonlySet<Unit>): readonly string[] {
+  if (units.size === 0) return [];
+  const chosen = edits.flatMap((each) => [...each].filter(([unit]) => units.has(unit)));
+  return [...new Set(chosen.flatMap(([, resources = []]) => resources.map(({ name }) => name)))];
+}

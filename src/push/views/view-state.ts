@@ -11,8 +11,6 @@ import {
   type GeneratedType,
   type GenerationFinding,
   isClientView,
-  laterClusterUnits,
-  MeshReader,
   type Placement,
   type Unit,
   type UnitSelection,
@@ -25,46 +23,24 @@ import { placementKey } from '../proxies/index.ts';
 import { mergedPush, type Push } from '../push.ts';
 import type { LaterClusters } from '../types.ts';
 import { consequence, FilterVersions, nameOf } from './filter-versions.ts';
-import { applyEdits, applyUnits, jobChanges, noUnits, updatePlacedUnits } from './job-changes.ts';
-import { LATER, type LaterOptions, LaterUnits } from './later-clusters.ts';
+import {
+  applyEdits,
+  applyUnits,
+  type JobChanges,
+  jobChanges,
+  namesOf,
+  noUnits,
+  updatePlacedUnits,
+} from './job-changes.ts';
+import { type ChangedHosts, LATER, type LaterClustersOptions, LaterUnits } from './later-clusters.ts';
+import { LedClusters } from './led-clusters.ts';
 import { lendClusters } from './lent-clusters.ts';
 import { type Member, PlacedView } from './placed-view.ts';
 import { addUnits, inOrder, type SelectedUnits } from './selected-units.ts';
 import { UnitProblems } from './unit-problems.ts';
-import { type ChangedTypes, type Encoders, ViewBundles } from './view-bundles.ts';
+import { type Encoders, ViewBundles } from './view-bundles.ts';
 import type { BuildFailure } from './view-endpoints.ts';
-
-/** The units that a view still has to generate. */
-interface Dirty {
-  readonly units: SelectedUnits;
-  /** The push of the changes that touched them. */
-  push: Push;
-}
-
-/** The state with which a running job was taken. */
-interface Taken<S extends Member> {
-  readonly dirty: Dirty | undefined;
-  readonly placed: readonly Placed<S>[];
-  /** It is for later clusters alone. */
-  readonly isStep: boolean;
-}
-
-export interface CommitResult<S extends Member> {
-  /** Types whose bundle was replaced, by placement. */
-  readonly changed: ChangedTypes<Placed<S>>;
-  /** The push of the changes that the job was for; undefined if there were none. */
-  readonly push: Push | undefined;
-  /** Units that could not be generated, and keep their last good version. */
-  readonly failures: readonly BuildFailure[];
-}
-
-export interface EndpointsResult<S extends Member> {
-  /** Placements with changed endpoints. */
-  readonly changed: readonly Placed<S>[];
-  /** The names of the endpoints. */
-  readonly names: readonly string[];
-  readonly failures: readonly BuildFailure[];
-}
+import type { CommitResult, Dirty, EndpointsResult, Taken } from './view-jobs.ts';
 
 const NONE: ReadonlySet<Unit> = new Set();
 
@@ -96,7 +72,7 @@ export class ViewState<S extends Member> {
   /** Types that were generated. */
   readonly #generated = new Set<GeneratedType>();
   #dirty: Dirty | undefined;
-  #taken: Taken<S> | undefined;
+  #taken: Taken<Placed<S>> | undefined;
   /** Listeners withheld because their routes could not be generated. */
   #withheld: ReadonlySet<Unit> = NONE;
   readonly #units = noUnits();
@@ -105,12 +81,16 @@ export class ViewState<S extends Member> {
   readonly #bundles: ViewBundles<Placed<S>>;
   readonly #snapshot: () => Snapshot;
   readonly #later: LaterUnits;
+  readonly #led: LedClusters;
+  /** Of the last answer, until it is committed or dropped. */
+  #changes: { readonly made: GeneratedJob; readonly changes: JobChanges } | undefined;
   /** Undefined for a view without patches. */
   readonly #filters: FilterVersions | undefined;
 
   /** @param snapshot the current snapshot, from which jobs are generated */
-  constructor(key: string, view: View, snapshot: () => Snapshot, later: LaterOptions = LATER) {
-    this.#later = new LaterUnits(later);
+  constructor(key: string, view: View, snapshot: () => Snapshot, later: LaterClustersOptions = {}) {
+    this.#later = new LaterUnits(later.when ?? LATER, later.onWanted ?? (() => {}));
+    this.#led = new LedClusters(this.#later, later.leadsTo);
     this.key = key;
     this.view = view;
     this.#snapshot = snapshot;
@@ -178,17 +158,12 @@ export class ViewState<S extends Member> {
   }
 
   get isDirty(): boolean {
-    return this.#dirty !== undefined || !this.#later.isEmpty;
+    return this.#dirty !== undefined || this.#later.areWanted;
   }
 
   /** Undefined when all clusters are generated. */
   get later(): LaterClusters | undefined {
     return this.#later.isEmpty ? undefined : this.#later;
-  }
-
-  /** Nobody waits for the next job, which is for {@link later} alone. */
-  get canWait(): boolean {
-    return this.built && !this.#dirty && this.#later.canWait && this.#placed.values().every((one) => one.initialized);
   }
 
   /** Whether the running job is only for {@link later}: no proxy has what it generates. */
@@ -279,6 +254,7 @@ export class ViewState<S extends Member> {
   takeJob(): GenerateJob {
     this.#returnJob();
     const placed = [...this.#placed.values()];
+    this.#later.classifyAll(this.view, this.#snapshot);
     const step = this.#stepOfLater();
     const dirty = step === undefined ? this.#dirty : undefined;
     this.#taken = { dirty, placed, isStep: step !== undefined };
@@ -287,6 +263,8 @@ export class ViewState<S extends Member> {
     // New placements have none of these yet.
     if (this.#placedUnits.size > 0 && placed.some(({ initialized }) => !initialized) && this.#requested.has('cds'))
       addUnits(selection, 'cds', this.#placedUnits);
+    const wanted = step === undefined && this.#generated.has('cds') ? this.#later.wanted : NONE;
+    if (wanted.size > 0) addUnits(selection, 'cds', wanted);
     const later = selection.get('cds') === 'all' ? this.#beginLater() : [];
     const units = inOrder(selection);
     const former = this.#filters?.take(this.#snapshot(), units) ?? [];
@@ -295,21 +273,37 @@ export class ViewState<S extends Member> {
     return { viewKey: this.key, view: this.view, units, placements, ...others };
   }
 
-  /**
-   * The clusters of a job for {@link later} alone, undefined if other units come first: types that a proxy waits for. A
-   * change comes after all of them: it may lead proxies to any.
-   */
+  /** The clusters of a job for {@link later} alone; undefined for others. */
   #stepOfLater(): ReadonlySet<Unit> | undefined {
-    if (this.#later.isEmpty) return undefined;
-    if (this.#dirty === undefined) return this.#later.next();
-    return this.dirtyTypes().some((type) => this.#generated.has(type)) ? this.#later.units : undefined;
+    return this.#dirty === undefined && this.#later.areWanted ? this.#later.wanted : undefined;
   }
 
   /** @returns the clusters that the first job does without; none if proxies have a configuration until it is complete */
   #beginLater(): readonly Unit[] {
     const isNew = !this.#generated.has('cds') && [...this.#sessions].every(({ views = [] }) => views.length === 0);
-    if (isNew) this.#later.begin(laterClusterUnits(MeshReader.of(this.#snapshot()), this.view));
-    return [...this.#later.units];
+    if (isNew) this.#later.begin(this.view, this.#snapshot());
+    return [...this.#later.unwanted];
+  }
+
+  /** See `LaterUnits.classify`. */
+  classify(changed: ChangedHosts): void {
+    this.#later.classify(changed.of(this.view), this.view, this.#snapshot);
+  }
+
+  /** See `LedClusters`; if so, the job is to be postponed. */
+  needsClusters(made: GeneratedJob, encoders: Encoders): boolean {
+    if (this.#later.isEmpty || this.isCompleting || !this.built) return false;
+    return this.#led.needs(made.answer, this.#changesOf(made, encoders), this.#units);
+  }
+
+  #changesOf(made: GeneratedJob, { interner }: Encoders): JobChanges {
+    const { made: known, changes } = this.#changes ?? {};
+    if (changes !== undefined && known === made) return changes;
+    const clusters = (this.#taken?.placed ?? []).map((each) => each.clusters);
+    const job = { ...made, answer: this.#withKept(made.answer) };
+    const found = jobChanges(job, this.#units, clusters, interner);
+    this.#changes = { made, changes: found };
+    return found;
   }
 
   #returnJob(): void {
@@ -338,11 +332,11 @@ export class ViewState<S extends Member> {
   /**
    * Takes over a job's results: units, bundles, and the endpoints of its clusters. Throws before anything is changed.
    */
-  commit(made: GeneratedJob, snapshot: Snapshot, encoders: Encoders): CommitResult<S> {
+  commit(made: GeneratedJob, snapshot: Snapshot, encoders: Encoders): CommitResult<Placed<S>> {
     const job = { ...made, answer: this.#withKept(made.answer) };
     const { dirty, placed = [] } = this.#taken ?? {};
-    const clusters = placed.map((each) => each.clusters);
-    const { units, placed: edits, failures, withheld } = jobChanges(job, this.#units, clusters, encoders.interner);
+    const { units, placed: edits, failures, withheld } = this.#changesOf(made, encoders);
+    this.#changes = undefined;
     const lines = failures.map((failure): BuildFailure => {
       const { type, unit, message } = failure;
       return { type, message: `${type} ${unit} of ${this.key}: ${message}${consequence(failure)}` };
@@ -370,13 +364,15 @@ export class ViewState<S extends Member> {
     this.#updateWithheld(job, withheld);
     this.#problems.updateFailing(job.answer, failures);
     this.#problems.updateFindings(job.answer, keptNames);
-    // Changes that wait for later clusters are not in it.
+    // Changes that came while clusters were generated for {@link later} alone are not in it.
     const hasAll = !this.isCompleting || this.#dirty === undefined;
     if (hasAll && this.isComplete) this.completeVersion = job.version;
     this.built = true;
     for (const type of job.answer.complete) this.#generated.add(type);
     const clusterUnits = [...job.answer.units, ...failures].flatMap(({ type, unit }) => (type === 'cds' ? [unit] : []));
-    this.#later.generated(new Set(clusterUnits), this.isCompleting ? job.milliseconds : undefined);
+    const first = namesOf([units.cds, ...edits], this.#later.units);
+    this.#later.generated(new Set(clusterUnits));
+    this.#led.committed();
     this.inFlight = false;
     this.lastJobFailed = false;
     if (hasAll) this.committedVersion = job.version;
@@ -384,7 +380,7 @@ export class ViewState<S extends Member> {
     const push = dirty?.push ?? NO_PUSH;
     // Placements that were added while the job ran.
     for (const each of this.#placed.values()) lines.push(...this.beginPlacement(each, snapshot, encoders, push));
-    return { changed, failures: lines, push: dirty?.push };
+    return { changed, failures: lines, push: dirty?.push, first };
   }
 
   #has(type: GeneratedType, unit: Unit): boolean {
@@ -407,7 +403,7 @@ export class ViewState<S extends Member> {
   }
 
   /** Encodes the endpoints of these hosts' clusters again. */
-  updateEndpoints(hostnames: Iterable<string>, snapshot: Snapshot, encoders: Encoders): EndpointsResult<S> {
+  updateEndpoints(hostnames: Iterable<string>, snapshot: Snapshot, encoders: Encoders): EndpointsResult<Placed<S>> {
     const clusters = [...hostnames].flatMap((host) => (this.#units.cds.get(host) ?? []).map(({ name }) => name));
     const failures: BuildFailure[] = [];
     const changed = this.#bundles.update(clusters, this.#placed.values(), { snapshot, encoders, failures });

@@ -86,6 +86,9 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #held: readonly NameSet[] | undefined;
   /** Clusters that have to be generated before it gets virtual hosts. */
   #awaited = NO_NAMES;
+  #later: LaterClusters | undefined;
+  /** All clusters for these are generated. */
+  #usableOf: { readonly of: Bundle; readonly given: NameSet; readonly kept: NameSet } | undefined;
 
   constructor(shared: SharedDemand, onEvent: (event: AskEvent) => void) {
     this.#shared = shared;
@@ -187,6 +190,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       this.#give(this.#shared.hostsOf(hosts, this.#named));
     }
     const given = this.#usable(hosts, later);
+    this.#later = later;
     const [kept, awaited, last] = [this.#kept, this.#awaited, this.#last];
     const isSameDemand =
       last?.asked === asked && last.given === given && last.kept === kept && last.awaited === awaited;
@@ -201,9 +205,13 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /** The virtual hosts that it gets without asking, without those whose clusters are to be generated yet. */
   #usable(hosts: Bundle | undefined, later: LaterClusters | undefined): NameSet {
     this.#awaited = NO_NAMES;
-    if (hosts === undefined || later === undefined) return this.#given;
-    const { usable, awaited } = this.#shared.usable(hosts, this.#given, later);
+    const [given, kept, usableBefore] = [this.#given, this.#kept, this.#usableOf];
+    if (hosts === undefined || later === undefined) return given;
+    // What is generated stays so.
+    if (usableBefore?.of === hosts && usableBefore.given === given && usableBefore.kept === kept) return given;
+    const { usable, awaited } = this.#shared.usable(hosts, { hosts: given, clusters: kept }, later);
     this.#awaited = awaited;
+    this.#usableOf = awaited.size === 0 ? { of: hosts, given, kept } : undefined;
     return usable;
   }
 
@@ -321,6 +329,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const others = shared.clustersOf(content.vhds.filter((bundle) => bundle !== hosts));
     const led = shared.names.change(others, derived?.clusters ?? NO_NAMES, NO_NAMES);
     const own = shared.names.change(led, this.#kept, NO_NAMES);
+    // A part that others have generated may lead to them.
+    for (const { names } of [fixed, own]) this.#later?.want([...names].filter((name) => this.#later?.has(name)));
     const cds = content.cds.map((bundle, index) => shared.parts.clusters(bundle, fixed, own, before.cds[index]));
     // Endpoints stay until Envoy no longer has the cluster.
     for (const { refs } of cds) this.#endpoints = shared.names.change(this.#endpoints, refs, NO_NAMES);

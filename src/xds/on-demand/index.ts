@@ -8,6 +8,7 @@ export { concernedNames } from './concerned-names.ts';
 export { type CostOfAll, costOfAll } from './cost-of-all.ts';
 export { ALWAYS_NEEDED, Demand } from './demand.ts';
 export type { HeldBecause, HeldContent } from './held-content.ts';
+export { leadsTo } from './leads-to.ts';
 export {
   FORGET_MS,
   type LearnedHosts,

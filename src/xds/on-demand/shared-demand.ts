@@ -235,13 +235,17 @@ export class SharedDemand {
     });
   }
 
-  /** Which of these virtual hosts only lead to clusters that are generated, and the clusters that are not. */
+  /**
+   * Which of these virtual hosts only lead to clusters that are generated, and the clusters that are not: these are
+   * generated now.
+   * @param clusters that the proxy gets without a virtual host
+   */
   usable(
     bundle: Bundle,
-    hosts: NameSet,
+    { hosts, clusters }: { readonly hosts: NameSet; readonly clusters: NameSet },
     later: LaterClusters,
   ): { readonly usable: NameSet; readonly awaited: NameSet } {
-    const awaited = new Set<string>();
+    const awaited = new Set([...clusters.names].filter((cluster) => later.has(cluster)));
     const usable = [...hosts.names].filter((name) => {
       const host = bundle.get(name);
       const missing = host === undefined ? [] : [...this.clustersIn(host)].filter((cluster) => later.has(cluster));

@@ -9,6 +9,7 @@ import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { byXdsType, XDS, XDS_TYPES, type XdsType, xdsTypeOfUrl } from '../../core/xds-types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { type Mesh, sidecar, turns } from '../../push/testing/mesh.ts';
+import { clusterNamesIn } from '../on-demand/cluster-names.ts';
 import { Demand, SharedDemand } from '../on-demand/index.ts';
 import { DeltaProtocol, type DeltaRequest, SharedResults } from '../protocol/index.ts';
 import { KnownExtensions } from '../request/known-extensions.ts';
@@ -26,6 +27,8 @@ type Response = ReturnType<typeof DeltaDiscoveryResponse.decode>;
 
 /** Length of what precedes a gRPC message, and where its length is. */
 const PREFIX = { length: 5, at: 1 };
+/** The end of the names of clusters: other strings only look like one. */
+const DOMAIN = '.svc.cluster.local';
 /** The route configuration of the HTTP ports of the mesh. */
 const ROUTES = '80';
 /** Rounds of answers until nothing changes any more. */
@@ -122,6 +125,8 @@ export class SimulatedProxy {
   reported = NOTHING;
   /** Names of what it was told to remove. */
   readonly lost: string[] = [];
+  /** Clusters that resources led it to before it had them. */
+  readonly lacking = new Set<string>();
 
   /** @param before the one whose names it asks for, and that had connected with the same resources */
   constructor(server: SimulatedServer, node: SimulatedNode, before?: SimulatedProxy) {
@@ -230,7 +235,12 @@ export class SimulatedProxy {
     const type = xdsTypeOfUrl(typeUrl);
     assert.ok(type !== undefined);
     this.#server.messages++;
-    for (const { name, version } of resources) this.#has[type].set(name, version);
+    for (const { name, version, resource } of resources) {
+      this.#has[type].set(name, version);
+      const { led } = clusterNamesIn(type === 'cds' ? Buffer.of() : (resource?.value ?? Buffer.of()));
+      for (const cluster of led)
+        if (type !== 'eds' && cluster.endsWith(DOMAIN) && !this.#has.cds.has(cluster)) this.lacking.add(cluster);
+    }
     for (const name of removedResources) if (this.#has[type].delete(name)) this.lost.push(name);
     if (type === 'cds') this.#followClusters();
     this.#send(type, { nonce });

@@ -1,4 +1,4 @@
-/** Proxies on demand in a large mesh begin before all clusters of their view are generated. */
+/** The clusters of views of proxies on demand in a large mesh are generated when a proxy needs them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -8,7 +8,8 @@ import { XDS, type XdsType } from '../../../core/xds-types.ts';
 import type { Bundle, EncodedResource, LaterClusters, Parts, ProxySession } from '../../../push/index.ts';
 import { changing } from '../../../push/testing/faults.ts';
 import { endpoints, inline, Mesh, meshResource, parse, service, sidecar, turns } from '../../../push/testing/mesh.ts';
-import { concernedNames, Demand, SharedDemand } from '../../on-demand/index.ts';
+import { meshConfig } from '../../../resources/schema/mesh-config.ts';
+import { concernedNames, Demand, leadsTo, SharedDemand } from '../../on-demand/index.ts';
 import { NameSets, NO_NAMES } from '../../protocol/index.ts';
 import { demandedParts, neededFor } from './demanded-parts.ts';
 
@@ -33,10 +34,10 @@ const RESOURCES = [
   }),
 ];
 
-/** @param above with more units, they are generated one by one after the others */
+/** @param above with more units, they are generated when proxies need them */
 function newMesh(above: number, generator: ConstructorParameters<typeof Mesh>[0] = inline): Mesh {
-  const later = { above, atLeast: 1, milliseconds: 0 };
-  return new Mesh(generator, RESOURCES, { concerned: concernedNames, laterClusters: later, canaryAbove: 0 });
+  const later = { above };
+  return new Mesh(generator, RESOURCES, { concerned: concernedNames, leadsTo, laterClusters: later, canaryAbove: 0 });
 }
 
 function newShared(): SharedDemand {
@@ -142,7 +143,7 @@ test('a proxy begins with the clusters that it cannot ask for, and gets others w
   const has = (all: readonly string[]) => all.some((each) => each.includes(`${HOSTS[COUNT - 1]}.${DNS}`));
   assert.deepEqual([has(proxy.held.vhds), has(proxy.held.cds), has(proxy.held.eds)], [true, true, true]);
   await mesh.settled();
-  assert.equal(proxy.later, undefined);
+  assert.ok(proxy.later.has(`outbound|80||s9.${DNS}`), 'clusters that nobody asks for are not generated');
   assert.deepEqual(mesh.trials, [], 'clusters that nobody has yet are not tried');
 });
 
@@ -157,6 +158,7 @@ test('a change that leads a proxy to clusters that are generated later comes wit
   await mesh.settled();
   assert.ok(proxy.held.eds.some((name) => name.startsWith(`outbound|80||${other} `)));
   assert.deepEqual(proxy.lacking, []);
+  assert.ok(proxy.later?.has(`outbound|80||s10.${DNS}`), 'others are not generated');
 });
 
 test('a proxy that connects again waits for the clusters that it had, and for no others', async () => {
@@ -236,21 +238,7 @@ test('a request fails with the job that it waits for, as do others until that is
   await proxy.request('vhds', [`${LAST}.${DNS}`]);
   assert.ok(proxy.held.eds.some((name) => name.startsWith(`outbound|80||${LAST}.${DNS} `)));
   await mesh.settled();
-  assert.equal(proxy.later, undefined);
-});
-
-test('a view that nobody has had is generated for the next proxy before other work', async () => {
-  const mesh = newMesh(1);
-  const shared = newShared();
-  const [first] = await started(mesh, shared, 1);
-  first?.session.close();
-  const next = new Sidecar(mesh, shared, 1);
-  const waiting = [...mesh.engine.views()].filter(({ sessions, later }) => sessions.size > 0 && later !== undefined);
-  assert.deepEqual(
-    waiting.map(({ canWait, built }) => ({ canWait, built })),
-    [{ canWait: false, built: false }],
-  );
-  await next.session.ready;
+  assert.ok(mesh.allSettled());
 });
 
 const proxyIndex = fc.nat({ max: 2 });
@@ -290,9 +278,44 @@ test('property: whenever proxies ask and the mesh changes, they end with what th
         all[0].map(({ held }) => held),
         all[1].map(({ held }) => held),
       );
-      for (const { lacking, later } of all[0]) assert.deepEqual([lacking, later], [[], undefined]);
+      for (const { lacking } of all[0]) assert.deepEqual(lacking, []);
       for (const { session } of all.flat()) session.close();
     }),
     { numRuns: 12 },
   );
+});
+
+test('a host that gets another virtual host is led to clusters of the view', async () => {
+  const mesh = newMesh(1);
+  mesh.change([service(NAMESPACE, 's7', { clusterIP: '10.9.1.3' })]);
+  const [proxy] = await started(mesh, newShared(), 1);
+  assert.ok(proxy);
+  await proxy.request('vhds', ['10.9.1.3']);
+  await mesh.settled();
+  const owns = (name: string): boolean => proxy.held.vhds.some((host) => host.startsWith(`80/${name}.`));
+  const [owner, other] = owns('s3') ? ['s3', 's7'] : ['s7', 's3'];
+  mesh.change([], [`Service/${NAMESPACE}/${owner}`]);
+  await mesh.settled();
+  assert.ok(owns(other));
+  assert.ok(proxy.held.cds.some((cluster) => cluster.startsWith(`outbound|80||${other}.${DNS} `)));
+  assert.deepEqual(proxy.lacking, []);
+});
+
+test('inbound listeners lead to clusters that the proxy has', async () => {
+  const mesh = newMesh(1);
+  const settings = meshConfig.parse({
+    extensionProviders: [{ name: 'authorizer', envoyExtAuthzHttp: { service: `s7.${DNS}`, port: 80 } }],
+  });
+  mesh.engine.publish(mesh.model.apply({ changes: [], eventTime: performance.now(), mesh: settings }));
+  mesh.change([endpoints(NAMESPACE, 's0', '10.1.0.1')]);
+  const [proxy] = await started(mesh, newShared(), 1);
+  assert.ok(proxy);
+  const has = (): boolean => proxy.held.cds.some((cluster) => cluster.startsWith(`outbound|80||s7.${DNS} `));
+  assert.equal(has(), false);
+  const policy = { action: 'CUSTOM', provider: { name: 'authorizer' }, rules: [{}] };
+  mesh.change([meshResource('AuthorizationPolicy', NAMESPACE, 'ask', policy)]);
+  await mesh.settled();
+  proxy.check();
+  assert.ok(has());
+  assert.deepEqual(proxy.lacking, []);
 });
