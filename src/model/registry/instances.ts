@@ -33,17 +33,21 @@ export function updateInstances(
 ): { instances: PMap<readonly BoundInstance[]>; addresses: ReadonlySet<string> } {
   const { removed, added } = changesByAddress(before, after, services, endpoints);
   const changes = new Map<string, readonly BoundInstance[] | undefined>();
+  const addresses = new Set<string>();
   const change = (address: string, more: readonly BoundInstance[]): void => {
     const previous = before.instances.get(address) ?? NONE;
     const gone = removed.get(address);
     const kept = gone === undefined ? previous : previous.filter((instance) => !isGone(instance, gone));
     const next = kept.length === 0 ? more : [...kept, ...more];
     const sorted = next.length > 1 ? next.toSorted(compareInstances) : next;
-    if (!deepEqual(previous, sorted)) changes.set(address, sorted.length === 0 ? undefined : sorted);
+    if (deepEqual(previous, sorted)) return;
+    changes.set(address, sorted.length === 0 ? undefined : sorted);
+    // Instances in other clusters than the first one serve nobody.
+    if (!deepEqual(ofFirstClusters(previous), ofFirstClusters(sorted))) addresses.add(address);
   };
   for (const address of removed.keys()) if (!added.has(address)) change(address, NONE);
   for (const [address, instances] of added) change(address, instances);
-  return { instances: before.instances.with(changes), addresses: new Set(changes.keys()) };
+  return { instances: before.instances.with(changes), addresses };
 }
 
 function changesByAddress(
@@ -119,7 +123,10 @@ export function instancesAt(
   network: string,
   address: string,
 ): readonly BoundInstance[] {
-  const all = instances.get(networkAddress(network, address)) ?? NONE;
+  return ofFirstClusters(instances.get(networkAddress(network, address)) ?? NONE);
+}
+
+function ofFirstClusters(all: readonly BoundInstance[]): readonly BoundInstance[] {
   if (all.every(({ endpoint }) => endpoint.cluster === undefined)) return all;
   return all.filter(({ service, port, endpoint }, index) => {
     const before = all[index - 1];

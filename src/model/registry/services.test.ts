@@ -158,6 +158,23 @@ test('UDP ports are in the service and have no endpoints', () => {
   );
 });
 
+test('what serves an address in a second cluster too changes nothing at that address', () => {
+  const near = meshOf([service('a/web'), endpoints('a/web', ['10.0.0.1'])]);
+  const ports = [{ name: 'http', port: 8080 }];
+  const subsets = [{ addresses: [{ ip: '10.0.0.1' }], ports }];
+  const far = (port: number) =>
+    resource(
+      'Endpoints',
+      'a/web',
+      { subsets: [{ ...subsets[0], ports: [{ name: 'http', port }] }] },
+      { cluster: 'far' },
+    );
+  const both = step(near, [far(8080)]);
+  assert.deepEqual([...both.changes.addresses], []);
+  assert.equal(both.snapshot.instancesAt('', '10.0.0.1').length, 1);
+  assert.deepEqual([...step(both.snapshot, [far(8081)]).changes.addresses], ['/10.0.0.1']);
+});
+
 const entry = (spec: Record<string, unknown>, path = 'a/ext', created?: number) =>
   resource(
     'ServiceEntry',
