@@ -76,7 +76,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#snapshot = options.snapshot;
     const { now, later, random, scopes, laterClusters, leadsTo } = options;
     const onReleased = (scope: string): void => options.generator.released([scope]);
-    // Whoever wants them may still be at work on the view.
+    // After the current call, which may be changing the view.
     const onWanted = (view: SessionView): void => queueMicrotask(() => this.#dispatch(view));
     const snapshot = (): Snapshot => this.#snapshot;
     this.#views = new ViewTable({ scopes, onReleased, snapshot, laterClusters, leadsTo, onWanted });

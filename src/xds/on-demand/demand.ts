@@ -329,8 +329,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const others = shared.clustersOf(content.vhds.filter((bundle) => bundle !== hosts));
     const led = shared.names.change(others, derived?.clusters ?? NO_NAMES, NO_NAMES);
     const own = shared.names.change(led, this.#kept, NO_NAMES);
-    // A part that others have generated may lead to them.
-    for (const { names } of [fixed, own]) this.#later?.want([...names].filter((name) => this.#later?.has(name)));
+    // Another part of the proxy, such as its inbound listeners, may lead to clusters that are not generated yet.
+    this.#later?.want([...fixed.names, ...own.names]);
     const cds = content.cds.map((bundle, index) => shared.parts.clusters(bundle, fixed, own, before.cds[index]));
     // Endpoints stay until Envoy no longer has the cluster.
     for (const { refs } of cds) this.#endpoints = shared.names.change(this.#endpoints, refs, NO_NAMES);
