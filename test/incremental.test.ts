@@ -16,16 +16,14 @@ import {
   touchedUnits,
 } from '../src/generate/index.ts';
 import {
-  DEFAULT_PLACEMENT,
   GENERATED_TYPES,
   type GeneratedResource,
   type GeneratedType,
-  type Placement,
   type TypeReads,
   type Unit,
   type UnitSelection,
-  type View,
 } from '../src/generate/types.ts';
+import { DEFAULT_PLACEMENT, type Placement, type View } from '../src/generate/views.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel, replay } from '../src/model/testing/steps.ts';
 import type { Snapshot } from '../src/model/types/types.ts';

@@ -36,30 +36,32 @@ import { formerByUnit, patcherOf } from './patches/index.ts';
 import { type Facts, fact, MeshReader, recorded, unrecorded } from './reads/index.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
 import {
-  DEFAULT_PLACEMENT,
-  type EnvoyView,
   type FormerFilters,
-  type GatewayView,
   GENERATED_TYPES,
   type GeneratedResource,
   type GeneratedType,
   type GenerationFailure,
   type GenerationFinding,
   type GenerationResult,
-  type GrpcClientView,
-  type GrpcServerView,
-  type InboundView,
-  type OutboundView,
   type PatchProblem,
   type PlacedResources,
-  type Placement,
   type TypeReads,
   type Unit,
   type UnitGenerator,
   type UnitOutput,
   type UnitSelection,
-  type View,
 } from './types.ts';
+import {
+  DEFAULT_PLACEMENT,
+  type EnvoyView,
+  type GatewayView,
+  type GrpcClientView,
+  type GrpcServerView,
+  type InboundView,
+  type OutboundView,
+  type Placement,
+  type View,
+} from './views.ts';
 
 type PartGenerators<V extends View> = Readonly<Record<GeneratedType, UnitGenerator<V>>>;
 

@@ -31,14 +31,8 @@ export { type Fact, type Facts, fact, MeshReader, note, recorded, unrecorded } f
 export { namesSecrets } from './secrets/index.ts';
 export { ALL_UNITS, hostOfServiceKey, TouchedUnits, touchedUnits } from './touched-units.ts';
 export {
-  type AppliedFilter,
-  type Capabilities,
-  DEFAULT_PLACEMENT,
-  type EndpointNames,
-  type EnvoyView,
   type FormerFilter,
   type FormerFilters,
-  type GatewayView,
   GENERATED_FOR,
   GENERATED_TYPES,
   type GeneratedResource,
@@ -46,19 +40,27 @@ export {
   type GenerationFailure,
   type GenerationFinding,
   type GenerationResult,
+  type Misfit,
+  type TypeReads,
+  type Unit,
+  type UnitSelection,
+} from './types.ts';
+export {
+  type AppliedFilter,
+  type Capabilities,
+  DEFAULT_PLACEMENT,
+  type EndpointNames,
+  type EnvoyView,
+  type GatewayView,
   type GrpcClientView,
   type GrpcServerView,
   type InboundPort,
   type InboundView,
-  type Misfit,
   type OnDemand,
   OTHER_CLUSTER,
   type OutboundView,
   PATCHED_TYPES,
   type PatchedType,
   type Placement,
-  type TypeReads,
-  type Unit,
-  type UnitSelection,
   type View,
-} from './types.ts';
+} from './views.ts';

@@ -7,7 +7,8 @@ import { defaultMeshConfig } from '../resources/mesh-config.ts';
 import { affectedUnits } from './testing/affected-units.ts';
 import { meshOf, parsed } from './testing/mesh.ts';
 import { outboundView } from './testing/views.ts';
-import type { GatewayView, InboundView, UnitSelection, View } from './types.ts';
+import type { UnitSelection } from './types.ts';
+import type { GatewayView, InboundView, View } from './views.ts';
 
 const WEB = 'web.default.svc.cluster.local';
 const DB = 'db.default.svc.cluster.local';

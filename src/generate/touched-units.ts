@@ -3,14 +3,8 @@ import type { ServiceKey } from '../model/index.ts';
 import type { ChangedFacts, FactChanges } from './changed-facts.ts';
 import { scopeIdOfView } from './common/index.ts';
 import type { Facts } from './reads/index.ts';
-import {
-  GENERATED_TYPES,
-  type GeneratedType,
-  type TypeReads,
-  type Unit,
-  type UnitSelection,
-  type View,
-} from './types.ts';
+import { GENERATED_TYPES, type GeneratedType, type TypeReads, type Unit, type UnitSelection } from './types.ts';
+import type { View } from './views.ts';
 
 export const ALL_UNITS = {
   cds: 'all',

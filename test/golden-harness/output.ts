@@ -3,7 +3,8 @@
 import type { ProxyNode } from '../../src/core/proxy.ts';
 import { XDS } from '../../src/core/xds-types.ts';
 import { encodeEndpoints, generate, isClientView, resolveEndpoints } from '../../src/generate/index.ts';
-import type { GeneratedResource, GeneratedType, Placement, View } from '../../src/generate/types.ts';
+import type { GeneratedResource, GeneratedType } from '../../src/generate/types.ts';
+import type { Placement, View } from '../../src/generate/views.ts';
 import type { Snapshot } from '../../src/model/types/types.ts';
 import { type JsonObject, messageNameOf, toProtoJson } from '../../src/protobuf/index.ts';
 import { placementOf, viewsOf } from '../../src/push/proxies/proxy-views.ts';

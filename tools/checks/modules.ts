@@ -67,10 +67,11 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'server',
     'index',
   ],
-  // `types` is what generation takes and gives; those after `gateways` put it together.
+  // `views` and `types` are what generation takes and gives; those after `gateways` put it together.
   'src/generate/': [
     'indexes',
     'reads',
+    'views',
     'types',
     'common',
     'domains',

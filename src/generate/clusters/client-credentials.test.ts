@@ -7,7 +7,7 @@ import type { AnyResource } from '../../resources/kinds/types.ts';
 import { generate } from '../generate.ts';
 import { viewOf } from '../testing/gateways.ts';
 import { meshOf, meshResource, parsed } from '../testing/mesh.ts';
-import type { OutboundView, View } from '../types.ts';
+import type { OutboundView, View } from '../views.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
 const { UpstreamTlsContext, Secret } = envoy.extensions.transport_sockets.tls.v3;

@@ -16,7 +16,7 @@ import {
   localitySetting,
 } from '../endpoints/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { EndpointNames, NodeFamilies, Placement } from '../types.ts';
+import type { EndpointNames, NodeFamilies, Placement } from '../views.ts';
 import { dnsDiscovery } from './dns-discovery.ts';
 import { dynamicDiscovery } from './dynamic-dns.ts';
 import { loadBalancing, sharding } from './load-balancer.ts';

@@ -1,7 +1,7 @@
 /** How a cluster resolves the names of its endpoints. */
 import { envoy, packAny } from '../../protobuf/index.ts';
 import { toDuration } from '../common/index.ts';
-import type { NodeFamilies } from '../types.ts';
+import type { NodeFamilies } from '../views.ts';
 import { STRICT_DNS } from './static.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;

@@ -3,7 +3,7 @@
  */
 import { envoy, packAny } from '../../protobuf/index.ts';
 import { DYNAMIC_FORWARD_PROXY_CLUSTER, dnsCache } from '../filters/index.ts';
-import type { NodeFamilies } from '../types.ts';
+import type { NodeFamilies } from '../views.ts';
 import { CLUSTER_PROVIDED } from './static.ts';
 
 const { ClusterConfig } = envoy.extensions.clusters.dynamic_forward_proxy.v3;

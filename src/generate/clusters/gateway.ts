@@ -9,7 +9,8 @@ import { collectorHosts } from '../filters/index.ts';
 import { isPassedOn } from '../listener-plans/index.ts';
 import { authorizerHosts, callsHost } from '../policies/index.ts';
 import { type MeshReader, unrecorded } from '../reads/index.ts';
-import type { GatewayView, Placement, Unit, UnitOutput } from '../types.ts';
+import type { Unit, UnitOutput } from '../types.ts';
+import type { GatewayView, Placement } from '../views.ts';
 import { closedCluster, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster } from './static.ts';
 

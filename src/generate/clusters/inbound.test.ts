@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import { inboundView, worldOf } from '../testing/listeners.ts';
-import type { InboundPort } from '../types.ts';
+import type { InboundPort } from '../views.ts';
 import { inboundClusters, inboundClusterUnits } from './index.ts';
 
 const HTTP_OPTIONS = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';

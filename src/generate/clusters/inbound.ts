@@ -15,7 +15,8 @@ import {
 import { type MetricsSource, metricsSource, serviceMetadata } from '../filters/index.ts';
 import { ingressProtocol } from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
-import type { InboundPort, InboundView, Unit, UnitOutput } from '../types.ts';
+import type { Unit, UnitOutput } from '../types.ts';
+import type { InboundPort, InboundView } from '../views.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { closedCluster } from './service-clusters.ts';
 import { statName } from './stat-names.ts';

@@ -6,7 +6,8 @@ import type { MergedDestinationRule } from '../../model/index.ts';
 import type { MeshConfig, TrafficPolicy } from '../../resources/index.ts';
 import { scopeOfView } from '../common/index.ts';
 import { type MeshReader, unrecorded } from '../reads/index.ts';
-import type { Unit, View } from '../types.ts';
+import type { Unit } from '../types.ts';
+import type { View } from '../views.ts';
 
 /**
  * None for views that others use, or whose clusters EnvoyFilters change.

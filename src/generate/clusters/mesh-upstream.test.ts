@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
 import { generate } from '../generate.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
-import type { OutboundView } from '../types.ts';
+import type { OutboundView } from '../views.ts';
 
 const VIEW: OutboundView = {
   part: 'outbound',

@@ -3,7 +3,8 @@
 import { STATIC_CLUSTERS_UNIT, scopeOfView } from '../common/index.ts';
 import { metricsSource, serviceMetadata } from '../filters/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { OutboundView, Placement, Unit, UnitOutput } from '../types.ts';
+import type { Unit, UnitOutput } from '../types.ts';
+import type { OutboundView, Placement } from '../views.ts';
 import { closedCluster, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster, passthroughCluster } from './static.ts';
 

@@ -35,13 +35,8 @@ import {
   MISSING_KEY_PAIR,
   readCredential,
 } from '../secrets/index.ts';
-import {
-  DEFAULT_PLACEMENT,
-  type GeneratedResource,
-  type GenerationFinding,
-  type Placement,
-  type UnitOutput,
-} from '../types.ts';
+import type { GeneratedResource, GenerationFinding, UnitOutput } from '../types.ts';
+import { DEFAULT_PLACEMENT, type Placement } from '../views.ts';
 import { circuitBreakers, connectionSettings, hasBudgetInterval, usableBudget } from './circuit-breakers.ts';
 import {
   balanced,

@@ -9,7 +9,7 @@ import {
   PASSTHROUGH_CLUSTER,
   toDuration,
 } from '../common/index.ts';
-import type { IpFamily, NodeFamilies } from '../types.ts';
+import type { IpFamily, NodeFamilies } from '../views.ts';
 import { circuitBreakers } from './circuit-breakers.ts';
 import { protocolOptions } from './upstream-protocol.ts';
 

@@ -5,7 +5,7 @@
  * in both variants.
  */
 import { hash } from 'node:crypto';
-import type { EndpointNames } from '../types.ts';
+import type { EndpointNames } from '../views.ts';
 
 /**
  * 72 bits of base64url. For a proxy with 100,000 clusters the odds of two equal names are 1 to 10^12; to take over the

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Memos } from '../../core/memo.ts';
 import type { Endpoint } from '../../model/types/types.ts';
-import type { NodeFamilies } from '../types.ts';
+import type { NodeFamilies } from '../views.ts';
 import { familiesOfNode, reachableEndpoints } from './ip-families.ts';
 
 const MEMOS = new Memos();

@@ -4,7 +4,7 @@
  */
 import type { Memos } from '../../core/memo.ts';
 import type { Endpoint } from '../../model/index.ts';
-import type { IpFamily, NodeFamilies } from '../types.ts';
+import type { IpFamily, NodeFamilies } from '../views.ts';
 import { isIpAddress } from './values.ts';
 
 /** The only part of a view that is read here. */

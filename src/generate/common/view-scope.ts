@@ -1,7 +1,7 @@
 /** The scope that a view's part is generated from, and to which the facts that it reads belong. */
 import { defaultScopeId } from '../../model/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
-import type { OutboundView, View } from '../types.ts';
+import type { OutboundView, View } from '../views.ts';
 
 /**
  * Undefined if the scope no longer exists: its Sidecar was deleted, and its proxies have moved to another view. There

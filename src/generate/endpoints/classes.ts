@@ -12,7 +12,7 @@ import {
   type Snapshot,
 } from '../../model/index.ts';
 import type { LocalityLbSetting, MeshConfig, MeshNetworks, TrafficPolicy } from '../../resources/index.ts';
-import type { Placement } from '../types.ts';
+import type { Placement } from '../views.ts';
 import { readsCluster } from './cluster-local.ts';
 import { comparedLabels } from './failover-priority.ts';
 import { localityMatches } from './locality.ts';

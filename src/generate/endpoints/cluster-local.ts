@@ -7,7 +7,7 @@
 import type { Memos } from '../../core/memo.ts';
 import { canonicalHost, type Endpoint, type MeshSnapshot, matchingPatterns, type Service } from '../../model/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
-import { OTHER_CLUSTER } from '../types.ts';
+import { OTHER_CLUSTER } from '../views.ts';
 
 type Sources = Pick<MeshSnapshot, 'mesh' | 'settings' | 'memos'>;
 

@@ -1,7 +1,7 @@
 /** How Envoy discovers a cluster's endpoints. Clusters and endpoints must be consistent. */
 import type { ModelSettings, Service } from '../../model/index.ts';
 import type { EffectivePolicy } from '../common/index.ts';
-import type { View } from '../types.ts';
+import type { View } from '../views.ts';
 
 /**
  * `eds`: sent by meshd. `dns`: resolved by Envoy. `dynamic`: the name that a client requests, resolved by Envoy.

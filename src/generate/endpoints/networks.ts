@@ -3,7 +3,7 @@ import type { Memos } from '../../core/memo.ts';
 import type { Endpoint, NetworkGateway, NetworkGateways } from '../../model/index.ts';
 import type { MeshNetworks } from '../../resources/index.ts';
 import { hasFamilyOf, type OnFamilies } from '../common/index.ts';
-import type { NodeFamilies } from '../types.ts';
+import type { NodeFamilies } from '../views.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 const NO_GATEWAYS: NetworkGateways = new Map();

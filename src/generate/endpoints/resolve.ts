@@ -27,7 +27,7 @@ import {
 } from '../common/index.ts';
 import { isPassedOn } from '../listener-plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
-import type { EndpointNames, GatewayView, GrpcClientView, OutboundView, Placement, View } from '../types.ts';
+import type { EndpointNames, GatewayView, GrpcClientView, OutboundView, Placement, View } from '../views.ts';
 import {
   isEnabled,
   labelsRead,

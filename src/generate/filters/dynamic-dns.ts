@@ -5,7 +5,7 @@
  */
 import { envoy } from '../../protobuf/index.ts';
 import { toDuration } from '../common/index.ts';
-import type { NodeFamilies } from '../types.ts';
+import type { NodeFamilies } from '../views.ts';
 import {
   hasExtension,
   type ProxyCapabilities,

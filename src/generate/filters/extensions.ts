@@ -2,7 +2,7 @@
 import type { Memos } from '../../core/memo.ts';
 import type { Encodable, envoy } from '../../protobuf/index.ts';
 import { packAny } from '../../protobuf/index.ts';
-import type { Capabilities, EnvoyView } from '../types.ts';
+import type { Capabilities, EnvoyView } from '../views.ts';
 
 export const HTTP_CONNECTION_MANAGER = 'envoy.filters.network.http_connection_manager';
 export const TCP_PROXY = 'envoy.filters.network.tcp_proxy';

@@ -8,7 +8,7 @@ import { envoy } from '../../protobuf/index.ts';
 import { API_VERSION_V3, toDuration } from '../common/index.ts';
 import type { PolicyNeeds } from '../indexes/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { EnvoyView } from '../types.ts';
+import type { EnvoyView } from '../views.ts';
 import { type TypedConfig, typedConfig } from './extensions.ts';
 import type { ServiceLog } from './telemetry/access-log.ts';
 

@@ -8,7 +8,7 @@ import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import { clusterName, scopeOfView, toDuration } from '../common/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { EnvoyView } from '../types.ts';
+import type { EnvoyView } from '../views.ts';
 import {
   listsExtension,
   type ProxyCapabilities,

@@ -10,7 +10,7 @@ import { MeshReader } from '../reads/index.ts';
 import { affectedUnits } from '../testing/affected-units.ts';
 import { viewOf } from '../testing/gateways.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
-import { DEFAULT_PLACEMENT } from '../types.ts';
+import { DEFAULT_PLACEMENT } from '../views.ts';
 import { gatewayListeners } from './index.ts';
 
 const resource = (kind: string, name: string, spec: object, namespace = 'shop') =>

@@ -11,7 +11,7 @@ import { counting, destinationTraits, type FilterChain, tcpProxy, telemetryOf } 
 import { covers, type ListenerPlan } from '../listener-plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { GatewayView } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 
 /** Maximum length of a client's server name in Envoy. */
 const MAX_SERVER_NAME = 255;

@@ -9,7 +9,7 @@ import { generate } from '../generate.ts';
 import { affectedUnits } from '../testing/affected-units.ts';
 import { viewOf } from '../testing/gateways.ts';
 import { meshOf, meshResource, parsed } from '../testing/mesh.ts';
-import type { GatewayView } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 
 const { DownstreamTlsContext, Secret } = envoy.extensions.transport_sockets.tls.v3;
 const { Listener } = envoy.config.listener.v3;

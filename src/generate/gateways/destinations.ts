@@ -9,7 +9,7 @@ import type { ServerPlan } from '../listener-plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import { appliesHere, destinationPort, type RouteContext, weighted, weightedCluster } from '../routes/index.ts';
-import type { GatewayView } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 
 type NetworkFilters = readonly envoy.config.listener.v3.Filter.Input[];
 

@@ -25,7 +25,8 @@ import {
 import { guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import { serverCredentials } from '../secrets/index.ts';
-import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
+import type { GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 import { passingChains } from './auto-passthrough.ts';
 import { type DistinctChains, distinctChains, type MatchedChain } from './chain-matches.ts';
 import { gatewayContext } from './context.ts';

@@ -17,7 +17,8 @@ import {
   virtualServiceRoutes,
   withSharedRetries,
 } from '../routes/index.ts';
-import type { GatewayView, Unit, UnitOutput } from '../types.ts';
+import type { Unit, UnitOutput } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 import { gatewayContext } from './context.ts';
 import { httpsPort, redirectRoutes } from './https-redirect.ts';
 import { misdirectedHosts } from './misdirected.ts';

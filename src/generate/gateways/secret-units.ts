@@ -9,7 +9,8 @@ import {
   type ServerCredentials,
   serverCredentials,
 } from '../secrets/index.ts';
-import type { GatewayView, Unit, UnitOutput } from '../types.ts';
+import type { Unit, UnitOutput } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 

@@ -27,14 +27,8 @@ import {
   endpointsInput,
 } from '../endpoints/index.ts';
 import { isStream, type MeshReader } from '../reads/index.ts';
-import {
-  DEFAULT_PLACEMENT,
-  type GeneratedResource,
-  type GenerationFinding,
-  type GrpcClientView,
-  type Unit,
-  type UnitOutput,
-} from '../types.ts';
+import type { GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
+import { DEFAULT_PLACEMENT, type GrpcClientView } from '../views.ts';
 import { clientTls } from './tls.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;

@@ -8,7 +8,8 @@ import { encode, envoy, packAny } from '../../protobuf/index.ts';
 import { adsConfigSource, InputCache, scopeOfView } from '../common/index.ts';
 import { FAULT_FILTER, ROUTER_FILTER, typedConfig } from '../filters/index.ts';
 import { isStream, type MeshReader } from '../reads/index.ts';
-import type { GeneratedResource, GrpcClientView, Unit, UnitOutput } from '../types.ts';
+import type { GeneratedResource, Unit, UnitOutput } from '../types.ts';
+import type { GrpcClientView } from '../views.ts';
 import { clientListenerName, clientNames, clientRoutesName } from './names.ts';
 
 const { Listener } = envoy.config.listener.v3;

@@ -1,7 +1,7 @@
 /** Names of the resources of gRPC applications. */
 import { GRPC_SERVER_LISTENERS } from '../../core/proxy.ts';
 import { clusterName } from '../common/index.ts';
-import type { GrpcClientView } from '../types.ts';
+import type { GrpcClientView } from '../views.ts';
 
 /** The names under which an application requests a service: the host, and for services of its own namespace its short forms. */
 export function clientNames(host: string, { namespace, dnsDomain }: GrpcClientView): readonly string[] {

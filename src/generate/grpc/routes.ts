@@ -16,7 +16,8 @@ import {
   scopeLookups,
   virtualServiceRoutes,
 } from '../routes/index.ts';
-import type { GrpcClientView, Unit, UnitOutput } from '../types.ts';
+import type { Unit, UnitOutput } from '../types.ts';
+import type { GrpcClientView } from '../views.ts';
 import { clientRoutesName } from './names.ts';
 import { grpcRoutes } from './route-messages.ts';
 

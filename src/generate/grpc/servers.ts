@@ -9,7 +9,8 @@ import { addressOf, scopeOfView } from '../common/index.ts';
 import { HTTP_CONNECTION_MANAGER, ROUTER_FILTER, typedConfig } from '../filters/index.ts';
 import { type GrpcServerPolicies, grpcServerPolicies } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { GenerationFinding, GrpcServerView, Unit, UnitOutput } from '../types.ts';
+import type { GenerationFinding, Unit, UnitOutput } from '../types.ts';
+import type { GrpcServerView } from '../views.ts';
 import { serverListenerNames } from './names.ts';
 import { serverTls } from './tls.ts';
 

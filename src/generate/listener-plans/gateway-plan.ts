@@ -6,7 +6,8 @@
 
 import { addressKey } from '../common/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../reads/index.ts';
-import type { GatewayView, GenerationFinding } from '../types.ts';
+import type { GenerationFinding } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 import { gatewayServers, type ServerKind, type ServerPlan } from './gateway-servers.ts';
 
 export interface ListenerPlan {

@@ -5,7 +5,7 @@ import { type GatewayServer, type ResourceKey, resourceKey, type ServerTlsSettin
 import { gatewayHttpRouteName, gatewayHttpsRouteName, isIpAddress, wildcardBinds } from '../common/index.ts';
 import { type ServerHost, serverHost } from '../domains/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { GatewayView } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 
 /**
  * Kinds of servers:

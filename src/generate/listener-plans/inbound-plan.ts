@@ -7,7 +7,7 @@ import type { ConnectionPool, ServerTlsSettings, SidecarIngress } from '../../re
 import { inboundClusterName, inboundRouteName, listenerName, loopbackBinds } from '../common/index.ts';
 import { type ProtocolKind, protocolKind, sniffs } from '../filters/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
-import type { InboundView, OutboundView } from '../types.ts';
+import type { InboundView, OutboundView } from '../views.ts';
 import { socketPath } from './bind-addresses.ts';
 
 export interface InboundPortPlan {

@@ -4,7 +4,7 @@
  */
 import { hostMatches, isWildcardHost, type Service } from '../../model/index.ts';
 import { fact, type MeshReader, note, unrecorded } from '../reads/index.ts';
-import type { GatewayView, View } from '../types.ts';
+import type { GatewayView, View } from '../views.ts';
 import { gatewayPlan } from './gateway-plan.ts';
 import { gatewayKey, passesOn, type ServerPlan } from './gateway-servers.ts';
 

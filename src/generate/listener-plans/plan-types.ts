@@ -2,7 +2,8 @@
 import type { Protocol, Service } from '../../model/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import type { EgressReader } from '../reads/index.ts';
-import type { GenerationFinding, NodeFamilies, Unit } from '../types.ts';
+import type { GenerationFinding, Unit } from '../types.ts';
+import type { NodeFamilies } from '../views.ts';
 
 /** TCP connections of a listener for one service. */
 export interface TcpTarget {

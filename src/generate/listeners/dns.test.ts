@@ -7,7 +7,8 @@ import type { AnyResource } from '../../resources/kinds/types.ts';
 import { generate } from '../generate.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
 import { outboundView } from '../testing/views.ts';
-import type { GenerationResult, OutboundView } from '../types.ts';
+import type { GenerationResult } from '../types.ts';
+import type { OutboundView } from '../views.ts';
 
 const VIEW = outboundView({ dns: { network: '', listener: true } });
 

@@ -12,7 +12,8 @@ import { DNS_LISTENER_UNIT, joinedResource, loopbackBinds, toDuration } from '..
 import { DNS_FILTER, hasExtension, typedConfig } from '../filters/index.ts';
 import { encodedChunks, type Name, namesOf } from '../names/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
-import type { GeneratedResource, GenerationFinding, OutboundView, UnitOutput } from '../types.ts';
+import type { GeneratedResource, GenerationFinding, UnitOutput } from '../types.ts';
+import type { OutboundView } from '../views.ts';
 
 const { Listener, ListenerFilter } = envoy.config.listener.v3;
 const { DnsFilterConfig } = envoy.extensions.filters.udp.dns_filter.v3;

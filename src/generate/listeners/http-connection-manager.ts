@@ -20,7 +20,7 @@ import {
 } from '../filters/index.ts';
 import { guardsPaths } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { EnvoyView } from '../types.ts';
+import type { EnvoyView } from '../views.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
 const { OnDemand } = envoy.extensions.filters.http.on_demand.v3;

@@ -15,7 +15,7 @@ import {
   tellsClients,
 } from '../filters/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { InboundView } from '../types.ts';
+import type { InboundView } from '../views.ts';
 import { downstreamTls, HANDSHAKE_LIMIT } from './downstream-tls.ts';
 import { besideSniffedHttp, SNIFFED_HTTP } from './listener-filters.ts';
 

@@ -4,7 +4,7 @@ import type { PeerAuthentication, Protocol } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import { chainText, chainTexts, inboundOf, inboundView, type World, worldOf } from '../testing/listeners.ts';
-import type { Capabilities, InboundPort, NodeFamilies } from '../types.ts';
+import type { Capabilities, InboundPort, NodeFamilies } from '../views.ts';
 import { inboundListeners, inboundListenerUnits } from './inbound.ts';
 
 function portOf(targetPort: number, protocol: Protocol, changes: Partial<InboundPort> = {}): InboundPort {

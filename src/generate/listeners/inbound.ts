@@ -39,7 +39,8 @@ import {
   requestFilters,
 } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { GeneratedResource, GenerationFinding, InboundView, IpFamily, Unit, UnitOutput } from '../types.ts';
+import type { GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
+import type { InboundView, IpFamily } from '../views.ts';
 import { type HttpConnectionManagerOptions, httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 import { type Access, accessTo, type Encryption, guardedChains, inspectsTls } from './inbound-access.ts';
 import {

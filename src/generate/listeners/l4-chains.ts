@@ -21,7 +21,7 @@ import {
 } from '../filters/index.ts';
 import type { OutboundListenerPlan, TcpTarget } from '../listener-plans/index.ts';
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
-import type { OutboundView } from '../types.ts';
+import type { OutboundView } from '../views.ts';
 
 /** A filter chain before `chain-merge.ts` has removed overlapping matches. Empty lists match everything. */
 export interface L4Chain {

@@ -12,7 +12,8 @@ import {
 } from '../filters/index.ts';
 import type { HttpTarget, OutboundListenerPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { Capabilities, GeneratedResource } from '../types.ts';
+import type { GeneratedResource } from '../types.ts';
+import type { Capabilities } from '../views.ts';
 import type { MergedChains } from './chain-merge.ts';
 import { outboundConnectionManager } from './http-connection-manager.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';

@@ -30,7 +30,8 @@ import {
   portPlan,
 } from '../listener-plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
-import type { GeneratedResource, OutboundView, Unit, UnitOutput } from '../types.ts';
+import type { GeneratedResource, Unit, UnitOutput } from '../types.ts';
+import type { OutboundView } from '../views.ts';
 import { mergeChains } from './chain-merge.ts';
 import { dnsListener } from './dns.ts';
 import { connectionsOf, type L4Chain, l4Chains } from './l4-chains.ts';

@@ -14,7 +14,8 @@ import {
 } from '../filters/index.ts';
 import type { OutboundListenerPlan, OutboundPortPlan, TcpTarget } from '../listener-plans/index.ts';
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
-import type { GeneratedResource, GenerationFinding, OutboundView, UnitOutput } from '../types.ts';
+import type { GeneratedResource, GenerationFinding, UnitOutput } from '../types.ts';
+import type { OutboundView } from '../views.ts';
 import { mergeChains } from './chain-merge.ts';
 import { serviceChains } from './l4-chains.ts';
 import { assembled, type BuiltListener, detectedRanges, type Surroundings } from './listener-assembly.ts';

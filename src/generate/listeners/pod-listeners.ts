@@ -7,7 +7,7 @@ import { compareCreated, compareText, type Endpoint, type Service } from '../../
 import { addressKey, hasFamilyOf, isIpAddress } from '../common/index.ts';
 import type { OutboundListenerPlan, OutboundPortPlan, PodTarget } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { OutboundView } from '../types.ts';
+import type { OutboundView } from '../views.ts';
 import { foreignNamespaces } from './workload-chains.ts';
 
 /** The services of a Pod. Services in its own namespace come first, so that their routes are used. */

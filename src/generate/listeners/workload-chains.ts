@@ -12,7 +12,7 @@ import { decidesForAll } from '../../model/index.ts';
 import { addressKey, hasFamilyOf, RangeIndex } from '../common/index.ts';
 import { isUnspecified, type OutboundListenerPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { NodeFamilies, OutboundView } from '../types.ts';
+import type { NodeFamilies, OutboundView } from '../views.ts';
 import type { L4Chain } from './l4-chains.ts';
 import type { Surroundings } from './listener-assembly.ts';
 

@@ -7,7 +7,8 @@ import { type AnyResource, keyOf } from '../../resources/kinds/types.ts';
 import { generate } from '../generate.ts';
 import { meshOf, meshResource, parsed } from '../testing/mesh.ts';
 import { outboundView } from '../testing/views.ts';
-import type { GeneratedResource, View } from '../types.ts';
+import type { GeneratedResource } from '../types.ts';
+import type { View } from '../views.ts';
 
 const service = (name: string, address: string) =>
   meshResource('Service', 'shop', name, { clusterIP: address, ports: [{ name: 'http', port: 80 }] });

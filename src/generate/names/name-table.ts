@@ -6,7 +6,8 @@
 import { encode, istio } from '../../protobuf/index.ts';
 import { addressedScope, joinedResource } from '../common/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
-import type { GatewayView, GeneratedResource, OutboundView, Placement, Unit, UnitOutput } from '../types.ts';
+import type { GeneratedResource, Unit, UnitOutput } from '../types.ts';
+import type { GatewayView, OutboundView, Placement } from '../views.ts';
 import { concatenated, encodedChunks } from './chunks.ts';
 import { namesOf } from './names.ts';
 import { tablePieces } from './pieces.ts';

@@ -4,7 +4,7 @@ import type { Endpoint, Service } from '../../model/index.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/index.ts';
 import { endpointsInCluster, networkClass } from '../endpoints/index.ts';
 import { type MeshReader, type Services, unrecorded } from '../reads/index.ts';
-import type { Placement } from '../types.ts';
+import type { Placement } from '../views.ts';
 import { type HeadlessNames, headlessNames, type Name, serviceName } from './service-names.ts';
 
 interface KnownNames {

@@ -5,7 +5,8 @@
  * for a unit have the same version, because they may depend on each other.
  */
 import type { ResourceKey } from '../../resources/index.ts';
-import type { AppliedFilter, FormerFilter, Misfit, UnitOutput } from '../types.ts';
+import type { FormerFilter, Misfit, UnitOutput } from '../types.ts';
+import type { AppliedFilter } from '../views.ts';
 
 /** What the unit was last made with, by EnvoyFilter. */
 export type Former = ReadonlyMap<ResourceKey, FormerFilter>;

@@ -5,15 +5,8 @@
  */
 import { messageOf } from '../../core/errors.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type {
-  EnvoyView,
-  FormerFilter,
-  FormerFilters,
-  GeneratedResource,
-  PatchedType,
-  Unit,
-  UnitOutput,
-} from '../types.ts';
+import type { FormerFilter, FormerFilters, GeneratedResource, Unit, UnitOutput } from '../types.ts';
+import type { EnvoyView, PatchedType } from '../views.ts';
 import { addedCluster, patchClusters } from './clusters.ts';
 import { patchDiscoveredHosts } from './discovered-hosts.ts';
 import { type Former, fitting } from './fitting.ts';

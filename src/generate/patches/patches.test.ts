@@ -7,13 +7,8 @@ import { envoy } from '../../protobuf/index.ts';
 import { generate } from '../generate.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
 import { outboundView } from '../testing/views.ts';
-import {
-  DEFAULT_PLACEMENT,
-  type FormerFilter,
-  type FormerFilters,
-  type GenerationResult,
-  type OutboundView,
-} from '../types.ts';
+import type { FormerFilter, FormerFilters, GenerationResult } from '../types.ts';
+import { DEFAULT_PLACEMENT, type OutboundView } from '../views.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
 const { Listener } = envoy.config.listener.v3;

@@ -2,7 +2,7 @@
 import { addressedScope } from '../common/index.ts';
 import { gatewayPlan } from '../listener-plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { EnvoyView, GatewayView, InboundView, OutboundView } from '../types.ts';
+import type { EnvoyView, GatewayView, InboundView, OutboundView } from '../views.ts';
 
 /** Whether a service, a Gateway's server or a Sidecar's listener gives this name to a port. Case does not matter. */
 export type IsNamedPort = (port: number, name: string) => boolean;

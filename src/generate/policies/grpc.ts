@@ -6,7 +6,7 @@
  */
 import { anyWorkload, trustDomainsOf } from '../common/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { GrpcServerView } from '../types.ts';
+import type { GrpcServerView } from '../views.ts';
 import { type TokenReader, tokenReaders } from './authentication/index.ts';
 import { allowFilter, denyFilter, grpcRules, isGrpcHeader, type RbacPolicy } from './authorization/index.ts';
 import type { HttpFilter } from './types.ts';

@@ -1,6 +1,6 @@
 /** Types shared by the modules of policies. */
 import type { envoy } from '../../protobuf/index.ts';
-import type { GatewayView, InboundView } from '../types.ts';
+import type { GatewayView, InboundView } from '../views.ts';
 
 /** A part that policies protect: a workload, or the services behind a gateway. */
 export type GuardedView = InboundView | GatewayView;

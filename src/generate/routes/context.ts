@@ -18,7 +18,7 @@ import {
   PREVIOUS_PRIORITIES,
 } from '../filters/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
-import type { EnvoyView } from '../types.ts';
+import type { EnvoyView } from '../views.ts';
 
 /** Lookups of a virtual host's inputs. */
 export interface RouteLookups {

@@ -13,7 +13,7 @@ import {
   virtualServiceOf,
 } from '../testing/routes.ts';
 import { outboundView } from '../testing/views.ts';
-import type { OutboundView } from '../types.ts';
+import type { OutboundView } from '../views.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './index.ts';
 
 const { RouteConfiguration, VirtualHost } = envoy.config.route.v3;

@@ -7,7 +7,8 @@ import { AUTHORITIES_SUFFIX, sdsName } from '../../core/tls/tls-secrets.ts';
 import type { MergedDestinationRule } from '../../model/index.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../reads/index.ts';
-import type { GatewayView, Unit, View } from '../types.ts';
+import type { Unit } from '../types.ts';
+import type { GatewayView, View } from '../views.ts';
 import { parseCredentialName, reservedName } from './credentials.ts';
 import { findAuthorities, findKeyPair, keyPairName } from './secrets.ts';
 

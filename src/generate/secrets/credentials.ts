@@ -10,7 +10,7 @@ import { isDnsSubdomain } from '../../core/dns-names.ts';
 import { AUTHORITIES_SUFFIX, sdsName } from '../../core/tls/tls-secrets.ts';
 import type { SecretName, ServerTlsSettings } from '../../resources/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { GatewayView } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 import { findAuthorities, findKeyPair, keyPairName } from './secrets.ts';
 
 export interface RequestedSecret {

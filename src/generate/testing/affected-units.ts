@@ -3,7 +3,8 @@ import type { ChangeSet, Snapshot } from '../../model/types/types.ts';
 import { changedFacts } from '../changed-facts.ts';
 import { generate } from '../generate.ts';
 import { ALL_UNITS, touchedUnits } from '../touched-units.ts';
-import type { UnitSelection, View } from '../types.ts';
+import type { UnitSelection } from '../types.ts';
+import type { View } from '../views.ts';
 
 /** The units of a view that a change touches, according to what generating all of it read before. */
 export function affectedUnits(

@@ -7,7 +7,7 @@ import type { AnyResource } from '../../resources/kinds/types.ts';
 import { makeKeySet } from '../../resources/make-key-set.ts';
 import { tokenFilters } from '../policies/authentication/index.ts';
 import { MeshReader } from '../reads/index.ts';
-import type { InboundView } from '../types.ts';
+import type { InboundView } from '../views.ts';
 import { inboundView } from './listeners.ts';
 import { meshResource } from './mesh.ts';
 

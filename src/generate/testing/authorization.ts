@@ -2,7 +2,7 @@
 import { parse } from 'yaml';
 import type { Snapshot } from '../../model/types/types.ts';
 import type { AnyResource } from '../../resources/kinds/types.ts';
-import type { InboundView } from '../types.ts';
+import type { InboundView } from '../views.ts';
 import { inboundView } from './listeners.ts';
 import { type MeshOptions, meshOf, meshResource } from './mesh.ts';
 

@@ -3,7 +3,7 @@
 import { envoy } from '../../protobuf/index.ts';
 import { gatewayListeners, gatewayListenerUnits, gatewayRoutes, gatewayRouteUnits } from '../gateways/index.ts';
 import { MeshReader } from '../reads/index.ts';
-import type { GatewayView } from '../types.ts';
+import type { GatewayView } from '../views.ts';
 import { gatewayOf, snapshotOf, type TestWorld } from './routes.ts';
 
 export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {

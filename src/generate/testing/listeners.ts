@@ -15,7 +15,8 @@ import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { inboundListeners, inboundListenerUnits } from '../listeners/inbound.ts';
 import { outboundListeners, outboundListenerUnits } from '../listeners/outbound.ts';
 import { MeshReader } from '../reads/index.ts';
-import type { GeneratedResource, InboundView, OutboundView, UnitOutput } from '../types.ts';
+import type { GeneratedResource, UnitOutput } from '../types.ts';
+import type { InboundView, OutboundView } from '../views.ts';
 import { serviceOf, snapshotOf, type TestWorld } from './routes.ts';
 import { outboundView } from './views.ts';
 

@@ -1,5 +1,5 @@
 /** Views for tests of generation. */
-import type { OutboundView } from '../types.ts';
+import type { OutboundView } from '../views.ts';
 
 /** The outbound part of a redirected sidecar in the namespace `default`. */
 export function outboundView(changes: Partial<OutboundView> = {}): OutboundView {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { endpointName, endpointsOfHost } from '../../generate/index.ts';
-import { DEFAULT_PLACEMENT, type OutboundView } from '../../generate/types.ts';
+import { DEFAULT_PLACEMENT, type OutboundView } from '../../generate/views.ts';
 import type { Snapshot } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { viewsOf } from '../proxies/proxy-views.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { DEFAULT_PLACEMENT, type View } from '../../generate/types.ts';
+import { DEFAULT_PLACEMENT, type View } from '../../generate/views.ts';
 import { viewsOf } from '../proxies/proxy-views.ts';
 import type { PlacedSessionView, Session } from '../sessions/session.ts';
 import { emptySnapshot, sidecar } from '../testing/mesh.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { DEFAULT_PLACEMENT } from '../../generate/types.ts';
+import { DEFAULT_PLACEMENT } from '../../generate/views.ts';
 import { applyChanges } from '../../model/testing/steps.ts';
 import { keyOf } from '../../resources/kinds/types.ts';
 import type { GenerateJob, JobAnswer, MeshCopyUpdate } from '../protocol.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { DEFAULT_PLACEMENT } from '../../generate/types.ts';
+import { DEFAULT_PLACEMENT } from '../../generate/views.ts';
 import { BundleTemplates } from '../bundles/bundle-templates.ts';
 import { EndpointEncoder } from '../bundles/endpoint-encoder.ts';
 import { Interner } from '../bundles/interner.ts';

@@ -4,7 +4,7 @@
  */
 import type { OwnTracing } from '../../../core/tracing.ts';
 import type { MeshConfig, TelemetrySpec } from '../../../resources/index.ts';
-import type { EnvoyView } from '../../types.ts';
+import type { EnvoyView } from '../../views.ts';
 
 /** On which side of a request the proxy is. */
 export type Direction = 'CLIENT' | 'SERVER';

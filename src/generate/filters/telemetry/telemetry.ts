@@ -8,7 +8,7 @@ import { envoy, packAny } from '../../../protobuf/index.ts';
 import type { TelemetrySpec } from '../../../resources/index.ts';
 import { scopeOfView } from '../../common/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../../reads/index.ts';
-import type { Capabilities, EnvoyView } from '../../types.ts';
+import type { Capabilities, EnvoyView } from '../../views.ts';
 import { CEL_LOG_FILTER, hasExtension, sharedCapabilities, type TypedConfig } from '../extensions.ts';
 import { recordLogs } from '../policy.ts';
 import { accessLog, type LogPlan } from './access-log.ts';

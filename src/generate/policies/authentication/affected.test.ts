@@ -9,7 +9,7 @@ import { authentication, fetched, someKeys, viewIn } from '../../testing/authent
 import { viewOf as gatewayView } from '../../testing/gateways.ts';
 import { meshOf } from '../../testing/mesh.ts';
 import { gatewayOf } from '../../testing/routes.ts';
-import type { View } from '../../types.ts';
+import type { View } from '../../views.ts';
 
 const ONE = 'https://one.test/keys';
 const TWO = 'https://two.test/keys';

@@ -6,7 +6,7 @@ import {
   TRAFFIC_METRICS,
 } from '../../../../resources/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../../../reads/index.ts';
-import type { EnvoyView } from '../../../types.ts';
+import type { EnvoyView } from '../../../views.ts';
 import { ISTIO_STATS_FILTER, listsExtension, STATS_ACCESS_LOG } from '../../extensions.ts';
 import { type Direction, directionOf } from '../documents.ts';
 import { providerNamed, type Unavailable } from '../providers.ts';
