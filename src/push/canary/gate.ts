@@ -5,45 +5,25 @@
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import { nextBundle } from '../bundles/index.ts';
-import type { WithheldResource } from '../types.ts';
 import type { Bundles, HeldBundles } from '../views/index.ts';
 import { AcceptedVersions } from './accepted-versions.ts';
 import {
   Composer,
   type Composition,
-  dependentsOf,
   HELD_TYPES,
-  type Names,
   sameBundles,
   TRIED_TYPES,
   without,
   withoutMissingClusters,
 } from './composition.ts';
-import type { TypedName } from './references.ts';
-import { type Outcome, refusalsNeeded, type Trial } from './trial.ts';
+import type { Outcome, Trial } from './trial.ts';
+import { type Item, itemOf, type Withheld, WithheldResources } from './withheld.ts';
 
 /** A placement of the view, as far as the gate is concerned. */
 export interface GatedPlacement<S> {
   readonly initialized: boolean;
   readonly bundles: Bundles;
   held: HeldBundles<S> | undefined;
-}
-
-/** A resource that some placements have in another version than proxies have accepted. */
-export interface Item {
-  readonly type: XdsType;
-  readonly name: string;
-  /** Of the placements. */
-  readonly versions: Set<string>;
-}
-
-/** A resource that is withheld from all proxies of a view. */
-export interface Withheld<S> extends WithheldResource {
-  readonly versions: Set<string>;
-  /** Connected sessions that rejected it; undefined for a resource that is withheld with another one. */
-  readonly refusers: Set<S> | undefined;
-  /** Callers that rejected it, even if they have no proxy in the view any more. */
-  readonly callers: ReadonlySet<string>;
 }
 
 interface RunningTrial<P, S> {
@@ -75,18 +55,13 @@ interface Side<P> extends Composition {
   readonly placed: P;
 }
 
-export function itemOf(type: XdsType, name: string): string {
-  return `${type}\n${name}`;
-}
-
 /**
  * @template P a placement
  * @template S a session
  */
 export class Gate<P extends GatedPlacement<S>, S> {
-  readonly withheld = new Map<string, Withheld<S>>();
-  /** Route configurations of which some virtual hosts are withheld. */
-  #partly: readonly Withheld<S>[] = [];
+  /** What is withheld from the proxies of the view. */
+  readonly withheld = new WithheldResources<S>();
   readonly #placements: () => Iterable<P>;
   readonly #accepted = new AcceptedVersions();
   /** The snapshot version of what sessions are shown, and the last one without anything withheld. */
@@ -110,22 +85,12 @@ export class Gate<P extends GatedPlacement<S>, S> {
    */
   inherit(version: number, other: Gate<P, S> | undefined, isHere: (session: S) => boolean): void {
     this.#completeVersion = other?.isActive === true ? other.#completeVersion : version;
-    if (other === undefined) return;
-    for (const [item, entry] of other.withheld) {
-      const refusers = entry.refusers && new Set([...entry.refusers].filter(isHere));
-      this.withheld.set(item, { ...entry, versions: new Set(entry.versions), refusers });
-    }
+    if (other !== undefined) this.withheld.inherit(other.withheld, isHere);
   }
 
   /** The items of the trial. */
   get items(): ReadonlyMap<string, Item> {
     return this.#running?.items ?? NO_ITEMS;
-  }
-
-  /** All that is withheld, in whole or in part. */
-  entries(): readonly Withheld<S>[] {
-    const partly = new Map(this.#partly.map((entry) => [entry.name, entry]));
-    return [...this.withheld.values(), ...partly.values()];
   }
 
   /** Sessions are shown something else than what was generated. */
@@ -192,11 +157,8 @@ export class Gate<P extends GatedPlacement<S>, S> {
    */
   examine(before: Before<P>): ReadonlyMap<string, Item> {
     const all = this.#sides(before);
-    for (const [item, { type, name, versions, refusers }] of this.withheld) {
-      const current = all.some(({ made }) => versions.has(made[type].get(name)?.version ?? ''));
-      if (refusers === undefined || !current) this.withheld.delete(item);
-    }
-    const sides = this.#withholdDependents(all);
+    this.withheld.forgetFormer(all);
+    const sides = this.withheld.withDependents(all);
     const untested = new Map<string, Item>();
     for (const { made, accepted } of sides) {
       for (const type of TRIED_TYPES) {
@@ -226,8 +188,8 @@ export class Gate<P extends GatedPlacement<S>, S> {
     const kept = new Map<P, Bundles>();
     const composer = new Composer();
     if (isNew) this.#version = version;
-    const names = namesOf(this.withheld.values());
-    for (const side of this.#spliced(this.#sides(before))) {
+    const names = this.withheld.names();
+    for (const side of this.withheld.spliced(this.#sides(before))) {
       const { placed, accepted, latest } = side;
       made.set(placed, latest);
       const bundles = composer.compose(side, names);
@@ -254,21 +216,13 @@ export class Gate<P extends GatedPlacement<S>, S> {
     });
     for (const [item, refusals] of refused) {
       const tried = running.items.get(item);
-      const [first] = refusals;
-      if (tried === undefined || first === undefined) continue;
+      if (tried === undefined) continue;
       const versions = sides.map((side) => side.accepted[tried.type].get(tried.name)?.version);
-      this.withheld.set(item, {
-        ...tried,
-        acceptedVersion: versions.find((each) => each !== undefined),
-        proxy: nameOf(first.canary),
-        message: first.message,
-        sinceMs: nowMs,
-        refusers: new Set(refusals.map(({ canary }) => canary)),
-        callers: new Set(refusals.map(({ caller }) => caller)),
-      });
+      const acceptedVersion = versions.find((each) => each !== undefined);
+      this.withheld.add(tried, { refusals, acceptedVersion, sinceMs: nowMs, nameOf });
     }
     this.#show(sides, running.version);
-    return [...this.withheld.values()].filter(({ sinceMs, refusers }) => sinceMs === nowMs && refusers !== undefined);
+    return this.withheld.rejectedAt(nowMs);
   }
 
   /** Shows what is not held back of what was generated: endpoints and secrets. */
@@ -289,7 +243,7 @@ export class Gate<P extends GatedPlacement<S>, S> {
     const others = this.#initialized().filter((placed) => !added.includes(placed));
     const known = [...(running?.kept?.values() ?? []), ...others.flatMap(({ held }) => held?.shown ?? [])][0];
     const composer = new Composer();
-    const names = namesOf([...this.withheld.values(), ...this.items.values()]);
+    const names = this.withheld.names(this.items.values());
     for (const placed of added) {
       const { bundles } = placed;
       const accepted = known ?? without(bundles, names);
@@ -298,43 +252,15 @@ export class Gate<P extends GatedPlacement<S>, S> {
       if (running?.kept === undefined) continue;
       running.made.set(placed, bundles);
       running.kept.set(placed, accepted);
-      const tried = composer.compose(side, namesOf(this.withheld.values()));
+      const tried = composer.compose(side, this.withheld.names());
       const ofTrial = { bundles: tried, version: running.version, isNew: true };
       placed.held = this.#held(tried, { ...ofTrial, has: (session) => running.trial.has(session) });
     }
   }
 
-  /** A session is gone: what only it has rejected does not count as rejected for ever. */
-  left(session: S): void {
-    for (const { refusers } of this.withheld.values()) refusers?.delete(session);
-  }
-
-  /** Whether everybody is gone who rejected something that is withheld. */
-  get hasAbandoned(): boolean {
-    return [...this.withheld.values()].some(({ refusers }) => refusers?.size === 0);
-  }
-
-  /** Forgets rejections of sessions that are all gone: {@link examine} finds these versions again. */
-  forgetAbandoned(): void {
-    for (const [item, { refusers }] of this.withheld) if (refusers?.size === 0) this.withheld.delete(item);
-  }
-
-  /** Whether too few callers have rejected something that is withheld from the proxies of this many. */
-  hasDoubtful(callers: number): boolean {
-    const needed = refusalsNeeded(callers);
-    return [...this.withheld.values()].some((entry) => entry.refusers !== undefined && entry.callers.size < needed);
-  }
-
-  /** Forgets what {@link hasDoubtful} finds: {@link examine} finds these versions again. */
-  forgetDoubtful(callers: number): void {
-    const needed = refusalsNeeded(callers);
-    for (const [item, entry] of this.withheld)
-      if (entry.refusers !== undefined && entry.callers.size < needed) this.withheld.delete(item);
-  }
-
   #show(all: readonly Side<P>[], version: number): void {
-    const sides = this.#withholdDependents(all);
-    const names = namesOf(this.withheld.values());
+    const sides = this.withheld.withDependents(all);
+    const names = this.withheld.names();
     const composer = new Composer();
     this.#version = version;
     if (this.withheld.size === 0) this.#completeVersion = version;
@@ -343,51 +269,6 @@ export class Gate<P extends GatedPlacement<S>, S> {
       const shown = composer.compose(side, names);
       placed.held = sameBundles(shown, placed.bundles) ? undefined : this.#held(shown, undefined);
     }
-  }
-
-  /** Withholds what refers to withheld resources. Returns what may be shown otherwise. */
-  #withholdDependents(all: readonly Side<P>[]): readonly Side<P>[] {
-    for (const [item, { refusers }] of this.withheld) if (refusers === undefined) this.withheld.delete(item);
-    const sides = this.#spliced(all);
-    const names = namesOf(this.withheld.values());
-    for (const side of sides)
-      for (const { type, resource, on } of dependentsOf(side, names)) {
-        const item = itemOf(type, resource.name);
-        const entry = this.withheld.get(item) ?? this.#dependent(side, type, resource, on);
-        entry.versions.add(resource.version);
-        this.withheld.set(item, entry);
-      }
-    return sides;
-  }
-
-  #spliced(sides: readonly Side<P>[]): readonly Side<P>[] {
-    const names = namesOf(this.withheld.values());
-    const spliced = sides.map((side) => withoutMissingClusters(side, names));
-    this.#partly = spliced.flatMap((side) =>
-      (side.spliced ?? []).map(({ resource, clusters: [cluster = ''], hosts, version }) => ({
-        ...this.#dependent(side, 'rds', resource, { type: 'cds', name: cluster }),
-        versions: new Set([version]),
-        acceptedVersion: resource.version,
-        message: `its virtual hosts ${hosts.join(', ')} refer to ${cluster}, which is withheld`,
-      })),
-    );
-    return spliced;
-  }
-
-  /** The entry of a resource that is withheld because it refers to another one. */
-  #dependent({ accepted }: Side<P>, type: XdsType, { name }: { readonly name: string }, on: TypedName): Withheld<S> {
-    const cause = this.withheld.get(itemOf(on.type, on.name));
-    return {
-      type,
-      name,
-      versions: new Set(),
-      acceptedVersion: accepted[type].get(name)?.version,
-      proxy: cause?.proxy ?? '',
-      message: `refers to ${on.name}, which is withheld`,
-      sinceMs: cause?.sinceMs ?? 0,
-      refusers: undefined,
-      callers: new Set(),
-    };
   }
 
   #held(shown: Bundles, trial: HeldBundles<S>['trial']): HeldBundles<S> {
@@ -410,10 +291,4 @@ export class Gate<P extends GatedPlacement<S>, S> {
 function following(kept: Bundles, latest: Bundles, composer: Composer): Bundles {
   const eds = composer.endpoints(kept.cds, latest, kept.eds);
   return eds === kept.eds && latest.sds === kept.sds ? kept : { ...kept, eds, sds: latest.sds };
-}
-
-function namesOf(items: Iterable<Pick<Item, 'type' | 'name'>>): Names {
-  const names = new Map<XdsType, Set<string>>();
-  for (const { type, name } of items) names.set(type, (names.get(type) ?? new Set()).add(name));
-  return names;
 }

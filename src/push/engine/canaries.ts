@@ -84,7 +84,7 @@ export class Canaries {
   /** What is withheld from the proxies of a view. */
   withheld(view: SessionView): Iterable<Withheld<Session>> {
     if (view.sessions.size === 0) return [];
-    return this.#states.get(view)?.gate.entries() ?? [];
+    return this.#states.get(view)?.gate.withheld.entries() ?? [];
   }
 
   /** Number of resources that are withheld from the proxies of views, by type. */
@@ -156,8 +156,8 @@ export class Canaries {
     if (state === undefined) return;
     const { gate } = state;
     if (added !== undefined) gate.place([added]);
-    if (gate.hasAbandoned) this.#planRetry(state);
-    if (gate.withheld.size > 0 && gate.hasDoubtful(callersOf(view))) this.#planRecheck(state);
+    if (gate.withheld.hasAbandoned) this.#planRetry(state);
+    if (gate.withheld.size > 0 && gate.withheld.hasDoubtful(callersOf(view))) this.#planRecheck(state);
   }
 
   /** The proxy of a session has answered a response, or was found to need none. */
@@ -175,8 +175,8 @@ export class Canaries {
     const state = this.#states.get(view);
     if (state === undefined || session.partOf(view) !== undefined) return;
     const { gate } = state;
-    gate.left(session);
-    if (gate.hasAbandoned) this.#planRetry(state);
+    gate.withheld.left(session);
+    if (gate.withheld.hasAbandoned) this.#planRetry(state);
     if (gate.trial?.remove(session) !== true) return;
     const shown = this.#shownOf(view);
     this.#addCanaries(state, gate.trial, { items: gate.items, before: new Map() });
@@ -217,12 +217,12 @@ export class Canaries {
       for (const placed of view.placements()) placed.held = undefined;
       const { gate: left } = this.#states.get(from) ?? {};
       gate.inherit(from.committedVersion, left, (session) => view.sessions.has(session));
-      gate.forgetDoubtful(callersOf(view));
+      gate.withheld.forgetDoubtful(callersOf(view));
     }
     const idle = { push: undefined, next: undefined, deadline: undefined, retry: undefined, recheck: undefined };
     const state: State = { view, gate, since: 0, ...idle };
     this.#states.set(view, state);
-    if (gate.hasAbandoned) this.#planRetry(state);
+    if (gate.withheld.hasAbandoned) this.#planRetry(state);
     return state;
   }
 
@@ -284,7 +284,7 @@ export class Canaries {
     const withheld = gate.settle(outcome, Date.now(), ({ connectionId }) => connectionId);
     state.push = undefined;
     state.next = undefined;
-    if (gate.hasDoubtful(callersOf(view))) this.#planRecheck(state);
+    if (gate.withheld.hasDoubtful(callersOf(view))) this.#planRecheck(state);
     if (next !== undefined && isBehind) this.#proceed(state, next, new Map());
     const all = outcome.accepted.size === trial.items.size;
     const result = withheld.length > 0 ? 'refused' : all ? 'accepted' : 'released';
@@ -297,9 +297,9 @@ export class Canaries {
     state.retry ??= this.#options.later(RETRY_ABANDONED_MS, () => {
       state.retry = undefined;
       const { view, gate } = state;
-      if (view.sessions.size === 0 || !gate.hasAbandoned) return;
+      if (view.sessions.size === 0 || !gate.withheld.hasAbandoned) return;
       if (gate.trial !== undefined) this.#planRetry(state);
-      else this.#tryAgain(state, () => gate.forgetAbandoned());
+      else this.#tryAgain(state, () => gate.withheld.forgetAbandoned());
     });
   }
 
@@ -309,8 +309,8 @@ export class Canaries {
       state.recheck = undefined;
       const { view, gate } = state;
       // The end of a running trial plans it again.
-      if (view.sessions.size === 0 || gate.trial !== undefined || !gate.hasDoubtful(callersOf(view))) return;
-      this.#tryAgain(state, () => gate.forgetDoubtful(callersOf(view)));
+      if (view.sessions.size === 0 || gate.trial !== undefined || !gate.withheld.hasDoubtful(callersOf(view))) return;
+      this.#tryAgain(state, () => gate.withheld.forgetDoubtful(callersOf(view)));
     });
   }
 
