@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../src/core/testing/properties.ts';
 import { SHOP } from '../src/push/testing/faults.ts';
 import { endpoints, meshResource } from '../src/push/testing/mesh.ts';
 import { Fleet, type Member } from './canary-harness/fleet.ts';

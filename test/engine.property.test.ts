@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import fc from 'fast-check';
 import { systemClock } from '../src/core/clock.ts';
+import * as fc from '../src/core/testing/properties.ts';
 import { encodeEndpoints, isClientView, resolveEndpoints } from '../src/generate/index.ts';
 import { Model } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../src/core/memo.ts';
+import * as fc from '../src/core/testing/properties.ts';
 import {
   type ChangedFacts,
   changedFacts,

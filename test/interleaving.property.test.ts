@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../src/core/testing/properties.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel } from '../src/model/testing/steps.ts';
 import type { Snapshot } from '../src/model/types/types.ts';

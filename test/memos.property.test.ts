@@ -3,8 +3,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../src/core/memo.ts';
+import * as fc from '../src/core/testing/properties.ts';
 import { scopeIdOfView } from '../src/generate/index.ts';
 import { Model } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';

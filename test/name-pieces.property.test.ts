@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { MeshNames, readNames } from '../src/agent/dns/mesh-names.ts';
 import { readResponse, writeRequest } from '../src/agent/xds-proxy/messages.ts';
 import { type OwnStream, OwnTypes } from '../src/agent/xds-proxy/own-types.ts';
+import * as fc from '../src/core/testing/properties.ts';
 import { XDS } from '../src/core/xds-types.ts';
 import { silentLog } from '../src/dns/testing/clients.ts';
 import { generate } from '../src/generate/generate.ts';

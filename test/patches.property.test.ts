@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../src/core/memo.ts';
+import * as fc from '../src/core/testing/properties.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { createModel, replay } from '../src/model/testing/steps.ts';
 import { runJobs } from '../src/push/jobs/run-jobs.ts';

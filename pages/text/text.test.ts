@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { parse } from 'yaml';
+import * as fc from '../../src/core/testing/properties.ts';
 import { differences } from './differences.ts';
 import { yaml } from './yaml.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { PMap } from './pmap.ts';
+import * as fc from './testing/properties.ts';
 
 const key = fc.integer({ min: 0, max: 300 }).map((number) => `k${number}`);
 const changes = fc.array(fc.tuple(key, fc.option(fc.nat(3), { nil: undefined })), { maxLength: 6 });

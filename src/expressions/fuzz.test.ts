@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../core/errors.ts';
+import * as fc from '../core/testing/properties.ts';
 import { compileExpression } from './compile.ts';
 import { NONE, SOME, VOCABULARY } from './testing/attributes.ts';
 import { EvaluationError, type Expression, LANGUAGES, type Language, type ValueType } from './types.ts';

@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { describe, it } from 'node:test';
 import type { TLSSocket } from 'node:tls';
-import fc from 'fast-check';
+import * as fc from '../core/testing/properties.ts';
 import { Connection } from './connection.ts';
 import {
   DEFAULT_WINDOW_BYTES,
@@ -269,7 +269,7 @@ class World {
   }
 }
 
-describe('writes', { timeout: 60_000 }, () => {
+describe('writes', { timeout: fc.scaled(60_000) }, () => {
   const steps = fc.array(step, { minLength: 5, maxLength: 60, size: 'max' });
 
   for (const secured of [false, true]) {
@@ -287,7 +287,7 @@ describe('writes', { timeout: 60_000 }, () => {
             world.check();
           }
         }),
-        { numRuns: Number(process.env.PROPERTY_RUNS ?? 60), seed: Number(process.env.PROPERTY_SEED ?? 1) },
+        { numRuns: 60 },
       ));
 
     it(`end once when the connection closes meanwhile: ${how}`, () =>
@@ -308,7 +308,7 @@ describe('writes', { timeout: 60_000 }, () => {
           world.connection.tick(PATIENCE);
           for (const { results } of world.writes) assert.equal(results.length, 1, results.join());
         }),
-        { numRuns: Number(process.env.PROPERTY_RUNS ?? 60), seed: Number(process.env.PROPERTY_SEED ?? 1) },
+        { numRuns: 60 },
       ));
   }
 });

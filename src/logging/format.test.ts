@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../core/testing/properties.ts';
 import { formatJson, formatText, type LogRecord } from './format.ts';
 
 const RECORD: LogRecord = {

@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
+import * as fc from '../core/testing/properties.ts';
 import { type AnyResource, keyOf, type ResourceKey } from '../resources/kinds/types.ts';
 import { defaultMeshConfig } from '../resources/mesh-config.ts';
 import { kindOfKey } from './common/tables.ts';

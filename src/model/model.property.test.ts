@@ -1,7 +1,7 @@
 /** Properties of the model for every mesh and every order of events. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../core/testing/properties.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/kinds/types.ts';
 import { defaultMeshConfig } from '../resources/mesh-config.ts';
 import { deepEqual } from './common/equal.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import { Histogram, Registry } from 'prom-client';
 import { InternalError } from '../core/errors.ts';
+import * as fc from '../core/testing/properties.ts';
 import { Distribution } from './distribution.ts';
 
 const BUCKETS = [0.1, 0.5, 1, 5];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../core/errors.ts';
+import * as fc from '../core/testing/properties.ts';
 import { allDescriptors } from './descriptors.ts';
 import { envoy, fromProtoJson, google, packAny, packBytes, toProtoJson } from './index.ts';
 

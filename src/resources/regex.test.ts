@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../core/testing/properties.ts';
 import { MAX_REGEX_PROGRAM, readRegex } from '../regex/check.ts';
 import { compileRegex } from '../regex/compile.ts';
 import { checkDocument } from './check.ts';

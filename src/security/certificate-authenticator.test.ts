@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import { sequence } from '../asn1/index.ts';
 import { CtlError } from '../core/errors.ts';
+import * as fc from '../core/testing/properties.ts';
 import { spki } from './authority/testing/fixtures.ts';
 import { createCertificateAuthenticator } from './certificate-authenticator.ts';
 import {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { rootCertificates } from 'node:tls';
-import fc from 'fast-check';
 import { contextBytes, encodeDer, encoded, type Node, octets, oid, sequence, setOf } from '../asn1/index.ts';
 import { CtlError } from '../core/errors.ts';
+import * as fc from '../core/testing/properties.ts';
 import { type Certificate, readCertificate, readPemCertificates } from './certificate.ts';
 import { CLIENT_AUTH, ecKey, extension, type LeafOptions, makeCa, makeLeaf, WEB_URI } from './testing/credentials.ts';
 

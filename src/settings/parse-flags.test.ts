@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../core/errors.ts';
+import * as fc from '../core/testing/properties.ts';
 import type { FlagTable } from './flag-table.ts';
 import { findSubcommand, parseFlags } from './parse-flags.ts';
 

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../core/testing/properties.ts';
 import { inCluster } from '../resources/index.ts';
 import { keyOf, type ResourceKey } from '../resources/kinds/types.ts';
 import type { ScriptedSource } from '../sources/testing/scripted.ts';

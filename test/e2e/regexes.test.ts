@@ -1,7 +1,7 @@
 /** Regular expressions that are accepted, in real Envoys: they accept them, and their programs are not larger. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../src/core/testing/properties.ts';
 import { readRegex } from '../../src/regex/index.ts';
 import { REGEXES } from '../../src/resources/testing/regexes.ts';
 import { envoyBinaries, validate } from '../golden-harness/envoy.ts';

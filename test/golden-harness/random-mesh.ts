@@ -3,9 +3,10 @@
  * entries, rules, routes, a gateway, a Sidecar, networks; and proxies of different localities and networks that see
  * different parts of it. For property tests.
  */
-import fc from 'fast-check';
+
 import { parse } from 'yaml';
 import type { ProxyNode } from '../../src/core/proxy.ts';
+import * as fc from '../../src/core/testing/properties.ts';
 import { OIDC_REFERENCE } from '../../src/resources/key-sets.ts';
 import {
   type AnyResource,

@@ -5,6 +5,7 @@
  *   npm test                      everything
  *   npm test -- unit golden       only these stages
  *   npm test -- e2e restart       end-to-end tests whose path contains `restart`
+ *   npm test -- properties 30     30 minutes of property tests with random seeds, which are not part of `npm test`
  *
  * Every stage runs even when an earlier one failed. At the end are the counts and the time of each stage. The last line
  * is `N passed, N failed`, in which lint and types count as one each; the exit code is 1 when anything failed or when
@@ -26,6 +27,7 @@ import {
 import { wideLines } from '../checks/line-width.ts';
 import { type Outcome, runTests } from './files.ts';
 import { runTestsInOwnNetwork } from './network.ts';
+import { runProperties } from './properties.ts';
 import { describeOutcome, type StageResult, summary } from './summary.ts';
 
 /** Ctrl-C and SIGTERM stop the current stage in order, so that it removes its processes and namespaces. */
@@ -45,6 +47,8 @@ const NOTHING: Outcome = { passed: 0, failed: 0, skipped: 0, failures: [] };
 
 interface Stage {
   readonly name: string;
+  /** Runs only when it is named. */
+  readonly onRequest?: boolean;
   run(filter: readonly string[]): Promise<Outcome>;
 }
 
@@ -133,6 +137,16 @@ function typesStage(): Stage {
   };
 }
 
+/** Longer runs of properties than those of the stages that these files belong to. */
+function propertiesStage(): Stage {
+  const patterns = [...UNIT_FILES, ...GOLDEN_FILES];
+  const options = { folder: REPOSITORY, concurrency: CORES, signal: interrupted.signal };
+  return { name: 'properties', onRequest: true, run: (words) => runProperties({ patterns, words, ...options }) };
+}
+
+const UNIT_FILES = ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts', 'pages/**/*.test.ts'];
+const GOLDEN_FILES = ['test/golden/**/*.test.ts', 'test/*.test.ts'];
+
 const CORES = availableParallelism();
 /**
  * Many tests wait for a third of their time: for timers, drains, watches. With more files at once the cores are
@@ -168,7 +182,7 @@ const STAGES: readonly Stage[] = [
   lintStage(),
   typesStage(),
   testStage('unit', {
-    patterns: ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts', 'pages/**/*.test.ts'],
+    patterns: UNIT_FILES,
     first: ['frame-sequences', 'webhooks/server/hostile', 'reflector-faults', '.property.', 'xds-proxy/', 'sharing'],
     concurrency: WAITING_FILES,
     timeoutMs: 120_000,
@@ -176,7 +190,7 @@ const STAGES: readonly Stage[] = [
     together: true,
   }),
   testStage('golden', {
-    patterns: ['test/golden/**/*.test.ts', 'test/*.test.ts'],
+    patterns: GOLDEN_FILES,
     first: ['test/incremental', 'test/bench.test', 'test/bench-neighbours', 'test/golden.test'],
     concurrency: CORES,
     timeoutMs: 300_000,
@@ -241,6 +255,7 @@ const STAGES: readonly Stage[] = [
     prepare: prepareKubernetes,
     runner: runTestsInOwnNetwork,
   }),
+  propertiesStage(),
 ];
 
 /** Names of stages choose stages. Every other word selects files whose path contains it. */
@@ -249,8 +264,9 @@ function chooseStages(args: readonly string[]): { stages: readonly Stage[]; filt
   const wanted = new Set(args.filter((word) => names.has(word)));
   const filter = args.filter((word) => !names.has(word));
   if (wanted.size > 0) return { stages: STAGES.filter((stage) => wanted.has(stage.name)), filter };
+  const usual = STAGES.filter(({ onRequest }) => onRequest !== true);
   // Words without a stage select test files only.
-  const withFiles = filter.length === 0 ? STAGES : STAGES.filter(({ name }) => name !== 'lint' && name !== 'types');
+  const withFiles = filter.length === 0 ? usual : usual.filter(({ name }) => name !== 'lint' && name !== 'types');
   return { stages: withFiles, filter };
 }
 

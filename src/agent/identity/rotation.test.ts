@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
 import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
 import { fakeTime } from '../../core/testing/fake-time.ts';
+import * as fc from '../../core/testing/properties.ts';
 import type { WorkloadSecrets } from '../types.ts';
 import type { KeyAndRequest } from './csr.ts';
 import { newCounters } from './metrics.ts';

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { type Action, actions, World } from './testing/relay-world.ts';
 
 for (const variant of ['delta', 'sotw'] as const) {

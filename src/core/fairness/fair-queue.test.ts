@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../testing/properties.ts';
 import { createFairQueue, type FairQueue } from './fair-queue.ts';
 
 function fill(queue: FairQueue<string>, lane: string, count: number): number {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../testing/properties.ts';
 import { TimeFairQueue } from './time-fair-queue.ts';
 import { TimeShares } from './time-shares.ts';
 

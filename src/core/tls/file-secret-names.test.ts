@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../testing/properties.ts';
 import { authoritiesFileName, keyPairFileName, parseFileSecretName } from './file-secret-names.ts';
 
 test('the paths of a name are read back', () => {

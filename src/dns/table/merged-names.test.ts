@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { MergedNames } from './merged-names.ts';
 import { createNameTable, type NameEntries, type NameTable } from './name-table.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decode, encode, type Packet } from 'dns-packet';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { readResponse, toRequest } from '../forward/request.ts';
 import { createHandler } from '../server/handler.ts';
 import { addressBytes, createNameTable } from '../table/name-table.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { clusterName, hostOfCluster, listenerName, meshServerName } from './names.ts';
 
 test('the host can be read from a cluster name', () => {

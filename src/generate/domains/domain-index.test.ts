@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { httpPort, serviceOf } from '../testing/routes.ts';
 import { domainIndex } from './domain-index.ts';
 import { viewerOf } from './service-domains.ts';

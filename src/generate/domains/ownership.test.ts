@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { settleDomains } from './ownership.ts';
 
 interface Candidate {

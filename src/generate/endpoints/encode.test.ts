@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import type { Endpoint, Health, NetworkGateway } from '../../model/types/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { assignEndpoints } from './assign.ts';

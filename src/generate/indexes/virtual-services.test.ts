@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { hostMatches } from '../../model/common/hosts.ts';
 import { virtualServiceOf } from '../testing/routes.ts';
 import { targetHosts, virtualServicesFor, virtualServicesForAny } from './virtual-services.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { serviceOf } from '../testing/routes.ts';
 import { mergeChains } from './chain-merge.ts';
 import type { L4Chain } from './l4-chains.ts';

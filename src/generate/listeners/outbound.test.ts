@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import type { Protocol, Service } from '../../model/types/types.ts';
 import { google } from '../../protobuf/index.ts';
 import { plannedRoutes } from '../listener-plans/index.ts';

@@ -1,7 +1,7 @@
 /** Connections to workloads get the chain that they would get without the documents of others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { rangeHolds } from '../common/cidr.ts';
 import { RangeIndex } from '../common/range-index.ts';
 import { serviceOf } from '../testing/routes.ts';

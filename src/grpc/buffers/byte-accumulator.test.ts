@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { ByteAccumulator } from './byte-accumulator.ts';
 
 test('pieces are joined in order, however they are cut', () => {

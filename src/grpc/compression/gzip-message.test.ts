@@ -3,7 +3,7 @@ import { createHook } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { crc32, gunzipSync } from 'node:zlib';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { factorOf, joinedChecksum } from './checksum.ts';
 import { deflatePart, gzipMessage, type MessagePart } from './gzip-message.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { HpackDecoder } from './decoder.ts';
 import { encodeHeaders } from './encoder.ts';
 import { HeaderListTooLarge, HpackError } from './errors.ts';

@@ -1,7 +1,7 @@
 /** Never do two replicas lead at once, whatever the network, the clocks, the processes and people do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { GOOD_NETWORK, LeaseSimulation, type Network } from '../testing/lease-simulation.ts';
 
 /** What happens at one moment; a number chooses the replica. */

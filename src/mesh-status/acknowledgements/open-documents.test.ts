@@ -1,7 +1,7 @@
 /** How far documents are with the proxies of a replica, with simulated proxies. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { SimulatedMesh, type SimulatedProxy } from '../testing/simulated-mesh.ts';
 
 const [A, B, ROOT] = ['VirtualService/shop/a', 'VirtualService/shop/b', 'EnvoyFilter/root/all'] as const;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import { PMap } from '../../core/pmap.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { type AnyResource, keyOf, type Resource } from '../../resources/kinds/types.ts';
 import { ofKind } from '../common/tables.ts';
 import { emptyMesh, resource } from '../testing/build.ts';

@@ -1,7 +1,7 @@
 /** The ranges of workloads contain every address of a Pod, a node or an API server, and are few. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { RangeIndex } from '../../generate/common/range-index.ts';
 import { type AnyResource, keyOf } from '../../resources/kinds/types.ts';
 import { pod, resource } from '../testing/build.ts';

@@ -1,7 +1,7 @@
 /** Which mutual TLS mode applies where: the rules of precedence row by row, and against an oracle without indexes. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { type AnyResource, keyOf } from '../../resources/kinds/types.ts';
 import { labelsMatch } from '../common/labels.ts';
 import { emptyMesh, endpoints, fqdn, meshOf, pod, resource, service, step } from '../testing/build.ts';

@@ -1,7 +1,7 @@
 /** Which request policies apply to a workload, and which workloads a change of them concerns. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { type AnyResource, keyOf } from '../../resources/kinds/types.ts';
 import { labelsMatch } from '../common/labels.ts';
 import { meshOf, resource, step } from '../testing/build.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { PMap } from '../../core/pmap.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { keyOf } from '../../resources/kinds/types.ts';
 import { history, QUESTIONS } from '../testing/arbitrary.ts';
 import { emptyMesh, fqdn, meshOf, resource, service } from '../testing/build.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { keyOf, type ResourceChange } from '../../resources/kinds/types.ts';
 import { emptyMesh, resource } from '../testing/build.ts';
 import { applyChanges } from '../testing/steps.ts';

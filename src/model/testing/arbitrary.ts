@@ -1,5 +1,5 @@
 /** Random resources from small pools, so that they often refer to each other. For tests. */
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { type AnyResource, CLUSTER_KINDS, type Kind } from '../../resources/kinds/types.ts';
 import type { MeshNetworks } from '../../resources/mesh-config.ts';
 import { fqdn, type MetaFields, resource } from './build.ts';

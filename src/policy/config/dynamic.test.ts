@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import * as fc from '../../core/testing/properties.ts';
 import type { Attributes, Value } from '../../expressions/index.ts';
 import { compiled } from '../testing/compiled.ts';
 import { descriptorOf, protoRoot } from '../testing/descriptors.ts';

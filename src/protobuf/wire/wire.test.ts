@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import protobuf from 'protobufjs/minimal.js';
 import { CtlError } from '../../core/errors.ts';
+import * as fc from '../../core/testing/properties.ts';
 import {
   BackwardWriter,
   encodeFields,

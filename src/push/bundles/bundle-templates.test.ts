@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import type { EncodedResource } from '../types.ts';
 import { emptyBundle } from './bundle.ts';
 import { BundleTemplates, type UnitContents } from './bundle-templates.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import protobuf from 'protobufjs';
+import * as fc from '../../core/testing/properties.ts';
 import { XDS } from '../../core/xds-types.ts';
 import { collectGarbage, turns } from '../testing/mesh.ts';
 import type { Bundle, EncodedResource } from '../types.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { CallerViews, MAX_VIEWS_OF_CALLER } from './caller-views.ts';
 
 const unknown = () => undefined;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { Push } from '../push.ts';
 import type { PushOutcome } from '../types.ts';

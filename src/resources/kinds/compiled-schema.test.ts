@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { z } from 'zod';
+import * as fc from '../../core/testing/properties.ts';
 import { compiledSchema, REFUSED } from './compiled-schema.ts';
 import { SCHEMAS } from './schemas.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { fingerprintOf } from './fingerprint.ts';
 
 const META = { name: 'a', namespace: 'b', labels: {}, annotations: {} };

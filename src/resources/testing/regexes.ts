@@ -1,5 +1,5 @@
 /** Random regular expressions for tests, most of them valid in RE2. */
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 
 const ATOMS = [
   ...['a', 'k', 'Z', '0', '-', '/', ' ', 'é', 'я', '€', '.', '^', '$', 'ab', ']', '()', '(?:)', '(?:|a)', '(a*)'],

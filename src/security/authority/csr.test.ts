@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { bits, encodeDer, nullValue, oid, sequence, utf8 } from '../../asn1/index.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { signingKey } from './certificate.ts';
 import { MAX_CSR_CHARS, readCsr } from './csr.ts';
 import { algorithm, csr, csrDer, csrPem, ecKey, nested, rsaKey, spki } from './testing/fixtures.ts';

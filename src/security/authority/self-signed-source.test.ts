@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, X509Certificate } from 'node:crypto';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import type { AuthorityStore } from '../types.ts';
 import type { RootSet, RootSource, SigningMaterial } from './root-source.ts';
 import { createRoot } from './self-signed-root.ts';

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import type { SignJob, SignResult } from './sign-protocol.ts';
 import { createSigner } from './signer.ts';
 import { type Ca, csr, DAY_MS, ecKey, foreignUris, makeCa, NOW, rsaKey } from './testing/fixtures.ts';

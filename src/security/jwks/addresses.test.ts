@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { isRefusedAddress } from './addresses.ts';
 
 const hexOf = (high: string, low: string): string => (Number(high) * 256 + Number(low)).toString(16);

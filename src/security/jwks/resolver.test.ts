@@ -1,7 +1,7 @@
 /** The JWKS resolver over time: a fake clock, and fake key servers that work, fail, or hang. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { fakeClock } from '../authority/testing/fixtures.ts';
 import type { Fetch } from '../fetch-json.ts';
 import { ecKey, testIssuer } from '../testing/credentials.ts';

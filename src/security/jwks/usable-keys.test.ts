@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { usableKeys } from './usable-keys.ts';
 
 const jwkOf = (key: KeyObject): JsonWebKey => key.export({ format: 'jwk' });

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { registrationOf } from './answers.ts';
 import { serviceDocuments } from './documents.ts';
 import { followRegistry, instance, SETTINGS } from './testing/followed-registry.ts';
@@ -117,6 +117,6 @@ test('any order of changes and failures ends in the state of the stand-in for Co
       assert.deepEqual([isSynced(), source.health()], [true, { ok: true }]);
       await source.close();
     }),
-    { numRuns: Number(process.env.CONSUL_RUNS ?? 60) },
+    { numRuns: 60 },
   );
 });

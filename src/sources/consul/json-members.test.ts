@@ -1,7 +1,7 @@
 /** Long JSON in members: equal to JSON.parse for whole documents, and an error for anything else. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { readElements, readEntries } from './json-members.ts';
 
 const TURNS = { now: () => 0, pause: async () => undefined };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { finish } from '../../core/slices.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { keyOf, type ResourceEvent } from '../../resources/kinds/types.ts';
 import { readDocuments } from './documents.ts';
 import { createLedger } from './ledger.ts';

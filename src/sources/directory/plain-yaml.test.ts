@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { parseDocument, stringify } from 'yaml';
+import * as fc from '../../core/testing/properties.ts';
 import { readPlainYaml } from './plain-yaml.ts';
 
 /** The complete parser's result for a text; `undefined` for an error. */

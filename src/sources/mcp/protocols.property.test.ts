@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
 import { finish } from '../../core/slices.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { BY_COLLECTION, BY_XDS_TYPE, ConfigStream, McpStream } from '../../mcp/index.ts';
 import { envoy, google, istio } from '../../protobuf/index.ts';
 import { DeltaClient } from './delta-client.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import type { ReadingClass } from './reading-class.ts';
 import { ReadingQueue } from './reading-queue.ts';
 import { BURST_MS, COSTLY_MS, MAX_REST_MS, ReadingShares } from './reading-shares.ts';

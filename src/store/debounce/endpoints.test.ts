@@ -1,7 +1,7 @@
 /** Endpoints wait service by service, and for the main thread. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { setUp } from '../testing/debouncer.ts';
 import { pause } from './debounce.ts';
 

@@ -1,7 +1,7 @@
 /** Whatever changes in whatever order: the result is that of a translation from scratch. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/kinds/types.ts';
 import { certificates } from './testing/certificates.ts';
 import { documentsOf, setChanges } from './testing/translated.ts';

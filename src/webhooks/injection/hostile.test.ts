@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { jsonPatch } from '../json-patch/index.ts';
 import type { PodObject } from '../types.ts';
 import { createInjector } from './index.ts';

@@ -1,7 +1,7 @@
 /** Injection again, after other webhooks changed the injected Pod in any way. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import type { PodObject } from '../types.ts';
 import { createInjector } from './index.ts';
 import { recordOf, recordsOf } from './pod-shape.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { AdmissionReviewQueue, type Lane } from './review-queue.ts';
 
 const lane = (caller: string, group = '', rank = 0): Lane => ({ rank, caller, group });

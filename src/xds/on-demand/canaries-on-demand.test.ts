@@ -1,7 +1,7 @@
 /** Trials of changed resources where proxies are on demand: those that hold what changed try it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { inline, Mesh, service, sidecar, virtualService } from '../../push/testing/mesh.ts';
 import type { ProxySession } from '../../push/types.ts';
 import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';

@@ -1,8 +1,8 @@
 /** What proxies get that ask for hosts: the hosts as Envoy would choose them, with their clusters, however they asked. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { type Bundle, resourceMessage } from '../../push/index.ts';
 import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';

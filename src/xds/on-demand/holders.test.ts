@@ -1,7 +1,7 @@
 /** Pushes to proxies on demand: a change reaches those that hold what changed, and no others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import type { Bundle, ConcernedNames, Parts, ProxySession } from '../../push/index.ts';
 import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { NameSets } from '../protocol/index.ts';
 import { FORGET_MS, LearnedHosts, MAX_SCOPES } from './learned-hosts.ts';
 

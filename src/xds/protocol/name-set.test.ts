@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { NameSets, NO_NAMES } from './name-set.ts';
 
 describe('name sets', () => {

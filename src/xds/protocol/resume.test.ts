@@ -1,7 +1,7 @@
 /** What a reconnecting proxy needs, against a simple comparison. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { Content } from '../testing/content.ts';
 import { SHARED } from '../testing/protocols.ts';
 import { findResource } from './client-state.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { encodeDeltaRequest, encodeSotwRequest } from '../testing/content.ts';
 import { DELTA_REQUESTS, SHARED, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { MAX_NACK_MESSAGE } from './decode.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { encodeFields } from '../../protobuf/wire/index.ts';
 import { Entries, EntryTable } from './entry-table.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { encodeFields } from '../../protobuf/wire/index.ts';
 import { encodeDeltaRequest, encodeNode, encodeSotwRequest, nested, SIDECAR_ID } from '../testing/content.ts';

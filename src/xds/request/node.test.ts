@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import * as fc from '../../core/testing/properties.ts';
 import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { encodeFields } from '../../protobuf/wire/index.ts';
 import { encodeNode, nested, SIDECAR_ID, type StructValue } from '../testing/content.ts';

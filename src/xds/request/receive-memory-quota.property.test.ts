@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { prefixed } from '../../grpc/index.ts';
 import { createTransport, type Transport } from '../server/transport.ts';
 import { FakeCall } from '../testing/call.ts';

@@ -1,7 +1,7 @@
 /** Lists recognized in bytes, against the same lists decoded one by one. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { encodeFields } from '../../protobuf/wire/index.ts';
 import { encodeDeltaRequest, encodeSotwRequest, nested } from '../testing/content.ts';
 import { DELTA_REQUESTS, SHARED, SOTW_REQUESTS } from '../testing/protocols.ts';

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { encodeFields, WireReader } from '../../protobuf/wire/index.ts';
 import type { DeltaRequest, SotwRequest } from '../protocol/index.ts';
 import { encodeDeltaRequest, encodeSotwRequest } from '../testing/content.ts';

@@ -1,7 +1,7 @@
 /** Checkpoints: what is written is read again, nothing is too long, and a wrong one is refused with one line. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../core/testing/properties.ts';
 import { MAX_CHECKPOINT_BYTES, readCheckpoint, writeCheckpoint } from './checkpoint.ts';
 
 const MINUTE_MS = 60_000;

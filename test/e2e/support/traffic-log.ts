@@ -1,5 +1,5 @@
 /** A log of requests in several protocols, and edits between them: the same one for the same seed. */
-import fc from 'fast-check';
+import * as fc from '../../../src/core/testing/properties.ts';
 import { type Document, resource } from './config.ts';
 import { destination, SUFFIX, serviceAt, V1, V2 } from './on-demand-mesh.ts';
 import { HTTP_PORT } from './versions.ts';

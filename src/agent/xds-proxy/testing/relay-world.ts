@@ -3,7 +3,7 @@
  * be in flight when something happens. Nonces of the control plane begin at 1 on each stream.
  */
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
+import * as fc from '../../../core/testing/properties.ts';
 import { XDS } from '../../../core/xds-types.ts';
 import type { Variant } from '../messages.ts';
 import { Relay } from '../relay.ts';

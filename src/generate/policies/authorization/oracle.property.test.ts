@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../../core/testing/properties.ts';
 import { MeshReader } from '../../reads/index.ts';
 import { guarded, policyOf } from '../../testing/authorization.ts';
 import { isAllowed } from '../../testing/authorization-oracle.ts';

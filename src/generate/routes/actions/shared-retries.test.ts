@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../../core/testing/properties.ts';
 import { routesOf, TO_REVIEWS } from '../../testing/routes.ts';
 import type { RetryPolicy, Route } from '../messages.ts';
 import { withSharedRetries } from './shared-retries.ts';

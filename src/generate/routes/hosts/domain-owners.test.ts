@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../../../core/memo.ts';
 import { PMap } from '../../../core/pmap.ts';
+import * as fc from '../../../core/testing/properties.ts';
 import type { Service } from '../../../model/types/types.ts';
 import { isDisjoint, serviceDomains, viewerOf } from '../../domains/index.ts';
 import { Services, VirtualServices } from '../../reads/index.ts';

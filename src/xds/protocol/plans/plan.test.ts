@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../../core/testing/properties.ts';
 import type { Bundle } from '../../../push/types.ts';
 import { Content } from '../../testing/content.ts';
 import { SHARED } from '../../testing/protocols.ts';

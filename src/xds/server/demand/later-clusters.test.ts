@@ -1,9 +1,9 @@
 /** The clusters of views of proxies on demand in a large mesh are generated when a proxy needs them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { Memos } from '../../../core/memo.ts';
 import { fakeClock } from '../../../core/testing/fake-clock.ts';
+import * as fc from '../../../core/testing/properties.ts';
 import { XDS, type XdsType } from '../../../core/xds-types.ts';
 import type { Bundle, EncodedResource, LaterClusters, Parts, ProxySession } from '../../../push/index.ts';
 import { changing } from '../../../push/testing/faults.ts';

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import fc from 'fast-check';
+import * as fc from '../../../core/testing/properties.ts';
 import { byXdsType } from '../../../core/xds-types.ts';
 import type { Snapshot } from '../../../model/index.ts';
 import { scopeOfKey } from '../../../push/index.ts';

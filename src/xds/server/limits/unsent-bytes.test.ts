@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import fc from 'fast-check';
 import { TimeShares } from '../../../core/fairness/time-shares.ts';
+import * as fc from '../../../core/testing/properties.ts';
 import { type CallerBytes, UnsentBytes } from './unsent-bytes.ts';
 
 const KIB = 1024;
