@@ -1,4 +1,5 @@
 /** Indexes of services: by host name, and by the namespaces that see them. */
+import type { Slices } from '../core/slices.ts';
 import { GroupEdits } from './common/groups.ts';
 import { isWildcardHost } from './common/hosts.ts';
 import { compareCreated, compareText } from './common/order.ts';
@@ -15,7 +16,7 @@ function compareServices(a: Service, b: Service): number {
 }
 
 /** Indexes by host name and namespace, after the services in `changes`. */
-export function indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, ServiceChange>): MeshState {
+export function* indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, ServiceChange>): Slices<MeshState> {
   if (changes.size === 0) return state;
   const hosts = new Map<string, Map<ServiceKey, Service>>();
   const hostsByNamespace = new GroupEdits();
@@ -37,6 +38,7 @@ export function indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, Se
       all.set(key, after);
       hostsByNamespace.add(namespace, hostname);
     }
+    yield;
   }
   const byHost: [string, readonly Service[] | undefined][] = [];
   const publicHosts: [string, Service | undefined][] = [];
@@ -52,11 +54,16 @@ export function indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, Se
     publicHosts.push([hostname, list.find(({ exportTo }) => isPublic(exportTo))]);
     hostsExportedTo.move(hostname, namedNamespaces(state.servicesByHost.get(hostname)), namedNamespaces(list));
     if (isWildcardHost(hostname)) wildcardHosts.move(hostname, [''], list.length === 0 ? [] : ['']);
+    yield;
   }
-  return {
+  const claimed = {
     ...state,
     claimants: state.claimants.with(claimants),
     nameConflicts: state.nameConflicts.with(conflicts),
+  };
+  yield;
+  return {
+    ...claimed,
     servicesByHost: state.servicesByHost.with(byHost),
     publicServices: state.publicServices.with(publicHosts),
     hostsByNamespace: hostsByNamespace.apply(state.hostsByNamespace),

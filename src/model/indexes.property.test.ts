@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
+import { finish } from '../core/slices.ts';
 import * as fc from '../core/testing/properties.ts';
 import { type AnyResource, keyOf, type ResourceKey } from '../resources/kinds/types.ts';
 import { defaultMeshConfig } from '../resources/mesh-config.ts';
@@ -40,8 +41,8 @@ function next(
   const resources = new Map<ResourceKey, AnyResource | undefined>();
   const configs = new Map<ResourceKey, AnyResource | undefined>();
   for (const [key, resource] of changes) (isConfigKind(kindOfKey(key)) ? configs : resources).set(key, resource);
-  const { state, derived } = updateRegistry(registry, resources, {});
-  const step = updateMesh(mesh, scopeIndex, { version: mesh.version + 1, ...derived, configs });
+  const { state, derived } = finish(updateRegistry(registry, resources, {}));
+  const step = finish(updateMesh(mesh, scopeIndex, { version: mesh.version + 1, ...derived, configs }));
   return { registry: state, mesh: step.state, scopeIndex: step.scopeIndex };
 }
 

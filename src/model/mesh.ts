@@ -4,6 +4,7 @@
  * are merged.
  */
 import { PMap } from '../core/pmap.ts';
+import type { Slices } from '../core/slices.ts';
 import { keyOf, type Resource, type ResourceChange, type ResourceKey } from '../resources/index.ts';
 import { deepEqual } from './common/equal.ts';
 import { compareMeta } from './common/order.ts';
@@ -39,12 +40,13 @@ interface MeshStep {
  * The next state, its scopes, and the differences. The cost follows the size of the change; equal values stay the same
  * objects.
  */
-export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: MeshDelta): MeshStep {
+export function* updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: MeshDelta): Slices<MeshStep> {
   const { version, mesh = before.mesh, networks = before.networks, workloadRanges = before.workloadRanges } = delta;
   const { networkGateways = before.networkGateways } = delta;
   const everything = mesh !== before.mesh || networks !== before.networks;
   const { tables, changed } = storeResources(before.configs, delta.configs);
-  const services = changedServices(before, delta.services);
+  yield;
+  const services = yield* changedServices(before, delta.services);
   const merged = {
     ...before,
     version,
@@ -57,17 +59,21 @@ export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: Mes
     peers: before.peers.with(delta.peers),
     carriedEndpoints: before.carriedEndpoints.with(delta.endpoints),
   };
-  const indexed = indexHosts(merged, services);
+  yield;
+  const indexed = yield* indexHosts(merged, services);
   const claimed = everything ? withHostConflicts(indexed) : indexed;
-  const { state, inputs } = updateConfiguration(claimed, changed, everything);
+  yield;
+  const { state, inputs } = yield* updateConfiguration(claimed, changed, everything);
+  yield;
   const scopes: ScopeResults = everything
     ? rebuildScopes(scopeIndex, state)
-    : updateScopes(scopeIndex, state, {
+    : yield* updateScopes(scopeIndex, state, {
         ...inputs,
         services,
         publicServices: before.publicServices,
         previousRules: before.rules,
       });
+  yield;
   return {
     state,
     scopeIndex: scopes.scopeIndex,
@@ -85,28 +91,31 @@ export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: Mes
 }
 
 /** Merged deltas may set a service to its current value. */
-function changedServices(before: MeshState, services: MeshDelta['services']): Map<ServiceKey, ServiceChange> {
+function* changedServices(before: MeshState, services: MeshDelta['services']): Slices<Map<ServiceKey, ServiceChange>> {
   const changed = new Map<ServiceKey, ServiceChange>();
   for (const [key, after] of services) {
     const known = before.services.get(key);
     if (!deepEqual(known, after)) changed.set(key, { before: known, after });
+    yield;
   }
   return changed;
 }
 
 /** Virtual services, destination rules, Sidecars and Gateways. */
-function updateConfiguration(
+function* updateConfiguration(
   state: MeshState,
   changed: readonly ResourceChange[],
   everything: boolean,
-): { state: MeshState; inputs: Pick<ScopeInputs, 'virtualServices' | 'rules' | 'sidecars'> } {
+): Slices<{ state: MeshState; inputs: Pick<ScopeInputs, 'virtualServices' | 'rules' | 'sidecars'> }> {
   const routes = changedOf(state, changed, 'VirtualService', everything);
-  const virtual = updateVirtualServices(state.virtualServices, routes, state);
+  const virtual = yield* updateVirtualServices(state.virtualServices, routes, state);
+  yield;
   const named = [...virtual.changes.values()].flatMap(({ before, after }) => [before, after].flatMap(delegatesOf));
   const unused = unusedDelegates(virtual.tables, [...routes.keys(), ...named], state);
   const known = everything ? PMap.empty<never>() : state.rules;
   const ruleChanges = sidesOf(state, changed, 'DestinationRule', everything);
   const rules = updateRules(known, ruleChanges, state);
+  yield;
   const duplicateSubsets = (everything ? 0 : state.duplicateSubsets) + rules.duplicateSubsets;
   const sidecars = changedOf(state, changed, 'Sidecar', false);
   const gateways = changed.some(({ before, after }) => (after ?? before)?.kind === 'Gateway');

@@ -92,6 +92,44 @@ test('scopes that are released and acquired again equal those that were kept', (
   );
 });
 
+test('an update in slices equals one at once, whatever is acquired and released between the slices', () => {
+  const between = fc.infiniteStream(fc.oneof(fc.constant('nothing'), fc.constant('acquire'), fc.constant('release')));
+  fc.assert(
+    fc.property(history, between, (batches, stream) => {
+      const [sliced, whole] = [modelOf(emptyMesh()), modelOf(emptyMesh())];
+      const held: string[] = [];
+      for (const batch of batches) {
+        const before = sliced.snapshot;
+        const update = { changes: changesOf(batch), eventTime: 0 };
+        const known = new Map<string, Scope | undefined>();
+        const wanted = ids(before);
+        const work = sliced.applyInSlices(update);
+        let step = work.next();
+        for (; step.done !== true; step = work.next()) {
+          assert.equal(sliced.snapshot, before);
+          const what = stream.next().value;
+          const next = wanted.find((id) => !held.includes(id));
+          if (what === 'acquire' && next !== undefined) {
+            held.push(next);
+            sliced.acquire(next);
+            known.set(next, before.scopeById(next));
+          } else if (what === 'release' && held.length > 0) sliced.release(held.shift() ?? '');
+        }
+        const { changes, snapshot: after } = step.value;
+        whole.apply(update);
+        assert.deepEqual(dumpSnapshot(after, QUESTIONS), dumpSnapshot(whole.snapshot, QUESTIONS));
+        assert.equal(sliced.scopes, held.filter((id) => after.scopeById(id) !== undefined).length);
+        const dumpOf = (scope: Scope | undefined) => scope && dumpScope(scope, QUESTIONS.hosts);
+        for (const [id, scope] of known) {
+          const isEqual = deepEqual(dumpOf(scope), dumpOf(after.scopeById(id)));
+          assert.ok(isEqual || !held.includes(id) || changes.scopes.has(id), id);
+        }
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
 test('the order of resources within a replay does not matter', () => {
   const shuffled = history.chain((batches) => {
     const resources = finalResources(batches);

@@ -3,6 +3,7 @@
  * their changes are not reported. The main thread has a `Model`, a worker a `MeshModel`.
  */
 import { Memos } from '../core/memo.ts';
+import { finish, type Slices } from '../core/slices.ts';
 import type {
   AnyResource,
   MeshConfig,
@@ -19,6 +20,7 @@ import { emptyRegistry, type State } from './registry/state.ts';
 import { emptyMesh, type MeshState } from './rules/mesh-state.ts';
 import { EMPTY_SCOPE_INDEX, type ScopeIndex } from './scopes/scope-index.ts';
 import { MeshScopes } from './scopes/scope-source.ts';
+import { EVERYTHING } from './scopes/scope-update.ts';
 import { meshSnapshot, wholeSnapshot } from './snapshot.ts';
 import {
   type ChangeSet,
@@ -26,6 +28,7 @@ import {
   type MeshDelta,
   type MeshSnapshot,
   type ModelSettings,
+  type ScopeChange,
   type Snapshot,
 } from './types/types.ts';
 
@@ -60,6 +63,10 @@ class ReferenceCounts {
 
   add(id: string): void {
     this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
+  }
+
+  ids(): Iterable<string> {
+    return this.#counts.keys();
   }
 
   /** Removes a reference. Returns true if it was the last one. */
@@ -143,7 +150,7 @@ export class MeshModel extends ScopedModel<MeshSnapshot> {
 
   /** Makes the next snapshot. If it throws an error, nothing has changed. */
   apply(delta: MeshDelta): void {
-    const step = updateMesh(this.#state, this.current.scopes.scopeIndex, delta);
+    const step = finish(updateMesh(this.#state, this.current.scopes.scopeIndex, delta));
     this.current = currentOf(step.state, step.scopeIndex);
     this.#state = step.state;
   }
@@ -193,18 +200,34 @@ export class Model extends ScopedModel<Snapshot> {
    *
    * @param version of the next snapshot
    */
-  apply(update: MeshUpdate, version = this.#states.mesh.version + 1): ModelChange {
+  apply(update: MeshUpdate, version?: number): ModelChange {
+    return finish(this.applyInSlices(update, version));
+  }
+
+  /**
+   * The same, yielding wherever other work may run in between. The current snapshot stays what it is until the end. To
+   * be finished before the next update begins.
+   */
+  *applyInSlices(update: MeshUpdate, version = this.#states.mesh.version + 1): Slices<ModelChange> {
+    const { scopeIndex } = this.current.scopes;
     const before = this.#states;
     const resources = new Map<ResourceKey, AnyResource | undefined>();
     const configs = new Map<ResourceKey, AnyResource | undefined>();
     for (const { key, after } of update.changes)
       (isConfigKind(after?.kind ?? kindOfKey(key)) ? configs : resources).set(key, after);
-    const registry = updateRegistry(before.registry, resources, update);
+    const registry = yield* updateRegistry(before.registry, resources, update);
     const delta: MeshDelta = { version, ...registry.derived, configs };
-    const step = updateMesh(before.mesh, this.current.scopes.scopeIndex, delta);
+    yield;
+    const step = yield* updateMesh(before.mesh, scopeIndex, delta);
     const policies = updatePolicies(registry.state, step.changes.configs);
+    yield;
     const states = { registry: { ...registry.state, policies: policies.policies }, mesh: step.state };
-    this.current = currentWhole(states, step.scopeIndex);
+    const next = currentWhole(states, step.scopeIndex);
+    const scopes =
+      this.current.scopes.scopeIndex === scopeIndex
+        ? step.changes.scopes
+        : new Map([...step.changes.scopes, ...this.#acquiredMeanwhile(next.scopes)]);
+    this.current = next;
     this.#states = states;
     return {
       snapshot: this.current.snapshot,
@@ -213,6 +236,7 @@ export class Model extends ScopedModel<Snapshot> {
       eventTime: update.eventTime,
       changes: {
         ...step.changes,
+        scopes,
         ...registry.changes,
         peers: new Set(delta.peers.keys()),
         policies: policies.change,
@@ -220,6 +244,17 @@ export class Model extends ScopedModel<Snapshot> {
         nameConflicts: [...registry.changes.nameConflicts, ...step.changes.nameConflicts],
       },
     };
+  }
+
+  /** Keeps the scopes that were acquired between slices, which may differ in everything, and drops the released ones. */
+  *#acquiredMeanwhile(scopes: MeshScopes): Iterable<[string, ScopeChange]> {
+    const { built, absent } = scopes.scopeIndex;
+    for (const id of [...built.keys(), ...absent]) if (!this.references.has(id)) scopes.drop(id);
+    for (const id of this.references.ids()) {
+      if (built.has(id) || absent.has(id)) continue;
+      scopes.keep(id);
+      yield [id, EVERYTHING];
+    }
   }
 }
 

@@ -5,6 +5,7 @@
  * sources are deleted. Events may arrive in any order; only the last state per source and key counts.
  */
 import { InternalError } from '../core/errors.ts';
+import { finish, type Slices } from '../core/slices.ts';
 import {
   type AnyResource,
   isClusterScoped,
@@ -72,8 +73,12 @@ export interface AppliedSummary {
 export interface Store {
   /** Applies changes of a source. Throws InternalError for an unknown source. */
   apply(source: string, events: readonly ResourceEvent[]): AppliedSummary;
+  /** The same in slices. Changes that are taken in between have a part of the events. */
+  applyInSlices(source: string, events: readonly ResourceEvent[]): Slices<AppliedSummary>;
   /** Replaces everything of a source, or everything that the list covers: documents that are not listed are deleted. */
   replace(source: string, list: ResourceList): AppliedSummary;
+  /** The same in slices, as {@link applyInSlices}. */
+  replaceInSlices(source: string, list: ResourceList): Slices<AppliedSummary>;
   /**
    * Adds a source after the configured ones. Added sources are ordered by id, so what is in force does not depend on
    * the order in which they were added. Does nothing when there is one with this id.
@@ -145,13 +150,21 @@ class DocumentStore implements Store {
   }
 
   apply(id: string, events: readonly ResourceEvent[]): AppliedSummary {
+    return finish(this.applyInSlices(id, events));
+  }
+
+  *applyInSlices(id: string, events: readonly ResourceEvent[]): Slices<AppliedSummary> {
     const source = this.#source(id);
-    return this.#run(source, source.inCluster(events));
+    return yield* this.#run(source, source.inCluster(events));
   }
 
   replace(id: string, list: ResourceList): AppliedSummary {
+    return finish(this.replaceInSlices(id, list));
+  }
+
+  *replaceInSlices(id: string, list: ResourceList): Slices<AppliedSummary> {
     const source = this.#source(id);
-    return this.#run(source, source.changesTo({ ...list, events: source.inCluster(list.events) }));
+    return yield* this.#run(source, source.changesTo({ ...list, events: source.inCluster(list.events) }));
   }
 
   add(identity: SourceIdentity): void {
@@ -163,7 +176,7 @@ class DocumentStore implements Store {
 
   remove(id: string, eventTime: number): AppliedSummary {
     const source = this.#source(id);
-    const summary = this.#run(source, source.changesTo({ events: [], eventTime }));
+    const summary = finish(this.#run(source, source.changesTo({ events: [], eventTime })));
     this.#sources.splice(this.#sources.indexOf(source), 1);
     this.#options.refusedPolicies?.remove(id);
     return summary;
@@ -248,7 +261,7 @@ class DocumentStore implements Store {
     return key === undefined || this.keeps(key);
   }
 
-  #run(source: SourceDocuments, events: readonly ResourceEvent[]): AppliedSummary {
+  *#run(source: SourceDocuments, events: readonly ResourceEvent[]): Slices<AppliedSummary> {
     // Events that are not kept have no other consequences either: no policy is refused, for example.
     const relevant = this.#namespaces === undefined ? events : events.filter((event) => this.#isRelevant(event));
     const admitted: readonly AdmittedEvent[] = this.#options.refusedPolicies?.admit(source.id, relevant) ?? relevant;
@@ -265,6 +278,7 @@ class DocumentStore implements Store {
         if (!start.has(key)) start.set(key, this.get(key));
         this.#put(source, event);
       }
+      yield;
     }
     const changed = new Set<ResourceKey>();
     for (const [key, before] of start) if (before?.fingerprint !== this.get(key)?.fingerprint) changed.add(key);

@@ -65,6 +65,9 @@ export function startDebouncer(
     hooks: debounceHooks(metrics),
     endpointsOf: (key) => changedEndpoints(intake.store.pending(key)),
     busyMs: () => performance.eventLoopUtilization().active,
-    publish: (keys) => publisher.publish(intake.take(keys === 'all' ? undefined : (key) => keys.has(key))),
+    async publish(keys) {
+      await intake.complete();
+      await publisher.publishInSlices(intake.take(keys === 'all' ? undefined : (key) => keys.has(key)));
+    },
   });
 }

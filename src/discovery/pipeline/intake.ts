@@ -3,6 +3,7 @@
  * followers learn which resources changed, and the changes are taken together with those of derived documents.
  */
 import { systemClock } from '../../core/clock.ts';
+import type { Slices } from '../../core/slices.ts';
 import type { SourceStatus } from '../../debug/index.ts';
 import type { Connection } from '../../kubernetes/index.ts';
 import { getScope } from '../../logging/index.ts';
@@ -32,6 +33,7 @@ import type { Remotes } from '../clusters/remote-clusters.ts';
 import { rootNamespaceOf } from '../config/model-settings.ts';
 import { createSources, type Sources } from '../config/sources.ts';
 import { REGISTRATION_SOURCE } from '../registration/entries.ts';
+import { Batches } from './batches.ts';
 import { openConfigSources } from './config-sources.ts';
 import { inForce, problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
 import { configuredRemotes, configuredSources } from './inputs.ts';
@@ -71,6 +73,8 @@ export interface Intake {
   start(): Promise<void>;
   /** Calls the follower after each batch from now on. What changed before is in the next {@link take}. */
   follow(follower: IntakeFollower): void;
+  /** Resolves when no large batch of a source is half applied; undefined when none is. */
+  complete(): Promise<unknown> | undefined;
   /** The changes of the store since the last call, if their keys pass the filter, with those of derived documents. */
   take(filter?: (key: ResourceKey) => boolean): MeshUpdate;
   /** Takes an event of the key sets of token issuers, which are a source without a life of its own. */
@@ -112,25 +116,8 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const refusedDocuments = new RefusedDocuments();
   const store = createLoggedStore(settings, rootNamespace, sources, { refusedPolicies, refusedDocuments, meter });
 
-  const applied = (summary: AppliedSummary, seenAt?: number): void => {
-    meter.applied(summary);
-    changed(summary.changed, seenAt);
-  };
-  const sinkOf = (source: SourceIdentity): SourceSink => {
-    const { id } = source;
-    store.add(source);
-    const received = (summary: AppliedSummary, seenAt: number | undefined): void => {
-      meter.received(summary.events);
-      applied(summary, seenAt);
-    };
-    return {
-      apply: (events, seenAt) => received(store.apply(id, events), seenAt),
-      replace: (list, seenAt) => received(store.replace(id, list), seenAt),
-      changing: (at) => {
-        for (const each of followers) each.changePending(at);
-      },
-    };
-  };
+  const batches = new Batches(systemClock.now, getScope('model'));
+  const { applied, sinkOf, removed } = storeSinks({ store, meter, batches, followers });
   return {
     sources,
     store,
@@ -140,20 +127,66 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
     remotes,
     status: () => [...sources.status(), ...remotes.refused()],
     async start() {
-      const opened = sources.open({ sinkOf, removed: ({ id }) => applied(store.remove(id, systemClock.now())) });
-      await Promise.all([opened, remotes.start()]);
+      await Promise.all([sources.open({ sinkOf, removed }), remotes.start()]);
+      batches.slice();
       refusedPolicies.synced();
     },
     follow: (follower) => void followers.push(follower),
-    take: (filter) => translation.apply(store.take(filter)),
+    complete: () => batches.ended(),
+    take(filter) {
+      batches.finish();
+      return translation.apply(store.take(filter));
+    },
     applyKeySet: (event) => applied(store.apply(KEY_SET_SOURCE, [event])),
     applyRegistered: (event) => applied(store.apply(REGISTRATION_SOURCE, [event])),
     async close() {
       await remotes.close();
       await sources.close();
+      batches.finish();
       await lastGood.written();
     },
   };
+}
+
+interface SinkParts {
+  readonly store: Store;
+  readonly meter: SourceMeter;
+  readonly batches: Batches;
+  readonly followers: readonly IntakeFollower[];
+}
+
+/** What the store does with the events of sources. */
+function storeSinks({ store, meter, batches, followers }: SinkParts) {
+  const applied = (summary: AppliedSummary, seenAt?: number): void => {
+    meter.applied(summary);
+    for (const each of followers) each.changed(summary.changed, seenAt);
+  };
+  function* receive(work: Slices<AppliedSummary>, seenAt: number | undefined): Slices<void> {
+    const summary = yield* work;
+    meter.received(summary.events);
+    yield;
+    applied(summary, seenAt);
+  }
+  const sinkOf = (source: SourceIdentity): SourceSink => {
+    const { id } = source;
+    store.add(source);
+    return {
+      apply: (events, seenAt) => batches.run(id, events.length, receive(store.applyInSlices(id, events), seenAt)),
+      replace(list, seenAt) {
+        // What is missing from the list is deleted.
+        const events = Math.max(list.events.length, store.documentsOf(id).size);
+        batches.run(id, events, receive(store.replaceInSlices(id, list), seenAt));
+      },
+      changing(at) {
+        for (const each of followers) each.changePending(at);
+      },
+    };
+  };
+  const removed = ({ id }: SourceIdentity): void => {
+    batches.finish(id);
+    applied(store.remove(id, systemClock.now()));
+  };
+  return { applied, sinkOf, removed };
 }
 
 /** Which Ingresses and Gateways belong to the mesh: Secrets of others are not read. */

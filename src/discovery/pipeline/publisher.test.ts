@@ -19,6 +19,8 @@ class Bench {
   readonly poison = new Set<string>();
   meshBroken = false;
   now = 0;
+  /** Added to the time by each reading of the clock, ms. */
+  tick = 0;
   attempts = 0;
   readonly publisher: Publisher;
 
@@ -27,7 +29,10 @@ class Bench {
     const settings = modelSettings(defaultDiscoverySettings(), mesh);
     this.publisher = new Publisher({
       model: this.#poisoned(Model.empty(settings, mesh, defaultMeshNetworks())),
-      now: () => this.now,
+      now: () => {
+        this.now += this.tick;
+        return this.now;
+      },
       onProblem: (fault) => this.faults.push(fault),
     });
     this.publisher.onPublication((publication) => this.publications.push(publication));
@@ -39,12 +44,12 @@ class Bench {
         return model.snapshot;
       },
       fork: () => this.#poisoned(model.fork()),
-      apply: (update) => {
+      applyInSlices: (update) => {
         this.attempts++;
         const bad = update.changes.find(({ key }) => this.poison.has(key));
         if (bad !== undefined) throw new Error(`cannot take ${bad.key}`);
         if (this.meshBroken && update.mesh !== undefined) throw new Error('cannot take the mesh configuration');
-        return model.apply(update);
+        return model.applyInSlices(update);
       },
     };
   }
@@ -99,6 +104,58 @@ describe('publisher', () => {
     const bench = new Bench();
     bench.publish(1);
     assert.equal(bench.publications.length, 0);
+  });
+});
+
+describe('publisher: a large change', () => {
+  /** Each step of the model takes a slice. */
+  function slowly(): { bench: Bench; published: Promise<void> } {
+    const bench = new Bench();
+    bench.publish(1, service('shop', 'web'));
+    bench.tick = 100;
+    return { bench, published: bench.publisher.publishInSlices({ changes: many.map(set), eventTime: 2 }) };
+  }
+
+  it('lets the event loop run in between, with the snapshot before it until the end', async () => {
+    const { bench, published } = slowly();
+    let turns = 0;
+    const meanwhile = (): void => {
+      turns++;
+      assert.deepEqual(bench.publisher.snapshot.services.size, bench.publications.length === 1 ? 1 : 41);
+      if (bench.publications.length === 1) setImmediate(meanwhile);
+    };
+    setImmediate(meanwhile);
+    await published;
+    assert.ok(turns > many.length);
+    assert.equal(bench.publications.length, 2);
+    assert.equal(bench.publisher.snapshot.services.size, 41);
+  });
+
+  it('is published before another one that begins meanwhile', async () => {
+    const { bench, published } = slowly();
+    bench.publish(3, service('shop', 'last'));
+    assert.deepEqual(
+      bench.publications.map(({ eventTime, snapshot }) => [eventTime, snapshot.services.size]),
+      [
+        [1, 1],
+        [2, 41],
+        [3, 42],
+      ],
+    );
+    await published;
+    assert.equal(bench.publications.length, 3);
+  });
+
+  it('has what cannot be applied set aside', async () => {
+    const bench = new Bench();
+    bench.poison.add('Service/shop/s7');
+    bench.tick = 100;
+    await bench.publisher.publishInSlices({ changes: many.map(set), eventTime: 2 });
+    assert.equal(bench.publisher.snapshot.services.size, 39);
+    assert.deepEqual(
+      bench.faults.map(({ key }) => key),
+      ['Service/shop/s7'],
+    );
   });
 });
 

@@ -3,8 +3,13 @@
  *
  * The store drops the changes that it has handed over, so none may get lost here. A change that the model cannot apply
  * is set aside without delaying the others. Each later publication tries it again, until it is applied or replaced.
+ *
+ * A large change takes the model a second. It is applied in slices, so that proxies and probes are served in between;
+ * the snapshot before it is in force until the end.
  */
 import { toError } from '../../core/errors.ts';
+import { SlicedWork, Slicer } from '../../core/slicer.ts';
+import { finish, type Slices } from '../../core/slices.ts';
 import type { Model, ModelChange, Snapshot } from '../../model/index.ts';
 import {
   type MeshUpdate,
@@ -23,7 +28,7 @@ export interface PublishProblem {
 
 /** The part of the model that the publisher uses. */
 export interface PublishedModel extends Pick<Model, 'snapshot'> {
-  apply(update: MeshUpdate): ModelChange;
+  applyInSlices(update: MeshUpdate): Slices<ModelChange>;
   /** A copy of the model, to find out which change it cannot apply. */
   fork(): PublishedModel;
 }
@@ -55,6 +60,8 @@ function hasFiles({ mesh, networks, resolvedHosts }: Omit<MeshUpdate, 'changes' 
 export class Publisher {
   readonly #options: PublisherOptions;
   readonly #listeners: PublicationListener[] = [];
+  /** The publication in progress. */
+  #running: SlicedWork | undefined;
   /** The changes that could not be applied. */
   #aside = NOTHING;
   /** Event times of the changes in it. */
@@ -73,15 +80,30 @@ export class Publisher {
     this.#listeners.push(listener);
   }
 
-  /** Publishes changed resources, changed mesh files, or both. Does nothing without a change. */
+  /** Publishes changed resources, changed mesh files, or both, at once. Does nothing without a change. */
   publish(resources: MeshUpdate, files = NOTHING): void {
-    const update = mergedUpdate(resources, files);
+    this.#running?.finish();
+    finish(this.#publication(mergedUpdate(resources, files), new Slicer(this.#options.now)));
+  }
+
+  /**
+   * Publishes changed resources in slices, or at once when another publication begins meanwhile. Resolves when they are
+   * published. Does nothing without a change.
+   */
+  publishInSlices(resources: MeshUpdate): Promise<void> {
+    this.#running?.finish();
+    const slicer = new Slicer(this.#options.now);
+    this.#running = new SlicedWork(this.#publication(resources, slicer), slicer);
+    return this.#running.ended;
+  }
+
+  *#publication(update: MeshUpdate, slicer: Slicer): Slices<void> {
     if (isEmpty(update)) return;
-    const started = this.#options.now();
-    const eventTime = update.eventTime === NO_EVENT ? started : update.eventTime;
-    const change = this.#apply(this.#withAside({ ...update, eventTime }));
+    const eventTime = update.eventTime === NO_EVENT ? this.#options.now() : update.eventTime;
+    const change = yield* this.#apply(this.#withAside({ ...update, eventTime }));
     if (change === undefined) return;
-    const milliseconds = this.#options.now() - started;
+    const milliseconds = slicer.worked;
+    // Without a pause: who acquires a scope now is not told what this publication has changed in it.
     for (const listener of this.#listeners) listener(change, milliseconds);
   }
 
@@ -95,18 +117,18 @@ export class Publisher {
   }
 
   /** The change of the model by the whole update, or by what can be applied of it; undefined where nothing can. */
-  #apply(update: MeshUpdate): ModelChange | undefined {
-    const whole = this.#attempt(update);
+  *#apply(update: MeshUpdate): Slices<ModelChange | undefined> {
+    const whole = yield* this.#attempt(update);
     if (!(whole instanceof Error)) {
       this.#aside = NOTHING;
       this.#asideTimes = new Map();
       return whole;
     }
-    const failing = this.#failing(update);
+    const failing = yield* this.#failing(update);
     const { eventTime } = update;
     const changes = update.changes.filter(({ key }) => !failing.has(key));
-    const withFiles = this.#attempt({ ...update, changes });
-    const change = withFiles instanceof Error ? this.#attempt({ changes, eventTime }) : withFiles;
+    const withFiles = yield* this.#attempt({ ...update, changes });
+    const change = withFiles instanceof Error ? yield* this.#attempt({ changes, eventTime }) : withFiles;
     // Each change can be applied alone, but not all together.
     if (change instanceof Error) for (const { key } of changes) failing.set(key, change.message);
     this.#setAside(update, failing, withFiles instanceof Error ? withFiles : undefined);
@@ -134,9 +156,9 @@ export class Publisher {
       this.#options.onProblem({ key: 'mesh configuration', message: ofFiles.message });
   }
 
-  #attempt(update: MeshUpdate, model: PublishedModel = this.#options.model): ModelChange | Error {
+  *#attempt(update: MeshUpdate, model: PublishedModel = this.#options.model): Slices<ModelChange | Error> {
     try {
-      return model.apply({ ...update, eventTime: this.#eventTime(update) });
+      return yield* model.applyInSlices({ ...update, eventTime: this.#eventTime(update) });
     } catch (error) {
       return toError(error);
     }
@@ -149,13 +171,13 @@ export class Publisher {
   }
 
   /** The changes that cannot be applied, and why. Halves the batch, so that one among many is found in few attempts. */
-  #failing({ changes, eventTime }: MeshUpdate): Map<ResourceKey, string> {
+  *#failing({ changes, eventTime }: MeshUpdate): Slices<Map<ResourceKey, string>> {
     const found = new Map<ResourceKey, string>();
     const parts: (readonly ResourceChange[])[] = [changes];
     for (let attempts = 0; parts.length > 0; attempts++) {
       const part = parts.pop() ?? [];
       const failure =
-        part.length === 0 ? undefined : this.#attempt({ changes: part, eventTime }, this.#options.model.fork());
+        part.length === 0 ? undefined : yield* this.#attempt({ changes: part, eventTime }, this.#options.model.fork());
       if (!(failure instanceof Error)) continue;
       if (part.length === 1 || attempts >= MAX_ATTEMPTS) {
         for (const { key } of part) found.set(key, failure.message);

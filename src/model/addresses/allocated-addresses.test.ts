@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PMap } from '../../core/pmap.ts';
+import { finish } from '../../core/slices.ts';
 import * as fc from '../../core/testing/properties.ts';
 import { type AnyResource, keyOf, type Resource } from '../../resources/kinds/types.ts';
 import { ofKind } from '../common/tables.ts';
@@ -188,7 +189,7 @@ it('allocated addresses are those that hosts choose by age, whatever the order o
         }
         const side = (table: typeof entries, key: string) => table.get(key) as AnyResource | undefined;
         const changed = [...keys].map((key) => ({ key, before: side(before, key), after: side(entries, key) }));
-        state = nextAllocatedAddresses(state, changed, entries, { tries: TRIES, slotOf: fewAddresses });
+        state = finish(nextAllocatedAddresses(state, changed, entries, { tries: TRIES, slotOf: fewAddresses }));
         const wanted = new Map([...entries.values()].map(({ meta }) => [meta.name, meta.created]));
         const has = [...state.hosts.sorted()].map(([host, { tries, found }]) => {
           return [host, found ? triedBy(host)[tries - 1] : undefined] as const;

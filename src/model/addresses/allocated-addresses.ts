@@ -14,6 +14,7 @@
  * suitable host name.
  */
 import { PMap } from '../../core/pmap.ts';
+import type { Slices } from '../../core/slices.ts';
 import { type AnyResource, keyOf, type Resource, type ResourceChange } from '../../resources/index.ts';
 import { GroupEdits, type Groups, membersOf } from '../common/groups.ts';
 import { canonicalHost, isWildcardHost } from '../common/hosts.ts';
@@ -93,12 +94,12 @@ function hostsWanting(resource: AnyResource | undefined): readonly string[] {
  * @param entries the resources after it
  * @param sequence the addresses that a host tries; tests have fewer
  */
-export function nextAllocatedAddresses(
+export function* nextAllocatedAddresses(
   before: AllocatedAddresses,
   changed: readonly ResourceChange[],
   entries: PMap<Resource<'ServiceEntry'>>,
   sequence = SEQUENCE,
-): AllocatedAddresses {
+): Slices<AllocatedAddresses> {
   const edits = new GroupEdits();
   const touched = new Set<string>();
   for (const { before: was, after: is } of changed) {
@@ -107,6 +108,7 @@ export function nextAllocatedAddresses(
     const [old, current] = [hostsWanting(was), hostsWanting(is)];
     edits.move(keyOf(entry), old, current);
     for (const host of [...old, ...current]) touched.add(host);
+    yield;
   }
   if (touched.size === 0) return before;
   const wanted = edits.apply(before.wanted);
@@ -118,6 +120,7 @@ export function nextAllocatedAddresses(
     if (known !== undefined && keys.length > 0 && known.created === created[0]) continue;
     if (known !== undefined) allocation.remove(host);
     if (keys.length > 0) allocation.add(host, created[0]);
+    yield;
   }
   return { wanted, ...allocation.result() };
 }

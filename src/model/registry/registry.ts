@@ -3,6 +3,7 @@
  * in steps, each of which only processes what the previous step found to be changed. The parts that generation reads
  * are the input of the mesh stage (`mesh.ts`).
  */
+import type { Slices } from '../../core/slices.ts';
 import type { AnyResource, MeshUpdate, Resource, ResourceChange, ResourceKey } from '../../resources/index.ts';
 import { networksWithOtherGateways, nextNetworkGateways } from '../addresses/network-gateways.ts';
 import { deepEqual } from '../common/equal.ts';
@@ -30,35 +31,44 @@ type RegistryChanges = Pick<
   'endpoints' | 'networkGateways' | 'addresses' | 'peerAuthentication' | 'workloads' | 'configs' | 'nameConflicts'
 >;
 
+interface RegistryStep {
+  readonly state: State;
+  readonly derived: DerivedChanges;
+  readonly changes: RegistryChanges;
+}
+
 /**
  * @param resources the new resources by key (undefined if deleted), without the kinds that generation reads directly
  */
-export function updateRegistry(
+export function* updateRegistry(
   before: State,
   resources: ReadonlyMap<ResourceKey, AnyResource | undefined>,
   configuration: Pick<MeshUpdate, 'mesh' | 'networks' | 'resolvedHosts'>,
-): { readonly state: State; readonly derived: DerivedChanges; readonly changes: RegistryChanges } {
+): Slices<RegistryStep> {
   const { state: configured, changed: config } = configure(before, configuration);
   const everything = config.mesh !== undefined || config.networks !== undefined;
   const { tables, changed } = storeResources(configured.resources, resources);
   const stored = { ...configured, resources: tables };
+  yield;
   const peerPolicies = updatePeerPolicies(stored, changed);
   const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed, stored.settings);
   const counted = { ...stored, peerPolicies: peerPolicies.policies, registered };
-  const indexed = indexWorkloads(counted, changed);
-  const dirty = everything
-    ? new Map([...indexed.definers.keys()].map((key) => [key, 'all' as const]))
-    : dirtyServices(before, indexed, changed);
-  if (everything) for (const key of dirtyServices(before, indexed, changed).keys()) dirty.set(key, 'all');
+  const indexed = yield* indexWorkloads(counted, changed);
+  yield;
+  const own = yield* dirtyServices(before, indexed, changed);
+  const dirty = everything ? new Map([...indexed.definers.keys()].map((key) => [key, 'all' as const])) : own;
+  if (everything) for (const key of own.keys()) dirty.set(key, 'all');
   for (const [key, affected] of guardedServices(before, indexed, peerPolicies.change)) {
     dirty.set(key, joinedParts(dirty.get(key), affected));
   }
-  const { state: served, changes: services } = updateServices(indexed, dirty);
+  const { state: served, changes: services } = yield* updateServices(indexed, dirty);
+  yield;
   const networkGateways = nextNetworkGateways(
     before.networkGateways,
     { ...served, resolvedHosts: configuration.resolvedHosts ?? before.networkGateways.resolvedHosts },
     changed.map(({ key }) => key),
   );
+  yield;
   const unservedPods = updateUnserved(before, served, changed, services.addresses);
   const state = { ...served, networkGateways, unservedPods };
   const otherGateways = networksWithOtherGateways(before.networkGateways.gateways, networkGateways.gateways);

@@ -2,6 +2,7 @@
  * Recomputes the services and endpoints whose reads changed, keeps those that are equal, and updates the indexes with
  * the differences.
  */
+import type { Slices } from '../../core/slices.ts';
 import { nextAddressClusters } from '../addresses/cluster-addresses.ts';
 import { type Counts, NO_COUNTS, nextNames } from '../common/counts.ts';
 import { deepEqual } from '../common/equal.ts';
@@ -31,10 +32,10 @@ export interface ServiceChanges {
   readonly addresses: ReadonlySet<string>;
 }
 
-export function updateServices(
+export function* updateServices(
   state: State,
   dirty: ReadonlyMap<ServiceKey, AffectedParts>,
-): { state: State; changes: ServiceChanges } {
+): Slices<{ state: State; changes: ServiceChanges }> {
   const indexes: EndpointIndexes = { ...state, resources: (kind) => tableOf(state.resources, kind) };
   const services = new Map<ServiceKey, ServiceChange>();
   const endpoints = new Map<ServiceKey, EndpointDelta>();
@@ -55,10 +56,10 @@ export function updateServices(
     }
     for (const read of goneReads) readers.remove(read, key);
     for (const read of newReads) readers.add(read, key);
+    yield;
   }
   const moves = (counts: RecordCounts) => movesOf(counts, state, records);
-  const next: State = {
-    ...state,
+  const tables = {
     nameConflicts: state.nameConflicts.with(conflicts),
     services: state.services.with([...services].map(([key, { after }]) => [key, after])),
     endpoints: state.endpoints.with(
@@ -67,15 +68,22 @@ export function updateServices(
         return [key, list?.length ? list : undefined] as const;
       }),
     ),
-    peers: state.peers.with(peers),
-    records: state.records.with(records),
-    readers: readers.apply(state.readers),
+  };
+  yield;
+  const recorded = { peers: state.peers.with(peers), records: state.records.with(records) };
+  yield;
+  const indexed = { ...tables, ...recorded, readers: readers.apply(state.readers) };
+  yield;
+  const next: State = {
+    ...state,
+    ...indexed,
     totals: nextTotals(state, records),
     addressClusters: nextAddressClusters(state.addressClusters, services.values()),
     endpointClusters: nextNames(state.endpointClusters, moves('clusters')),
     localities: nextLocalityNames(state.localities, moves('localities')),
     networkNames: nextNetworkNames(state.networkNames, state.networks, moves('networks')),
   };
+  yield;
   const { instances, addresses } = updateInstances(state, next, services, endpoints);
   return {
     state: { ...next, instances },

@@ -2,6 +2,7 @@
  * The first step of a change: indexes of pods, workload entries, slices and definers, and which services have to be
  * recomputed because something that they depend on changed.
  */
+import type { Slices } from '../../core/slices.ts';
 import type { AnyResource, Resource, ResourceChange, ResourceKey } from '../../resources/index.ts';
 import { isApiServerKey } from '../addresses/address-owners.ts';
 import { changedAllocations, nextAllocatedAddresses } from '../addresses/allocated-addresses.ts';
@@ -79,7 +80,7 @@ function asDocument(
 }
 
 /** `state` with updated indexes of workloads and definers (its resources are the new ones already). */
-export function indexWorkloads(state: State, changed: readonly ResourceChange[]): State {
+export function* indexWorkloads(state: State, changed: readonly ResourceChange[]): Slices<State> {
   const podsByIp = new GroupEdits();
   const podsByNamespace = new GroupEdits();
   const entriesByNamespace = new GroupEdits();
@@ -114,8 +115,9 @@ export function indexWorkloads(state: State, changed: readonly ResourceChange[])
           selectingPods.move(key, selectingNamespace(before, state), selectingNamespace(after, state));
         break;
     }
+    yield;
   }
-  return {
+  const indexed = {
     ...state,
     podsByIp: podsByIp.apply(state.podsByIp),
     podsByNamespace: podsByNamespace.apply(state.podsByNamespace),
@@ -125,13 +127,14 @@ export function indexWorkloads(state: State, changed: readonly ResourceChange[])
     selectingPods: selectingPods.apply(state.selectingPods),
     definers: definers.apply(state.definers),
     addressOwners: owners.apply(state.addressOwners),
+  };
+  yield;
+  const { allocatedAddresses, resources } = state;
+  return {
+    ...indexed,
     remoteVirtualIps: nextRemoteVirtualIps(state.remoteVirtualIps, changed),
     workloadRanges: nextWorkloadRanges(state.workloadRanges, changed),
-    allocatedAddresses: nextAllocatedAddresses(
-      state.allocatedAddresses,
-      changed,
-      tableOf(state.resources, 'ServiceEntry'),
-    ),
+    allocatedAddresses: yield* nextAllocatedAddresses(allocatedAddresses, changed, tableOf(resources, 'ServiceEntry')),
   };
 }
 
@@ -200,11 +203,11 @@ class DirtyServices {
  * Which services have to be recomputed after `changed`, and what of them. `state` follows `before`, with updated
  * indexes.
  */
-export function dirtyServices(
+export function* dirtyServices(
   before: State,
   state: State,
   changed: readonly ResourceChange[],
-): Map<ServiceKey, AffectedParts> {
+): Slices<Map<ServiceKey, AffectedParts>> {
   const dirty = new DirtyServices(state);
   for (const read of changedAllocations(before.allocatedAddresses, state.allocatedAddresses)) dirty.addReaders(read);
   for (const address of addressesWithOtherClusters(before, state, changed)) dirty.addSharing(address);
@@ -214,6 +217,7 @@ export function dirtyServices(
     if (node?.kind === 'Node' && nodeLocality(was?.meta.labels ?? {}) !== nodeLocality(is?.meta.labels ?? {})) {
       dirty.addReaders(key);
     }
+    yield;
   }
   return dirty.found;
 }

@@ -2,7 +2,9 @@
  * Virtual services with all names resolved, in precedence order, indexed by the namespaces that see them (for the mesh)
  * and by gateway.
  */
+
 import { PMap } from '../../core/pmap.ts';
+import type { Slices } from '../../core/slices.ts';
 import { keyOf, type ResourceKey } from '../../resources/index.ts';
 import { keepIfEqual } from '../common/equal.ts';
 import { GroupEdits, type Groups, membersOf } from '../common/groups.ts';
@@ -321,11 +323,11 @@ function withRoots(
 }
 
 /** Updates the tables; returns the entries that differ. */
-export function updateVirtualServices(
+export function* updateVirtualServices(
   tables: VirtualServiceTables,
   changed: ReadonlyMap<ResourceKey, VirtualService | undefined>,
   context: RouteSources,
-): { tables: VirtualServiceTables; changes: ReadonlyMap<ResourceKey, VirtualServiceChange> } {
+): Slices<{ tables: VirtualServiceTables; changes: ReadonlyMap<ResourceKey, VirtualServiceChange> }> {
   const changes = new Map<ResourceKey, VirtualServiceChange>();
   const privateMesh = new GroupEdits();
   const byGateway = new GroupEdits();
@@ -341,9 +343,11 @@ export function updateVirtualServices(
     byGateway.move(key, before?.resolved.gateways ?? [], after?.resolved.gateways ?? []);
     roots.move(key, before?.delegates ?? [], after?.delegates ?? []);
     publicChanges.push({ before: publicPart(before), after: publicPart(after) });
+    yield;
   }
   if (changes.size === 0) return { tables, changes };
   const entries = tables.entries.with([...changes].map(([key, { after }]) => [key, after]));
+  yield;
   return {
     tables: {
       entries,

@@ -2,6 +2,7 @@
  * The last step of a change: updates the affected scopes and determines the exact differences. The cost follows the
  * number of scopes that depend on what changed.
  */
+import type { Slices } from '../../core/slices.ts';
 import type { Resource, ResourceKey } from '../../resources/index.ts';
 import { deepEqual } from '../common/equal.ts';
 import { membersOf } from '../common/groups.ts';
@@ -61,7 +62,8 @@ export interface ScopeResults {
   readonly changes: ReadonlyMap<string, ScopeChange>;
 }
 
-const EVERYTHING: ScopeChange = {
+/** The change of a scope of which everything may differ. */
+export const EVERYTHING: ScopeChange = {
   everything: true,
   hosts: new Set(),
   destinationRules: new Set(),
@@ -79,7 +81,7 @@ export function rebuildScopes(scopeIndex: ScopeIndex, state: MeshState): ScopeRe
   return { scopeIndex: editIndex(scopeIndex, edits), changes };
 }
 
-export function updateScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeInputs): ScopeResults {
+export function* updateScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeInputs): Slices<ScopeResults> {
   const edits = new Map<string, BuiltScope | undefined>();
   const changes = new Map<string, ScopeChange>();
   const replace = (id: string, scope: BuiltScope | undefined): void => {
@@ -89,13 +91,14 @@ export function updateScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: S
   if (inputs.sidecars.size > 0) replaceScopesOfSidecars(scopeIndex, state, inputs.sidecars, replace);
   if (scopeIndex.built.size === 0) return { scopeIndex: editIndex(scopeIndex, edits), changes };
   const own = { ...inputs, changedRules: compareRulesOf(inputs.previousRules, state.rules) };
-  for (const [id, touched] of touchedScopes(scopeIndex, state, inputs)) {
+  for (const [id, touched] of yield* touchedScopes(scopeIndex, state, inputs)) {
     const before = scopeIndex.built.get(id);
     if (before === undefined || edits.has(id)) continue;
     const { after, change } = updateScope(before, state, touched, own);
     if (after === before) continue;
     edits.set(id, after);
     if (change !== undefined) changes.set(id, change);
+    yield;
   }
   return { scopeIndex: editIndex(scopeIndex, edits), changes };
 }
@@ -130,7 +133,11 @@ function samePlan(a: ScopePlan, b: ScopePlan): boolean {
 /** The inputs that may affect a scope, created when the first of them is found. */
 type TouchedScope = (id: string) => Touched;
 
-function touchedScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
+function* touchedScopes(
+  scopeIndex: ScopeIndex,
+  state: MeshState,
+  inputs: ScopeInputs,
+): Slices<ReadonlyMap<string, Touched>> {
   const touched = new Map<string, Touched>();
   const at = (id: string): Touched => {
     let known = touched.get(id);
@@ -140,18 +147,18 @@ function touchedScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeIn
     }
     return known;
   };
-  touchByServices(scopeIndex, state, inputs.services, at);
-  touchByVirtualServices(scopeIndex, inputs.virtualServices, at);
+  yield* touchByServices(scopeIndex, state, inputs.services, at);
+  yield* touchByVirtualServices(scopeIndex, inputs.virtualServices, at);
   for (const change of inputs.rules) touchByRule(scopeIndex, state, change, at);
   return touched;
 }
 
-function touchByServices(
+function* touchByServices(
   scopeIndex: ScopeIndex,
   state: MeshState,
   services: ScopeInputs['services'],
   at: TouchedScope,
-): void {
+): Slices<void> {
   for (const { before, after } of services.values()) {
     // A new Service takes the host from other services, and a deleted one returns it, even in namespaces that do not
     // see the Service.
@@ -163,14 +170,15 @@ function touchByServices(
         if (isVisible(exportTo, namespace, namespaceOf(scopeIndex, id))) at(id).hosts.add(hostname);
       }
     }
+    yield;
   }
 }
 
-function touchByVirtualServices(
+function* touchByVirtualServices(
   scopeIndex: ScopeIndex,
   virtualServices: ScopeInputs['virtualServices'],
   at: TouchedScope,
-): void {
+): Slices<void> {
   for (const [key, { before, after }] of virtualServices) {
     for (const entry of [before, after]) {
       if (entry === undefined || !isForMesh(entry)) continue;
@@ -180,6 +188,7 @@ function touchByVirtualServices(
         if (isVisible(entry.exportTo, namespace, namespaceOf(scopeIndex, id))) at(id).virtualServices.add(key);
       }
     }
+    yield;
   }
 }
 

@@ -5,6 +5,7 @@
  * after them, so that a job that fails again does not delay others.
  */
 import { availableParallelism } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
 import { backoff } from '../../core/backoff.ts';
 import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
@@ -36,6 +37,9 @@ const ISOLATED_TIMEOUT_MS = 60_000;
 const MAX_JOB_MS = 60_000;
 /** Limit for building a mesh copy from nothing. */
 const MESH_COPY_TIMEOUT_MS = 60_000;
+
+/** An update of a mesh copy with more values than this takes the main thread tens of ms: it is sent in its own turn. */
+const LARGE_UPDATE = 1000;
 
 /** Pause of a worker whose mesh copy could not be built: the first one and the longest, ms. */
 const FIRST_REST_MS = 10;
@@ -107,6 +111,8 @@ export class PoolGenerator implements Generator, Previewer {
   #log: MeshCopyLog | undefined;
   /** One at a time: a preview keeps a candidate of the mesh in memory. */
   #preview: WaitingPreview | undefined;
+  /** The last turn of the event loop in which a large update is sent. */
+  #turn: Promise<void> = Promise.resolve();
   #closed = false;
 
   constructor(options: PoolOptions) {
@@ -304,6 +310,12 @@ export class PoolGenerator implements Generator, Previewer {
     }
   }
 
+  /** Resolves in a turn of the event loop in which no other large update is sent. */
+  #nextTurn(): Promise<void> {
+    this.#turn = this.#turn.then(() => setImmediate());
+    return this.#turn;
+  }
+
   /** Has a worker serve the next job that it may; false when there is none. */
   #serve(slot: WorkerSlot, log: MeshCopyLog, queue: JobQueue<Waiting>, timeoutMs: number): boolean {
     const next = queue.next(({ suspended }) => suspended === undefined || suspended.slot === slot);
@@ -314,6 +326,7 @@ export class PoolGenerator implements Generator, Previewer {
     void this.#work(slot, async () => {
       // A mesh copy is built in a separate task, so that a failure is not attributed to the job. Updates are small and
       // are sent with the job.
+      if (log.size > LARGE_UPDATE) await this.#nextTurn();
       const healthy = slot.version > 0 || (await this.#update(slot, log));
       const outcome = healthy ? await this.#run(slot, log, waiting, lane, timeoutMs) : 'unhealthy';
       slot.lane = undefined;

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../core/clock.ts';
+import { Slicer } from '../../core/slicer.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import type { ResourceEvent } from '../../resources/index.ts';
 import { ReadingShares } from '../pacing/reading-shares.ts';
 import { FileBacklog } from './backlog.ts';
 import { createDirectorySource } from './directory.ts';
-import { Slicer } from './slicer.ts';
 
 /** A VirtualService that takes longer to read than a turn lasts: 1,000 expressions of 1,000 steps. */
 function costly(name: string): string {

@@ -3,12 +3,12 @@
  * several namespaces counts for the first of them, one of several classes for the first class.
  */
 import { closeSync, openSync, readSync } from 'node:fs';
+import type { Slicer } from '../../core/slicer.ts';
 import { READING_CLASSES, type ReadingClass, type ReadingPlace, readingClassOf } from '../pacing/reading-class.ts';
 import { ReadingQueue } from '../pacing/reading-queue.ts';
 import type { ReadingShares } from '../pacing/reading-shares.ts';
 import { READ_FLAGS } from './read-file.ts';
 import type { FileChange } from './reader.ts';
-import type { Slicer } from './slicer.ts';
 
 /** Number of bytes at the beginning of a file that are searched for its namespace and kinds. */
 const SEARCHED_BYTES = 64 * 1024;

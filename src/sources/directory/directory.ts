@@ -11,6 +11,7 @@ import { basename, resolve } from 'node:path';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { Slicer } from '../../core/slicer.ts';
 import { type DocumentLimits, documentLimits } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import { ReadingShares } from '../pacing/reading-shares.ts';
@@ -20,7 +21,6 @@ import { SOURCE } from './documents.ts';
 import { DirectoryReader, type FileChange } from './reader.ts';
 import type { Scan } from './scan.ts';
 import { SettlingPolicy } from './settling.ts';
-import { Slicer } from './slicer.ts';
 import { Timers } from './timers.ts';
 import { ChangeWatcher, type PendingChanges } from './watcher.ts';
 
@@ -210,10 +210,15 @@ class DirectorySource implements Source {
     this.#isLookDue = false;
     const found = pending === undefined ? NO_CHANGES : await this.#findChanges(pending);
     if (found === undefined) return;
-    const outcome = this.#isSynced ? await this.#takeTurn(found.changes) : await this.#takeAll(found.changes);
+    const slicer = new Slicer(clock.now);
+    const outcome = await (this.#isSynced
+      ? this.#takeTurn(found.changes, slicer)
+      : this.#takeAll(found.changes, slicer));
     if (outcome === 'ended') return;
     this.#settling.scheduleRecheck();
+    await slicer.pause();
     const events = this.#reader.flush(outcome.eventTime ?? clock.now());
+    await slicer.pause();
     // Without an event (such as for a file that has been unchanged for long enough), the time of the change is now.
     const seenAt = this.#watcher.lastEventTime ?? pending?.lastEventTime ?? clock.now();
     if (events.length > 0) this.#sink?.apply(events, seenAt);
@@ -237,8 +242,7 @@ class DirectorySource implements Source {
   }
 
   /** @returns when the first of the changes that count was noticed */
-  async #takeAll(changes: readonly FileChange[]): Promise<Taken | 'ended'> {
-    const slicer = new Slicer(this.#options.clock.now);
+  async #takeAll(changes: readonly FileChange[], slicer: Slicer): Promise<Taken | 'ended'> {
     let first: number | undefined;
     for (const change of missingLast(changes)) {
       await slicer.pause();
@@ -254,11 +258,11 @@ class DirectorySource implements Source {
   }
 
   /** Reads waiting files, including those of `changes`, for a limited time. Namespaces take turns. */
-  async #takeTurn(changes: readonly FileChange[]): Promise<Taken | 'ended'> {
+  async #takeTurn(changes: readonly FileChange[], slicer: Slicer): Promise<Taken | 'ended'> {
     await this.#backlog.add(changes, new Slicer(this.#options.clock.now));
-    const slicer = new Slicer(this.#options.clock.now);
+    const begun = slicer.worked;
     let first: number | undefined;
-    while (slicer.worked < TURN_MS) {
+    while (slicer.worked - begun < TURN_MS) {
       await slicer.pause();
       if (this.#isClosed) return 'ended';
       const next = this.#backlog.next();

@@ -4,6 +4,7 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import type { Slicer } from '../../core/slicer.ts';
 import {
   apiVersionsOf,
   type DocumentLimits,
@@ -20,7 +21,6 @@ import { createLedger } from './ledger.ts';
 import { readResourceFile, type UnreadableFile } from './read-file.ts';
 import { isDetour, type Scan, type ScannedFile, statBelow } from './scan.ts';
 import type { SettlingPolicy } from './settling.ts';
-import type { Slicer } from './slicer.ts';
 
 interface KnownFile {
   readonly signature: string;
@@ -170,7 +170,7 @@ export class DirectoryReader {
     const counts =
       'problem' in read
         ? this.#takeUnreadable(path, file, read, eventTime, isStart)
-        : this.#takeParts(path, file, read.parts, eventTime, isStart);
+        : await this.#takeParts(path, file, read.parts, eventTime, isStart, slicer);
     return counts ? eventTime : undefined;
   }
 
@@ -199,15 +199,18 @@ export class DirectoryReader {
     return true;
   }
 
-  #takeParts(
+  async #takeParts(
     path: string,
     file: ScannedFile,
     parts: readonly FilePart[],
     eventTime: number,
     isStart: boolean,
-  ): boolean {
+    slicer: Slicer,
+  ): Promise<boolean> {
+    await slicer.pause();
     const documents = this.#documentsIn(parts);
     const looksIncomplete = !isStart && this.#ledger.isSuspicious(path, documents);
+    await slicer.pause();
     if (looksIncomplete && !this.#settling.acceptsIncomplete(path, file, eventTime)) return false;
     this.#settling.clear(path);
     const ignored = newlyIgnored(this.#documentsIn(this.#known.get(path)?.parts ?? []), documents);
