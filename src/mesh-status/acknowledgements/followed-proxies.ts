@@ -22,7 +22,7 @@ export interface Unaccepted {
   /** By document. */
   readonly rejected: ReadonlyMap<ResourceKey, RejectedResource>;
   readonly outstanding: ReadonlySet<ResourceKey>;
-  /** More resources than were looked up: any document that the proxy reads may be one of theirs. */
+  /** More resources than have been looked up: any document that the proxy reads may be one of theirs. */
   readonly isCut: boolean;
 }
 
@@ -36,8 +36,10 @@ export interface FollowedProxiesOptions {
 
 /** How long it is believed which proxies lack a change, and why a proxy does, ms. */
 const [LACKING_MS, UNACCEPTED_MS] = [100, 1_000];
-/** For how many resources of a proxy that it has not accepted the documents are looked up, in each state. */
+/** For how many resources of a proxy that it has not accepted the documents are looked up at a time, in each state. */
 const MAX_EXPLAINED = 16;
+/** How many of these resources are looked at: as long as a proxy rejects them, all of them are looked up in turn. */
+const MAX_LISTED = 1000;
 
 export class FollowedProxy {
   /** `workload.namespace`. */
@@ -48,6 +50,8 @@ export class FollowedProxy {
   /** It only grows: what was acknowledged stays so. */
   #acknowledged = 0;
   #unaccepted: { readonly at: number; readonly found: Unaccepted } | undefined;
+  /** The documents of resources that it rejects, by resource; those that were looked up last come last. */
+  #explained: ReadonlyMap<string, readonly ResourceKey[]> = new Map();
 
   constructor({ workload, namespace }: ProxyNode, proxy: ObservedProxy, options: FollowedProxiesOptions) {
     this.name = workload;
@@ -83,25 +87,44 @@ export class FollowedProxy {
   /** Looked up at most once in a while, because that is expensive. */
   unaccepted(): Unaccepted {
     if (this.#unaccepted !== undefined && this.isExplained) return this.#unaccepted.found;
-    const { clock, documentsOf } = this.#options;
     const sent = this.#proxy.completeVersion();
-    const rejected = new Map<ResourceKey, RejectedResource>();
     const outstanding = new Set<ResourceKey>();
-    let [rejections, waiting, isCut] = [0, 0, false];
+    const messages = new Map<string, string>();
+    let [listed, waiting, isCut] = [0, 0, false];
     for (const [, name, answer] of this.#proxy.unaccepted()) {
-      const isRejected = typeof answer === 'object' && answer.certain;
-      if ((isRejected ? rejections++ : waiting++) >= MAX_EXPLAINED) {
+      if (++listed > MAX_LISTED) {
         isCut = true;
-        if (Math.min(rejections, waiting) >= MAX_EXPLAINED) break;
-        continue;
+        break;
       }
-      const documents = documentsOf(this.#proxy.connectionId, name);
-      if (isRejected) addRejected(rejected, documents, answer.rejected);
-      else for (const key of documents) outstanding.add(key);
+      if (typeof answer === 'object' && answer.certain) messages.set(name, messages.get(name) ?? answer.rejected);
+      else if (++waiting > MAX_EXPLAINED) isCut = true;
+      else for (const key of this.#documentsOf(name)) outstanding.add(key);
     }
-    const found = { sent, rejected, outstanding, isCut };
-    this.#unaccepted = { at: clock.now(), found };
+    const rejected = this.#explain(messages);
+    const found = { sent, rejected, outstanding, isCut: isCut || this.#explained.size < messages.size };
+    this.#unaccepted = { at: this.#options.clock.now(), found };
     return found;
+  }
+
+  /**
+   * The documents of rejected resources. A few resources are looked up each time: first those that never were, then
+   * those for which that is longest ago.
+   */
+  #explain(messages: ReadonlyMap<string, string>): ReadonlyMap<ResourceKey, RejectedResource> {
+    const known = [...this.#explained.keys()].filter((name) => messages.has(name));
+    const unknown = [...messages.keys()].filter((name) => !this.#explained.has(name));
+    const due = new Set([...unknown, ...known].slice(0, MAX_EXPLAINED));
+    const explained = new Map<string, readonly ResourceKey[]>();
+    for (const name of known) if (!due.has(name)) explained.set(name, this.#explained.get(name) ?? []);
+    for (const name of due) explained.set(name, this.#documentsOf(name));
+    this.#explained = explained;
+    const rejected = new Map<ResourceKey, RejectedResource>();
+    for (const [name, message] of messages) addRejected(rejected, explained.get(name) ?? [], message);
+    return rejected;
+  }
+
+  #documentsOf(resource: string): readonly ResourceKey[] {
+    return this.#options.documentsOf(this.#proxy.connectionId, resource);
   }
 
   /** It has rejected something. */

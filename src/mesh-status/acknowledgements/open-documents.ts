@@ -171,7 +171,7 @@ export class OpenDocuments {
 
   /** Opens the documents of which the proxy rejects something. */
   #visitProxy({ proxy }: Rejecting): NextVisit {
-    const { rejected, outstanding } = proxy.unaccepted();
+    const { rejected, outstanding, isCut } = proxy.unaccepted();
     for (const key of rejected.keys()) {
       const since = this.#options.inForce(key)?.since;
       if (since === undefined || since <= proxy.acknowledged) continue;
@@ -179,8 +179,8 @@ export class OpenDocuments {
       document.isRejected = true;
       this.#rounds.add(document);
     }
-    // Which of several resources it rejects may still be being found out.
-    if (outstanding.size > 0) return 'next-round';
+    // Which of several resources it rejects, and of which documents these are, may still be being found out.
+    if (outstanding.size > 0 || isCut) return 'next-round';
     if (rejected.size > 0) return 'new-version';
     this.#rejecting.delete(proxy);
     return 'none';
