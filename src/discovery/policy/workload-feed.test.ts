@@ -53,6 +53,17 @@ test('workloads of one network with an address are found, and those of other ide
   assert.equal(found('10.0.0.1'), 'one');
 });
 
+test('a Pod without a Service is found with the labels that it has now', () => {
+  const job = (labels: Readonly<Record<string, string>>) =>
+    pod('shop/job', '10.0.0.9', { labels }, { serviceAccountName: 'web' });
+  const mesh = meshOf([job({ tier: 'old', app: 'job' })]);
+  const { feed, table } = started(mesh);
+  const labels = () => table.find('10.0.0.9', WEB)?.labels;
+  assert.deepEqual(labels(), { tier: 'old', app: 'job' });
+  table.change(feed.changes(step(mesh, [job({ tier: 'new' })])));
+  assert.deepEqual(labels(), { tier: 'new' });
+});
+
 test('workloads follow a change of the networks of the mesh', () => {
   const mesh = meshOf([web('near', '10.0.0.1', 'n1'), web('far', '10.0.0.1')]);
   const { feed, table, found } = started(mesh);

@@ -35,12 +35,12 @@ function marking(mark: string, { isBad = false } = {}): object {
 const filter = (name: string, ...configPatches: readonly object[]) =>
   meshResource('EnvoyFilter', 'shop', name, { configPatches });
 
-const policy = (path: string) =>
+const policy = (path: string, selection: object = {}) =>
   parse({
     apiVersion: 'security.mesh.io/v1beta1',
     kind: 'AuthorizationPolicy',
     metadata: { name: 'policy', namespace: 'shop' },
-    spec: { action: 'DENY', rules: [{ to: [{ operation: { paths: [path] } }] }] },
+    spec: { ...selection, action: 'DENY', rules: [{ to: [{ operation: { paths: [path] } }] }] },
   });
 
 const SHOP = [service('shop', 'web'), endpoints('shop', 'web', '10.5.0.1', '10.5.0.2')];
@@ -71,6 +71,37 @@ function pooled(snapshot: Snapshot): PoolGenerator {
   pools.push(pool);
   return pool;
 }
+
+describe('EnvoyFilters and policies that select a proxy by label', () => {
+  it('follow the labels of a proxy without a service when it connects anew', async () => {
+    const workloadSelector = { labels: { tier: 'new' } };
+    const selected = meshResource('EnvoyFilter', 'shop', 'mark', {
+      workloadSelector,
+      configPatches: [marking('mark-1')],
+    });
+    const { mesh } = await started(selected, policy('/secret', { selector: { matchLabels: { tier: 'new' } } }));
+    const node = (tier: string) => ({ ...sidecar('10.5.0.9', 'shop'), labels: { app: 'job', tier } });
+    for (const tier of ['old', 'new', 'other']) {
+      const proxy = mesh.connect(node(tier));
+      await ready(mesh, proxy);
+      assert.deepEqual(found(proxy, 'mark-1', '/secret'), tier === 'new' ? ['mark-1', '/secret'] : [], tier);
+      proxy.session.close();
+    }
+  });
+
+  it('follow their own selectors for a proxy without a service', async () => {
+    const { mesh } = await started();
+    const proxy = mesh.connect({ ...sidecar('10.5.0.9', 'shop'), labels: { tier: 'new' } });
+    await ready(mesh, proxy);
+    for (const tier of ['new', 'old', 'new']) {
+      const filters = { workloadSelector: { labels: { tier } }, configPatches: [marking('mark-1')] };
+      const selector = { matchLabels: { tier } };
+      mesh.change([meshResource('EnvoyFilter', 'shop', 'mark', filters), policy('/secret', { selector })]);
+      await mesh.settled();
+      assert.deepEqual(found(proxy, 'mark-1', '/secret'), tier === 'new' ? ['mark-1', '/secret'] : [], tier);
+    }
+  });
+});
 
 describe('EnvoyFilters whose edit does not fit', () => {
   it('keep their former version, and a policy of the same listener is in force at once', async () => {
