@@ -1,6 +1,10 @@
 /**
  * Whether an expression can be true for traffic of which only a part is known. What cannot be decided is possible; so
  * is an expression that may fail, because a rule that fails refuses requests.
+ *
+ * `possible.ts` decides the opposite about failure: a condition of Envoy without a value is not true. It also knows
+ * neither the syntax nor the types of a condition, and needs no sets of values. Hence two evaluators: one with both
+ * rules would have to be asked which of them counts at each operator.
  */
 import type { Node } from './nodes.ts';
 import { parse } from './parser.ts';

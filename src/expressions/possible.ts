@@ -1,6 +1,9 @@
 /**
  * Whether a condition can be true where some attributes are known and others are always missing, without its
  * vocabulary: what is not understood can be true.
+ *
+ * An expression that fails has no value, and a condition without a value is not true. In `partial.ts`, which decides
+ * whether a rule may concern traffic, failure counts as possible.
  */
 import type { Node } from './nodes.ts';
 import { parsedInAnySyntax } from './parser.ts';
