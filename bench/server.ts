@@ -7,10 +7,11 @@ import { type Child, startChild } from '../test/harness/child.ts';
 import { eventually } from '../test/harness/eventually.ts';
 import { tempDir } from '../test/harness/files.ts';
 import { request } from '../test/harness/http.ts';
-import type { Owner } from '../test/harness/owner.ts';
+import { createScope, type Owner } from '../test/harness/owner.ts';
 import { readSamples, type Samples } from './metrics.ts';
 import type { BenchOptions } from './options.ts';
 import { type ServerPorts, serverPorts } from './ports.ts';
+import { cpuSeconds, type Memory, memoryOf } from './process-stats.ts';
 import { monotonicMs } from './world/clock.ts';
 
 const REPOSITORY = join(import.meta.dirname, '..');
@@ -135,6 +136,24 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     stop: async () => void (await child.stop()),
     kill: async () => void (await child.kill()),
   };
+}
+
+/** What a start costs until the server is ready. */
+export interface StartCost extends Pick<Memory, 'rssMiB' | 'peakMiB'> {
+  readonly milliseconds: number;
+  readonly cpu: number;
+}
+
+/** One start until ready, in a process of its own. */
+export async function measureStart(start: (owner: Owner) => Promise<Server>): Promise<StartCost> {
+  const scope = createScope();
+  try {
+    const { pid, readyAt, startedAt } = await start(scope);
+    const { rssMiB, peakMiB } = memoryOf(pid);
+    return { milliseconds: readyAt - startedAt, cpu: cpuSeconds(pid), rssMiB, peakMiB };
+  } finally {
+    await scope.close();
+  }
 }
 
 /** Without the files it would wait for ConfigMaps; it has the introspection port under another name. */

@@ -18,7 +18,7 @@ import { type Bench, type BenchContext, complete, nextWatch, roundsOf } from '..
 import { cpuSeconds, memoryOf } from '../process-stats.ts';
 import { median, quantiles, type Table } from '../results.ts';
 import { runRounds } from '../rounds.ts';
-import { type Server, startServer } from '../server.ts';
+import { measureStart, type Server, startServer } from '../server.ts';
 import { monotonicMs } from '../world/clock.ts';
 
 const STAND_IN = join(import.meta.dirname, '../../src/sources/consul/testing/stand-in-main.ts');
@@ -102,19 +102,12 @@ function startReading(owner: Owner, { context, registry, configDir }: World): Pr
 
 const sumOf = ({ requests }: Counts): number => Object.values(requests).reduce((sum, count) => sum + count, 0);
 
-/** One start until ready, in a process of its own. */
-async function measureStart(world: World): Promise<readonly (string | number)[]> {
-  const scope = createScope();
-  try {
-    const before = await world.registry.do({ do: 'count' });
-    const server = await startReading(scope, world);
-    const { rssMiB, peakMiB } = memoryOf(server.pid);
-    const after = await world.registry.do({ do: 'count' });
-    const requests = sumOf(after) - sumOf(before);
-    return [server.readyAt - server.startedAt, cpuSeconds(server.pid), rssMiB, peakMiB, requests, after.mostAtOnce];
-  } finally {
-    await scope.close();
-  }
+/** One start until ready, and the requests that it takes. */
+async function measureReading(world: World): Promise<readonly (string | number)[]> {
+  const before = await world.registry.do({ do: 'count' });
+  const { milliseconds, cpu, rssMiB, peakMiB } = await measureStart((owner) => startReading(owner, world));
+  const after = await world.registry.do({ do: 'count' });
+  return [milliseconds, cpu, rssMiB, peakMiB, sumOf(after) - sumOf(before), after.mostAtOnce];
 }
 
 /** Makes a change and follows it to the proxies: ms to each, from before the stand-in knows it. */
@@ -251,7 +244,7 @@ async function measure(owner: Owner, context: BenchContext): Promise<readonly Ta
   const rows: (readonly (string | number)[])[] = [];
   for (let round = 0; round < options.rounds; round++) {
     progress(`start, round ${round + 1} of ${options.rounds}`);
-    rows.push(await measureStart(world));
+    rows.push(await measureReading(world));
   }
   const starts: Table = {
     title: `Start from a stand-in for Consul: ${services} services x ${endpoints} instances`,

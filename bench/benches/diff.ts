@@ -3,20 +3,9 @@
  * ask without a pause, by turns with rounds in which nobody asks.
  */
 import { request } from '../../test/harness/http.ts';
-import {
-  type Bench,
-  joinProxies,
-  type Load,
-  type Mesh,
-  measureChange,
-  type Round,
-  roundsOf,
-  rowOf,
-  verify,
-  withMesh,
-} from '../mesh.ts';
+import { type Bench, joinProxies, type Mesh, rowOf, verify, withMesh } from '../mesh.ts';
 import { type Quantiles, quantiles, type Table } from '../results.ts';
-import { addRound, createSeries } from '../rounds.ts';
+import { loadOf, routesByTurns } from '../under-load.ts';
 import type { Change } from '../world/world.ts';
 
 /** Beyond the rounds that change the mesh, so that their versions are not in force. */
@@ -28,34 +17,22 @@ export const diff: Bench = {
   about: 'what a change would do, and the convergence of a route while others ask that',
   run: (context) =>
     withMesh(context, {}, async (mesh) => {
-      const { rounds, warmUp } = context.options;
       await joinProxies(context, mesh);
-      const [alone, asked] = [createSeries<Round>(), createSeries<Round>()];
       const times = { route: [] as Asked[], policy: [] as Asked[] };
-      for (let round = 1 - warmUp; round <= rounds; round++) {
-        context.progress(`round ${round} of ${rounds}`);
-        const version = 2 * (round + warmUp);
-        const change = (attempt: number) => measureChange(context, mesh, mesh.world.change('route', version, attempt));
-        const disturbed = (attempt: number) =>
-          measureChange(context, mesh, mesh.world.change('route', version + 1, attempt), {
-            load: () => askOnAndOn(mesh),
-          });
-        if (round < 1) {
-          await change(0);
-          await disturbed(0);
-          await ask(mesh, 'route', version);
-        } else {
-          await addRound(roundsOf(context), alone, change);
-          await addRound(roundsOf(context), asked, disturbed);
-          for (let count = 0; count < PER_ROUND; count++)
-            for (const kind of ['route', 'policy'] as const) times[kind].push(await ask(mesh, kind, version + count));
-        }
-      }
+      const load = () =>
+        loadOf(async (signal) => {
+          for (let round = 0; !signal.aborted; round++) await ask(mesh, 'route', round);
+        });
+      const { alone, loaded } = await routesByTurns(context, mesh, load, async (round) => {
+        if (round < 1) await ask(mesh, 'route', 0);
+        for (let count = 0; count < PER_ROUND && round >= 1; count++)
+          for (const kind of ['route', 'policy'] as const) times[kind].push(await ask(mesh, kind, 2 * round + count));
+      });
       const note = await verify(context, mesh);
       return {
         rows: [
           rowOf(context, { bench: 'diff', what: 'route' }, mesh, alone),
-          rowOf(context, { bench: 'diff', what: 'route while others ask' }, mesh, asked, note),
+          rowOf(context, { bench: 'diff', what: 'route while others ask' }, mesh, loaded, note),
         ],
         tables: [tableOf(times)],
       };
@@ -86,21 +63,6 @@ async function ask(mesh: Mesh, kind: 'route' | 'policy', round: number): Promise
     readonly resources: { readonly list: readonly unknown[] };
   };
   return { milliseconds, touched: proxies.touched, resources: resources.list.length };
-}
-
-function askOnAndOn(mesh: Mesh): Load {
-  let ended = false;
-  const asking = (async () => {
-    for (let round = 0; !ended; round++) await ask(mesh, 'route', round);
-  })();
-  // The caller learns of a failure at the end.
-  asking.catch(() => {});
-  return {
-    end: () => {
-      ended = true;
-      return asking;
-    },
-  };
 }
 
 function tableOf(times: Readonly<Record<string, readonly Asked[]>>): Table {

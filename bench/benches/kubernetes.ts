@@ -9,9 +9,8 @@ import { tempDir } from '../../test/harness/files.ts';
 import { kubeconfig, kubernetesUnavailable, startKubernetes } from '../../test/harness/kubernetes/index.ts';
 import { createScope, type Owner } from '../../test/harness/owner.ts';
 import type { Bench, BenchContext } from '../mesh.ts';
-import { cpuSeconds, memoryOf } from '../process-stats.ts';
 import type { Table } from '../results.ts';
-import { type ServerOptions, startServer } from '../server.ts';
+import { measureStart, type ServerOptions, startServer } from '../server.ts';
 import { directoryOf, load } from '../world/cluster.ts';
 import { measureLive } from './kubernetes-live.ts';
 
@@ -40,22 +39,11 @@ async function countingRelay(owner: Owner, target: number): Promise<{ port: numb
 
 type Source = Pick<ServerOptions, 'configDir' | 'kubeconfig'>;
 
-/** One start until ready, in a process of its own. */
-async function start(context: BenchContext, source: Source) {
-  const scope = createScope();
-  try {
-    const { program, profiles } = context;
-    const server = await startServer(scope, {
-      program,
-      ...source,
-      env: { CTL_USE_ENDPOINT_SLICE: 'true' },
-      ...(profiles === undefined ? {} : { profiles }),
-    });
-    const { rssMiB, peakMiB } = memoryOf(server.pid);
-    return { ms: server.readyAt - server.startedAt, cpu: cpuSeconds(server.pid), rssMiB, peakMiB };
-  } finally {
-    await scope.close();
-  }
+function start({ program, profiles }: BenchContext, source: Source) {
+  const env = { CTL_USE_ENDPOINT_SLICE: 'true' };
+  return measureStart((owner) =>
+    startServer(owner, { program, ...source, env, ...(profiles === undefined ? {} : { profiles }) }),
+  );
 }
 
 async function measure(owner: Owner, context: BenchContext): Promise<readonly Table[]> {
@@ -77,9 +65,9 @@ async function measure(owner: Owner, context: BenchContext): Promise<readonly Ta
     for (const [name, source] of sources) {
       const before = relay.bytes();
       progress(`start from the ${name}`);
-      const { ms, cpu, rssMiB, peakMiB } = await start(context, source);
+      const { milliseconds, cpu, rssMiB, peakMiB } = await start(context, source);
       const received = (relay.bytes() - before) / MIB;
-      rows.push([name, objects, ms, cpu, rssMiB, peakMiB, received]);
+      rows.push([name, objects, milliseconds, cpu, rssMiB, peakMiB, received]);
     }
   }
   const starts: Table = {

@@ -13,9 +13,9 @@ import { tempDir } from '../../test/harness/files.ts';
 import { createScope, type Owner } from '../../test/harness/owner.ts';
 import { SimProxy } from '../../test/harness/sim-proxy.ts';
 import type { Bench, BenchContext } from '../mesh.ts';
-import { cpuSeconds, memoryOf } from '../process-stats.ts';
+import { cpuSeconds } from '../process-stats.ts';
 import { quantiles, type Table } from '../results.ts';
-import { type Server, startServer } from '../server.ts';
+import { measureStart, type Server, startServer } from '../server.ts';
 import { monotonicMs } from '../world/clock.ts';
 
 const HOSTS = 5000;
@@ -174,14 +174,8 @@ async function measure(owner: Owner, context: BenchContext): Promise<readonly Ta
   for (let round = 0; round < options.rounds; round++) {
     for (const origin of origins) {
       progress(`start from ${origin.name}`);
-      const scope = createScope();
-      try {
-        const server = await start(scope, context, origin);
-        const { rssMiB, peakMiB } = memoryOf(server.pid);
-        starts.push([origin.name, server.readyAt - server.startedAt, cpuSeconds(server.pid), rssMiB, peakMiB]);
-      } finally {
-        await scope.close();
-      }
+      const { milliseconds, cpu, rssMiB, peakMiB } = await measureStart((scope) => start(scope, context, origin));
+      starts.push([origin.name, milliseconds, cpu, rssMiB, peakMiB]);
     }
   }
   const watched = [];

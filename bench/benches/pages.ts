@@ -4,20 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from '../../test/harness/http.ts';
-import {
-  type Bench,
-  type ChangeOptions,
-  joinProxies,
-  type Load,
-  type Mesh,
-  measureChange,
-  type Round,
-  roundsOf,
-  rowOf,
-  verify,
-  withMesh,
-} from '../mesh.ts';
-import { addRound, createSeries } from '../rounds.ts';
+import { type Bench, joinProxies, type Load, type Mesh, rowOf, verify, withMesh } from '../mesh.ts';
+import { loadOf, routesByTurns } from '../under-load.ts';
 
 /** What open pages read every 2 s. */
 const READ = [
@@ -38,29 +26,13 @@ export const pages: Bench = {
   about: 'convergence of a route while every page for operators is open, by turns with none',
   run: (context) =>
     withMesh(context, {}, async (mesh) => {
-      const { rounds, warmUp } = context.options;
       await joinProxies(context, mesh);
-      const [alone, watched] = [createSeries<Round>(), createSeries<Round>()];
-      let version = 0;
-      const measure = (attempt: number, options: ChangeOptions) =>
-        measureChange(context, mesh, mesh.world.change('route', ++version, attempt), options);
-      const change = (attempt = 0) => measure(attempt, {});
-      const changeWatched = (attempt = 0) => measure(attempt, { load: () => openPages(mesh) });
-      for (let round = 1 - warmUp; round <= rounds; round++) {
-        context.progress(`round ${round} of ${rounds}`);
-        if (round < 1) {
-          await change();
-          await changeWatched();
-        } else {
-          await addRound(roundsOf(context), alone, change);
-          await addRound(roundsOf(context), watched, changeWatched);
-        }
-      }
+      const { alone, loaded } = await routesByTurns(context, mesh, () => openPages(mesh));
       const note = await verify(context, mesh);
       return {
         rows: [
           rowOf(context, { bench: 'pages', what: 'route' }, mesh, alone),
-          rowOf(context, { bench: 'pages', what: `route, ${READ.length} pages open` }, mesh, watched, note),
+          rowOf(context, { bench: 'pages', what: `route, ${READ.length} pages open` }, mesh, loaded, note),
         ],
       };
     }),
@@ -68,24 +40,15 @@ export const pages: Bench = {
 
 /** Reads as that many browser tabs do, each at another moment, until they are closed. */
 function openPages({ server }: Mesh): Load {
-  const closed = new AbortController();
-  const tab = async (path: string, index: number): Promise<void> => {
-    await pause((index * EVERY_MS) / READ.length, closed.signal);
-    while (!closed.signal.aborted) {
+  const tab = async (path: string, index: number, closed: AbortSignal): Promise<void> => {
+    await pause((index * EVERY_MS) / READ.length, closed);
+    while (!closed.aborted) {
       const { status } = await request({ port: server.ports.introspection, path, timeoutMs: 60_000 });
       if (status !== 200) throw new Error(`${path} returned HTTP ${status}`);
-      await pause(EVERY_MS, closed.signal);
+      await pause(EVERY_MS, closed);
     }
   };
-  const tabs = Promise.all(READ.map(tab));
-  // The caller learns of a failure at the end.
-  tabs.catch(() => {});
-  return {
-    end: async () => {
-      closed.abort();
-      await tabs;
-    },
-  };
+  return loadOf((closed) => Promise.all(READ.map((path, index) => tab(path, index, closed))));
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
