@@ -25,6 +25,22 @@ test('a source is synced when it has answered for every collection, and the log 
   assert.deepEqual(source.health(), { ok: true });
 });
 
+test('a source that has no document at first is synced, and the log warns once', async () => {
+  const emptySince = 'has no documents: it has answered for everything with nothing';
+  const warnings = (lines: readonly string[]) => lines.filter((line) => line.includes(emptySince)).length;
+  const [empty, full] = [played(), played()];
+  for (const { streams } of [empty, full]) (await first(streams)).handler.opened();
+  for (const { streams } of [empty, full])
+    for (const collection of COLLECTIONS) {
+      const names = streams === full.streams && collection === ROUTES ? ['shop/web'] : [];
+      answer(await first(streams), collection, names);
+    }
+  answer(await first(empty.streams), ROUTES);
+  await empty.clock.advance(0);
+  assert.ok(empty.isSynced());
+  assert.deepEqual([warnings(empty.lines), warnings(full.lines)], [1, 0]);
+});
+
 test('a stream that is lost is opened again, later after each failure, and everything stays in force', async () => {
   const { clock, streams, lines, store, source, reconnections } = played();
   let stream = await first(streams);

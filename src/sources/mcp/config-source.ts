@@ -90,6 +90,9 @@ class ConfigSource implements Source {
   #failures = 0;
   #streams = 0;
   #keepaliveMs: number;
+  /** Whether it has sent a document. */
+  #hasSent = false;
+  #isSynced = false;
   #closed = false;
 
   constructor(options: ConfigSourceOptions) {
@@ -184,6 +187,7 @@ class ConfigSource implements Source {
   *#receive(bytes: Buffer): Slices<Received> {
     const received = yield* this.#options.protocol.receive(bytes);
     const { events } = received;
+    if (events.length > 0) this.#hasSent = true;
     for (let at = 0; at < events.length && !this.#closed; at += MAX_EVENTS) {
       this.#sink?.apply(events.slice(at, at + MAX_EVENTS));
       yield;
@@ -212,7 +216,12 @@ class ConfigSource implements Source {
 
   #checkSynced(): void {
     if (this.#unanswered().length === 0) this.#patience?.cancel();
-    if (this.#waiting.size === 0) this.#first.resolve();
+    if (this.#waiting.size > 0 || this.#isSynced) return;
+    this.#isSynced = true;
+    // A server that has lost its state, or has not read it yet, looks the same: its policies would be missing.
+    if (!this.#hasSent)
+      this.#options.log.warn(`${this.id} has no documents: it has answered for everything with nothing`);
+    this.#first.resolve();
   }
 
   /** A source that does not answer for everything is not synced: it may have policies. */
