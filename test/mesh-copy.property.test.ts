@@ -75,6 +75,7 @@ test('workers that lag, skip updates or restart generate the same bytes as the m
         log.append(snapshot, step.delta);
         for (const index of died) workers[index] = { copy: new MeshCopy(), version: 0 };
         const jobs = jobsOf(snapshot);
+        const expected = asked.length === 0 ? undefined : made(runJobs(snapshot, jobs));
         for (const index of asked) {
           const worker = workers[index];
           if (worker === undefined) continue;
@@ -85,7 +86,7 @@ test('workers that lag, skip updates or restart generate the same bytes as the m
           assert.ok(answer.kind === 'done', answer.kind === 'failed' ? answer.message : answer.kind);
           assert.equal(answer.version, snapshot.version);
           worker.version = answer.version;
-          assert.deepEqual(made(answer), made(runJobs(snapshot, jobs)));
+          assert.deepEqual(made(answer), expected);
         }
         if (trim) log.trim(Math.min(...workers.map(({ version }) => version || snapshot.version)));
       }

@@ -1,6 +1,7 @@
 /**
  * `npm test`: lint and format, types, unit tests, golden tests, end-to-end tests, and tests against a real Kubernetes
- * API server, one stage after the other, each timed.
+ * API server, one stage after the other, each timed. Tests that only compute run beside the other stages, at low
+ * priority: these wait for a part of their time.
  *
  *   npm test                      everything
  *   npm test -- unit golden       only these stages
@@ -25,7 +26,8 @@ import {
   makeFirstData,
 } from '../../test/harness/kubernetes/index.ts';
 import { wideLines } from '../checks/line-width.ts';
-import { type Outcome, runTests } from './files.ts';
+import { runTestsAside } from './apart.ts';
+import { type Outcome, runTests, type TestRun } from './files.ts';
 import { runTestsInOwnNetwork } from './network.ts';
 import { runProperties } from './properties.ts';
 import { describeOutcome, type StageResult, summary } from './summary.ts';
@@ -49,8 +51,13 @@ interface Stage {
   readonly name: string;
   /** Runs only when it is named. */
   readonly onRequest?: boolean;
-  run(filter: readonly string[]): Promise<Outcome>;
+  /** The stage that this one is a part of, which can run aside. */
+  readonly partOf?: string | undefined;
+  /** @param print runs it aside, and gets what it would write */
+  run(filter: readonly string[], print?: Print): Promise<Outcome>;
 }
+
+type Print = (text: string) => void;
 
 /** A stage that runs one program. It passes when the exit code is 0. */
 function programStage(name: string, program: string, ...args: readonly string[]): Stage {
@@ -69,6 +76,9 @@ function programStage(name: string, program: string, ...args: readonly string[])
 
 interface TestStageOptions {
   readonly patterns: readonly string[];
+  /** Patterns of files that do not belong to it. */
+  readonly except?: readonly string[];
+  readonly partOf?: string;
   /** How many files run at once. */
   readonly concurrency: number;
   /** The limit for a test file. */
@@ -82,7 +92,7 @@ interface TestStageOptions {
   /** Files that can share a process do. Default false. */
   readonly together?: boolean;
   /** Default `runTests`. */
-  readonly runner?: typeof runTests;
+  readonly runner?: (run: TestRun) => Promise<Outcome>;
 }
 
 /** Files with the parts of paths first, in their order: a long file that starts last runs alone at the end. */
@@ -94,15 +104,18 @@ function longestFirst(files: readonly string[], first: readonly string[]): strin
 function testStage(name: string, options: TestStageOptions): Stage {
   return {
     name,
-    async run(filter) {
-      const all = globSync([...options.patterns], { cwd: REPOSITORY }).sort();
+    partOf: options.partOf,
+    async run(filter, print) {
+      const { patterns, except = [] } = options;
+      const all = globSync([...patterns], { cwd: REPOSITORY, exclude: [...except] }).sort();
       const chosen = filter.length === 0 ? all : all.filter((file) => filter.some((word) => file.includes(word)));
       const files = longestFirst(chosen, options.first ?? []).map((file) => join(REPOSITORY, file));
       if (files.length === 0) return NOTHING;
       const { prepare, runner = runTests, concurrency, timeoutMs, verbose, together } = options;
       await prepare?.();
       const { signal } = interrupted;
-      return runner({ files, folder: REPOSITORY, concurrency, timeoutMs, verbose, signal, together });
+      const run = { files, folder: REPOSITORY, concurrency, timeoutMs, verbose, signal, together };
+      return print === undefined ? runner(run) : runTestsAside(run, print);
     },
   };
 }
@@ -146,6 +159,8 @@ function propertiesStage(): Stage {
 
 const UNIT_FILES = ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts', 'pages/**/*.test.ts'];
 const GOLDEN_FILES = ['test/golden/**/*.test.ts', 'test/*.test.ts'];
+/** Those that only compute: no process, socket or clock. */
+const COMPUTING_FILES = ['test/incremental.test.ts', 'test/field-coverage.test.ts', 'test/*.property.test.ts'];
 
 const CORES = availableParallelism();
 /**
@@ -191,12 +206,22 @@ const STAGES: readonly Stage[] = [
   }),
   testStage('golden', {
     patterns: GOLDEN_FILES,
-    first: ['test/incremental', 'test/bench.test', 'test/bench-neighbours', 'test/golden.test'],
+    except: COMPUTING_FILES,
+    first: ['test/bench.test', 'test/golden.test', 'test/bench-neighbours'],
     concurrency: CORES,
     timeoutMs: 300_000,
     verbose: false,
     // For the benches.
     prepare: preparePrograms,
+  }),
+  testStage('golden, computed', {
+    partOf: 'golden',
+    patterns: COMPUTING_FILES,
+    first: ['test/incremental', 'test/mesh-copy', 'test/engine', 'test/memos'],
+    concurrency: CORES,
+    // At low priority a file may take as long as all stages.
+    timeoutMs: 3_600_000,
+    verbose: false,
   }),
   testStage('e2e', {
     patterns: ['test/e2e/**/*.test.ts', 'test/scale/**/*.test.ts'],
@@ -263,7 +288,7 @@ function chooseStages(args: readonly string[]): { stages: readonly Stage[]; filt
   const names = new Set(STAGES.map((stage) => stage.name));
   const wanted = new Set(args.filter((word) => names.has(word)));
   const filter = args.filter((word) => !names.has(word));
-  if (wanted.size > 0) return { stages: STAGES.filter((stage) => wanted.has(stage.name)), filter };
+  if (wanted.size > 0) return { stages: STAGES.filter(({ name, partOf }) => wanted.has(partOf ?? name)), filter };
   const usual = STAGES.filter(({ onRequest }) => onRequest !== true);
   // Words without a stage select test files only.
   const withFiles = filter.length === 0 ? usual : usual.filter(({ name }) => name !== 'lint' && name !== 'types');
@@ -271,30 +296,56 @@ function chooseStages(args: readonly string[]): { stages: readonly Stage[]; filt
 }
 
 /** Runs a stage. A failed preparation fails the stage, and the other stages run. */
-async function runStage(stage: Stage, filter: readonly string[]): Promise<Outcome> {
-  try {
-    return await stage.run(filter);
-  } catch (error) {
-    process.stdout.write(`  FAIL ${stage.name}: ${error instanceof Error ? error.message : String(error)}\n`);
+async function runStage(stage: Stage, filter: readonly string[], print?: Print): Promise<StageResult> {
+  const started = performance.now();
+  const outcome = await stage.run(filter, print).catch((error: unknown) => {
+    const line = `  FAIL ${stage.name}: ${error instanceof Error ? error.message : String(error)}\n`;
+    (print ?? write)(line);
     return { passed: 0, failed: 1, skipped: 0, failures: [stage.name] };
-  }
+  });
+  return { name: stage.name, outcome, seconds: (performance.now() - started) / 1000 };
+}
+
+const write: Print = (text) => void process.stdout.write(text);
+
+function endOf({ name, outcome, seconds }: StageResult): string {
+  return `== ${name} in ${seconds.toFixed(1)} s: ${describeOutcome(outcome)}\n`;
+}
+
+/** Begins a stage aside. What it prints is kept, and returned with its result. */
+async function beginAside(stage: Stage): Promise<{ readonly text: string; readonly result: StageResult }> {
+  let text = '';
+  const result = await runStage(stage, [], (more) => {
+    text += more;
+  });
+  return { text, result };
+}
+
+/** Parts of stages run aside in a complete run, or in one of several complete stages. */
+function isAside({ partOf }: Stage, stages: readonly Stage[], filter: readonly string[]): boolean {
+  return partOf !== undefined && filter.length === 0 && stages.some((other) => (other.partOf ?? other.name) !== partOf);
 }
 
 async function main(args: readonly string[]): Promise<number> {
   const { stages, filter } = chooseStages(args);
+  const started = performance.now();
+  const aside = stages.filter((stage) => isAside(stage, stages, filter));
+  const begun = aside.map(beginAside);
   const results: StageResult[] = [];
-  for (const stage of stages) {
+  for (const stage of stages.filter((each) => !aside.includes(each))) {
     if (interrupted.signal.aborted) break;
-    process.stdout.write(`\n== ${stage.name}\n`);
-    const started = performance.now();
-    const outcome = await runStage(stage, filter);
-    const seconds = (performance.now() - started) / 1000;
-    process.stdout.write(`== ${stage.name} in ${seconds.toFixed(1)} s: ${describeOutcome(outcome)}\n`);
-    results.push({ name: stage.name, outcome, seconds });
+    write(`\n== ${stage.name}\n`);
+    const result = await runStage(stage, filter);
+    write(endOf(result));
+    results.push(result);
+  }
+  for (const { text, result } of await Promise.all(begun)) {
+    write(`\n== ${result.name}, beside the other stages\n${text}${endOf(result)}`);
+    results.push(result);
   }
   const nothing = results.every(({ outcome: { passed, failed } }) => passed + failed === 0);
-  if (nothing) process.stdout.write(`\nno test was run for: ${args.join(' ')}\n`);
-  process.stdout.write(`\n${summary(results)}\n`);
+  if (nothing) write(`\nno test was run for: ${args.join(' ')}\n`);
+  write(`\n${summary(results, (performance.now() - started) / 1000)}\n`);
   return nothing || interrupted.signal.aborted || results.some(({ outcome }) => outcome.failed > 0) ? 1 : 0;
 }
 

@@ -20,19 +20,22 @@ function describeTime(seconds: number): string {
   return `${minutes > 0 ? `${minutes} min ` : ''}${rounded % 60} s`;
 }
 
-/** The failed tests, one line for each stage, the whole time, and last the sums of all stages. */
-export function summary(stages: readonly StageResult[]): string {
+/**
+ * The failed tests, one line for each stage, the whole time, and last the sums of all stages.
+ * @param seconds the whole time, which is less than the sum of stages that run beside each other
+ */
+export function summary(stages: readonly StageResult[], seconds: number): string {
   const failures = stages.flatMap(({ name, outcome }) => outcome.failures.map((failure) => `  ${name}: ${failure}`));
   const width = Math.max(0, ...stages.map(({ name }) => name.length));
   const lines = stages.map(
-    ({ name, outcome, seconds }) => `  ${name.padEnd(width)}  ${describeOutcome(outcome)} in ${describeTime(seconds)}`,
+    (stage) => `  ${stage.name.padEnd(width)}  ${describeOutcome(stage.outcome)} in ${describeTime(stage.seconds)}`,
   );
   const sum = (count: 'passed' | 'failed' | 'skipped') => stages.reduce((all, { outcome }) => all + outcome[count], 0);
   return [
     ...(failures.length > 0 ? ['failed:', ...failures, ''] : []),
     'stages:',
     ...lines,
-    `time: ${describeTime(stages.reduce((all, { seconds }) => all + seconds, 0))}`,
+    `time: ${describeTime(seconds)}`,
     '',
     describeOutcome({ passed: sum('passed'), failed: sum('failed'), skipped: sum('skipped') }),
   ].join('\n');
