@@ -170,6 +170,8 @@ const CORES = availableParallelism();
 const WAITING_FILES = CORES + 1;
 /** Tests of whole programs wait for half of their time. */
 const PROGRAM_FILES = CORES + 2;
+/** Those with a cluster wait longer: for leases, roots and Pods. A file needs four tenths of a core. */
+const CLUSTER_FILES = CORES + 3;
 
 /** What ends with the run. */
 const scope: Scope = createScope();
@@ -238,8 +240,8 @@ const STAGES: readonly Stage[] = [
       'dns.test',
       'demo',
       'inbound-requests',
-      'authorization',
       'jwt.test',
+      'authorization',
       'gateway-secrets-refused',
       'scale',
       'identity-ca',
@@ -254,27 +256,28 @@ const STAGES: readonly Stage[] = [
     patterns: ['test/kubernetes/**/*.test.ts'],
     first: [
       'injected-pods',
-      'faults.test',
       'authority',
+      'helm',
+      'gateway-acknowledged',
+      'faults.test',
+      'chart.test',
       'source',
       'gateway-programmed',
       'conformance',
       'playground',
       'leader',
-      'chart.test',
       'grpc-pods',
       'jwt',
       'mesh.test',
       'replicas',
       'gateway-secrets-refused',
       'dual-stack',
-      'helm',
       'workload-registration',
       'gateway-pods',
       'tokens',
       'remote-clusters',
     ],
-    concurrency: PROGRAM_FILES,
+    concurrency: CLUSTER_FILES,
     timeoutMs: 900_000,
     verbose: true,
     prepare: prepareKubernetes,
