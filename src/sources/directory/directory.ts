@@ -233,7 +233,8 @@ class DirectorySource implements Source {
     // While something cannot be read, a single path is not enough.
     const scanSince = pending.scanSince ?? (this.#health.current.ok ? undefined : this.#options.clock.now());
     if (scanSince === undefined) {
-      const { changes, scanSince } = await this.#reader.changesAmong(pending.paths);
+      const slicer = new Slicer(this.#options.clock.now);
+      const { changes, scanSince } = await this.#reader.changesAmong(pending.paths, slicer);
       if (scanSince !== undefined) this.#watcher.requestScan(scanSince);
       return { changes, isComplete: false };
     }

@@ -19,7 +19,7 @@ import { type FilePart, SOURCE } from './documents.ts';
 import { createIgnoredKinds, newlyIgnored } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';
 import { readResourceFile, type UnreadableFile } from './read-file.ts';
-import { isDetour, type Scan, type ScannedFile, statBelow } from './scan.ts';
+import { type Scan, type ScannedFile, statBelow } from './scan.ts';
 import type { SettlingPolicy } from './settling.ts';
 
 interface KnownFile {
@@ -123,20 +123,16 @@ export class DirectoryReader {
   }
 
   /** The files that differ among `paths` (path → time of its event). */
-  async changesAmong(paths: ReadonlyMap<string, number>): Promise<PathChanges> {
+  async changesAmong(paths: ReadonlyMap<string, number>, slicer: Slicer): Promise<PathChanges> {
     const changes: FileChange[] = [];
     let scanSince: number | undefined;
     for (const [path, eventTime] of paths) {
-      // The target of a link may have to be watched now, which the scan does.
-      if (await isDetour(path)) {
-        scanSince ??= eventTime;
-        continue;
-      }
+      await slicer.pause();
       const file = await statBelow(this.#root, path);
-      if (file === 'unknown') {
-        this.#settling.clear(path);
-        scanSince ??= eventTime;
-      } else this.#compare(path, file, eventTime, changes);
+      if (file === 'unknown') this.#settling.clear(path);
+      // The target of a link may have to be watched now, which the scan does.
+      if (file === 'unknown' || file === 'detour') scanSince ??= eventTime;
+      else this.#compare(path, file, eventTime, changes);
     }
     return { changes, scanSince };
   }

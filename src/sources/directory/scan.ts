@@ -1,6 +1,6 @@
 /** Scans a directory tree: the files that can have resources, each with a signature that changes when the file does. */
-import type { BigIntStats } from 'node:fs';
-import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
+import { type BigIntStats, lstatSync } from 'node:fs';
+import { readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errnoOf } from '../../core/errors.ts';
 
@@ -28,29 +28,29 @@ export function isResourceFile(name: string): boolean {
   return !name.startsWith('.') && /\.(ya?ml|json)$/i.test(name);
 }
 
-/** A file's signature, `undefined` when there is no such file. Follows links. */
-async function statFile(path: string): Promise<ScannedFile | undefined> {
-  const info = await statOf(path);
-  return info?.isFile() ? fileOf(info) : undefined;
-}
-
-/** As {@link statFile}; `unknown` when it cannot be determined, or when `root` itself is missing. */
-export async function statBelow(root: string, path: string): Promise<ScannedFile | undefined | 'unknown'> {
+/**
+ * The file at a path that has changed: `undefined` when there is no such file, `unknown` when it cannot be determined
+ * or `root` itself is missing, and `detour` for a link, or a directory with the name of a file. Waits for the file
+ * system: through the thread pool it would take several times as much CPU time.
+ */
+export async function statBelow(root: string, path: string): Promise<ScannedFile | undefined | 'unknown' | 'detour'> {
   try {
-    const file = await statFile(path);
-    return file === undefined && (await directoryIdentity(root)) === undefined ? 'unknown' : file;
+    const info = lstatOf(path);
+    if (info?.isSymbolicLink() || info?.isDirectory()) return 'detour';
+    if (info?.isFile()) return fileOf(info);
+    return (await directoryIdentity(root)) === undefined ? 'unknown' : undefined;
   } catch {
     return 'unknown';
   }
 }
 
-/** Whether a path is a link to a file, or a directory with the name of a file. */
-export async function isDetour(path: string): Promise<boolean> {
+/** Does not follow a link. */
+function lstatOf(path: string): BigIntStats | undefined {
   try {
-    const info = await lstat(path);
-    return info.isSymbolicLink() || info.isDirectory();
-  } catch {
-    return false;
+    return lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch (error) {
+    if (isMissing(errnoOf(error))) return undefined;
+    throw error;
   }
 }
 
@@ -213,9 +213,14 @@ async function statOf(path: string, onLoop?: () => void): Promise<BigIntStats | 
   } catch (error) {
     const code = errnoOf(error);
     if (code === 'ELOOP') onLoop?.();
-    if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') return undefined;
+    if (isMissing(code)) return undefined;
     throw error;
   }
+}
+
+/** Whether the code of a failed call says that a path leads nowhere. */
+function isMissing(code: string | undefined): boolean {
+  return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP';
 }
 
 function fileOf(info: BigIntStats): ScannedFile {
