@@ -98,13 +98,19 @@ describe('bundle', () => {
       fc.property(fc.array(round, { maxLength: 8 }), (rounds) => {
         const interner = new Interner();
         const history: Bundle[] = [emptyBundle('cds', 'v')];
+        const expected = new Map<string, EncodedResource>();
         for (const round of rounds) {
           const changes = round.map(([name, content]) => {
             const made =
               content === null ? undefined : interner.intern('cds', name, content, [], () => Buffer.from(content));
             return [name, made] as const;
           });
-          history.push(nextBundle(history.at(-1) ?? emptyBundle('cds', 'v'), changes));
+          const next = nextBundle(history.at(-1) ?? emptyBundle('cds', 'v'), changes);
+          history.push(next);
+          for (const [name, made] of changes)
+            if (made === undefined) expected.delete(name);
+            else expected.set(name, made);
+          assert.ok(next.size === expected.size && next.resources().every((each) => expected.get(each.name) === each));
         }
         const content = (bundle: Bundle) => new Map(bundle.resources().map(({ name, version }) => [name, version]));
         for (const bundle of history) {

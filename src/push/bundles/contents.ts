@@ -36,13 +36,19 @@ class Listed implements Content {
   }
 
   get(name: string): EncodedResource | undefined {
+    const at = this.#indexOf(name);
+    return at === undefined ? undefined : this.#resources[at];
+  }
+
+  #indexOf(name: string): number | undefined {
     const resources = this.#resources;
-    let [low, high] = [0, resources.length];
+    let low = 0;
+    let high = resources.length;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const resource = resources[middle];
-      if (resource?.name === name) return resource;
-      if ((resource?.name ?? '') < name) low = middle + 1;
+      const known = resources[middle]?.name ?? '';
+      if (known === name) return middle;
+      if (known < name) low = middle + 1;
       else high = middle;
     }
     return undefined;
@@ -53,6 +59,28 @@ class Listed implements Content {
   }
 
   with(changes: ContentChanges): Content {
+    // Others can perhaps be read only once.
+    const replaced = Array.isArray(changes) ? this.#replaced(changes) : undefined;
+    return replaced ?? this.#rebuilt(changes);
+  }
+
+  /**
+   * The content where only resources of known names are replaced, which keep their places: when an endpoint changes,
+   * this is done for each proxy that has it. Undefined otherwise.
+   */
+  #replaced(changes: ContentChanges): Content | undefined {
+    let next: EncodedResource[] | undefined;
+    for (const [name, resource] of changes) {
+      const at = this.#indexOf(name);
+      if (at === undefined || resource?.name !== name) return undefined;
+      if ((next ?? this.#resources)[at] === resource) continue;
+      next ??= [...this.#resources];
+      next[at] = resource;
+    }
+    return next === undefined ? this : new Listed(next);
+  }
+
+  #rebuilt(changes: ContentChanges): Content {
     const all = new Map<string, EncodedResource>();
     for (const each of this.#resources) all.set(each.name, each);
     for (const [name, resource] of changes)
