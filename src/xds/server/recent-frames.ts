@@ -1,13 +1,14 @@
 /**
  * The most recently encoded small frames. A changed endpoint is sent to thousands of streams one after the other.
- * Streams with the same nonce are sent the same bytes, in one buffer.
+ * Streams with the same nonce are sent the same bytes: from the second one on in one buffer, which is not worth its
+ * making for a proxy that is sent what no other is.
  */
 import type { ResponseMessage } from '../protocol/index.ts';
 import { encodeResponse } from './encode-response.ts';
 
 interface Recent {
   readonly message: ResponseMessage;
-  readonly frame: readonly Uint8Array[];
+  frame: readonly Uint8Array[];
 }
 
 /** A few, because streams of different age have different nonces. */
@@ -27,17 +28,26 @@ export class RecentFrames {
     this.#remember = remember;
   }
 
-  /** The length-prefixed gRPC message of {@link encodeResponse}; a small one is a single chunk. */
+  /** The length-prefixed gRPC message of {@link encodeResponse}; a small one that is sent again is a single chunk. */
   encode(message: ResponseMessage): readonly Uint8Array[] {
-    for (const recent of this.#recent) if (isSame(recent.message, message)) return recent.frame;
-    const chunks = encodeResponse(message);
-    const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-    if (bytes > MAX_JOINED_BYTES) return chunks;
-    const frame = [Buffer.concat(chunks)];
-    if (this.#remember) this.#recent[this.#next] = { message, frame };
-    this.#next = (this.#next + 1) % MAX_RECENT;
+    for (const recent of this.#recent)
+      if (isSame(recent.message, message)) {
+        if (recent.frame.length > 1) recent.frame = [Buffer.concat(recent.frame)];
+        return recent.frame;
+      }
+    const frame = encodeResponse(message);
+    if (this.#remember && lengthOf(frame) <= MAX_JOINED_BYTES) {
+      this.#recent[this.#next] = { message, frame };
+      this.#next = (this.#next + 1) % MAX_RECENT;
+    }
     return frame;
   }
+}
+
+function lengthOf(chunks: readonly Uint8Array[]): number {
+  let length = 0;
+  for (const chunk of chunks) length += chunk.length;
+  return length;
 }
 
 /** Bodies are shared buffers, compared by identity; removed names are compared by value. */

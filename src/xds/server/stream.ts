@@ -223,17 +223,17 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (session === undefined || this.#closed || this.#draining) return;
     try {
       this.#patience.watch();
-      const types = this.#machine.typesToSend(this.#content(session));
+      const content = this.#content(session);
+      const types = this.#machine.typesToSend(content);
       if (types.length > 0) session.request(types);
-      else this.#reportSynced(session);
+      else this.#reportSynced(session, content);
     } catch (error) {
       this.fail(error);
     }
   };
 
-  #reportSynced(session: ProxySession): void {
-    if (!this.#machine.active || !this.#machine.complete(this.#content(session))) return;
-    session.synced(session.version());
+  #reportSynced(session: ProxySession, content: Parts): void {
+    if (this.#machine.active && this.#machine.complete(content)) session.synced(session.version());
   }
 
   /**
@@ -263,7 +263,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       this.#deps.frames.sends(content);
       this.#deps.demand?.answers.sent(messages);
       if (messages.length > 0) return this.#writer.write(messages, started);
-      if (!waiting) this.#reportSynced(session);
+      if (!waiting) this.#reportSynced(session, content);
       return waiting ? 'deferred' : 'nothing';
     } catch (error) {
       this.fail(error);
