@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ProxyNode } from '../../core/proxy.ts';
+import { waitUntil } from '../../core/testing/wait-until.ts';
 import { byXdsType, type XdsType } from '../../core/xds-types.ts';
 import { modelSettings } from '../../discovery/config/model-settings.ts';
 import { createModel, modelOf, replay } from '../../model/testing/steps.ts';
@@ -215,18 +216,19 @@ export class Mesh {
     return [...this.engine.sessions()].every((session) => session.settled);
   }
 
-  /** Waits until nothing is generated or queued any more. */
+  #isIdle(): boolean {
+    const failing = new Set(this.engine.failing().map(({ view }) => view));
+    const busy = [...this.engine.views()].some(
+      (view) => view.sessions.size > 0 && (view.inFlight || (view.isDirty && !failing.has(view.key))),
+    );
+    const { queued, underWay } = this.engine.stats();
+    return !busy && queued === 0 && underWay === 0;
+  }
+
+  /** Waits until nothing is generated or queued any more. A new worker may need seconds to load its code. */
   async settled(): Promise<void> {
-    for (let turns = 0; turns < 2000; turns++) {
-      await new Promise((resolve) => setTimeout(resolve, 2));
-      const failing = new Set(this.engine.failing().map(({ view }) => view));
-      const busy = [...this.engine.views()].some(
-        (view) => view.sessions.size > 0 && (view.inFlight || (view.isDirty && !failing.has(view.key))),
-      );
-      const { queued, underWay } = this.engine.stats();
-      if (!busy && queued === 0 && underWay === 0) return;
-    }
-    assert.fail('the engine does not come to rest');
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    await waitUntil(() => this.#isIdle(), { what: () => 'the engine comes to rest' });
   }
 }
 

@@ -3,6 +3,7 @@ import { appendFile, mkdir, rm, stat, unlink, writeFile } from 'node:fs/promises
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
+import { waitUntil } from '../../core/testing/wait-until.ts';
 import { follow, service } from '../testing/followed-directory.ts';
 
 test('a batch states since when it has been quiet; a state that only lasted is not announced', async (context) => {
@@ -12,13 +13,7 @@ test('a batch states since when it has been quiet; a state that only lasted is n
     (dir) => writeFile(join(dir, 'a.yaml'), service('a')),
     clock,
   );
-  const passing = async (condition: () => boolean): Promise<void> => {
-    for (let turns = 0; !condition(); turns++) {
-      assert.ok(turns < 10_000);
-      await new Promise((resolve) => setTimeout(resolve, 1));
-      clock.pass(1);
-    }
-  };
+  const passing = (condition: () => boolean) => waitUntil(condition, { step: async () => clock.pass(1) });
   await is({ a: 80 });
   await writeFile(join(dir, 'notes.txt'), 'no resource');
   await writeFile(join(dir, 'b.yaml'), service('b'));
