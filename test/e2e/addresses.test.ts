@@ -23,7 +23,7 @@ socket.on('error', ({ code }) => console.log(code));
 `;
 
 async function curl(from: Namespace, ...args: readonly string[]): Promise<{ status: number; body: string }> {
-  const out = await from.run('curl', '-sS', '--max-time', '5', '-w', '\n%{http_code}', ...args);
+  const out = await from.run('curl', '-sS', '--max-time', '20', '-w', '\n%{http_code}', ...args);
   const at = out.lastIndexOf('\n');
   return { status: Number(out.slice(at + 1)), body: out.slice(0, at) };
 }

@@ -200,7 +200,7 @@ test('a mesh of built programs: token, certificate, secured xDS, a request, metr
   });
 
   const url = `http://127.0.0.1:${agent.ports.readiness}/healthz/ready`;
-  assert.equal((await run('ctl-agent', 'wait', '--url', url, '--timeoutSeconds', '5')).code, 0);
+  assert.equal((await run('ctl-agent', 'wait', '--url', url, '--timeoutSeconds', '60')).code, 0);
   const answer = await eventually(async () => {
     const { status, body } = await request({ port, host: 'echo.test', path: '/hello' });
     assert.equal(status, 200);

@@ -88,7 +88,7 @@ test('the workload on a VM: token, root certificate, agent and redirection', {
   });
   await t.test('STRICT refuses a caller without a certificate, PERMISSIVE accepts it', async () => {
     const url = `http://${workload.netns.address}:8080/`;
-    const plain = () => control.netns.run('curl', '-sS', '--fail', '--max-time', '5', url);
+    const plain = () => control.netns.run('curl', '-sS', '--fail', '--max-time', '20', url);
     await assert.rejects(plain(), { code: 56 });
     await writeFile(policy, documents.replace('mode: STRICT', 'mode: PERMISSIVE'));
     await eventually(async () => assert.equal(await plain(), 'web'));

@@ -216,7 +216,7 @@ test('MESH_MUTUAL: only workloads of the mesh are accepted', { skip }, async () 
     ),
   );
   const curl = async (...more: readonly string[]): Promise<string> => {
-    const script = 'curl -sk -m 5 -o /dev/null -w "%{http_code}" "$@"; true';
+    const script = 'curl -sk -m 20 -o /dev/null -w "%{http_code}" "$@"; true';
     const to = ['--connect-to', `web.example:443:${edge.netns.address}:${HTTPS}`, 'https://web.example/'];
     return plain.netns.run('sh', '-c', script, 'curl', ...more, ...to);
   };

@@ -171,7 +171,7 @@ test('in network namespaces, redirected connections arrive at their original des
   });
   await redirectTraffic(client, { proxyUid });
 
-  const text = await client.run('curl', '-sS', '--max-time', '5', `http://${server.address}:8080/through`);
+  const text = await client.run('curl', '-sS', '--max-time', '20', `http://${server.address}:8080/through`);
   const reply = JSON.parse(text) as EchoReply;
   assert.deepEqual([reply.name, reply.path, reply.remote], ['far', '/through', client.address]);
   assert.equal((await envoy.stats('^tcp\\.original\\.downstream_cx_total$'))['tcp.original.downstream_cx_total'], 1);

@@ -79,13 +79,13 @@ for (const mode of ['REDIRECT', 'TPROXY'] as const) {
       [6, `[${server.address6}]`],
     ] as const) {
       const url = `http://${address}:${APP_PORT}/`;
-      const text = await client.run(...as(user, GROUP), 'curl', '-sS', '--fail', '--max-time', '4', url);
+      const text = await client.run(...as(user, GROUP), 'curl', '-sS', '--fail', '--max-time', '20', url);
       assert.equal((JSON.parse(text) as EchoReply).name, 'app', `IPv${family}`);
       await assert.rejects(client.run('curl', '-sS', '--max-time', '1', url), 'an application is redirected');
     }
     if (mode === 'TPROXY') return;
     await startPassingProxy(t, { namespace: client, name: 'client', mode, uid: USER });
-    const text = await client.run('curl', '-sS', '--fail', '--max-time', '4', `http://${server.address}:${APP_PORT}/`);
+    const text = await client.run('curl', '-sS', '--fail', '--max-time', '20', `http://${server.address}:${APP_PORT}/`);
     assert.equal((JSON.parse(text) as EchoReply).name, 'app');
   });
 

@@ -157,7 +157,7 @@ before(async () => {
 /** The applications that answer four requests of a zone's program. */
 async function answeredBy({ client }: Zone, host: string): Promise<string[]> {
   const urls = Array.from({ length: 4 }, (_, index) => `http://127.0.0.1/${index}`);
-  const flags = ['-sS', '--fail', '--max-time', '4', '-w', '\\n', '-H', `Host: ${host}`];
+  const flags = ['-sS', '--fail', '--max-time', '20', '-w', '\\n', '-H', `Host: ${host}`];
   const lines = (await client.run('curl', ...flags, ...urls)).split('\n').filter((line) => line !== '');
   assert.equal(lines.length, urls.length);
   return [...new Set(lines.map((line) => (JSON.parse(line) as EchoReply).name))].sort();

@@ -50,7 +50,7 @@ async function taken(proxy: Envoy, name: string): Promise<number> {
 async function call(from: Namespace, address: string, port: number, as: 'application' | 'proxy' = 'application') {
   const user = as === 'proxy' ? ['setpriv', `--reuid=${PROXY_UID}`, `--regid=${PROXY_UID}`, '--clear-groups'] : [];
   const host = address.includes(':') ? `[${address}]` : address;
-  const text = await from.run(...user, 'curl', '-sS', '--fail', '--max-time', '4', `http://${host}:${port}/`);
+  const text = await from.run(...user, 'curl', '-sS', '--fail', '--max-time', '20', `http://${host}:${port}/`);
   return (JSON.parse(text) as EchoReply).remote.replace(/^::ffff:/, '');
 }
 

@@ -19,7 +19,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
-import { eventually, type RawAnswer, rawCall, tempDir } from '../harness/index.ts';
+import { eventually, type RawAnswer, type RawCall, rawCall, tempDir } from '../harness/index.ts';
 import { inParallel } from './support/authorization-table.ts';
 import { type Document, endpoints, pod, resource, service } from './support/config.ts';
 import { planMesh, sidecar, startMesh } from './support/mesh.ts';
@@ -146,16 +146,26 @@ after(() => {
 });
 
 let forms = 0;
+/**
+ * What was sent so far, and what the rules covered then: a form that was not answered in time may be served while the
+ * next ones are sent.
+ */
+const sentForms = new Map<string, Attempt & Pick<Option, 'covers'>>();
 
 /** Header lines by which the application recognizes the request. */
 const headersOf = (key: Key, form: string) => `x-case: ${key}\r\nx-form: ${form}\r\n`;
 
-/** Timeout: some forms are incomplete requests, which get no answer. */
-const TIMEOUT_MS = 1_500;
+/** Some forms are incomplete requests, which get no answer. */
+const IMPATIENT = { timeoutMs: 1_500 };
 
-function sendHttp1(server: Server, key: Key, { bytes }: Http1Form, form: string): Promise<RawAnswer> {
-  const send = bytes(headersOf(key, form));
-  return rawCall({ address: SERVERS[server], port: HTTP, send, timeoutMs: TIMEOUT_MS });
+function sendHttp1(
+  server: Server,
+  key: Key,
+  { bytes }: Http1Form,
+  form: string,
+  patience: Partial<Pick<RawCall, 'timeoutMs'>> = IMPATIENT,
+): Promise<RawAnswer> {
+  return rawCall({ address: SERVERS[server], port: HTTP, send: bytes(headersOf(key, form)), ...patience });
 }
 
 function sendHttp2(server: Server, key: Key, { fields }: Http2Form, form: string): Promise<RawAnswer> {
@@ -171,7 +181,7 @@ function sendHttp2(server: Server, key: Key, { fields }: Http2Form, form: string
   const http2 = Object.fromEntries(
     Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])),
   );
-  return rawCall({ address: SERVERS[server], port: HTTP, http2, timeoutMs: TIMEOUT_MS });
+  return rawCall({ address: SERVERS[server], port: HTTP, http2, ...IMPATIENT });
 }
 
 const isUnder = (resource: string, root: string) => resource === root || resource.startsWith(`${root}/`);
@@ -230,11 +240,11 @@ async function breaches(all: readonly Attempt[], option: Option): Promise<string
     const cells = [...outcomes].sort().map(([outcome, count]) => `${outcome} ${count}`);
     summary.push(`${normalization.padEnd(25)} ${server.padEnd(8)} ${cells.join(', ')}`);
   }
-  const byForm = new Map(all.map((each) => [each.form, each]));
+  for (const each of all) sentForms.set(each.form, { ...each, covers });
   return application.served.slice(first).flatMap(({ target, host, key, form }) => {
+    const { server, what, covers: applied } = sentForms.get(form) ?? { server: '?', what: form, covers };
     // A request without its header bypassed the rules.
-    if (key !== '' && !isBreach(target, host, key, covers)) return [];
-    const { server, what } = byForm.get(form) ?? { server: '?', what: form };
+    if (key !== '' && !isBreach(target, host, key, applied)) return [];
     return [`${server} ${key}: ${what}: served ${JSON.stringify(target)} of ${JSON.stringify(host)}`];
   });
 }
@@ -248,7 +258,7 @@ async function inForce({ normalization, sent }: Option): Promise<void> {
   await eventually(
     async () => {
       for (const server of Object.keys(SERVERS) as Server[]) {
-        const { text } = await sendHttp1(server, 'deny-path', form, 'option');
+        const { text } = await sendHttp1(server, 'deny-path', form, 'option', {});
         assert.equal(JSON.parse(text.slice(text.indexOf('{'))).target, sent);
       }
     },
@@ -260,7 +270,7 @@ async function inForce({ normalization, sent }: Option): Promise<void> {
 async function rulesHold(): Promise<void> {
   const status = async (server: Server, key: Key, target: string, host: string) => {
     const bytes = (headers: string) => `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`;
-    return (await sendHttp1(server, key, { what: target, bytes }, 'plain')).status;
+    return (await sendHttp1(server, key, { what: target, bytes }, 'plain', {})).status;
   };
   for (const server of Object.keys(SERVERS) as Server[]) {
     for (const key of [...PATH_KEYS, ...HOST_KEYS]) {

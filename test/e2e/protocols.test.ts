@@ -48,7 +48,7 @@ function call(host: string, message: Buffer, port = THRIFT_PORT, expected = mess
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port }, () => socket.write(message));
     let received = Buffer.alloc(0);
-    socket.setTimeout(5_000, () => socket.destroy(new Error('no reply within 5 s')));
+    socket.setTimeout(20_000, () => socket.destroy(new Error('no reply within 20 s')));
     socket.on('data', (chunk: Buffer) => {
       received = Buffer.concat([received, chunk]);
       if (received.length < expected) return;

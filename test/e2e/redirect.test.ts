@@ -38,7 +38,7 @@ const EXCHANGE = `
 const { connect } = require('node:net');
 const socket = connect(Number(process.argv[2]), process.argv[1], () => socket.write('\\x00ping\\n'));
 let text = '';
-socket.setTimeout(4000, () => socket.destroy(new Error('nothing more')));
+socket.setTimeout(20000, () => socket.destroy(new Error('nothing more')));
 socket.on('data', (chunk) => {
   text += chunk;
   if (!text.endsWith('ping\\n')) return;
@@ -167,7 +167,7 @@ before(async () => {
 
 /** A request of the client's application; rejects unless it is answered with 2xx. */
 async function get(url: string, host: string): Promise<EchoReply> {
-  const text = await pods().client.run('curl', '-sS', '--fail', '--max-time', '4', '-H', `Host: ${host}`, url);
+  const text = await pods().client.run('curl', '-sS', '--fail', '--max-time', '20', '-H', `Host: ${host}`, url);
   return JSON.parse(text) as EchoReply;
 }
 
@@ -263,7 +263,7 @@ test('on a port of HTTP services, requests and TLS to unregistered addresses are
   skip,
 }, async () => {
   const { config, client, outside, two } = pods();
-  const curl = (...args: string[]) => client.run('curl', '-sS', '--fail', '--max-time', '4', ...args);
+  const curl = (...args: string[]) => client.run('curl', '-sS', '--fail', '--max-time', '20', ...args);
   const secure = () => curl('-k', `https://${outside.address}:80/`);
   const http2 = () => curl('--http2-prior-knowledge', '-H', 'Host: unlisted', `http://${two.address}/`);
   await eventually(async () => assert.equal(await secure(), 'outside'));

@@ -107,7 +107,7 @@ let versions = 0;
 
 /** Status and identity that the application saw, or `refused`. */
 async function curl(from: Workload, url: string, ...args: readonly string[]): Promise<string> {
-  const script = 'curl -s -m 5 "$@"; true';
+  const script = 'curl -s -m 20 "$@"; true';
   const text = await from.netns.run('sh', '-c', script, 'curl', '-w', '\n%{http_code}', ...args, url);
   const [, body = '', status = ''] = /^([\s\S]*)\n(\d+)$/.exec(text) ?? [];
   if (status === '000') return 'refused';

@@ -7,7 +7,8 @@ import { connect } from 'node:net';
 import { decode, encode, type Packet, streamDecode, streamEncode } from 'dns-packet';
 import type { DnsQuery, DnsReply } from './dns.ts';
 
-const TIMEOUT_MS = 3_000;
+/** Only the answer to a lost query takes so long, also on a crowded machine. */
+const TIMEOUT_MS = 20_000;
 
 const query = JSON.parse(process.argv[2] ?? '') as DnsQuery;
 const packet: Packet = {
@@ -28,7 +29,7 @@ function print(response: Packet & { readonly rcode?: string }): void {
   end({ code: response.rcode ?? '', addresses });
 }
 
-setTimeout(() => end({ error: 'no answer' }), TIMEOUT_MS);
+setTimeout(() => end({ error: 'no answer' }), query.timeoutMs ?? TIMEOUT_MS);
 if (query.protocol === 'tcp') {
   const socket = connect({ host: query.server, port: query.port ?? 53 });
   socket.on('error', (error) => end({ error: error.message }));

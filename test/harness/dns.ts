@@ -17,6 +17,8 @@ export interface DnsQuery {
   readonly protocol: 'udp' | 'tcp';
   /** UDP only; default: a free one. */
   readonly sourcePort?: number;
+  /** For a query that nobody answers. Default: 20 s. */
+  readonly timeoutMs?: number | undefined;
 }
 
 export interface DnsReply {

@@ -50,7 +50,7 @@ export function rawCall(call: RawCall): Promise<RawAnswer> {
   return call.http2 === undefined ? rawBytes(call) : rawHttp2(call, call.http2);
 }
 
-const DEFAULT_TIMEOUT_MS = 4_000;
+const DEFAULT_TIMEOUT_MS = 20_000;
 
 function open({ address, port, localAddress, tls }: RawCall): Socket {
   const from = localAddress === undefined ? {} : { localAddress };

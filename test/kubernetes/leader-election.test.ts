@@ -47,7 +47,7 @@ describe('leader election on an API server', { skip }, () => {
     const [leader, follower] = first?.isLeading ? [first, second] : [second, first];
 
     await leader?.close();
-    await eventually(() => assert.ok(follower?.isLeading), { timeoutMs: 5000, what: 'a Lease that was given up' });
+    await eventually(() => assert.ok(follower?.isLeading), { what: 'a Lease that was given up' });
     const lease = await cluster.api.get(`${LEASES}/meshd-test`);
     const { holderIdentity, leaseTransitions } = (lease as unknown as { spec: Record<string, unknown> }).spec;
     assert.match(String(holderIdentity), first?.isLeading ? /^one_/ : /^two_/);

@@ -38,7 +38,7 @@ export function https(target: HttpsTarget): Promise<HttpsAnswer> {
       agent: false,
       ...tlsOptions(target),
       headers: { host: target.host, connection: 'close' },
-      signal: AbortSignal.timeout(10_000),
+      signal: AbortSignal.timeout(20_000),
     });
     let certificate = '';
     outgoing.once('socket', (socket: Socket) =>

@@ -49,7 +49,7 @@ export function call(from: Client, path: string, request: Uint8Array, token?: st
       asIs,
       Buffer.from(request),
       bearer(token),
-      { deadline: Date.now() + 10_000 },
+      { deadline: Date.now() + 30_000 },
       (error, value) => (value === undefined ? reject(error ?? new Error('no answer')) : resolve(value)),
     );
   });

@@ -232,8 +232,8 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
       await discovery?.stop();
     },
     discoveryOutput: () => discovery?.output() ?? '',
-    http: (path) => control.run('curl', '-sS', '--fail', '--max-time', '5', `http://127.0.0.1:8080${path}`),
-    metrics: () => control.run('curl', '-sS', '--fail', '--max-time', '5', 'http://127.0.0.1:15014/metrics'),
+    http: (path) => control.run('curl', '-sS', '--fail', '--max-time', '20', `http://127.0.0.1:8080${path}`),
+    metrics: () => control.run('curl', '-sS', '--fail', '--max-time', '20', 'http://127.0.0.1:15014/metrics'),
   };
 }
 

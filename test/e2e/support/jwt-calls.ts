@@ -33,7 +33,7 @@ export interface Answer {
 export async function curl({ proxy }: Site, { path = '/', method = 'GET', host, headers = [] }: Call): Promise<Answer> {
   const all = host === undefined ? headers : [`Host: ${host}`, ...headers];
   const { stdout } = await promisify(execFile)('curl', [
-    ...['-s', '-m', '10', '-X', method, '-w', '\n%{http_code} %{exitcode}\n%{header_json}'],
+    ...['-s', '-m', '20', '-X', method, '-w', '\n%{http_code} %{exitcode}\n%{header_json}'],
     ...all.flatMap((header) => ['-H', header]),
     `http://${proxy.address}:${HTTP}${path}`,
   ]);

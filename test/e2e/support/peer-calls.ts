@@ -22,7 +22,7 @@ const TALK = `
 const [host, port, first, word] = process.argv.slice(1);
 const socket = require('node:net').connect(Number(port), host);
 let text = '';
-socket.setTimeout(4000, () => socket.destroy());
+socket.setTimeout(20000, () => socket.destroy());
 if (first === 'client') socket.on('connect', () => socket.write(word));
 socket.on('data', (chunk) => {
   if (text === '' && first === 'server') socket.write(word);
@@ -43,7 +43,7 @@ export async function outcomeOf({ from, to, port }: Omit<Row, 'expected'>): Prom
     return said === `ok ${to.id}` ? 'ok' : said;
   }
   const version = port === 'grpc' ? ['--http2-prior-knowledge', '-X', 'POST', '-H', 'te: trailers'] : [];
-  const outcome = await httpOutcome(from, to, ['-m', '5', ...version, `http://${address}:${number}/`]);
+  const outcome = await httpOutcome(from, to, ['-m', '20', ...version, `http://${address}:${number}/`]);
   // HTTP/2 sends several messages: timing decides whether curl sees the refusal when sending (55) or receiving (56).
   return port === 'grpc' && outcome === '000/55' ? '000/56' : outcome;
 }

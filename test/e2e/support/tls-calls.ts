@@ -43,7 +43,7 @@ export function tlsCall(options: TlsCall): Promise<TlsOutcome> {
       servername: serverName,
       // The test looks at the server's certificate itself.
       rejectUnauthorized: false,
-      signal: AbortSignal.timeout(5_000),
+      signal: AbortSignal.timeout(20_000),
       headers: { ...(host === '' ? {} : { host }), connection: 'close', ...headers },
       ...(certificate === undefined
         ? {}

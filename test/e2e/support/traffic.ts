@@ -50,7 +50,7 @@ export function tlsGreeting(address: string, port: number, serverName: string): 
     // The certificate is not verified: only the answering server matters.
     const socket = connect({ host: address, port, servername: serverName, rejectUnauthorized: false });
     let text = '';
-    socket.setTimeout(5_000, () => socket.destroy(new Error('no greeting within 5 s')));
+    socket.setTimeout(20_000, () => socket.destroy(new Error('no greeting within 20 s')));
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString();
       if (!text.includes('\n')) return;
