@@ -35,6 +35,14 @@ const number = fc.integer({ min: 1, max: 5 });
 const service = fc.constantFrom('a', 'b', 'c');
 const state = fc.constantFrom('passing', 'warning', 'critical');
 
+/** Two losses at once: the second one begins at the index at which the first one was seen. */
+const LOST_TWICE: readonly Step[] = [
+  always(({ registry }) => registry.rewind()),
+  () => 1,
+  always(({ registry }) => registry.deregister('node-1', 'a-1')),
+  always(({ registry }) => registry.rewind()),
+];
+
 function always(change: (world: World) => void): Step {
   return (world) => {
     change(world);
@@ -117,6 +125,6 @@ test('any order of changes and failures ends in the state of the stand-in for Co
       assert.deepEqual([isSynced(), source.health()], [true, { ok: true }]);
       await source.close();
     }),
-    { numRuns: 60 },
+    { numRuns: 60, examples: [[[...LOST_TWICE]]] },
   );
 });

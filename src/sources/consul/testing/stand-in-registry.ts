@@ -26,6 +26,12 @@ export interface StandInAnswer {
 /** What a blocking query waits for. */
 export type Topic = 'services' | 'critical' | 'warning' | 'checks' | `service ${string}`;
 
+/**
+ * Between two indexes. An index that starts again begins with another number below this, so that it never belongs to
+ * two states: nobody can tell these apart.
+ */
+const STEP = 100;
+
 export class StandInRegistry {
   readonly datacenter: string;
   readonly #instances = new Map<string, StandInInstance>();
@@ -36,10 +42,12 @@ export class StandInRegistry {
   readonly #listeners = new Set<(topics: ReadonlySet<Topic>) => void>();
   readonly #bodies = new Map<string, string>();
   #index: number;
+  /** How often the index started again. */
+  #losses = 0;
   #servicesIndex: number;
   #checksIndex: number;
 
-  constructor(datacenter = 'dc1', index = 10) {
+  constructor(datacenter = 'dc1', index = 10 * STEP) {
     this.datacenter = datacenter;
     this.#index = index;
     this.#servicesIndex = index;
@@ -110,19 +118,13 @@ export class StandInRegistry {
     this.#instances.clear();
     this.#byService.clear();
     this.#nodes.clear();
-    this.#serviceIndexes.clear();
-    this.#index = 1;
-    this.#servicesIndex = 1;
-    this.#checksIndex = 1;
+    this.#startAgain(1);
     this.#changed(new Set(['services', 'critical', 'warning', 'checks']));
   }
 
   /** The same state with a lower index, as after a restore. */
   rewind(): void {
-    this.#index = 2;
-    this.#serviceIndexes.clear();
-    this.#servicesIndex = 2;
-    this.#checksIndex = 2;
+    this.#startAgain(2);
     this.#changed(new Set(['services', 'critical', 'warning', 'checks']));
   }
 
@@ -186,8 +188,16 @@ export class StandInRegistry {
     if (keys?.size === 0) this.#byService.delete(instance.service);
   }
 
+  #startAgain(steps: number): void {
+    this.#losses++;
+    this.#index = steps * STEP + this.#losses;
+    this.#serviceIndexes.clear();
+    this.#servicesIndex = this.#index;
+    this.#checksIndex = this.#index;
+  }
+
   #changed(topics: Set<Topic>): void {
-    this.#index++;
+    this.#index += STEP;
     if (topics.has('services')) this.#servicesIndex = this.#index;
     if (topics.has('checks')) this.#checksIndex = this.#index;
     for (const topic of topics)
