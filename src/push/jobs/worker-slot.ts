@@ -60,6 +60,10 @@ export class WorkerSlot {
       idleTimeout: Number.POSITIVE_INFINITY,
       trackUnmanagedFds: false,
     });
+    // Its successor has to load its code and build a mesh copy, which does not count as the time of a job.
+    this.#pool.on('workerDestroy', () => {
+      this.version = 0;
+    });
     this.#pool.on('error', (error) => {
       this.version = 0;
       onError(error);

@@ -230,6 +230,14 @@ export class Mesh {
     await new Promise((resolve) => setTimeout(resolve, 2));
     await waitUntil(() => this.#isIdle(), { what: () => 'the engine comes to rest' });
   }
+
+  /** The same, and until no view fails: what failed with a worker is tried again. */
+  async settledWithoutFailures(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    const step = async (): Promise<void> => this.retry();
+    const isDone = (): boolean => this.engine.failing().length === 0 && this.#isIdle();
+    await waitUntil(isDone, { step, what: () => 'the engine comes to rest, and no view fails' });
+  }
 }
 
 /** Names and versions of what a session should have. */
