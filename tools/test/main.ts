@@ -170,8 +170,6 @@ const CORES = availableParallelism();
 const WAITING_FILES = CORES + 1;
 /** Tests of whole programs wait for half of their time. */
 const PROGRAM_FILES = CORES + 2;
-/** Those with a cluster wait longer: for leases, roots and Pods. A file needs four tenths of a core. */
-const CLUSTER_FILES = CORES + 3;
 
 /** What ends with the run. */
 const scope: Scope = createScope();
@@ -277,7 +275,7 @@ const STAGES: readonly Stage[] = [
       'tokens',
       'remote-clusters',
     ],
-    concurrency: CLUSTER_FILES,
+    concurrency: PROGRAM_FILES,
     timeoutMs: 900_000,
     verbose: true,
     prepare: prepareKubernetes,
