@@ -21,6 +21,11 @@ const IN_NAMES: readonly boolean[] = Array.from({ length: 256 }, (_, byte) =>
   /[\w.*|-]/.test(String.fromCharCode(byte)),
 );
 
+/** Whether a name is that of an outbound cluster. */
+export function isOutbound(name: string): boolean {
+  return name.startsWith(OUTBOUND_PREFIX);
+}
+
 /** Length of the string that begins at `start`; 0 if no string can begin there. */
 function lengthBefore(bytes: Uint8Array, start: number): number {
   const last = bytes[start - 1] ?? 0;
@@ -89,7 +94,7 @@ function askingProxiesIn(buffer: Buffer): readonly Range[] {
  * secrets of `ctl-discovery` once it has the secret: the first request would be too early.
  */
 export function isUnaskable({ name, refs, fragment }: EncodedResource): boolean {
-  if (!name.startsWith(OUTBOUND_PREFIX) || refs.length === 0) return true;
+  if (!isOutbound(name) || refs.length === 0) return true;
   return Buffer.from(fragment.buffer, fragment.byteOffset, fragment.length).includes(SECRET_PREFIX);
 }
 

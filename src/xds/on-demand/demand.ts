@@ -12,11 +12,12 @@ import { answerName, isOwnName } from './aliased-resource.ts';
 import { AnswerTimes } from './answer-times.ts';
 import type { AskEvent } from './ask-events.ts';
 import { AskLog } from './ask-log.ts';
-import { OUTBOUND_PREFIX } from './cluster-names.ts';
+import { isOutbound } from './cluster-names.ts';
 import { bundlesOf, type Part } from './cluster-parts.ts';
 import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
+import { withGenerated } from './led-parts.ts';
 import { type HostPart, outboundOf, type SharedDemand } from './shared-demand.ts';
 import type { Asking, StreamDemand } from './stream-demand.ts';
 
@@ -177,10 +178,11 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
    * @param named hosts that it gets without asking
    * @param later clusters that the content lacks for the moment
    */
-  parts(content: Parts, mode: OnDemand | undefined, named: readonly string[] = [], later?: LaterClusters): Parts {
+  parts(full: Parts, mode: OnDemand | undefined, named: readonly string[] = [], later?: LaterClusters): Parts {
     if (mode === undefined || this.isOverLimit) this.#becomeWhole();
     const asked = this.#asked;
-    if (this.#isWhole && asked.size === 0) return content;
+    if (this.#isWhole && asked.size === 0) return full;
+    const { content, awaited: led } = withGenerated(this.#shared, full, this.#last?.content, later);
     const hosts = outboundOf(content.vhds);
     if (hosts !== undefined) this.#count(hosts, mode);
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts, content.lds);
@@ -190,6 +192,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       this.#give(this.#shared.hostsOf(hosts, this.#named));
     }
     const given = this.#usable(hosts, later);
+    if (led.length > 0) this.#awaited = this.#shared.names.change(this.#awaited, this.#shared.names.of(led), NO_NAMES);
     this.#later = later;
     const [kept, awaited, last] = [this.#kept, this.#awaited, this.#last];
     const isSameDemand =
@@ -329,7 +332,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const others = shared.clustersOf(content.vhds.filter((bundle) => bundle !== hosts));
     const led = shared.names.change(others, derived?.clusters ?? NO_NAMES, NO_NAMES);
     const own = shared.names.change(led, this.#kept, NO_NAMES);
-    // Another part of the proxy, such as its inbound listeners, may lead to clusters that are not generated yet.
+    // Its first content may lead to clusters that are not generated yet.
     this.#later?.want([...fixed.names, ...own.names]);
     const cds = content.cds.map((bundle, index) => shared.parts.clusters(bundle, fixed, own, before.cds[index]));
     // Endpoints stay until Envoy no longer has the cluster.
@@ -404,8 +407,4 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
 
 function namesIn(parts: readonly Part[]): readonly NameSet[] {
   return parts.flatMap(({ base, names }) => [base.names, names]);
-}
-
-function isOutbound(name: string): boolean {
-  return name.startsWith(OUTBOUND_PREFIX);
 }

@@ -319,3 +319,21 @@ test('inbound listeners lead to clusters that the proxy has', async () => {
   assert.ok(has());
   assert.deepEqual(proxy.lacking, []);
 });
+
+test('an inbound listener that an EnvoyFilter leads to clusters of nobody comes with these', async () => {
+  const mesh = newMesh(1);
+  mesh.change([endpoints(NAMESPACE, 's0', '10.1.0.1')]);
+  const [proxy] = await started(mesh, newShared(), 1);
+  assert.ok(proxy);
+  const cluster = `outbound|80||s7.${DNS}`;
+  assert.equal(proxy.later?.has(cluster), true);
+  const patch = { operation: 'MERGE', value: { route: { cluster } } };
+  const configPatches = [{ applyTo: 'HTTP_ROUTE', match: { context: 'SIDECAR_INBOUND' }, patch }];
+  mesh.change([meshResource('EnvoyFilter', NAMESPACE, 'led', { configPatches })]);
+  await mesh.settled();
+  proxy.check();
+  const { lds } = proxy.parts;
+  assert.ok(lds.some((bundle) => bundle.resources().some((each) => leadsTo.clusters(each).has(cluster))));
+  assert.ok(proxy.held.cds.some((name) => name.startsWith(`${cluster} `)));
+  assert.deepEqual(proxy.lacking, []);
+});
