@@ -26,12 +26,21 @@ export class LedClusters {
     this.#leadsTo = leadsTo;
   }
 
-  /** Whether a job leads proxies to clusters that the view does not have: then it is to be repeated with these. */
-  needs({ units, failures }: JobAnswer, changes: JobChanges, current: Units): boolean {
+  /**
+   * Whether a job leads proxies to clusters that the view does not have: then it is to be repeated with these.
+   * @param current the units before the change
+   * @param generated types that proxies may have units of
+   */
+  needs(
+    { units, failures }: JobAnswer,
+    changes: JobChanges,
+    current: Units,
+    generated: ReadonlySet<GeneratedType>,
+  ): boolean {
     const [later, leadsTo] = [this.#later, this.#leadsTo];
     const made = new Set([...units, ...failures].flatMap(({ type, unit }) => (type === 'cds' ? [unit] : [])));
     const isLater = (cluster: string): boolean => later.has(cluster) && !made.has(hostOfCluster(cluster));
-    const led = leadsTo && clustersLedTo(changes, current, { leadsTo, isLater });
+    const led = leadsTo && clustersLedTo(changes, current, { leadsTo, isLater, hasHosts: generated.has('vhds') });
     if (led?.size === 0 || later.unwanted.difference(made).size === 0) return false;
     this.#repeats++;
     if (led === undefined || this.#repeats > MAX_REPEATS) later.wantUnits(undefined);
@@ -49,10 +58,11 @@ interface LedOptions {
   readonly leadsTo: LeadsTo;
   /** Whether a cluster is not generated. */
   readonly isLater: (cluster: string) => boolean;
+  /** Whether virtual hosts were generated before: else no proxy has any, and each waits for the clusters of its first. */
+  readonly hasHosts: boolean;
 }
 
-/** @param current the units before the change, of which proxies may have those of types that were generated before */
-function clustersLedTo(changes: JobChanges, current: Units, { leadsTo, isLater }: LedOptions): Set<string> {
+function clustersLedTo(changes: JobChanges, current: Units, { leadsTo, isLater, hasHosts }: LedOptions): Set<string> {
   const found = new Set<string>();
   const add = (resource: EncodedResource): void => {
     for (const cluster of leadsTo.clusters(resource)) if (isLater(cluster)) found.add(cluster);
@@ -60,7 +70,7 @@ function clustersLedTo(changes: JobChanges, current: Units, { leadsTo, isLater }
   for (const type of OF_ALL)
     for (const resource of resourceChanges(current[type], changes.units[type]).values())
       if (resource !== undefined) add(resource);
-  for (const [unit, hosts] of changes.units.vhds) {
+  for (const [unit, hosts] of hasHosts ? changes.units.vhds : []) {
     const former = current.vhds.get(unit) ?? [];
     const before = new Map(former.map((host) => [host.name, host]));
     const changed = changedHosts(before, resourceChanges(current.vhds, new Map([[unit, hosts]])));

@@ -293,7 +293,7 @@ export class ViewState<S extends Member> {
   /** See `LedClusters`; if so, the job is to be postponed. */
   needsClusters(made: GeneratedJob, encoders: Encoders): boolean {
     if (this.#later.isEmpty || this.isCompleting || !this.built) return false;
-    return this.#led.needs(made.answer, this.#changesOf(made, encoders), this.#units);
+    return this.#led.needs(made.answer, this.#changesOf(made, encoders), this.#units, this.#generated);
   }
 
   #changesOf(made: GeneratedJob, { interner }: Encoders): JobChanges {

@@ -337,3 +337,19 @@ test('an inbound listener that an EnvoyFilter leads to clusters of nobody comes 
   assert.ok(proxy.held.cds.some((name) => name.startsWith(`${cluster} `)));
   assert.deepEqual(proxy.lacking, []);
 });
+
+test('virtual hosts that are generated after clusters, as Envoy requests them, lead to none', async () => {
+  const mesh = newMesh(1);
+  const node = { ...sidecar('10.1.0.1', NAMESPACE), discoversVirtualHosts: true };
+  const onDemand = { ...node, options: { configuration: 'on-demand' as const } };
+  const sink = { push: () => Promise.resolve('sent' as const) };
+  const session = mesh.engine.connect(onDemand, sink, 'Envoy', ['cds']);
+  await session.ready;
+  for (const type of ['lds', 'rds', 'vhds'] as const) {
+    session.request([type]);
+    await session.need(type);
+  }
+  assert.ok(session.content().vhds.some((bundle) => bundle.size > COUNT));
+  await mesh.settled();
+  for (const host of HOSTS) assert.equal(session.laterClusters?.has(`outbound|80||${host}.${DNS}`), true, host);
+});
