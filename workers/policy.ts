@@ -2,6 +2,7 @@
 import { lookup } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { httpText } from '../src/core/network/http-call.ts';
 import { compilePolicySteps, PolicyThread, type PolicyThreadData, type ToPolicyThread } from '../src/policy/index.ts';
 import { guardedAddress, guardedFetch } from '../src/security/index.ts';
 
@@ -26,6 +27,7 @@ function start(port: MessagePort): void {
       every: repeated,
       later: delayed,
       fetch: guardedFetch(),
+      call: httpText,
       resolve: (host) => guardedAddress(host, (name) => lookup(name, { all: true })),
       readFile: (path) => readFile(path),
     },

@@ -139,11 +139,23 @@ export interface TlsAuthentication {
   readonly caCertificates?: string;
   readonly serverName?: string;
   readonly token?: {
-    readonly path: string;
+    /** The path of a file with the token, or where it is requested. */
+    readonly from: string | ClientCredentials;
     /** Metadata key of the token, lower case. */
     readonly header: string;
     readonly prefix: '' | 'Bearer ';
   };
+}
+
+/** A client of an OAuth server, which gets tokens for itself (RFC 6749 section 4.4). */
+export interface ClientCredentials {
+  readonly clientId: string;
+  /** The path of a file. */
+  readonly clientSecret: string;
+  readonly tokenUrl: string;
+  readonly scopes: readonly string[];
+  /** Further parameters of the request. */
+  readonly endpointParams: Readonly<Record<string, string>>;
 }
 
 export interface MutualAuthentication {

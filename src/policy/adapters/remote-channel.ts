@@ -1,8 +1,10 @@
 /** The connection to an adapter outside: plain, with TLS, or with mutual TLS whose server name is verified. */
 import type { PeerCertificate } from 'node:tls';
-import { type ChannelCredentials, Client, credentials, Metadata } from '@grpc/grpc-js';
+import { type ChannelCredentials, Client, credentials, Metadata, status } from '@grpc/grpc-js';
 import { CtlError } from '../../core/errors.ts';
 import type { Connection, MutualAuthentication, TlsAuthentication } from '../types.ts';
+import { ClientToken } from './client-token.ts';
+import { readNamed, readText } from './named-files.ts';
 import type { AdapterHost } from './types.ts';
 
 /** Largest response: a status with a message, or a few quotas. */
@@ -20,6 +22,7 @@ export class RemoteChannel {
   #client: { readonly client: Client; readonly madeAt: number } | undefined;
   #making: Promise<Client> | undefined;
   #token: { readonly text: string; readonly readAt: number } | undefined;
+  #requested: ClientToken | undefined;
   #failure: { readonly error: CtlError; readonly until: number } | undefined;
   #closed = false;
 
@@ -42,6 +45,7 @@ export class RemoteChannel {
         { deadline: this.#host.now() + timeoutMs },
         (error, response) => {
           if (error !== null || response === undefined) {
+            if (error?.code === status.UNAUTHENTICATED) this.#requested?.refused();
             const reason = error?.details ?? 'no response';
             reject(new CtlError('unavailable', `${this.#connection.address}: ${reason}`.slice(0, 300), {}, error));
           } else resolve(response);
@@ -52,6 +56,7 @@ export class RemoteChannel {
 
   close(): void {
     this.#closed = true;
+    this.#requested?.close();
     this.#client?.client.close();
   }
 
@@ -118,20 +123,19 @@ export class RemoteChannel {
     const { authentication } = this.#connection;
     const token = authentication?.type === 'tls' ? authentication.token : undefined;
     if (token === undefined) return metadata;
-    const now = this.#host.monotonic();
-    if (this.#token === undefined || now - this.#token.readAt > TOKEN_MS)
-      this.#token = { text: (await readNamed(this.#host, token.path)).toString('utf8').trim(), readAt: now };
-    metadata.set(token.header, `${token.prefix}${this.#token.text}`);
+    metadata.set(token.header, `${token.prefix}${await this.#tokenFrom(token.from)}`);
     return metadata;
   }
-}
 
-/** Errors name the file, and never its content. */
-async function readNamed(host: AdapterHost, path: string): Promise<Buffer> {
-  try {
-    return await host.readFile(path);
-  } catch (error) {
-    throw new CtlError('failed_precondition', `${path} cannot be read`, {}, error);
+  async #tokenFrom(from: NonNullable<TlsAuthentication['token']>['from']): Promise<string> {
+    if (typeof from !== 'string') {
+      this.#requested ??= new ClientToken(from, this.#host);
+      return await this.#requested.current();
+    }
+    const now = this.#host.monotonic();
+    if (this.#token === undefined || now - this.#token.readAt > TOKEN_MS)
+      this.#token = { text: await readText(this.#host, from), readAt: now };
+    return this.#token.text;
   }
 }
 

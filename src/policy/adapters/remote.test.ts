@@ -53,6 +53,8 @@ type Answer = (request: string) => string | Promise<string>;
 
 interface Adapter {
   readonly asked: string[];
+  /** The metadata `authorization` of each call. */
+  readonly authorizations: string[];
   readonly address: string;
   stop(): void;
 }
@@ -62,7 +64,7 @@ async function startAdapter(
   answer: Answer,
   credentials = ServerCredentials.createInsecure(),
 ): Promise<Adapter> {
-  const asked: string[] = [];
+  const [asked, authorizations]: [string[], string[]] = [[], []];
   const server = new Server();
   const bytes = (buffer: Buffer): Buffer => buffer;
   const definition = {
@@ -79,6 +81,7 @@ async function startAdapter(
   server.addService(definition, {
     handle: (call: ServerUnaryCall<Buffer, Buffer>, done: sendUnaryData<Buffer>) => {
       asked.push(call.request.toString());
+      authorizations.push(...call.metadata.get('authorization').map(String));
       Promise.resolve(answer(call.request.toString())).then((text) => done(null, Buffer.from(text)), done);
     },
   });
@@ -87,7 +90,7 @@ async function startAdapter(
   );
   const stop = (): void => server.forceShutdown();
   context.after(stop);
-  return { asked, address: `127.0.0.1:${port}`, stop };
+  return { asked, authorizations, address: `127.0.0.1:${port}`, stop };
 }
 
 function open(
@@ -224,11 +227,14 @@ test('quotas and records are asked for and sent', async (t) => {
 });
 
 test('a handler of a tenant may not name files of the program', (t) => {
-  const tls = { type: 'tls', token: { path: '/etc/passwd', header: 'authorization', prefix: 'Bearer ' } } as const;
+  const tls = { type: 'tls', token: { from: '/etc/passwd', header: 'authorization', prefix: 'Bearer ' } } as const;
   const options = { namespace: 'tenant' };
   assert.throws(() => open(t, { address: 'a:1', authentication: tls }, options), { code: 'permission_denied' });
   const mutual = { type: 'mutual', privateKey: '/key', clientCertificate: '/cert' } as const;
   assert.throws(() => open(t, { address: 'a:1', authentication: mutual }, options), { code: 'permission_denied' });
+  const client = { clientId: 'a', clientSecret: '/s', tokenUrl: 'https://a/t', scopes: [], endpointParams: {} };
+  const oauth = { type: 'tls', token: { ...tls.token, from: client } } as const;
+  assert.throws(() => open(t, { address: 'a:1', authentication: oauth }, options), { code: 'permission_denied' });
   open(t, { address: 'a:1', authentication: { type: 'tls' } }, options);
 });
 
@@ -252,4 +258,30 @@ test('the name in the certificate of an adapter is verified, unless that is bypa
   await assert.rejects(by('other.example'), /not for other.example/);
   await assert.rejects(by('spiffe://td/ns/a/sa/b'), /not for spiffe/);
   assert.equal(await by('other.example', true), 0);
+});
+
+test('an adapter gets the token of an OAuth client, and no call without one', async (t) => {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const authority = testRoot('adapters');
+  const certificate = authority.issue(publicKey, ['adapter.example'], 3_600_000);
+  const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  const pair = { private_key: Buffer.from(key), cert_chain: Buffer.from(certificate) };
+  const adapter = await startAdapter(t, () => verdict(0), ServerCredentials.createSsl(null, [pair]));
+  const files: Readonly<Record<string, string>> = { '/root': authority.pem, '/secret': 's3cret' };
+  const answer = { status: 503, text: '' };
+  const host = testHost({
+    readFile: async (path) => Buffer.from(files[path] ?? assert.fail(path)),
+    call: async () => ({ ...answer, headers: {} }),
+  });
+  const client = { clientId: 'mesh', clientSecret: '/secret', tokenUrl: 'https://as.example/token', scopes: [] };
+  const from = { ...client, endpointParams: {} };
+  const token = { from, header: 'authorization', prefix: 'Bearer ' } as const;
+  const names = { caCertificates: '/root', serverName: 'adapter.example' };
+  const { check } = open(t, { address: adapter.address, authentication: { type: 'tls', ...names, token } }, { host });
+  await assert.rejects(check('a'), /as\.example\/token returned HTTP 503/);
+  assert.equal(adapter.asked.length, 0);
+  Object.assign(answer, { status: 200, text: JSON.stringify({ access_token: 'abc', expires_in: 60 }) });
+  host.advance(1_000);
+  assert.equal(await check('a'), 0);
+  assert.deepEqual(adapter.authorizations, ['Bearer abc']);
 });

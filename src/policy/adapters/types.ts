@@ -1,5 +1,6 @@
 /** What handlers do: the runtime calls them with the values of instances, and closes them after their last call. */
 import type { Log } from '../../core/log.ts';
+import type { HttpAnswer, HttpCall } from '../../core/network/http-call.ts';
 import { addressText, durationText, timestampText, type Value } from '../../expressions/index.ts';
 import type { Instance, InstanceValue, Status } from '../types.ts';
 
@@ -65,6 +66,8 @@ export interface AdapterHost {
   later(ms: number, run: () => void): () => void;
   /** Fetches from servers that authors of documents name: refuses link-local and metadata addresses. */
   readonly fetch: (url: string, init: { readonly signal: AbortSignal }) => Promise<Response>;
+  /** Calls servers that operators name. The body of the response has at most this many bytes. */
+  readonly call: (call: HttpCall, maxBytes: number) => Promise<HttpAnswer>;
   /** Resolves names of such servers to an address that may be connected to. Rejects with CtlError. */
   readonly resolve: (host: string) => Promise<string>;
   readonly readFile: (path: string) => Promise<Buffer>;

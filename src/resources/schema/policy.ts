@@ -35,10 +35,20 @@ export const policyAdapter = z.strictObject({
 });
 export type PolicyAdapterSpec = z.output<typeof policyAdapter>;
 
+const oauth = z.strictObject({
+  clientId: z.string(),
+  /** The path of a file with the secret. */
+  clientSecret: z.string(),
+  tokenUrl: z.string(),
+  scopes: z.array(z.string()).optional(),
+  endpointParams: z.record(z.string(), z.string()).optional(),
+});
+
 const tls = z.strictObject({
   caCertificates: z.string().optional(),
   serverName: z.string().optional(),
   tokenPath: z.string().optional(),
+  oauth: oauth.optional(),
   authHeader: z.enum(['PLAIN', 'BEARER']).optional(),
   customHeader: z.string().optional(),
 });

@@ -106,6 +106,35 @@ describe('documents that are refused, with the field', () => {
       '{ adapter: a, connection: { address: "a:1", authentication: { tls: { authHeader: BEARER } } } }',
       /tls\.tokenPath: required for a header/,
     ],
+    ...(
+      [
+        [
+          'tokenPath: /t, oauth: { clientId: a, clientSecret: /s, tokenUrl: "https://a/t" }',
+          /at most one of tokenPath/,
+        ],
+        [
+          'oauth: { clientId: a, clientSecret: /s, tokenUrl: "http://a/t" }',
+          /oauth\.tokenUrl: expected a URL with https/,
+        ],
+        ['oauth: { clientId: "", clientSecret: /s, tokenUrl: "https://a/t" }', /oauth\.clientId: must not be empty/],
+        ['oauth: { clientId: a, clientSecret: /s, tokenUrl: "https://b:c@a/t" }', /without credentials/],
+        [
+          'oauth: { clientId: a, clientSecret: /s, tokenUrl: "https://a/t", scopes: [a b] }',
+          /oauth\.scopes\[0\]: expected the name of a scope/,
+        ],
+        [
+          'oauth: { clientId: a, clientSecret: /s, tokenUrl: "https://a/t", endpointParams: { scope: x } }',
+          /endpointParams\.scope: is no further parameter/,
+        ],
+      ] as const
+    ).map(
+      ([tls, message]) =>
+        [
+          'handler',
+          `{ adapter: a, connection: { address: "a:1", authentication: { tls: { ${tls} } } } }`,
+          message,
+        ] as const,
+    ),
     [
       'handler',
       '{ compiledAdapter: denier, params: { status: { code: 0 } } }',

@@ -112,15 +112,46 @@ function validateConnection(
   if (authentication !== undefined && given !== 1) {
     errors.add(['authentication'], 'expected exactly one of tls and mutual');
   }
-  if (tls?.tokenPath === undefined && (tls?.authHeader !== undefined || tls?.customHeader !== undefined)) {
+  const hasToken = tls?.tokenPath !== undefined || tls?.oauth !== undefined;
+  if (!hasToken && (tls?.authHeader !== undefined || tls?.customHeader !== undefined)) {
     errors.add(['authentication', 'tls', 'tokenPath'], 'required for a header with a token');
   }
+  if (tls?.tokenPath !== undefined && tls.oauth !== undefined) {
+    errors.add(['authentication', 'tls'], 'expected at most one of tokenPath and oauth');
+  }
+  if (tls?.oauth !== undefined) validateOAuth(tls.oauth, errors.at('authentication', 'tls', 'oauth'));
   if (tls?.authHeader !== undefined && tls.customHeader !== undefined) {
     errors.add(['authentication', 'tls'], 'expected at most one of authHeader and customHeader');
   }
   if (tls?.customHeader !== undefined && !HEADER_NAME.test(tls.customHeader)) {
     errors.add(['authentication', 'tls', 'customHeader'], 'expected the name of a header');
   }
+}
+
+type Tls = NonNullable<NonNullable<NonNullable<PolicyHandlerSpec['connection']>['authentication']>['tls']>;
+
+/** Parameters of a token request that have fields of their own. */
+const OAUTH_FIELDS = new Set(['grant_type', 'client_id', 'client_secret', 'scope']);
+/** A scope of RFC 6749 section 3.3. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+
+function validateOAuth(
+  { clientId, clientSecret, tokenUrl, scopes = [], endpointParams = {} }: NonNullable<Tls['oauth']>,
+  errors: ValidationErrors,
+): void {
+  for (const [field, value] of Object.entries({ clientId, clientSecret }))
+    if (value === '') errors.add([field], 'must not be empty');
+  const url = URL.parse(tokenUrl);
+  const isLocal = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url?.hostname ?? '');
+  if (url?.protocol !== 'https:' && !(url?.protocol === 'http:' && isLocal))
+    errors.add(['tokenUrl'], 'expected a URL with https: the secret is sent to it');
+  else if (url.username !== '' || url.password !== '' || url.hash !== '')
+    errors.add(['tokenUrl'], 'expected a URL without credentials and without a fragment');
+  scopes.forEach((scope, index) => {
+    if (!SCOPE.test(scope)) errors.add(['scopes', index], 'expected the name of a scope');
+  });
+  for (const name of Object.keys(endpointParams))
+    if (OAUTH_FIELDS.has(name)) errors.add(['endpointParams', name], 'is no further parameter of a token request');
 }
 
 function isHostPort(address: string): boolean {

@@ -31,6 +31,7 @@ export function testHost(overrides: Partial<AdapterHost> = {}): TestHost {
       return () => clearTimeout(timer);
     },
     fetch: () => Promise.reject(new Error('no network')),
+    call: () => Promise.reject(new Error('no network')),
     resolve: async (host) => host,
     readFile: () => Promise.reject(new Error('no files')),
     lines: { write: (_, line) => written.push(line) > 0 },

@@ -160,7 +160,7 @@ function connectionOf(
 ): Connection | undefined {
   const { configNamespace } = compilation.options;
   const { tls, mutual } = authentication ?? {};
-  const files = [tls?.caCertificates, tls?.tokenPath, mutual].some((each) => each !== undefined);
+  const files = [tls?.caCertificates, tls?.tokenPath, tls?.oauth, mutual].some((each) => each !== undefined);
   if (files && document.namespace !== configNamespace) {
     const message = `only handlers of namespace ${configNamespace} may name files of the program`;
     compilation.problems.add(document, 'spec.connection.authentication', message);
@@ -185,14 +185,16 @@ function connectionOf(
 function tlsOf(
   tls: NonNullable<NonNullable<Written['authentication']>['tls']>,
 ): NonNullable<Connection['authentication']> {
-  const { caCertificates, serverName, tokenPath, authHeader, customHeader } = tls;
+  const { caCertificates, serverName, tokenPath, oauth, authHeader, customHeader } = tls;
+  const { scopes = [], endpointParams = {} } = oauth ?? {};
+  const from = oauth === undefined ? tokenPath : { ...oauth, scopes, endpointParams };
   const header = customHeader?.toLowerCase() ?? 'authorization';
   const prefix = customHeader === undefined && authHeader !== 'PLAIN' ? 'Bearer ' : '';
   return {
     type: 'tls',
     ...(caCertificates === undefined ? {} : { caCertificates }),
     ...(serverName === undefined ? {} : { serverName }),
-    ...(tokenPath === undefined ? {} : { token: { path: tokenPath, header, prefix } }),
+    ...(from === undefined ? {} : { token: { from, header, prefix } }),
   };
 }
 
