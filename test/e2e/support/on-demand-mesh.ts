@@ -1,12 +1,11 @@
 /**
- * A mesh with services for each protocol, a sidecar that has everything, and one that asks for what it uses. The
- * DNS server of the latter never answers.
+ * A mesh with services for each protocol, a sidecar that asks for what it uses, and where a test compares, one that has
+ * everything. The DNS server of the former never answers.
  */
-import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { type Balancer, type Owner, startBalancer, startDns, startTcpEcho } from '../../harness/index.ts';
 import { type Document, endpoints, resource, service } from './config.ts';
-import { type MeshProxy, planMesh, sidecar, startMesh, type TestMesh } from './mesh.ts';
+import { type MeshOptions, type MeshProxy, planMesh, sidecar, startMesh, type TestMesh } from './mesh.ts';
 import { type HttpBackend, startGrpcBackend, startHttpBackend, startTlsBackend } from './protocol-backend.ts';
 import { HTTP_PORT } from './versions.ts';
 
@@ -24,16 +23,21 @@ const MANY = 50;
 const address = planMesh();
 export const [V1, V2, GRPC, SILENT, DNS] = [address(21), address(22), address(23), address(24), address(25)];
 
-export interface OnDemandMesh {
+export interface AskingMesh {
   readonly mesh: TestMesh;
   /** Between proxies and the control plane. */
   readonly between: Balancer;
-  /** Has everything. */
-  readonly whole: MeshProxy;
   /** Has what it asked for. */
   readonly client: MeshProxy;
+  /** Starts another proxy of the workload of the client, at its address. */
+  startClient(): Promise<MeshProxy>;
   readonly v1: HttpBackend;
   readonly v2: HttpBackend;
+}
+
+export interface OnDemandMesh extends AskingMesh {
+  /** Has everything. */
+  readonly whole: MeshProxy;
 }
 
 let addresses = 0;
@@ -119,7 +123,14 @@ async function startSilentDns(owner: Owner): Promise<void> {
   owner.after(() => void socket.close());
 }
 
-export async function startOnDemandMesh(owner: Owner): Promise<OnDemandMesh> {
+const WHOLE = { name: 'client-whole', address: address(40), metadata: { SIDECAR_CONFIGURATION: 'all' } };
+const CLIENT = { name: 'client-asking', address: address(41), metadata: { SIDECAR_CONFIGURATION: 'learned' } };
+
+/**
+ * The mesh with the sidecar that asks.
+ * @param files further documents
+ */
+export async function startAskingMesh(owner: Owner, files: MeshOptions['files'] = {}): Promise<AskingMesh> {
   const [v1, v2] = await Promise.all([
     startHttpBackend(owner, { name: 'v1', address: V1, port: HTTP_PORT }),
     startHttpBackend(owner, { name: 'v2', address: V2, port: HTTP_PORT }),
@@ -132,25 +143,26 @@ export async function startOnDemandMesh(owner: Owner): Promise<OnDemandMesh> {
     startTlsBackend(owner, { name: 'v1', address: V1, port: TLS_PORT }),
     startTlsBackend(owner, { name: 'v2', address: V2, port: TLS_PORT }),
     startSilentDns(owner),
-    startDns(owner, { address: DNS, port: DNS_PORT, names: {} }),
   ]);
   const between = await startBalancer(owner);
-  const planned = [
-    { name: 'client-whole', address: address(40), metadata: { SIDECAR_CONFIGURATION: 'all' }, dns: DNS },
-    { name: 'client-asking', address: address(41), metadata: { SIDECAR_CONFIGURATION: 'learned' }, dns: SILENT },
-  ];
   const mesh = await startMesh(owner, address, {
     balancer: between,
     env: { CTL_DEBOUNCE_AFTER: '10ms' },
     files: {
-      clients: planned.map((client) => sidecar(client.name, { address: client.address, egress })),
+      clients: [WHOLE, CLIENT].map((client) => sidecar(client.name, { address: client.address, egress })),
       services: services(),
+      ...files,
     },
   });
-  const started = planned.map(({ dns, ...each }) =>
-    mesh.startProxy({ ...each, mode: 'delta', dnsServer: { address: dns, port: DNS_PORT } }),
-  );
-  const [whole, client] = await Promise.all(started);
-  assert.ok(whole && client);
-  return { mesh, between, whole, client, v1, v2 };
+  const dnsServer = { address: SILENT, port: DNS_PORT };
+  const startClient = () => mesh.startProxy({ ...CLIENT, mode: 'delta', dnsServer });
+  return { mesh, between, client: await startClient(), startClient, v1, v2 };
+}
+
+/** The mesh with both sidecars. */
+export async function startOnDemandMesh(owner: Owner): Promise<OnDemandMesh> {
+  const asking = await startAskingMesh(owner);
+  await startDns(owner, { address: DNS, port: DNS_PORT, names: {} });
+  const dnsServer = { address: DNS, port: DNS_PORT };
+  return { ...asking, whole: await asking.mesh.startProxy({ ...WHOLE, mode: 'delta', dnsServer }) };
 }
