@@ -2,12 +2,13 @@
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import { type Capabilities, GENERATED_FOR, type GeneratedType, type OnDemand } from '../../generate/index.ts';
+import { GENERATED_FOR, type GeneratedType, type OnDemand } from '../../generate/index.ts';
 import type { Push } from '../push.ts';
 import type { Bundle, LaterClusters, Names, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
 import { Holding } from './holding.ts';
 import { Needs } from './needs.ts';
+import { Outbound } from './outbound.ts';
 import { NO_PARTS, partsOf, type SharedContent } from './parts.ts';
 
 /** The part of the engine that a session uses. */
@@ -43,6 +44,8 @@ export type PlacedSessionView = PlacedView<Session, SessionView>;
  * proxy may repeatedly request other resources.
  */
 const FIRST_PUSHES = 16;
+
+const NO_HOSTS: readonly string[] = [];
 
 /** The identity of a session. */
 export type SessionIdentity = Pick<Session, 'node' | 'caller' | 'connectionId' | 'sink'>;
@@ -86,6 +89,7 @@ export class Session implements ProxySession {
   /** A push that waits for another part of the proxy. */
   #postponed: Push | undefined;
   readonly #holding = new Holding<Session>(this);
+  readonly #outbound = new Outbound();
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
 
@@ -106,20 +110,15 @@ export class Session implements ProxySession {
   }
 
   get onDemand(): OnDemand | undefined {
-    return this.#outbound()?.onDemand;
+    return this.#outbound.capabilities(this.#views, this.#next)?.onDemand;
   }
 
   get namedHosts(): readonly string[] {
-    return this.#outbound()?.namedHosts ?? [];
+    return this.#outbound.capabilities(this.#views, this.#next)?.namedHosts ?? NO_HOSTS;
   }
 
   get laterClusters(): LaterClusters | undefined {
-    return this.#views.find(({ view }) => view.later !== undefined)?.view.later;
-  }
-
-  #outbound(): Capabilities | undefined {
-    const views = this.#views.length > 0 ? this.#views : (this.#next ?? []);
-    for (const { view } of views) if (view.view.part === 'outbound') return view.view.capabilities;
+    for (const { view } of this.#views) if (view.later !== undefined) return view.later;
     return undefined;
   }
 
