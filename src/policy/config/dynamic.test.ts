@@ -227,6 +227,17 @@ message InstanceMsg { string name = 72295727; }
   });
 });
 
+test('a handler may be the client of an OAuth server, without scopes and further parameters', () => {
+  const oauth = { clientId: 'a', clientSecret: '/s', tokenUrl: 'https://a/t' };
+  const handler = `, authentication: { tls: { oauth: ${JSON.stringify(oauth)}, customHeader: X-Token } }`;
+  const [found] = compiled(documents('{}', { handler })).handlers.values();
+  const from = { ...oauth, scopes: [], endpointParams: {} };
+  assert.deepEqual(found?.adapter === 'remote' && found.connection.authentication, {
+    type: 'tls',
+    token: { from, header: 'x-token', prefix: '' },
+  });
+});
+
 describe('what is wrong is reported with its field', () => {
   const wrong = (name: string, text: string, expected: readonly RegExp[]): void => {
     test(name, () => {
@@ -253,6 +264,14 @@ describe('what is wrong is reported with its field', () => {
   wrong(
     'files of the program in a handler of a tenant',
     documents('{}', { namespace: 'a', handler: ', authentication: { tls: { tokenPath: /var/run/token } }' }),
+    [/^handler\/outside: spec\.connection\.authentication: only handlers of namespace mesh-system may name files/],
+  );
+  wrong(
+    'the client of an OAuth server in a handler of a tenant',
+    documents('{}', {
+      namespace: 'a',
+      handler: ', authentication: { tls: { oauth: { clientId: a, clientSecret: /s, tokenUrl: "https://a/t" } } }',
+    }),
     [/^handler\/outside: spec\.connection\.authentication: only handlers of namespace mesh-system may name files/],
   );
   wrong('a descriptor that is none', 'kind: template\nmetadata: { name: a }\nspec: { descriptor: AAAA }', [
