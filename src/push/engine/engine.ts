@@ -16,7 +16,6 @@ import {
   changedFacts,
   type Placement,
   recorded,
-  scopeIdOfView,
   type View,
 } from '../../generate/index.ts';
 import type { ChangeSet, ModelChange, ServiceKey, Snapshot } from '../../model/index.ts';
@@ -245,7 +244,7 @@ export class Engine implements PushEngine, SessionHost {
     const changedHosts = new ChangedHosts(changed);
     for (const view of this.#views.all())
       if (view.later !== undefined) this.#guarded(`clusters of ${view.key}`, () => view.classify(changedHosts));
-    this.#noteForRetries(changed, changes);
+    this.#retries.publish(changed, changes, (key) => this.#views.get(key)?.view);
     // Before views are dispatched: a view that all its sessions are leaving need not be generated.
     const moving = new Set<Session>();
     const ofEndpoints = { ...push, types: EDS_ONLY };
@@ -280,14 +279,6 @@ export class Engine implements PushEngine, SessionHost {
   #isAboutToMove(session: Session): boolean {
     if (!session.isMoving || session.allViews.some((placed) => placed.isAwaitedBy(session))) return false;
     return !session.allViews.some(({ view }) => this.#retries.blocked(view.key) !== undefined);
-  }
-
-  /** The reads of a failed attempt are unknown: any change that may affect the view may repair it. */
-  #noteForRetries({ everything, scopes }: ChangedFacts, { configs }: ChangeSet): void {
-    for (const { view: key } of this.#retries.all()) {
-      const view = this.#views.get(key)?.view;
-      if (view && (everything || configs.size > 0 || scopes.has(scopeIdOfView(view)))) this.#retries.changed(key);
-    }
   }
 
   /** The facts that changed; when that cannot be determined, everything. */
@@ -369,13 +360,7 @@ export class Engine implements PushEngine, SessionHost {
     const started = this.now();
     const { observer } = this.#options;
     reportGeneration(job, observer);
-    if (job.answer.gone) {
-      view.postpone();
-      this.#views.reads.end(view);
-      this.#dispatch(view);
-      return;
-    }
-    if (view.needsClusters(job, this.#encoders)) {
+    if (job.answer.gone || view.needsClusters(job, this.#encoders)) {
       view.postpone();
       this.#views.reads.end(view);
       this.#dispatch(view);

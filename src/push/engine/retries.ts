@@ -4,6 +4,8 @@
  */
 import { backoff } from '../../core/backoff.ts';
 import type { CtlError } from '../../core/errors.ts';
+import { type ChangedFacts, scopeIdOfView, type View } from '../../generate/index.ts';
+import type { ChangeSet } from '../../model/index.ts';
 import type { FailingView } from '../types.ts';
 
 /** Delay of the first retry: enough to restart a worker that died for another reason. */
@@ -77,6 +79,21 @@ export class Retries {
     if (entry?.timer === undefined || entry.delayMs <= MAX_RETRY_AFTER_CHANGE_MS) return;
     entry.delayMs = MAX_RETRY_AFTER_CHANGE_MS;
     this.#plan(key, entry);
+  }
+
+  /**
+   * A snapshot was published. The reads of a failed attempt are unknown: any change that may affect a view may repair
+   * it.
+   */
+  publish(
+    { everything, scopes }: ChangedFacts,
+    { configs }: Pick<ChangeSet, 'configs'>,
+    viewOf: (key: string) => View | undefined,
+  ): void {
+    for (const key of this.#entries.keys()) {
+      const view = viewOf(key);
+      if (view && (everything || configs.size > 0 || scopes.has(scopeIdOfView(view)))) this.changed(key);
+    }
   }
 
   /** The last error while the view must not be retried; undefined when it may be. */

@@ -10,6 +10,7 @@ import { Holding } from './holding.ts';
 import { Needs } from './needs.ts';
 import { Outbound } from './outbound.ts';
 import { NO_PARTS, partsOf, type SharedContent } from './parts.ts';
+import { PendingChanges } from './pending-changes.ts';
 
 /** The part of the engine that a session uses. */
 export interface SessionHost {
@@ -75,15 +76,7 @@ export class Session implements ProxySession {
   #content: Parts = NO_PARTS;
   /** The bundles that `#content` was built from; empty when it has to be built again. */
   #contentOf: readonly Bundles[] = [];
-  /** The pending changes: the earliest event time, the newest version. */
-  #converging: Push | undefined;
-  /**
-   * Whether a response with pending changes was sent: convergence waits for its acknowledgement, even if a later push
-   * sends nothing.
-   */
-  #isSent = false;
-  /** The host was notified of them by {@link SessionHost.pushBegan}. */
-  #isReported = false;
+  readonly #pending = new PendingChanges();
   /** Number of pushes that sent something. */
   #sent = 0;
   /** A push that waits for another part of the proxy. */
@@ -242,7 +235,7 @@ export class Session implements ProxySession {
   }
 
   #updateWaiting(): void {
-    const isSettled = this.#next === undefined && this.#converging === undefined && this.#postponed === undefined;
+    const isSettled = this.#next === undefined && this.#pending.push === undefined && this.#postponed === undefined;
     this.#holding.wait(!isSettled || !this.#needs.isEmpty);
   }
 
@@ -301,54 +294,44 @@ export class Session implements ProxySession {
 
   /** The pending changes; a new object after each {@link changed}. */
   get converging(): Push | undefined {
-    return this.#converging;
+    return this.#pending.push;
   }
 
   /** Adds a pending change. */
   changed(push: Push): void {
-    const known = this.#converging;
-    // A new proxy is not a change of the mesh.
-    if (!this.#isReported && [...push.reasons].some((reason) => reason !== 'proxy')) {
-      this.#isReported = true;
-      this.#host.pushBegan(this, push);
-    }
-    const eventTime = Math.min(push.eventTime, known?.eventTime ?? push.eventTime);
-    this.#converging =
-      known === undefined ? push : { ...push, eventTime, version: Math.max(push.version, known.version) };
+    if (this.#pending.add(push)) this.#host.pushBegan(this, push);
     this.#updateWaiting();
   }
 
   /** Ends the pending changes; see {@link SessionHost.pushEnded}. */
   #endConverging(milliseconds: number | undefined): void {
-    const wasReported = this.#isReported;
-    this.#converging = undefined;
-    this.#isSent = false;
-    this.#isReported = false;
+    const wasReported = this.#pending.end();
     this.#updateWaiting();
     if (wasReported) this.#host.pushEnded(this, milliseconds);
   }
 
   /** Whether a part of the pending changes, or of the configuration that a new proxy requests, was sent. */
   get begun(): boolean {
-    return this.#converging === undefined ? this.#sent > 0 && this.#sent < FIRST_PUSHES : this.#isSent;
+    return this.#pending.push === undefined ? this.#sent > 0 && this.#sent < FIRST_PUSHES : this.#pending.isSent;
   }
 
   /** Whether there are no pending changes. */
   get settled(): boolean {
-    if (this.#converging !== undefined || this.#postponed !== undefined || this.#next !== undefined) return false;
+    if (this.#pending.push !== undefined || this.#postponed !== undefined || this.#next !== undefined) return false;
     return this.#views.every((view) => !view.isDirty && !view.inFlight && !view.isAwaitedBy(this));
   }
 
   /** Whether the parts include all pending changes, so that the stream may already have sent all of them. */
   get mayBeSynced(): boolean {
-    return this.#converging !== undefined && this.version() >= this.#converging.version;
+    const { push } = this.#pending;
+    return push !== undefined && this.version() >= push.version;
   }
 
   /** Called when a push has ended; `known`: the pending changes when it began. */
   pushed(outcome: PushOutcome, known: Push | undefined): void {
     if (outcome === 'sent') {
       this.#sent++;
-      this.#isSent = this.#converging !== undefined;
+      this.#pending.sent();
     } else if (outcome === 'nothing') {
       this.#endUnlessSent(known);
       this.answered();
@@ -360,16 +343,16 @@ export class Session implements ProxySession {
   }
 
   synced(version: number): void {
-    const converging = this.#converging;
-    if (converging === undefined || version < converging.version) return;
-    const milliseconds = this.#host.now() - converging.eventTime;
+    const { push } = this.#pending;
+    if (push === undefined || version < push.version) return;
+    const milliseconds = this.#host.now() - push.eventTime;
     this.#endConverging(milliseconds);
     this.#host.converged(milliseconds);
   }
 
   /** A push had nothing to send: the proxy does not need the changes that were known when it began. */
   #endUnlessSent(known: Push | undefined): void {
-    if (known !== undefined && known === this.#converging && !this.#isSent) this.#endConverging(undefined);
+    if (known !== undefined && known === this.#pending.push && !this.#pending.isSent) this.#endConverging(undefined);
   }
 
   /** Whether one of its current or next views other than `committed` is being generated. */

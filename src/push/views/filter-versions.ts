@@ -17,7 +17,7 @@ import {
 } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import type { Resource, ResourceKey } from '../../resources/index.ts';
-import type { GenerateJob, JobAnswer } from '../protocol.ts';
+import type { FailureAnswer, GenerateJob, JobAnswer } from '../protocol.ts';
 import type { UnitFailure } from './job-changes.ts';
 
 type EnvoyFilter = Resource<'EnvoyFilter'>;
@@ -189,6 +189,20 @@ export class FilterVersions {
       const keys = new Set(former.map(({ key }) => key));
       return misfits.some(({ key, use }) => use === 'nothing' && keys.has(key));
     });
+  }
+
+  /**
+   * The answer, with failures of the units that would lose an EnvoyFilter: these keep their state.
+   * @param exists whether the view has a unit
+   */
+  withKept(answer: JobAnswer, exists: (type: GeneratedType, unit: Unit) => boolean): JobAnswer {
+    const failures = answer.failures.map((failure): FailureAnswer => {
+      const { misfits, ...kept } = failure;
+      const { type, unit, message } = kept;
+      if (misfits === undefined || !exists(type, unit) || !this.losesFilter(type, unit, misfits)) return failure;
+      return { ...kept, message: `${message}; no version of an EnvoyFilter that was applied before fits` };
+    });
+    return { ...answer, failures };
   }
 
   /** The versions that the unit was generated with when the job was taken. */

@@ -4,21 +4,21 @@
  *
  * A proxy keeps what it was sent, also over a reconnect: Envoy does not ask again for what was taken away.
  */
-import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
 import { type Bundle, type DemandStatus, type LaterClusters, type Parts, scopeOfKey } from '../../push/index.ts';
-import { addedNames, type DeltaRequest, type NameSet, NO_NAMES, sameBundles } from '../protocol/index.ts';
+import { addedNames, type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
 import { answerName, isOwnName } from './aliased-resource.ts';
 import { AnswerTimes } from './answer-times.ts';
 import type { AskEvent } from './ask-events.ts';
 import { AskLog } from './ask-log.ts';
 import { isOutbound } from './cluster-names.ts';
-import { bundlesOf, type Part } from './cluster-parts.ts';
+import { type Demanded, DemandParts } from './demand-parts.ts';
 import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
 import { withGenerated } from './led-parts.ts';
-import { type HostPart, outboundOf, type SharedDemand } from './shared-demand.ts';
+import { outboundOf, type SharedDemand } from './shared-demand.ts';
 import type { Asking, StreamDemand } from './stream-demand.ts';
 
 /** More names than a workload calls. A proxy that has asked for more gets everything. */
@@ -39,15 +39,6 @@ interface Last {
   readonly parts: Parts;
 }
 
-/** What the last result consists of. */
-interface Derived {
-  readonly hosts: HostPart | undefined;
-  readonly cds: readonly Part[];
-  readonly eds: readonly Part[];
-}
-
-const NOTHING: Derived = { hosts: undefined, cds: [], eds: [] };
-
 export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   readonly #shared: SharedDemand;
   readonly #onEvent: (event: AskEvent) => void;
@@ -63,7 +54,6 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   readonly #log = new AskLog(MAX_ASKED);
   /** How many of {@link #log} were counted. */
   #counted = 0;
-  #hosts = 0;
   #workload = '';
   /** Names that it would ask for to get what it gets without asking. */
   #named = NO_NAMES;
@@ -81,18 +71,15 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /** It was sent everything, of which nothing is taken away. */
   #isWhole = false;
   #last: Last | undefined;
-  #derived = NOTHING;
-  /** Endpoints of clusters that it was sent on this stream. */
-  #endpoints = NO_NAMES;
-  #held: readonly NameSet[] | undefined;
+  readonly #parts: DemandParts;
   /** Clusters that have to be generated before it gets virtual hosts. */
   #awaited = NO_NAMES;
-  #later: LaterClusters | undefined;
   /** All clusters for these are generated. */
   #usableOf: { readonly of: Bundle; readonly given: NameSet; readonly kept: NameSet } | undefined;
 
   constructor(shared: SharedDemand, onEvent: (event: AskEvent) => void) {
     this.#shared = shared;
+    this.#parts = new DemandParts(shared);
     this.#onEvent = onEvent;
   }
 
@@ -102,7 +89,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   }
 
   get held(): readonly NameSet[] | undefined {
-    return this.#held;
+    return this.#parts.held;
   }
 
   /** The virtual hosts among them, and clusters that it has asked for. */
@@ -193,14 +180,14 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     }
     const given = this.#usable(hosts, later);
     if (led.length > 0) this.#awaited = this.#shared.names.change(this.#awaited, this.#shared.names.of(led), NO_NAMES);
-    this.#later = later;
     const [kept, awaited, last] = [this.#kept, this.#awaited, this.#last];
     const isSameDemand =
       last?.asked === asked && last.given === given && last.kept === kept && last.awaited === awaited;
     if (isSameDemand && last.content === content) return last.parts;
     const parts = this.#isWhole
       ? this.#everything(content, hosts)
-      : ((isSameDemand ? this.#withEndpoints(content, last) : undefined) ?? this.#partsOf(content, hosts, given));
+      : ((isSameDemand ? this.#parts.withEndpoints(content, last) : undefined) ??
+        this.#parts.of(content, this.#demanded(hosts, given, later)));
     this.#last = { content, asked, given, kept, awaited, parts };
     return parts;
   }
@@ -234,8 +221,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
 
   #becomeWhole(): void {
     this.#isWhole = true;
-    this.#derived = NOTHING;
-    this.#held = undefined;
+    this.#parts.clear();
   }
 
   giveAskable(content: Parts): void {
@@ -298,7 +284,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   }
 
   get hosts(): number {
-    return this.#isWhole ? 0 : this.#hosts;
+    return this.#isWhole ? 0 : this.#parts.hosts;
   }
 
   get isOverLimit(): boolean {
@@ -321,48 +307,16 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     return { ...content, vhds: content.vhds.map((bundle) => (bundle === hosts ? answered(bundle) : bundle)) };
   }
 
-  #partsOf(content: Parts, hosts: Bundle | undefined, given: NameSet): Parts {
-    const shared = this.#shared;
-    const before = this.#derived;
-    const asked = shared.names.change(shared.readyNames(content.rds), this.#asked, NO_NAMES);
-    const derived = hosts && shared.hosts(hosts, { asked, given }, before.hosts);
-    const vhds = content.vhds.map((bundle) => (bundle === hosts && derived ? derived.bundle : bundle));
-    // Whatever a proxy has from the start leads to its clusters; a change of it takes effect with its clusters.
-    const fixed = shared.clustersOf([...content.lds, ...content.rds, ...content.ecds]);
-    const others = shared.clustersOf(content.vhds.filter((bundle) => bundle !== hosts));
-    const led = shared.names.change(others, derived?.clusters ?? NO_NAMES, NO_NAMES);
-    const own = shared.names.change(led, this.#kept, NO_NAMES);
-    // Its first content may lead to clusters that are not generated yet.
-    this.#later?.want([...fixed.names, ...own.names]);
-    const cds = content.cds.map((bundle, index) => shared.parts.clusters(bundle, fixed, own, before.cds[index]));
-    // Endpoints stay until Envoy no longer has the cluster.
-    for (const { refs } of cds) this.#endpoints = shared.names.change(this.#endpoints, refs, NO_NAMES);
-    // Each part of a proxy has endpoints for its own clusters.
-    const eds = cds.flatMap((clusters, index) => {
-      const full = content.eds[index];
-      return full ? [shared.parts.endpoints(full, clusters, this.#endpoints, before.eds[index])] : [];
-    });
-    this.#derived = { hosts: derived, cds, eds };
-    // Each name has an answer beside the virtual host.
-    this.#hosts = derived === undefined ? 0 : derived.bundle.size - asked.size;
-    this.#held = [...new Set([asked, this.#given, this.#awaited, this.#named, ...namesIn(cds), ...namesIn(eds)])];
-    const absent = shared.absentOf(content, this.#askedClusters);
-    return { ...content, vhds, cds: [...cds.flatMap(bundlesOf), ...absent], eds: eds.flatMap(bundlesOf) };
-  }
-
-  /** The same with other endpoints. Undefined where more than these has changed. */
-  #withEndpoints(content: Parts, last: Last): Parts | undefined {
-    const { cds, eds } = this.#derived;
-    if (cds.length !== eds.length || content.eds.length !== eds.length) return undefined;
-    if (XDS_TYPES.some((type) => type !== 'eds' && !sameBundles(content[type], last.content[type]))) return undefined;
-    const { parts } = this.#shared;
-    const next: Part[] = [];
-    for (const [index, clusters] of cds.entries()) {
-      const [full, before] = [content.eds[index], eds[index]];
-      if (full !== undefined) next.push(parts.endpoints(full, clusters, this.#endpoints, before));
-    }
-    this.#derived = { ...this.#derived, eds: next };
-    return { ...last.parts, eds: next.flatMap(bundlesOf) };
+  #demanded(hosts: Bundle | undefined, given: NameSet, later?: LaterClusters): Demanded {
+    return {
+      hosts,
+      asked: this.#asked,
+      given,
+      kept: this.#kept,
+      askedClusters: this.#askedClusters,
+      concerning: [this.#given, this.#awaited, this.#named],
+      later,
+    };
   }
 
   #wants(content: Parts): Wants {
@@ -389,22 +343,9 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   explain(content: Parts, parts: Parts, mode: OnDemand | undefined): HeldContent | undefined {
     if (mode === undefined) return undefined;
     const of = (other: Parts): Parts =>
-      this.#isWhole ? other : this.#copy().#partsOf(other, outboundOf(other.vhds), this.#given);
+      this.#isWhole
+        ? other
+        : new DemandParts(this.#shared).of(other, this.#demanded(outboundOf(other.vhds), this.#given));
     return new Held({ shared: this.#shared, wants: this.#wants(content), full: content, held: parts, of });
   }
-
-  /** One that wants the same, and does not tell what it holds. */
-  #copy(): Demand {
-    const copy = new Demand(this.#shared, () => {});
-    copy.#asked = this.#asked;
-    copy.#askedClusters = this.#askedClusters;
-    copy.#given = this.#given;
-    copy.#named = this.#named;
-    copy.#kept = this.#kept;
-    return copy;
-  }
-}
-
-function namesIn(parts: readonly Part[]): readonly NameSet[] {
-  return parts.flatMap(({ base, names }) => [base.names, names]);
 }
