@@ -27,12 +27,18 @@ export interface MeshCopyUpdate extends Omit<MeshDelta, 'version'> {
   readonly settings?: ModelSettings;
 }
 
+/**
+ * Clusters that later jobs generate: these hosts, or all of which the clusters need not be there at first
+ * (`laterClusterUnits`) but these. The worker finds the latter itself: ten thousand names for each view take longer.
+ */
+export type LaterSelection = readonly Unit[] | { readonly allBut: readonly Unit[] };
+
 export interface GenerateJob {
   readonly viewKey: string;
   readonly view: View;
   readonly units: Readonly<Partial<Record<GeneratedType, 'all' | readonly Unit[]>>>;
-  /** Clusters that later jobs generate, where `units` has all; absent: none. */
-  readonly later?: readonly Unit[];
+  /** Set where `units` has all clusters and this job does without some. */
+  readonly later?: LaterSelection;
   /** The placements of the view's proxies: clusters that depend on the placement are generated for each. */
   readonly placements: readonly Placement[];
   /** The EnvoyFilters that units were last generated with, if they differ from those of the snapshot. */

@@ -5,32 +5,56 @@
 import type { MergedDestinationRule } from '../../model/index.ts';
 import type { MeshConfig, TrafficPolicy } from '../../resources/index.ts';
 import { scopeOfView } from '../common/index.ts';
-import { type MeshReader, unrecorded } from '../reads/index.ts';
+import { type MeshReader, type ScopeReader, unrecorded } from '../reads/index.ts';
 import type { Unit } from '../types.ts';
 import type { View } from '../views.ts';
+
+const NONE: ReadonlySet<Unit> = new Set();
+
+type Providers = MeshConfig['extensionProviders'];
+
+/** All such hosts of a scope. */
+interface KnownLater {
+  readonly providers: Providers;
+  readonly hosts: ReadonlySet<Unit>;
+}
 
 /**
  * None for views that others use, or whose clusters EnvoyFilters change.
  * @param among the hosts that are examined; undefined: all
  */
-export function laterClusterUnits(snapshot: MeshReader, view: View, among?: Iterable<Unit>): readonly Unit[] {
+export function laterClusterUnits(snapshot: MeshReader, view: View, among?: Iterable<Unit>): ReadonlySet<Unit> {
   if (view.part !== 'outbound' || view.capabilities.onDemand === undefined || view.patches?.cds !== undefined)
-    return [];
+    return NONE;
   return unrecorded(() => {
     const scope = scopeOfView(snapshot, view);
-    if (scope === undefined) return [];
-    const { services, rules } = scope;
-    const hosts = among === undefined ? services.hosts() : [...among];
-    const providers = providerHosts(snapshot.mesh);
-    const isLater = (host: Unit) =>
-      services.get(host)?.resolution === 'eds' && !providers.has(host) && isPlain(rules.of(host));
-    return hosts.filter(isLater);
+    if (scope === undefined) return NONE;
+    const { extensionProviders: providers } = snapshot.mesh;
+    return among === undefined ? allOf(snapshot, scope, providers) : laterHosts(scope, among, providers);
   });
 }
 
+/** One set for all scopes with the same services and destination rules: namespaces mostly have the same. */
+function allOf({ memos }: MeshReader, scope: ScopeReader, providers: Providers): ReadonlySet<Unit> {
+  const { services, rules } = scope;
+  const known = memos
+    .pairs<ScopeReader['services'], ScopeReader['rules'], { last?: KnownLater }>('clusters that may be generated later')
+    .get(services, rules, () => ({}));
+  if (known.last?.providers !== providers)
+    known.last = { providers, hosts: laterHosts(scope, services.hosts(), providers) };
+  return known.last.hosts;
+}
+
+function laterHosts({ services, rules }: ScopeReader, hosts: Iterable<Unit>, providers: Providers): ReadonlySet<Unit> {
+  const called = providerHosts(providers);
+  const isLater = (host: Unit) =>
+    services.get(host)?.resolution === 'eds' && !called.has(host) && isPlain(rules.of(host));
+  return new Set([...hosts].filter(isLater));
+}
+
 /** The hosts of services that inbound listeners call, too: these are generated apart from the clusters. */
-function providerHosts({ extensionProviders }: Pick<MeshConfig, 'extensionProviders'>): ReadonlySet<string> {
-  const settings = extensionProviders.flatMap((provider) => Object.values(provider));
+function providerHosts(providers: Providers): ReadonlySet<string> {
+  const settings = providers.flatMap((provider) => Object.values(provider));
   const services = settings.flatMap((each) =>
     typeof each === 'object' && each !== null && 'service' in each ? [String(each.service)] : [],
   );

@@ -17,6 +17,7 @@ import { note, unrecorded } from './recorder.ts';
 export class Services {
   readonly #memos: Memos;
   readonly #services: PMap<Service>;
+  #hosts: readonly string[] | undefined;
 
   private constructor(memos: Memos, services: PMap<Service>) {
     this.#memos = memos;
@@ -41,10 +42,8 @@ export class Services {
   /** Hosts of services with a port that is not UDP, sorted. */
   hosts(): readonly string[] {
     note(fact.HOSTS);
-    return this.#services
-      .sorted()
-      .filter(([, { ports }]) => ports.some(isStream))
-      .map(([host]) => host);
+    this.#hosts ??= this.#services.sorted().flatMap(([host, { ports }]) => (ports.some(isStream) ? [host] : []));
+    return this.#hosts;
   }
 
   /** All services, in the order of their hosts. */

@@ -13,6 +13,7 @@ import {
   type GenerationFinding,
   type GenerationResult,
   generateInSlices,
+  laterClusterUnits,
   MeshReader,
   scopeOfView,
   type Unit,
@@ -82,8 +83,8 @@ export type GeneratedParts = readonly GeneratedPart[] | undefined;
 /** Generates what a job requests; may be interrupted after each unit. */
 export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<GeneratedParts> {
   const { view, placements, former = [] } = job;
-  const later = new Set(job.later);
   if (scopeOfView(MeshReader.of(snapshot), view) === undefined) return undefined;
+  const later = laterOf(snapshot, job);
   const versions = versionsOfMessages(snapshot.memos);
   const parts: GeneratedPart[] = [];
   for (const type of GENERATED_TYPES) {
@@ -97,6 +98,12 @@ export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<G
     parts.push({ type, result, milliseconds: milliseconds + hashed.milliseconds });
   }
   return parts;
+}
+
+function laterOf(snapshot: MeshSnapshot, { view, later }: GenerateJob): ReadonlySet<Unit> {
+  if (later === undefined || !('allBut' in later)) return new Set(later);
+  const all = laterClusterUnits(MeshReader.of(snapshot), view);
+  return later.allBut.length === 0 ? all : all.difference(new Set(later.allBut));
 }
 
 /** Hashes new resources. The hashes are remembered, so that little is left to do when the units are sent. */
@@ -142,10 +149,11 @@ function answerTo(job: GenerateJob, parts: GeneratedParts, layout: Layout, sentU
     const send = (
       unit: Unit,
       resources: readonly GeneratedResource[],
-      path: string,
+      placement?: string,
       placements?: readonly number[],
     ) => {
-      const { resources: sent, ...named } = sentUnits.send(resources, path);
+      const kind = placement === undefined ? `${type} ${unit}` : `${type} ${unit} ${placement}`;
+      const { resources: sent, ...named } = sentUnits.send(resources, `${viewKey} ${kind}`, kind);
       units.push({
         type,
         unit,
@@ -155,12 +163,12 @@ function answerTo(job: GenerateJob, parts: GeneratedParts, layout: Layout, sentU
         resources: sent?.map((each) => layout.append(each)),
       });
     };
-    for (const [unit, resources] of result.units[type] ?? []) send(unit, resources, `${viewKey} ${type} ${unit}`);
+    for (const [unit, resources] of result.units[type] ?? []) send(unit, resources);
     for (const [unit, placed] of result.placed) {
       // Equal units are sent once, with all their placements: a number only refers to units of earlier jobs.
       for (const [resources, placements] of indexesByList(placed)) {
         const placement = JSON.stringify(job.placements[placements[0] ?? 0]);
-        send(unit, resources, `${viewKey} ${type} ${unit} ${placement}`, placements);
+        send(unit, resources, placement, placements);
       }
     }
     findings.push(...result.findings);

@@ -103,6 +103,43 @@ describe('units that a worker sends', () => {
   });
 });
 
+describe('large units of views with nearly the same content', () => {
+  const unit = Array.from({ length: 40 }, (_, index) => generated(`${index}`));
+
+  it('are sent as a difference from that of another view', () => {
+    const sent = new SentUnits();
+    const { number } = sent.send(unit, 'p vhds 80', 'vhds 80');
+    const [own, another] = [generated('0'), generated('1')];
+    const difference = sent.send([own, ...unit.slice(1)], 'q vhds 80', 'vhds 80');
+    assert.deepEqual([difference.resources, difference.base], [[own], { number, gone: [] }]);
+    const next = sent.send([own, another, ...unit.slice(2)], 'q vhds 80', 'vhds 80');
+    assert.deepEqual([next.resources, next.base?.number], [[another], difference.number], 'its own comes first');
+    assert.equal(sent.send([generated('7'), ...unit.slice(1)], 'q vhds 81', 'vhds 81').base, undefined, 'another kind');
+  });
+
+  it('are not sent as a difference from one of a view that is gone, or that is small', () => {
+    const sent = new SentUnits();
+    sent.send(unit, 'outbound:gone/:0 vhds 80', 'vhds 80');
+    assert.equal(sent.kinds, 1);
+    sent.forget((path) => scopeOfKey(path) === 'gone/');
+    assert.equal(sent.kinds, 0);
+    const changed = [generated('0'), ...unit.slice(1)];
+    assert.equal(sent.send(changed, 'outbound:shop/:0 vhds 80', 'vhds 80').base, undefined);
+    sent.send(unit.slice(0, 20), 'p cds a', 'cds a');
+    assert.equal(sent.send([generated('0'), ...unit.slice(1, 20)], 'q cds a', 'cds a').base, undefined);
+  });
+
+  it('are sent whole when the unit of the other view was dropped for others', () => {
+    const sent = new SentUnits();
+    sent.send(unit, 'p vhds 80', 'vhds 80');
+    const dropped = Array.from({ length: 1024 }, (_, index) => [generated(`n${index}`), ...unit]);
+    for (const [index, each] of dropped.entries()) sent.send(each, `v${index} lds 80`, `lds ${index}`);
+    assert.equal(sent.largeUnits, 1024);
+    const { base } = sent.send([generated('0'), ...unit.slice(1)], 'q vhds 80', 'vhds 80');
+    assert.equal(base, undefined);
+  });
+});
+
 describe('units that the main thread receives', () => {
   it('are found by their numbers, all or none', () => {
     const received = new ReceivedUnits();

@@ -1,8 +1,8 @@
 /**
  * Numbers for units, so that a worker sends each unit to the main thread once. Views of different namespaces have
  * nearly the same content, for which generation returns the same resource objects: a unit that was sent before is
- * referred to by its number. For a large unit with a small change, such as one virtual host, only the difference is
- * sent.
+ * referred to by its number. Of a large unit that differs little from the one before, or from that of another view,
+ * only the difference is sent: one virtual host, or those with the short names of a namespace.
  *
  * Both sides have weak references to units and drop them independently. If the main thread no longer knows a number,
  * the job is repeated after the worker has discarded its numbers, so neither side has to know the state of the other.
@@ -49,19 +49,22 @@ export class SentUnits {
   readonly reads = new SentReads();
   /** Large units by path, as they were last sent. */
   readonly #byUnit = new Map<string, NumberedUnit>();
+  /** The path of the large unit of each kind that was sent last. */
+  readonly #lastOfKind = new Map<string, string>();
   #last = NO_NUMBER;
 
   /**
-   * Numbers the unit of these resources and returns the resources to send; `path` names it among all units of all
-   * views.
+   * Numbers the unit of these resources and returns the resources to send.
+   * @param path names it among all units of all views
+   * @param kind that of units of other views with nearly the same resources; by default, there are none
    */
-  send(resources: readonly GeneratedResource[], path: string): UnitMessage {
+  send(resources: readonly GeneratedResource[], path: string, kind = path): UnitMessage {
     const [first] = resources;
     if (first === undefined) return { number: NO_NUMBER, resources };
     const alike = this.#byFirst.get(first);
     const known = alike?.findLast((sent) => areSame(sent.resources, resources));
     const sent = known ?? { resources, number: ++this.#last };
-    const before = this.#replace(path, sent);
+    const before = this.#replace(path, kind, sent);
     if (known !== undefined) return { number: known.number, resources: undefined };
     if (alike === undefined) this.#byFirst.set(first, [sent]);
     else {
@@ -74,6 +77,7 @@ export class SentUnits {
   /** Drops the units of these paths, whose views no longer exist. */
   forget(isGone: (path: string) => boolean): void {
     for (const path of this.#byUnit.keys()) if (isGone(path)) this.#byUnit.delete(path);
+    for (const [kind, path] of this.#lastOfKind) if (!this.#byUnit.has(path)) this.#lastOfKind.delete(kind);
   }
 
   /** Number of large units kept. */
@@ -81,15 +85,25 @@ export class SentUnits {
     return this.#byUnit.size;
   }
 
-  /** Sets the unit of a path. Returns the one before, which the main thread still has. */
-  #replace(path: string, sent: NumberedUnit): NumberedUnit | undefined {
+  /** Number of kinds that these are of. */
+  get kinds(): number {
+    return this.#lastOfKind.size;
+  }
+
+  /** Sets the unit of a path. Returns the one before, or one of its kind, which the main thread still has. */
+  #replace(path: string, kind: string, sent: NumberedUnit): NumberedUnit | undefined {
     if (sent.resources.length < LARGE) return undefined;
-    const before = this.#byUnit.get(path);
+    const before = this.#byUnit.get(path) ?? this.#byUnit.get(this.#lastOfKind.get(kind) ?? '');
     this.#byUnit.delete(path);
     this.#byUnit.set(path, sent);
-    const [oldest] = this.#byUnit.keys();
-    if (oldest !== undefined && this.#byUnit.size > MAX_LARGE_UNITS) this.#byUnit.delete(oldest);
+    this.#lastOfKind.set(kind, path);
+    if (this.#byUnit.size > MAX_LARGE_UNITS) this.#dropOldest();
     return before;
+  }
+
+  #dropOldest(): void {
+    const [oldest] = this.#byUnit.keys();
+    if (oldest !== undefined) this.forget((path) => path === oldest);
   }
 }
 

@@ -14,6 +14,7 @@ import {
   type View,
 } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
+import type { LaterSelection } from '../protocol.ts';
 import type { LaterClusters, LeadsTo } from '../types.ts';
 
 /** In which views clusters are generated when a proxy needs them. */
@@ -81,18 +82,19 @@ export class LaterUnits implements LaterClusters {
     return this.#areAllWanted ? this.#units : this.#wanted;
   }
 
-  /** The units that a job for everything does without. */
+  /** The units that another job for everything does without. */
   get unwanted(): ReadonlySet<Unit> {
     return this.#areAllWanted ? NONE : this.#units.difference(this.#wanted);
   }
 
-  /** The first job of the view does without these. */
-  begin(view: View, snapshot: Snapshot): void {
+  /** The units that the first job of the view does without; undefined: none. */
+  begin(view: View, snapshot: Snapshot): LaterSelection | undefined {
     const units = laterClusterUnits(MeshReader.of(snapshot), view);
     this.#mustClassify = false;
-    this.#units = new Set(units.length > this.#options.above ? units : []);
+    this.#units = new Set(units.size > this.#options.above ? units : NONE);
     for (const unit of this.#wanted) if (!this.#units.has(unit)) this.#wanted.delete(unit);
     this.#resolve();
+    return this.isEmpty || this.#areAllWanted ? undefined : { allBut: [...this.#wanted] };
   }
 
   /**
@@ -112,7 +114,7 @@ export class LaterUnits implements LaterClusters {
 
   #classify(hosts: ReadonlySet<Unit>, view: View, snapshot: () => Snapshot): void {
     if (hosts.size === 0) return;
-    const still = new Set(laterClusterUnits(MeshReader.of(snapshot()), view, hosts));
+    const still = laterClusterUnits(MeshReader.of(snapshot()), view, hosts);
     this.wantUnits(hosts.difference(still));
   }
 

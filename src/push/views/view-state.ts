@@ -18,7 +18,7 @@ import {
 } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import { type GeneratedJob, type Lane, laneOf } from '../jobs/index.ts';
-import type { FailureAnswer, GenerateJob, JobAnswer } from '../protocol.ts';
+import type { GenerateJob, JobAnswer, LaterSelection } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';
 import { mergedPush, type Push } from '../push.ts';
 import type { LaterClusters } from '../types.ts';
@@ -41,6 +41,7 @@ import { UnitProblems } from './unit-problems.ts';
 import { type Encoders, ViewBundles } from './view-bundles.ts';
 import type { BuildFailure } from './view-endpoints.ts';
 import type { CommitResult, Dirty, EndpointsResult, Taken } from './view-jobs.ts';
+import { WithheldListeners } from './withheld-listeners.ts';
 
 const NONE: ReadonlySet<Unit> = new Set();
 
@@ -73,8 +74,7 @@ export class ViewState<S extends Member> {
   readonly #generated = new Set<GeneratedType>();
   #dirty: Dirty | undefined;
   #taken: Taken<Placed<S>> | undefined;
-  /** Listeners withheld because their routes could not be generated. */
-  #withheld: ReadonlySet<Unit> = NONE;
+  readonly #withheld = new WithheldListeners();
   readonly #units = noUnits();
   /** Units whose clusters depend on the placement. */
   readonly #placedUnits = new Set<Unit>();
@@ -232,8 +232,8 @@ export class ViewState<S extends Member> {
       const units = selection[type];
       if (units !== undefined && this.#requested.has(type)) addUnits(this.#dirty.units, type, units);
     }
-    // Withheld listeners are tried again with their routes.
-    if (selection.rds !== undefined && this.#withheld.size > 0) addUnits(this.#dirty.units, 'lds', this.#withheld);
+    const { units } = this.#withheld;
+    if (selection.rds !== undefined && units.size > 0) addUnits(this.#dirty.units, 'lds', units);
   }
 
   /** A job is submitted: the view is in flight until {@link commit}, {@link postpone} or {@link abandon}. */
@@ -265,11 +265,11 @@ export class ViewState<S extends Member> {
       addUnits(selection, 'cds', this.#placedUnits);
     const wanted = step === undefined && this.#generated.has('cds') ? this.#later.wanted : NONE;
     if (wanted.size > 0) addUnits(selection, 'cds', wanted);
-    const later = selection.get('cds') === 'all' ? this.#beginLater() : [];
+    const later = selection.get('cds') === 'all' ? this.#beginLater() : undefined;
     const units = inOrder(selection);
     const former = this.#filters?.take(this.#snapshot(), units) ?? [];
     const placements = placed.map(({ placement }) => placement);
-    const others = { ...(later.length > 0 && { later }), ...(former.length > 0 && { former }) };
+    const others = { ...(later && { later }), ...(former.length > 0 && { former }) };
     return { viewKey: this.key, view: this.view, units, placements, ...others };
   }
 
@@ -278,11 +278,12 @@ export class ViewState<S extends Member> {
     return this.#dirty === undefined && this.#later.areWanted ? this.#later.wanted : undefined;
   }
 
-  /** @returns the clusters that the first job does without; none if proxies have a configuration until it is complete */
-  #beginLater(): readonly Unit[] {
+  /** The clusters that a job for all does without: none where proxies have a configuration until the first is complete. */
+  #beginLater(): LaterSelection | undefined {
     const isNew = !this.#generated.has('cds') && [...this.#sessions].every(({ views = [] }) => views.length === 0);
-    if (isNew) this.#later.begin(this.view, this.#snapshot());
-    return [...this.#later.unwanted];
+    if (isNew) return this.#later.begin(this.view, this.#snapshot());
+    const { unwanted } = this.#later;
+    return unwanted.size === 0 ? undefined : [...unwanted];
   }
 
   /** See `LaterUnits.classify`. */
@@ -361,7 +362,7 @@ export class ViewState<S extends Member> {
       (type, unit) => keptNames.has(nameOf({ type, unit })),
       (type, unit) => this.#has(type, unit),
     );
-    this.#updateWithheld(job, withheld);
+    this.#withheld.update(job.answer, withheld);
     this.#problems.updateFailing(job.answer, failures);
     this.#problems.updateFindings(job.answer, keptNames);
     // Changes that came while clusters were generated for {@link later} alone are not in it.
@@ -387,19 +388,9 @@ export class ViewState<S extends Member> {
     return this.#units[type].has(unit) || (type === 'cds' && this.#placedUnits.has(unit));
   }
 
-  /** The answer, with failures of the units that would lose an EnvoyFilter: these keep their state. */
+  /** See `FilterVersions.withKept`. */
   #withKept(answer: JobAnswer): JobAnswer {
-    const failures = answer.failures.map(({ misfits, ...failure }): FailureAnswer => {
-      const { type, unit } = failure;
-      if (misfits === undefined) return failure;
-      if (!this.#has(type, unit) || this.#filters?.losesFilter(type, unit, misfits) !== true)
-        return { ...failure, misfits };
-      return {
-        ...failure,
-        message: `${failure.message}; no version of an EnvoyFilter that was applied before fits`,
-      };
-    });
-    return { ...answer, failures };
+    return this.#filters?.withKept(answer, (type, unit) => this.#has(type, unit)) ?? answer;
   }
 
   /** Encodes the endpoints of these hosts' clusters again. */
@@ -410,11 +401,5 @@ export class ViewState<S extends Member> {
     const view = this.view;
     const names = isClientView(view) ? clusters.map((name) => endpointName(view.endpointNames, name)) : [];
     return { changed, names, failures };
-  }
-
-  #updateWithheld({ answer }: GeneratedJob, withheld: ReadonlySet<Unit>): void {
-    const made = new Set(answer.units.filter(({ type }) => type === 'lds').map(({ unit }) => unit));
-    const still = answer.complete.includes('lds') ? [] : [...this.#withheld].filter((unit) => !made.has(unit));
-    this.#withheld = still.length + withheld.size === 0 ? NONE : new Set([...still, ...withheld]);
   }
 }

@@ -5,7 +5,9 @@ import { Memos } from '../../../core/memo.ts';
 import { fakeClock } from '../../../core/testing/fake-clock.ts';
 import * as fc from '../../../core/testing/properties.ts';
 import { XDS, type XdsType } from '../../../core/xds-types.ts';
+import type { Snapshot } from '../../../model/index.ts';
 import type { Bundle, EncodedResource, LaterClusters, Parts, ProxySession } from '../../../push/index.ts';
+import type { GenerateJob } from '../../../push/protocol.ts';
 import { changing } from '../../../push/testing/faults.ts';
 import { endpoints, inline, Mesh, meshResource, parse, service, sidecar, turns } from '../../../push/testing/mesh.ts';
 import { meshConfig } from '../../../resources/schema/mesh-config.ts';
@@ -145,6 +147,37 @@ test('a proxy begins with the clusters that it cannot ask for, and gets others w
   await mesh.settled();
   assert.ok(proxy.later.has(`outbound|80||s9.${DNS}`), 'clusters that nobody asks for are not generated');
   assert.deepEqual(mesh.trials, [], 'clusters that nobody has yet are not tried');
+});
+
+test('the job for everything leaves out what no proxy needs yet, by whatever name it says so', async () => {
+  const taken: unknown[] = [];
+  const jobs: unknown[] = [];
+  const noted = (snapshot: Snapshot) => {
+    const generator = inline(snapshot);
+    const submit = generator.submit.bind(generator);
+    generator.submit = async (source, options) => {
+      const takeJob = (): GenerateJob => {
+        const job = source.takeJob();
+        taken.push(job.later);
+        return job;
+      };
+      const made = await submit({ key: source.key, lanes: () => source.lanes(), takeJob }, options);
+      const later = taken.pop();
+      if (later !== undefined)
+        jobs.push({ later, units: made.answer.units.filter(({ type }) => type === 'cds').length });
+      return made;
+    };
+    return generator;
+  };
+  const mesh = newMesh(1, noted);
+  const [proxy] = await started(mesh, newShared(), 1);
+  await proxy?.request('vhds', [`s9.${DNS}`]);
+  const settings = meshConfig.parse({ connectTimeout: '3s' });
+  mesh.engine.publish(mesh.model.apply({ changes: [], eventTime: performance.now(), mesh: settings }));
+  await mesh.settled();
+  assert.deepEqual(jobs[0], { later: { allBut: [] }, units: 2 });
+  const later = HOSTS.filter((name) => name !== 's9').map((name) => `${name}.${DNS}`);
+  assert.deepEqual(jobs[1], { later: later.sort(), units: 3 });
 });
 
 test('a change that leads a proxy to clusters that are generated later comes with these', async () => {
