@@ -70,7 +70,8 @@ export class DemandParts {
     const others = shared.clustersOf(content.vhds.filter((bundle) => bundle !== hosts));
     const led = shared.names.change(others, derived?.clusters ?? NO_NAMES, NO_NAMES);
     const own = shared.names.change(led, kept, NO_NAMES);
-    // Its first content may lead to clusters that are not generated yet.
+    // Its first content, or an EnvoyFilter of inbound listeners, may lead to clusters that are not generated yet.
+    // Listeners do not wait for them: they may have new policies.
     later?.want([...fixed.names, ...own.names]);
     const cds = content.cds.map((bundle, index) => shared.parts.clusters(bundle, fixed, own, before.cds[index]));
     // Endpoints stay until Envoy no longer has the cluster.

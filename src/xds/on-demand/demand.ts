@@ -17,7 +17,6 @@ import { type Demanded, DemandParts } from './demand-parts.ts';
 import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
-import { withGenerated } from './led-parts.ts';
 import { outboundOf, type SharedDemand } from './shared-demand.ts';
 import type { Asking, StreamDemand } from './stream-demand.ts';
 
@@ -165,11 +164,10 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
    * @param named hosts that it gets without asking
    * @param later clusters that the content lacks for the moment
    */
-  parts(full: Parts, mode: OnDemand | undefined, named: readonly string[] = [], later?: LaterClusters): Parts {
+  parts(content: Parts, mode: OnDemand | undefined, named: readonly string[] = [], later?: LaterClusters): Parts {
     if (mode === undefined || this.isOverLimit) this.#becomeWhole();
     const asked = this.#asked;
-    if (this.#isWhole && asked.size === 0) return full;
-    const { content, awaited: led } = withGenerated(this.#shared, full, this.#last?.content, later);
+    if (this.#isWhole && asked.size === 0) return content;
     const hosts = outboundOf(content.vhds);
     if (hosts !== undefined) this.#count(hosts, mode);
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts, content.lds);
@@ -179,7 +177,6 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       this.#give(this.#shared.hostsOf(hosts, this.#named));
     }
     const given = this.#usable(hosts, later);
-    if (led.length > 0) this.#awaited = this.#shared.names.change(this.#awaited, this.#shared.names.of(led), NO_NAMES);
     const [kept, awaited, last] = [this.#kept, this.#awaited, this.#last];
     const isSameDemand =
       last?.asked === asked && last.given === given && last.kept === kept && last.awaited === awaited;

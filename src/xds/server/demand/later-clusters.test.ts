@@ -353,22 +353,26 @@ test('inbound listeners lead to clusters that the proxy has', async () => {
   assert.deepEqual(proxy.lacking, []);
 });
 
-test('an inbound listener that an EnvoyFilter leads to clusters of nobody comes with these', async () => {
-  const mesh = newMesh(1);
-  mesh.change([endpoints(NAMESPACE, 's0', '10.1.0.1')]);
-  const [proxy] = await started(mesh, newShared(), 1);
-  assert.ok(proxy);
-  const cluster = `outbound|80||s7.${DNS}`;
-  assert.equal(proxy.later?.has(cluster), true);
-  const patch = { operation: 'MERGE', value: { route: { cluster } } };
-  const configPatches = [{ applyTo: 'HTTP_ROUTE', match: { context: 'SIDECAR_INBOUND' }, patch }];
-  mesh.change([meshResource('EnvoyFilter', NAMESPACE, 'led', { configPatches })]);
-  await mesh.settled();
-  proxy.check();
-  const { lds } = proxy.parts;
-  assert.ok(lds.some((bundle) => bundle.resources().some((each) => leadsTo.clusters(each).has(cluster))));
-  assert.ok(proxy.held.cds.some((name) => name.startsWith(`${cluster} `)));
-  assert.deepEqual(proxy.lacking, []);
+test('listeners with new policies do not wait for clusters to which an EnvoyFilter leads inbound requests', async () => {
+  const policy = { action: 'DENY', rules: [{ to: [{ operation: { paths: ['/secret'] } }] }] };
+  // A cluster of nobody, and one that will never exist.
+  for (const cluster of [`outbound|80||s7.${DNS}`, `outbound|81||s7.${DNS}`]) {
+    const mesh = newMesh(1);
+    mesh.change([endpoints(NAMESPACE, 's0', '10.1.0.1')]);
+    const [proxy] = await started(mesh, newShared(), 1);
+    assert.ok(proxy);
+    assert.equal(proxy.later?.has(cluster), true);
+    const patch = { operation: 'MERGE', value: { route: { cluster } } };
+    const configPatches = [{ applyTo: 'HTTP_ROUTE', match: { context: 'SIDECAR_INBOUND' }, patch }];
+    const filter = meshResource('EnvoyFilter', NAMESPACE, 'led', { configPatches });
+    mesh.change([filter, meshResource('AuthorizationPolicy', NAMESPACE, 'deny', policy)]);
+    await mesh.settled();
+    proxy.check();
+    const listeners = proxy.parts.lds.flatMap((bundle) => bundle.resources());
+    assert.ok(listeners.some(({ fragment }) => Buffer.from(fragment).includes('/secret')));
+    const isHeld = proxy.held.cds.some((name) => name.startsWith(`${cluster} `));
+    assert.equal(isHeld, cluster.startsWith('outbound|80|'));
+  }
 });
 
 test('virtual hosts that are generated after clusters, as Envoy requests them, lead to none', async () => {
