@@ -253,7 +253,8 @@ const PLAIN = `
   warmup.duration workloadSelector.labels{} workloadSelector.matchLabels{}
   actions[].handler actions[].instances[] actions[].name adapter attributes{}.description config connection.address
   connection.timeout description descriptor match mutual.caCertificates mutual.clientCertificate mutual.privateKey
-  mutual.serverName name requestHeaderOperations[].name requestHeaderOperations[].operation
-  requestHeaderOperations[].values[] responseHeaderOperations[].name responseHeaderOperations[].operation
-  responseHeaderOperations[].values[] revision template templates[] tls.customHeader tls.serverName tls.tokenPath
+  mutual.serverName name oauth.clientId oauth.scopes[] requestHeaderOperations[].name
+  requestHeaderOperations[].operation requestHeaderOperations[].values[] responseHeaderOperations[].name
+  responseHeaderOperations[].operation responseHeaderOperations[].values[] revision template templates[]
+  tls.customHeader tls.serverName tls.tokenPath
 `.trim();

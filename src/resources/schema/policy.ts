@@ -37,11 +37,11 @@ export type PolicyAdapterSpec = z.output<typeof policyAdapter>;
 
 const oauth = z.strictObject({
   clientId: z.string(),
-  /** The path of a file with the secret. */
-  clientSecret: z.string(),
-  tokenUrl: z.string(),
+  /** The path of a file with the secret; it is not shown, because users write the secret itself by mistake. */
+  clientSecret: secret('value', z.string()),
+  tokenUrl: secret('url', z.string()),
   scopes: z.array(z.string()).optional(),
-  endpointParams: z.record(z.string(), z.string()).optional(),
+  endpointParams: secret('value', z.record(z.string(), z.string())).optional(),
 });
 
 const tls = z.strictObject({
