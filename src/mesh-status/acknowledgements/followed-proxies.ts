@@ -24,6 +24,8 @@ export interface Unaccepted {
   readonly outstanding: ReadonlySet<ResourceKey>;
   /** More resources than have been looked up: any document that the proxy reads may be one of theirs. */
   readonly isCut: boolean;
+  /** Further resources are looked up next time, also if the proxy does nothing until then. */
+  readonly isContinued: boolean;
 }
 
 export interface FollowedProxiesOptions {
@@ -38,8 +40,10 @@ export interface FollowedProxiesOptions {
 const [LACKING_MS, UNACCEPTED_MS] = [100, 1_000];
 /** For how many resources of a proxy that it has not accepted the documents are looked up at a time, in each state. */
 const MAX_EXPLAINED = 16;
-/** How many of these resources are looked at: as long as a proxy rejects them, all of them are looked up in turn. */
-const MAX_LISTED = 1000;
+/** How many rejected resources are listed: as long as a proxy rejects them, all of them are looked up in turn. */
+const MAX_LISTED = 1_000;
+/** Behind how many outstanding resources rejected ones are still found: more than a proxy has. */
+const MAX_PASSED = 100_000;
 
 export class FollowedProxy {
   /** `workload.namespace`. */
@@ -90,18 +94,16 @@ export class FollowedProxy {
     const sent = this.#proxy.completeVersion();
     const outstanding = new Set<ResourceKey>();
     const messages = new Map<string, string>();
-    let [listed, waiting, isCut] = [0, 0, false];
-    for (const [, name, answer] of this.#proxy.unaccepted()) {
-      if (++listed > MAX_LISTED) {
-        isCut = true;
-        break;
-      }
-      if (typeof answer === 'object' && answer.certain) messages.set(name, messages.get(name) ?? answer.rejected);
-      else if (++waiting > MAX_EXPLAINED) isCut = true;
-      else for (const key of this.#documentsOf(name)) outstanding.add(key);
-    }
+    let [listed, waiting] = [0, 0];
+    for (const [, name, answer] of this.#proxy.unaccepted())
+      if (typeof answer === 'object' && answer.certain) {
+        if (++listed > MAX_LISTED) break;
+        messages.set(name, messages.get(name) ?? answer.rejected);
+      } else if (++waiting > MAX_PASSED) break;
+      else if (waiting <= MAX_EXPLAINED) for (const key of this.#documentsOf(name)) outstanding.add(key);
     const rejected = this.#explain(messages);
-    const found = { sent, rejected, outstanding, isCut: isCut || this.#explained.size < messages.size };
+    const isContinued = waiting > MAX_EXPLAINED || this.#explained.size < messages.size;
+    const found = { sent, rejected, outstanding, isCut: isContinued || listed > MAX_LISTED, isContinued };
     this.#unaccepted = { at: this.#options.clock.now(), found };
     return found;
   }

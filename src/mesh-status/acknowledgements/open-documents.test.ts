@@ -166,6 +166,44 @@ test('a settled document is rejected, however many others the proxy rejects befo
   assert.deepEqual(found(mesh, A)?.slice(0, 2), undefined);
 });
 
+test('a rejected resource is traced behind more unanswered ones than rejected ones are listed', () => {
+  const mesh = new SimulatedMesh();
+  const keys = many(1_100);
+  for (const key of [...keys, A]) mesh.set(key, key === A);
+  mesh.clock.advance(500);
+  for (const key of [...keys, A]) mesh.settle(key);
+  const proxy = mesh.connect([...keys, A]);
+  mesh.answer(proxy);
+  for (const key of keys) proxy.accepted.delete(key);
+  mesh.clock.advance(5_000);
+  assert.deepEqual(found(mesh, A)?.slice(0, 2), [0, 1]);
+});
+
+test('of more rejected resources than are listed, those that are listed are traced once', () => {
+  const mesh = new SimulatedMesh();
+  const keys = many(1_100);
+  for (const key of keys) mesh.set(key, true);
+  mesh.clock.advance(500);
+  for (const key of keys) mesh.settle(key);
+  const traced = new Set<string>();
+  // Of resources that no document describes, no document is examined further.
+  mesh.documentsOf = (resource) => {
+    traced.add(resource);
+    return [];
+  };
+  const proxy = mesh.connect(keys);
+  mesh.answer(proxy);
+  mesh.clock.advance(100_000);
+  assert.equal(traced.size, 1_000);
+  let looks = 0;
+  mesh.onUnaccepted = () => void looks++;
+  mesh.clock.advance(60_000);
+  assert.equal(looks, 0);
+  mesh.set(B);
+  mesh.clock.advance(1_000);
+  assert.ok(looks > 0);
+});
+
 test('a proxy that does not answer holds up the documents that it uses only, however many', () => {
   const mesh = new SimulatedMesh();
   const keys = many(20);

@@ -171,7 +171,7 @@ export class OpenDocuments {
 
   /** Opens the documents of which the proxy rejects something. */
   #visitProxy({ proxy }: Rejecting): NextVisit {
-    const { rejected, outstanding, isCut } = proxy.unaccepted();
+    const { rejected, outstanding, isCut, isContinued } = proxy.unaccepted();
     for (const key of rejected.keys()) {
       const since = this.#options.inForce(key)?.since;
       if (since === undefined || since <= proxy.acknowledged) continue;
@@ -180,8 +180,8 @@ export class OpenDocuments {
       this.#rounds.add(document);
     }
     // Which of several resources it rejects, and of which documents these are, may still be being found out.
-    if (outstanding.size > 0 || isCut) return 'next-round';
-    if (rejected.size > 0) return 'new-version';
+    if (outstanding.size > 0 || isContinued) return 'next-round';
+    if (rejected.size > 0 || isCut) return 'new-version';
     this.#rejecting.delete(proxy);
     return 'none';
   }
