@@ -31,10 +31,13 @@ export class RemoteChannel {
     this.#host = host;
   }
 
-  /** Resolves with the bytes of the response. Rejects with CtlError, in one line. */
+  /**
+   * Resolves with the bytes of the response. Rejects with CtlError, in one line.
+   * @param timeoutMs for everything: name, files and token, too
+   */
   async call(method: string, request: Uint8Array, timeoutMs: number): Promise<Buffer> {
-    const client = await this.#current();
-    const metadata = await this.#metadata();
+    const deadline = this.#host.now() + timeoutMs;
+    const { client, metadata } = await this.#within(timeoutMs, this.#prepared());
     return await new Promise<Buffer>((resolve, reject) => {
       client.makeUnaryRequest(
         method,
@@ -42,7 +45,7 @@ export class RemoteChannel {
         (bytes) => bytes,
         request,
         metadata,
-        { deadline: this.#host.now() + timeoutMs },
+        { deadline },
         (error, response) => {
           if (error !== null || response === undefined) {
             if (error?.code === status.UNAUTHENTICATED) this.#requested?.refused();
@@ -58,6 +61,25 @@ export class RemoteChannel {
     this.#closed = true;
     this.#requested?.close();
     this.#client?.client.close();
+  }
+
+  /** What a call needs. The next call uses what becomes ready after the timeout of this one. */
+  async #prepared(): Promise<{ readonly client: Client; readonly metadata: Metadata }> {
+    const client = await this.#current();
+    return { client, metadata: await this.#metadata() };
+  }
+
+  async #within<T>(timeoutMs: number, result: Promise<T>): Promise<T> {
+    let cancel = (): void => {};
+    const late = new Promise<never>((_, reject) => {
+      const message = `${this.#connection.address}: no address, certificate or token within ${timeoutMs} ms`;
+      cancel = this.#host.later(timeoutMs, () => reject(new CtlError('deadline_exceeded', message)));
+    });
+    try {
+      return await Promise.race([result, late]);
+    } finally {
+      cancel();
+    }
   }
 
   async #current(): Promise<Client> {

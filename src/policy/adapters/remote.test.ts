@@ -113,7 +113,7 @@ function open(
   const running = openRemote(
     handler as Extract<Handler, { adapter: 'remote' }>,
     // Deadlines of calls are times of the machine.
-    { ...host, now: () => Date.now() + patienceMs },
+    { ...host, now: () => Date.now() + patienceMs, later: (ms, run) => host.later(ms + patienceMs, run) },
     { configNamespace: 'mesh-system', results },
   );
   context.after(() => running.close());
@@ -260,7 +260,8 @@ test('the name in the certificate of an adapter is verified, unless that is bypa
   assert.equal(await by('other.example', true), 0);
 });
 
-test('an adapter gets the token of an OAuth client, and no call without one', async (t) => {
+/** An adapter with TLS, and a handler that gets a token for it from an OAuth server that a test simulates. */
+async function withOauth(t: TestContext, call: TestHost['call'], options: { timeoutMs?: number; patienceMs?: number }) {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const authority = testRoot('adapters');
   const certificate = authority.issue(publicKey, ['adapter.example'], 3_600_000);
@@ -268,20 +269,34 @@ test('an adapter gets the token of an OAuth client, and no call without one', as
   const pair = { private_key: Buffer.from(key), cert_chain: Buffer.from(certificate) };
   const adapter = await startAdapter(t, () => verdict(0), ServerCredentials.createSsl(null, [pair]));
   const files: Readonly<Record<string, string>> = { '/root': authority.pem, '/secret': 's3cret' };
-  const answer = { status: 503, text: '' };
-  const host = testHost({
-    readFile: async (path) => Buffer.from(files[path] ?? assert.fail(path)),
-    call: async () => ({ ...answer, headers: {} }),
-  });
+  const host = testHost({ readFile: async (path) => Buffer.from(files[path] ?? assert.fail(path)), call });
   const client = { clientId: 'mesh', clientSecret: '/secret', tokenUrl: 'https://as.example/token', scopes: [] };
-  const from = { ...client, endpointParams: {} };
-  const token = { from, header: 'authorization', prefix: 'Bearer ' } as const;
+  const token = { from: { ...client, endpointParams: {} }, header: 'authorization', prefix: 'Bearer ' } as const;
   const names = { caCertificates: '/root', serverName: 'adapter.example' };
-  const { check } = open(t, { address: adapter.address, authentication: { type: 'tls', ...names, token } }, { host });
+  const { timeoutMs, patienceMs } = options;
+  const connection: Connection = {
+    address: adapter.address,
+    authentication: { type: 'tls', ...names, token },
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  };
+  return { adapter, host, ...open(t, connection, { host, ...(patienceMs !== undefined && { patienceMs }) }) };
+}
+
+test('an adapter gets the token of an OAuth client, and no call without one', async (t) => {
+  const answer = { status: 503, text: '' };
+  const { adapter, host, check } = await withOauth(t, async () => ({ ...answer, headers: {} }), {});
   await assert.rejects(check('a'), /as\.example\/token returned HTTP 503/);
   assert.equal(adapter.asked.length, 0);
   Object.assign(answer, { status: 200, text: JSON.stringify({ access_token: 'abc', expires_in: 60 }) });
   host.advance(1_000);
   assert.equal(await check('a'), 0);
   assert.deepEqual(adapter.authorizations, ['Bearer abc']);
+});
+
+test('a call does not wait longer for a token than its timeout, and nothing is sent without one', async (t) => {
+  const silent = new Promise<never>(() => undefined);
+  const { adapter, running, check } = await withOauth(t, () => silent, { timeoutMs: 100, patienceMs: 0 });
+  await assert.rejects(check('a'), { code: 'deadline_exceeded' });
+  assert.equal(adapter.asked.length, 0);
+  assert.equal(running.workers, 0);
 });
