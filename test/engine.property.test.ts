@@ -206,7 +206,7 @@ const steps = fc.array(fc.record({ edits: STEP, networks, toggles, wait: fc.bool
 });
 
 const RUNS = [
-  { how: '', canaryAbove: Number.POSITIVE_INFINITY, numRuns: 40 },
+  { how: '', canaryAbove: Number.POSITIVE_INFINITY, numRuns: 25 },
   { how: ', after canaries have tried it', canaryAbove: 1, numRuns: 8 },
 ];
 for (const { how, canaryAbove, numRuns } of RUNS)

@@ -85,8 +85,8 @@ const stepsOf = (step: typeof STEP) =>
 const [FIRST_MESH = defaultMeshConfig()] = MESHES;
 
 test('incremental generation equals full generation after any changes', () => {
-  const edits = check((changed) => changed, 60);
-  assert.ok(edits >= 2000, `only ${edits} resources were changed`);
+  const edits = check((changed) => changed, 30);
+  assert.ok(edits >= 1000, `only ${edits} resources were changed`);
 });
 
 test('a model with memos switched off gives the same bytes', () => {
@@ -101,7 +101,7 @@ test('a model with memos switched off gives the same bytes', () => {
         compare(kept, replay(empty, resources.values()));
       }
     }),
-    { numRuns: 10 },
+    { numRuns: 5 },
   );
 });
 

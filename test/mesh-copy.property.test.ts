@@ -91,6 +91,6 @@ test('workers that lag, skip updates or restart generate the same bytes as the m
         if (trim) log.trim(Math.min(...workers.map(({ version }) => version || snapshot.version)));
       }
     }),
-    { numRuns: 25 },
+    { numRuns: 12 },
   );
 });
