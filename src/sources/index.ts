@@ -20,5 +20,12 @@ export { createMockSource } from './mock.ts';
 export { namedSource } from './named-source.ts';
 export { type PaceOptions, pacedSource } from './paced-source.ts';
 export { ReadingShares } from './pacing/reading-shares.ts';
-export { type Source, type SourceHealth, type SourceIdentity, type SourceSink, staleMs } from './source.ts';
+export {
+  applyInSlices,
+  type Source,
+  type SourceHealth,
+  type SourceIdentity,
+  type SourceSink,
+  staleMs,
+} from './source.ts';
 export { createStagedSink, type StagedSink } from './staged-sink.ts';

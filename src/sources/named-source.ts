@@ -1,6 +1,6 @@
 /** A source under another id: several of one kind are read. */
 import type { ListedEvent, ResourceEvent } from '../resources/index.ts';
-import type { Source } from './source.ts';
+import { applyInSlices, type Source } from './source.ts';
 
 /** The source with this id, which is also the origin of its documents and problems. */
 export function namedSource(source: Source, id: string): Source {
@@ -14,6 +14,12 @@ export function namedSource(source: Source, id: string): Source {
       source.start({
         apply: (events, seenAt) =>
           sink.apply(
+            events.map((event) => named(event, id)),
+            seenAt,
+          ),
+        applyInSlices: (events, seenAt) =>
+          applyInSlices(
+            sink,
             events.map((event) => named(event, id)),
             seenAt,
           ),

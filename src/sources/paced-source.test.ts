@@ -198,3 +198,20 @@ test('changes of others are published as soon as they are quiet, although cluste
   await noise(PACE_MS);
   assert.ok(published.some((keys) => keys.has('VirtualService/ns/own')));
 });
+
+test('a source learns when what was passed on in slices is applied, or cannot be', async () => {
+  const { sink: to } = recordingSink();
+  let application = Promise.withResolvers<void>();
+  const { opened } = pacedSources({ ...to, applyInSlices: () => application.promise }, 'east');
+  const [{ sink } = assert.fail()] = opened;
+  const failed = sink.applyInSlices?.([set('a', 1)]);
+  application.reject(new Error('broken'));
+  await assert.rejects(failed ?? Promise.resolve(), /broken/);
+  application = Promise.withResolvers<void>();
+  const applied = sink.applyInSlices?.([set('a', 2)]);
+  application.resolve();
+  await applied;
+  exhaust(sink);
+  // It is collected.
+  assert.equal(sink.applyInSlices?.([set('a', 3)]), undefined);
+});

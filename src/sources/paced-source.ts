@@ -9,7 +9,7 @@ import { messageOf } from '../core/errors.ts';
 import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import type { Log } from '../core/log.ts';
 import { eventId, type ResourceEvent } from '../resources/index.ts';
-import type { Source, SourceSink } from './source.ts';
+import { applyInSlices, type Source, type SourceSink } from './source.ts';
 
 /** Interval at which collected changes are passed on, ms: several times CTL_DEBOUNCE_AFTER. */
 export const PACE_MS = 1000;
@@ -74,16 +74,33 @@ class PacedSink implements SourceSink {
   }
 
   apply(...[all, seenAt]: Parameters<SourceSink['apply']>): void {
+    for (const events of this.#due(all)) this.#sink.apply(events, seenAt);
+  }
+
+  applyInSlices(...[all, seenAt]: Parameters<SourceSink['apply']>): Promise<void> | undefined {
+    const running: Promise<void>[] = [];
+    for (const events of this.#due(all)) {
+      const applied = applyInSlices(this.#sink, events, seenAt);
+      if (applied === undefined) continue;
+      // If the next ones throw, nobody waits for these.
+      applied.catch(() => {});
+      running.push(applied);
+    }
+    return running.length === 0 ? undefined : Promise.all(running).then(() => {});
+  }
+
+  /** The changes that are passed on now; collects the others. */
+  *#due(all: readonly ResourceEvent[]): Iterable<readonly ResourceEvent[]> {
     if (this.#closed) return;
     const { isOfEndpoints = () => false } = this.#options;
     const isUrgent = (event: ResourceEvent): boolean => !this.#collected.has(eventId(event)) && isOfEndpoints(event);
     const urgent = all.filter(isUrgent);
-    if (urgent.length > 0) this.#sink.apply(urgent, seenAt);
+    if (urgent.length > 0) yield urgent;
     const events = urgent.length === 0 ? all : all.filter((event) => !urgent.includes(event));
     if (events.length === 0) return;
     if (this.#timer === undefined) {
       if (this.#bucket.take() === 0) {
-        this.#sink.apply(events, seenAt);
+        yield events;
         return;
       }
       this.#logDelay();

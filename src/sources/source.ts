@@ -58,10 +58,27 @@ export interface Source extends SourceIdentity {
  * it was quiet since.
  */
 export interface SourceSink {
-  /** Changes. */
+  /** Changes, at once. Throws when some cannot be applied; the others are applied. */
   apply(events: readonly ResourceEvent[], seenAt?: number): void;
-  /** All resources of the source, or all within the list's kinds or namespace: those that are missing were deleted. */
+  /**
+   * The same; many are applied in slices, and take effect together. What the source sends meanwhile is applied after
+   * them. Resolves when they are applied, and rejects when some cannot be; undefined: they were applied at once. A sink
+   * without it has no slices.
+   */
+  applyInSlices?(events: readonly ResourceEvent[], seenAt?: number): Promise<void> | undefined;
+  /** At once: all resources of the source, or all within the list's kinds or namespace: those that are missing were deleted. */
   replace(list: ResourceList, seenAt?: number): void;
   /** Something is changing, at `at` in monotonic ms; the change comes later, if there is one. */
   changing(at: number): void;
+}
+
+/** Sends changes to a sink, in slices if it can do that. */
+export function applyInSlices(
+  sink: SourceSink,
+  events: readonly ResourceEvent[],
+  seenAt?: number,
+): Promise<void> | undefined {
+  if (sink.applyInSlices !== undefined) return sink.applyInSlices(events, seenAt);
+  sink.apply(events, seenAt);
+  return undefined;
 }

@@ -10,7 +10,7 @@ import {
   type ResourceKey,
   type ResourceList,
 } from '../resources/index.ts';
-import type { SourceSink } from './source.ts';
+import { applyInSlices, type SourceSink } from './source.ts';
 
 export interface StagedSink extends SourceSink {
   /**
@@ -41,6 +41,11 @@ export function createStagedSink(): StagedSink {
     apply(events, seenAt) {
       if (released !== undefined) released.apply(events, seenAt);
       else for (const event of events) put(event);
+    },
+    applyInSlices(events, seenAt) {
+      if (released !== undefined) return applyInSlices(released, events, seenAt);
+      for (const event of events) put(event);
+      return undefined;
     },
     replace(list, seenAt) {
       if (released !== undefined) {

@@ -4,7 +4,7 @@
  * source in the configured order is in force. The others are kept, and come into force when the documents of earlier
  * sources are deleted. Events may arrive in any order; only the last state per source and key counts.
  */
-import { InternalError } from '../core/errors.ts';
+import { InternalError, toError } from '../core/errors.ts';
 import { finish, type Slices } from '../core/slices.ts';
 import {
   type AnyResource,
@@ -68,10 +68,12 @@ export interface AppliedSummary {
   readonly events: readonly CountedEvent[];
   /** Number of problems in the batch that are new or changed. */
   readonly newProblems: number;
+  /** Why the first of the events that could not be applied could not; the others were. */
+  readonly failure: Error | undefined;
 }
 
 export interface Store {
-  /** Applies changes of a source. Throws InternalError for an unknown source. */
+  /** Applies changes of a source; see {@link AppliedSummary.failure}. Throws InternalError for an unknown source. */
   apply(source: string, events: readonly ResourceEvent[]): AppliedSummary;
   /** The same in slices. Changes that are taken in between have a part of the events. */
   applyInSlices(source: string, events: readonly ResourceEvent[]): Slices<AppliedSummary>;
@@ -268,21 +270,27 @@ class DocumentStore implements Store {
     const start = new Map<ResourceKey, AnyResource | undefined>();
     const counted: CountedEvent[] = [];
     let newProblems = 0;
+    let failure: Error | undefined;
     for (const event of admitted) {
-      if (event.type !== 'hold' && event.type !== 'release') counted.push(source.countedEvent(event));
-      if (event.type === 'invalid') {
-        if (this.#refuse(source, event.problem)) newProblems++;
-      } else if (event.type === 'resolved') this.#resolve(source, event.id);
-      else {
-        const key = keyOfEvent(event);
-        if (!start.has(key)) start.set(key, this.get(key));
-        this.#put(source, event);
+      // Without the others, policies that were admitted with them would be missing.
+      try {
+        if (event.type !== 'hold' && event.type !== 'release') counted.push(source.countedEvent(event));
+        if (event.type === 'invalid') {
+          if (this.#refuse(source, event.problem)) newProblems++;
+        } else if (event.type === 'resolved') this.#resolve(source, event.id);
+        else {
+          const key = keyOfEvent(event);
+          if (!start.has(key)) start.set(key, this.get(key));
+          this.#put(source, event);
+        }
+      } catch (error) {
+        failure ??= toError(error);
       }
       yield;
     }
     const changed = new Set<ResourceKey>();
     for (const [key, before] of start) if (before?.fingerprint !== this.get(key)?.fingerprint) changed.add(key);
-    return { changed, events: counted, newProblems };
+    return { changed, events: counted, newProblems, failure };
   }
 
   /** True for a new or changed problem. */

@@ -3,6 +3,7 @@ import { systemClock } from '../../core/clock.ts';
 import { CtlError, InternalError } from '../../core/errors.ts';
 import type { SourceStatus } from '../../debug/index.ts';
 import {
+  applyInSlices,
   createStagedSink,
   type Source,
   type SourceHealth,
@@ -155,6 +156,7 @@ class RunningSources implements Sources {
     const isInForce = (): boolean => this.#entries.get(entry.source.id) === entry;
     return {
       apply: (events, seenAt) => isInForce() && sink.apply(events, seenAt),
+      applyInSlices: (events, seenAt) => (isInForce() ? applyInSlices(sink, events, seenAt) : undefined),
       replace: (list, seenAt) => isInForce() && sink.replace(list, seenAt),
       changing: (at) => isInForce() && sink.changing(at),
     };

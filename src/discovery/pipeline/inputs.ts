@@ -16,6 +16,7 @@ import {
 } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import {
+  applyInSlices,
   createConsulSource,
   createDirectorySource,
   createKubernetesSource,
@@ -148,6 +149,7 @@ export function withoutRegistry(source: Source): Source {
     start: (sink) =>
       source.start({
         apply: (events, seenAt) => sink.apply(events.filter(isRead), seenAt),
+        applyInSlices: (events, seenAt) => applyInSlices(sink, events.filter(isRead), seenAt),
         replace: (list, seenAt) => sink.replace({ ...list, events: list.events.filter(isRead) }, seenAt),
         changing: (at) => sink.changing(at),
       }),

@@ -3,7 +3,6 @@
  * followers learn which resources changed, and the changes are taken together with those of derived documents.
  */
 import { systemClock } from '../../core/clock.ts';
-import type { Slices } from '../../core/slices.ts';
 import type { SourceStatus } from '../../debug/index.ts';
 import type { Connection } from '../../kubernetes/index.ts';
 import { getScope } from '../../logging/index.ts';
@@ -19,16 +18,8 @@ import {
   resourceKey,
 } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
-import { type MeshCertificate, OWN_CLUSTER_SOURCE, type SourceIdentity, type SourceSink } from '../../sources/index.ts';
-import {
-  type AppliedSummary,
-  createStore,
-  type Debouncer,
-  type LastGoodStore,
-  openLastGood,
-  RefusedPolicies,
-  type Store,
-} from '../../store/index.ts';
+import { type MeshCertificate, OWN_CLUSTER_SOURCE } from '../../sources/index.ts';
+import { createStore, type LastGoodStore, openLastGood, RefusedPolicies, type Store } from '../../store/index.ts';
 import type { Remotes } from '../clusters/remote-clusters.ts';
 import { rootNamespaceOf } from '../config/model-settings.ts';
 import { createSources, type Sources } from '../config/sources.ts';
@@ -39,6 +30,7 @@ import { inForce, problemLog, sharedLog, takeoverLog, warningLog } from './docum
 import { configuredRemotes, configuredSources } from './inputs.ts';
 import { SourceMeter } from './observers.ts';
 import { RefusedDocuments } from './refused-documents.ts';
+import { type IntakeFollower, storeSinks } from './store-sinks.ts';
 import { createTranslation, type Translation } from './translation.ts';
 
 export interface IntakeOptions {
@@ -51,9 +43,6 @@ export interface IntakeOptions {
   /** The certificate of this control plane, for sources that ask for one; undefined if it has none. */
   readonly certificate: Promise<MeshCertificate | undefined>;
 }
-
-/** Learns that changes can be taken. */
-export type IntakeFollower = Pick<Debouncer, 'changed' | 'changePending'>;
 
 export interface Intake {
   readonly sources: Sources;
@@ -116,8 +105,8 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const refusedDocuments = new RefusedDocuments();
   const store = createLoggedStore(settings, rootNamespace, sources, { refusedPolicies, refusedDocuments, meter });
 
-  const batches = new Batches(systemClock.now, getScope('model'));
-  const { applied, sinkOf, removed } = storeSinks({ store, meter, batches, followers });
+  const batches = new Batches(systemClock.now);
+  const { applied, sinkOf, removed } = storeSinks({ store, meter, batches, followers, now: systemClock.now });
   return {
     sources,
     store,
@@ -128,7 +117,6 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
     status: () => [...sources.status(), ...remotes.refused()],
     async start() {
       await Promise.all([sources.open({ sinkOf, removed }), remotes.start()]);
-      batches.slice();
       refusedPolicies.synced();
     },
     follow: (follower) => void followers.push(follower),
@@ -146,47 +134,6 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
       await lastGood.written();
     },
   };
-}
-
-interface SinkParts {
-  readonly store: Store;
-  readonly meter: SourceMeter;
-  readonly batches: Batches;
-  readonly followers: readonly IntakeFollower[];
-}
-
-/** What the store does with the events of sources. */
-function storeSinks({ store, meter, batches, followers }: SinkParts) {
-  const applied = (summary: AppliedSummary, seenAt?: number): void => {
-    meter.applied(summary);
-    for (const each of followers) each.changed(summary.changed, seenAt);
-  };
-  function* receive(work: Slices<AppliedSummary>, seenAt: number | undefined): Slices<void> {
-    const summary = yield* work;
-    meter.received(summary.events);
-    yield;
-    applied(summary, seenAt);
-  }
-  const sinkOf = (source: SourceIdentity): SourceSink => {
-    const { id } = source;
-    store.add(source);
-    return {
-      apply: (events, seenAt) => batches.run(id, events.length, receive(store.applyInSlices(id, events), seenAt)),
-      replace(list, seenAt) {
-        // What is missing from the list is deleted.
-        const events = Math.max(list.events.length, store.documentsOf(id).size);
-        batches.run(id, events, receive(store.replaceInSlices(id, list), seenAt));
-      },
-      changing(at) {
-        for (const each of followers) each.changePending(at);
-      },
-    };
-  };
-  const removed = ({ id }: SourceIdentity): void => {
-    batches.finish(id);
-    applied(store.remove(id, systemClock.now()));
-  };
-  return { applied, sinkOf, removed };
 }
 
 /** Which Ingresses and Gateways belong to the mesh: Secrets of others are not read. */

@@ -342,7 +342,7 @@ export class SourceMeter {
     this.#metrics.ctl_total_rejected_configs.inc(documents);
   };
 
-  applied(summary: AppliedSummary): void {
+  applied(summary: Omit<AppliedSummary, 'failure'>): void {
     const { ctl_total_orch_object_errors, ctl_total_rejected_configs, ctl_inbound_updates } = this.#metrics;
     if (summary.newProblems > 0) {
       ctl_total_orch_object_errors.inc(summary.newProblems);

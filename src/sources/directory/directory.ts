@@ -15,7 +15,7 @@ import { Slicer } from '../../core/slicer.ts';
 import { type DocumentLimits, documentLimits } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import { ReadingShares } from '../pacing/reading-shares.ts';
-import type { Source, SourceHealth, SourceSink } from '../source.ts';
+import { applyInSlices, type Source, type SourceHealth, type SourceSink } from '../source.ts';
 import { FileBacklog, missingLast } from './backlog.ts';
 import { SOURCE } from './documents.ts';
 import { DirectoryReader, type FileChange } from './reader.ts';
@@ -221,7 +221,9 @@ class DirectorySource implements Source {
     await slicer.pause();
     // Without an event (such as for a file that has been unchanged for long enough), the time of the change is now.
     const seenAt = this.#watcher.lastEventTime ?? pending?.lastEventTime ?? clock.now();
-    if (events.length > 0) this.#sink?.apply(events, seenAt);
+    const sink = events.length === 0 ? undefined : this.#sink;
+    const applied = sink && applyInSlices(sink, events, seenAt);
+    if (applied !== undefined) await applied;
     if (found.isComplete) this.#noteSynced();
   }
 

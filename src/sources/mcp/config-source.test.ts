@@ -87,13 +87,13 @@ test('a response that needs too much memory is refused as a whole, and what was 
   assert.deepEqual([...store.documents.keys()], ['VirtualService/shop/web']);
 });
 
-test('the documents of a large response take effect in parts', async () => {
+test('the documents of a large response take effect together', async () => {
   const { streams, store, batches } = played(undefined, false, 10_000_000);
   const stream = await first(streams);
   stream.handler.opened();
   const many = Array.from({ length: 2500 }, (_, index) => `shop/web-${index}`);
   answer(stream, ROUTES, many);
-  assert.deepEqual([store.documents.size, batches], [2500, [1000, 1000, 500]]);
+  assert.deepEqual([store.documents.size, batches], [2500, [2500]]);
 });
 
 test('a document with a mistake is refused with its reason, and the others of the response are in force', async () => {
@@ -264,4 +264,27 @@ test('a certificate that cannot be read is tried again', async () => {
   fault = undefined;
   await clock.advance(500);
   await first(streams);
+});
+
+test('a response is answered when its documents are applied, and a stream ends whose documents cannot be', async () => {
+  const applications: PromiseWithResolvers<void>[] = [];
+  const { streams, isSynced, source } = played(undefined, false, 100_000, () => {
+    const application = Promise.withResolvers<void>();
+    applications.push(application);
+    return application.promise;
+  });
+  const stream = await first(streams);
+  stream.handler.opened();
+  for (const collection of COLLECTIONS) answer(stream, collection, collection === ROUTES ? ['shop/web'] : []);
+  const sent = stream.sent.length;
+  answer(stream, ROUTES, ['shop/web', 'shop/other']);
+  await first(streams);
+  assert.deepEqual([applications.length, stream.sent.length, isSynced()], [1, sent, false]);
+  applications[0]?.resolve();
+  await first(streams);
+  assert.deepEqual([applications.length, isSynced(), source.health().ok], [2, true, true]);
+  applications[1]?.reject(new Error('a bug'));
+  await first(streams);
+  const health = source.health();
+  assert.deepEqual([stream.closed, health.ok ? '' : health.reason], [true, 'mcp://far: a bug']);
 });

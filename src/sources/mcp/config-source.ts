@@ -10,7 +10,7 @@ import type { Slices } from '../../core/slices.ts';
 import { type ClientStream, openClientStream, type StreamClientOptions, type StreamTls } from '../../grpc/index.ts';
 import { limitLog } from '../../logging/index.ts';
 import { HealthLog } from '../health.ts';
-import type { Source, SourceHealth, SourceSink } from '../source.ts';
+import { applyInSlices, type Source, type SourceHealth, type SourceSink } from '../source.ts';
 import { MessageQueue } from './message-queue.ts';
 import type { ConfigProtocol, Received } from './protocol.ts';
 
@@ -58,9 +58,6 @@ const RAREST_PINGS_MS = 3_600_000;
 /** After this time without an answer for a collection or type, the log names it, ms. */
 const PATIENCE_MS = 10_000;
 const MAX_NAMED = 5;
-
-/** Events that are applied at once: about 10 ms. More batches would be paced (`paced-source.ts`). */
-const MAX_EVENTS = 1000;
 
 const CONSEQUENCE = 'its documents stay in force as they are';
 
@@ -183,16 +180,14 @@ class ConfigSource implements Source {
     [this.#stream, this.#queue] = [opened, queue];
   }
 
-  /** Reads a message, and applies its events. */
-  *#receive(bytes: Buffer): Slices<Received> {
+  /** Reads a message, and applies its events: together, so that they take effect together. */
+  *#receive(bytes: Buffer): Slices<Received | Promise<Received>> {
     const received = yield* this.#options.protocol.receive(bytes);
     const { events } = received;
     if (events.length > 0) this.#hasSent = true;
-    for (let at = 0; at < events.length && !this.#closed; at += MAX_EVENTS) {
-      this.#sink?.apply(events.slice(at, at + MAX_EVENTS));
-      yield;
-    }
-    return received;
+    const sink = this.#closed || events.length === 0 ? undefined : this.#sink;
+    const applied = sink === undefined ? undefined : applyInSlices(sink, events);
+    return applied === undefined ? received : applied.then(() => received);
   }
 
   /** @param stream that the message has come from, unless it has ended */

@@ -66,3 +66,28 @@ test('a message that cannot be processed is the last one', async () => {
   assert.match(String(failures), /wrong/);
   assert.deepEqual([done, failures.length], [[], 1]);
 });
+
+test('a message is done when its promise is, before the next one, and one that rejects is the last', async () => {
+  const results: PromiseWithResolvers<string>[] = [];
+  const [done, failures, reads]: [string[], unknown[], boolean[]] = [[], [], []];
+  const queue = new MessageQueue<string>({
+    // biome-ignore lint/correctness/useYield: it is not interrupted
+    *process() {
+      const result = Promise.withResolvers<string>();
+      results.push(result);
+      return result.promise;
+    },
+    done: (result) => void done.push(result),
+    failed: (error) => void failures.push(error),
+    read: (enabled) => void reads.push(enabled),
+    now: () => 0,
+  });
+  for (let index = 0; index < 3; index++) queue.add(Buffer.of(index));
+  assert.deepEqual([results.length, reads], [1, [false]]);
+  results[0]?.resolve('first');
+  await turn();
+  assert.deepEqual([results.length, done], [2, ['first']]);
+  results[1]?.reject('wrong');
+  await turn();
+  assert.deepEqual([results.length, done, failures], [2, ['first'], ['wrong']]);
+});

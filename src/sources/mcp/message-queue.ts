@@ -8,7 +8,8 @@ import type { Slices } from '../../core/slices.ts';
 const SLICE_MS = 10;
 
 export interface MessageQueueOptions<T> {
-  readonly process: (message: Buffer) => Slices<T>;
+  /** The next message is processed after the promise has resolved. */
+  readonly process: (message: Buffer) => Slices<T | Promise<T>>;
   readonly done: (result: T) => void;
   /** Processing has failed: no other message is processed. */
   readonly failed: (error: unknown) => void;
@@ -21,7 +22,9 @@ export interface MessageQueueOptions<T> {
 export class MessageQueue<T> {
   readonly #options: MessageQueueOptions<T>;
   readonly #waiting: Buffer[] = [];
-  #work: Slices<T> | undefined;
+  #work: Slices<T | Promise<T>> | undefined;
+  /** What came of the message in work, after a promise. */
+  #result: { readonly value: T } | undefined;
   #whenIdle: (() => void) | undefined;
   #closed = false;
 
@@ -44,7 +47,7 @@ export class MessageQueue<T> {
   }
 
   #run(): void {
-    const { process, done, failed, read, now } = this.#options;
+    const { process, done, read, now } = this.#options;
     const until = now() + SLICE_MS;
     try {
       for (;;) {
@@ -53,10 +56,17 @@ export class MessageQueue<T> {
           if (message === undefined) break;
           this.#work = process(message);
         }
-        const step = this.#work.next();
+        const step = this.#result === undefined ? this.#work.next() : { done: true as const, ...this.#result };
+        this.#result = undefined;
+        if (step.done === true && step.value instanceof Promise) {
+          read(false);
+          this.#await(step.value);
+          return;
+        }
         if (step.done === true) {
           this.#work = undefined;
-          done(step.value);
+          // No promise: that was handled above.
+          done(step.value as T);
         } else if (now() >= until) {
           read(false);
           setImmediate(() => this.#run());
@@ -65,11 +75,32 @@ export class MessageQueue<T> {
       }
       read(true);
     } catch (error) {
-      this.#work = undefined;
-      this.#waiting.length = 0;
-      this.#closed = true;
-      failed(error);
+      this.#fail(error);
     }
+    this.#becomeIdle();
+  }
+
+  #await(result: Promise<T>): void {
+    result.then(
+      (value) => {
+        this.#result = { value };
+        this.#run();
+      },
+      (error: unknown) => {
+        this.#fail(error);
+        this.#becomeIdle();
+      },
+    );
+  }
+
+  #fail(error: unknown): void {
+    this.#work = undefined;
+    this.#waiting.length = 0;
+    this.#closed = true;
+    this.#options.failed(error);
+  }
+
+  #becomeIdle(): void {
     this.#whenIdle?.();
     this.#whenIdle = undefined;
   }

@@ -4,6 +4,7 @@ import { fakeClock } from '../../../core/testing/fake-clock.ts';
 import type { ClientStreamHandler, StreamTls } from '../../../grpc/index.ts';
 import { BY_COLLECTION, BY_XDS_TYPE } from '../../../mcp/index.ts';
 import type { ResourceEvent } from '../../../resources/index.ts';
+import type { SourceSink } from '../../source.ts';
 import { createConfigSource, type FollowedTls } from '../config-source.ts';
 import { McpSink } from '../mcp-sink.ts';
 import { ReceivedDocuments } from '../received.ts';
@@ -31,7 +32,12 @@ export interface Opened {
 }
 
 /** A source whose streams the test plays. */
-export function played(tls?: FollowedTls, xds = false, maxBytes = 100_000) {
+export function played(
+  tls?: FollowedTls,
+  xds = false,
+  maxBytes = 100_000,
+  applyInSlices?: NonNullable<SourceSink['applyInSlices']>,
+) {
   const clock = fakeClock();
   const [streams, lines, store]: [Opened[], string[], EventStore] = [[], [], new EventStore()];
   let reconnections = 0;
@@ -69,7 +75,12 @@ export function played(tls?: FollowedTls, xds = false, maxBytes = 100_000) {
     batches.push(events.length);
     store.apply(events);
   };
-  source.start({ apply, replace: () => assert.fail(), changing: () => {} });
+  source.start({
+    apply,
+    ...(applyInSlices !== undefined && { applyInSlices }),
+    replace: () => assert.fail(),
+    changing: () => {},
+  });
   let synced = false;
   void source.synced.then(() => {
     synced = true;
