@@ -4,6 +4,7 @@ import { getScope } from '../../logging/index.ts';
 import { changedEndpoints, type Model } from '../../model/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { Engine, type Generator } from '../../push/index.ts';
+import type { ResourceKey } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import { createDebouncer, type Debouncer } from '../../store/index.ts';
 import { concernedNames, leadsTo } from '../../xds/index.ts';
@@ -65,9 +66,26 @@ export function startDebouncer(
     hooks: debounceHooks(metrics),
     endpointsOf: (key) => changedEndpoints(intake.store.pending(key)),
     busyMs: () => performance.eventLoopUtilization().active,
-    async publish(keys) {
-      await intake.complete();
-      await publisher.publishInSlices(intake.take(keys === 'all' ? undefined : (key) => keys.has(key)));
-    },
+    publish: (keys, stopped) => publishChanges(intake, publisher, keys, stopped),
   });
+}
+
+/** Batches of sources that are waited for before changes are taken: some source may always be applying one. */
+const MAX_BATCHES = 10;
+
+/** Publishes changes of the intake between its batches, unless it is stopped before. */
+export async function publishChanges(
+  intake: Pick<Intake, 'complete' | 'take'>,
+  publisher: Pick<Publisher, 'publishInSlices'>,
+  keys: ReadonlySet<ResourceKey> | 'all',
+  stopped: AbortSignal,
+): Promise<void> {
+  for (let batches = 0; batches < MAX_BATCHES; batches++) {
+    const completed = intake.complete();
+    if (completed === undefined) break;
+    // Another batch may begin meanwhile.
+    await completed;
+  }
+  if (stopped.aborted) return;
+  await publisher.publishInSlices(intake.take(keys === 'all' ? undefined : (key) => keys.has(key)), stopped);
 }

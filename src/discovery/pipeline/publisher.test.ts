@@ -116,6 +116,19 @@ describe('publisher: a large change', () => {
     return { bench, published: bench.publisher.publishInSlices({ changes: many.map(set), eventTime: 2 }) };
   }
 
+  it('is not published after a stop', async () => {
+    const { bench } = slowly();
+    const stop = new AbortController();
+    const update = { changes: [set(service('shop', 'late'))], eventTime: 3 };
+    const published = bench.publisher.publishInSlices(update, stop.signal);
+    stop.abort();
+    await published;
+    assert.deepEqual(
+      bench.publications.map(({ snapshot }) => snapshot.services.size),
+      [1, 41],
+    );
+  });
+
   it('lets the event loop run in between, with the snapshot before it until the end', async () => {
     const { bench, published } = slowly();
     let turns = 0;

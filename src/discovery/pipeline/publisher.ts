@@ -88,20 +88,20 @@ export class Publisher {
 
   /**
    * Publishes changed resources in slices, or at once when another publication begins meanwhile. Resolves when they are
-   * published. Does nothing without a change.
+   * published. Does nothing without a change. After `stopped` nothing is published.
    */
-  publishInSlices(resources: MeshUpdate): Promise<void> {
+  publishInSlices(resources: MeshUpdate, stopped?: AbortSignal): Promise<void> {
     this.#running?.finish();
     const slicer = new Slicer(this.#options.now);
-    this.#running = new SlicedWork(this.#publication(resources, slicer), slicer);
+    this.#running = new SlicedWork(this.#publication(resources, slicer, stopped), slicer);
     return this.#running.ended;
   }
 
-  *#publication(update: MeshUpdate, slicer: Slicer): Slices<void> {
+  *#publication(update: MeshUpdate, slicer: Slicer, stopped?: AbortSignal): Slices<void> {
     if (isEmpty(update)) return;
     const eventTime = update.eventTime === NO_EVENT ? this.#options.now() : update.eventTime;
     const change = yield* this.#apply(this.#withAside({ ...update, eventTime }));
-    if (change === undefined) return;
+    if (change === undefined || stopped?.aborted === true) return;
     const milliseconds = slicer.worked;
     // Without a pause: who acquires a scope now is not told what this publication has changed in it.
     for (const listener of this.#listeners) listener(change, milliseconds);

@@ -163,6 +163,30 @@ test('flush publishes without waiting; after stop nothing is published', async (
   assert.equal(published.length, 1);
 });
 
+test('a publish in progress learns that it is stopped', async () => {
+  const { clock, advanceTo } = timeline();
+  const none = () => {};
+  let stopped: AbortSignal | undefined;
+  const debouncer = createDebouncer({
+    afterMs: 10,
+    maxMs: 100,
+    edsDebounce: true,
+    clock,
+    hooks: { onChange: none, onTimerReset: none, onQuiesce: none, onMaxTime: none, onError: none },
+    endpointsOf: () => undefined,
+    busyMs: () => 0,
+    publish: (_, signal) => {
+      stopped = signal;
+      return new Promise(none);
+    },
+  });
+  debouncer.changed(new Set(['Service/a/b']));
+  await advanceTo(10);
+  assert.equal(stopped?.aborted, false);
+  debouncer.stop();
+  assert.equal(stopped?.aborted, true);
+});
+
 test('a publish that throws is reported, and later windows are published', async () => {
   const { clock, advanceTo } = timeline();
   const errors: unknown[] = [];

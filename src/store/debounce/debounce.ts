@@ -48,9 +48,9 @@ export interface DebounceOptions {
   readonly busyMs: () => number;
   /**
    * Takes changes from the store (those of `keys`, or all) and publishes the next snapshot. Not called again before it
-   * has ended. It should not wait for proxies.
+   * has ended. It should not wait for proxies. After `stopped` nothing may be published.
    */
-  readonly publish: (keys: ReadonlySet<ResourceKey> | 'all') => void | Promise<void>;
+  readonly publish: (keys: ReadonlySet<ResourceKey> | 'all', stopped: AbortSignal) => void | Promise<void>;
 }
 
 export interface Debouncer {
@@ -132,7 +132,7 @@ class WindowDebouncer implements Debouncer {
   /** The last publish of endpoints: when, and how long the main thread had worked by then. */
   #lastEndpoints = { at: Number.NEGATIVE_INFINITY, busyMs: 0 };
   #publishing = false;
-  #stopped = false;
+  readonly #stopped = new AbortController();
 
   constructor(options: DebounceOptions) {
     this.#options = options;
@@ -140,7 +140,7 @@ class WindowDebouncer implements Debouncer {
   }
 
   changed(keys: ReadonlySet<ResourceKey>, seenAt = Number.POSITIVE_INFINITY): void {
-    if (keys.size === 0 || this.#stopped) return;
+    if (keys.size === 0 || this.#stopped.signal.aborted) return;
     const { clock, edsDebounce, hooks, endpointsOf } = this.#options;
     hooks.onChange();
     const at = Math.min(seenAt, clock.now());
@@ -175,7 +175,7 @@ class WindowDebouncer implements Debouncer {
   }
 
   stop(): void {
-    this.#stopped = true;
+    this.#stopped.abort();
     this.#cancelTimers();
   }
 
@@ -312,7 +312,7 @@ class WindowDebouncer implements Debouncer {
 
   /** Publishes changes whose wait is over; called when a wait or a publish has ended. */
   #publishNext(): void {
-    if (this.#publishing || this.#stopped) return;
+    if (this.#publishing || this.#stopped.signal.aborted) return;
     if (this.#window?.due === true) {
       this.#window = undefined;
       // Takes everything pending, including endpoints: a flood of endpoint changes cannot delay the window.
@@ -343,7 +343,7 @@ class WindowDebouncer implements Debouncer {
   #publish(keys: ReadonlySet<ResourceKey> | 'all'): void {
     this.#publishing = true;
     const { publish, hooks } = this.#options;
-    Promise.try(publish, keys)
+    Promise.try(publish, keys, this.#stopped.signal)
       .catch((error: unknown) => hooks.onError(error))
       .finally(() => {
         this.#publishing = false;
