@@ -49,6 +49,23 @@ describe('sliced work', () => {
     await assert.rejects(finished.ended, /cannot end/);
   });
 
+  it('counts its time once when it is finished during a pause', async () => {
+    let now = 0;
+    const slicer = new Slicer(() => now);
+    let worked = 0;
+    function* work(): Slices<void> {
+      now += 100;
+      yield;
+      now += 20;
+      worked = slicer.worked;
+    }
+    const sliced = new SlicedWork(work(), slicer);
+    now += 1000;
+    sliced.finish();
+    assert.equal(worked, 120);
+    await sliced.ended;
+  });
+
   it('may be finished by itself, which does nothing', async () => {
     const done: string[] = [];
     function* reentrant(): Slices<void> {

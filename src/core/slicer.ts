@@ -8,7 +8,8 @@ const SLICE_MS = 10;
 /** Runs tasks one after another; pending work of the event loop runs after each slice. */
 export class Slicer {
   readonly #now: () => number;
-  #since: number;
+  /** When the slice began; undefined during a pause. */
+  #since: number | undefined;
   #worked = 0;
 
   /** @param now monotonic ms */
@@ -19,7 +20,7 @@ export class Slicer {
 
   /** The total working time so far, ms, without pauses. */
   get worked(): number {
-    return this.#worked + this.#now() - this.#since;
+    return this.#since === undefined ? this.#worked : this.#worked + this.#now() - this.#since;
   }
 
   async run<T>(work: Slices<T>): Promise<T> {
@@ -32,10 +33,16 @@ export class Slicer {
 
   /** Resolves at once, or after other work of the event loop when the slice is over. */
   async pause(): Promise<void> {
-    if (this.#now() - this.#since < SLICE_MS) return;
+    if (this.#since !== undefined && this.#now() - this.#since < SLICE_MS) return;
     this.#worked = this.worked;
+    this.#since = undefined;
     await setImmediate();
-    this.#since = this.#now();
+    this.resume();
+  }
+
+  /** Ends a pause: the work goes on now. */
+  resume(): void {
+    this.#since ??= this.#now();
   }
 }
 
@@ -45,25 +52,28 @@ export class SlicedWork {
   readonly ended: Promise<void>;
   /** Undefined when it has ended. */
   #work: Slices<void> | undefined;
+  readonly #slicer: Slicer;
   #isInStep = false;
   #failure: { readonly error: unknown } | undefined;
 
   /** Begins the work. */
   constructor(work: Slices<void>, slicer: Slicer) {
     this.#work = work;
-    this.ended = this.#run(slicer);
+    this.#slicer = slicer;
+    this.ended = this.#run();
   }
 
   /** Does the rest at once. Does nothing when called by the work itself. */
   finish(): void {
+    if (this.#work !== undefined) this.#slicer.resume();
     while (this.#work !== undefined && !this.#isInStep) this.#step(this.#work);
   }
 
-  async #run(slicer: Slicer): Promise<void> {
+  async #run(): Promise<void> {
     for (;;) {
       if (this.#work !== undefined) this.#step(this.#work);
       if (this.#work === undefined) break;
-      await slicer.pause();
+      await this.#slicer.pause();
     }
     if (this.#failure !== undefined) throw this.#failure.error;
   }
