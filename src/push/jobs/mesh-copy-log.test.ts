@@ -99,6 +99,18 @@ describe('mesh copy log', () => {
     assert.deepEqual([...mesh.log.since(at + 2).configs], []);
   });
 
+  it('knows how many values a worker lacks', () => {
+    const mesh = new LoggedMesh();
+    mesh.step([set(WEB)]);
+    const { version } = mesh.snapshot;
+    mesh.step([set(virtualService('shop', 'web', '1s')), set(virtualService('shop', 'db', '1s'))]);
+    const lacking = (from: number) => mesh.log.lacking(from);
+    assert.deepEqual([lacking(version + 1), lacking(version)], [0, 2]);
+    const { services, peers, endpoints, configs } = mesh.log.since(0);
+    assert.equal(lacking(0), services.size + peers.size + endpoints.size + configs.size);
+    assert.ok(lacking(0) > 2);
+  });
+
   it('sends the mesh configuration if it changed since', () => {
     const mesh = new LoggedMesh();
     mesh.step([], { ...defaultMeshConfig(), rootNamespace: 'elsewhere' });

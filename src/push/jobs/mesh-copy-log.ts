@@ -58,6 +58,13 @@ function everything(snapshot: MeshSnapshot): MeshCopyUpdate {
   };
 }
 
+/** Number of values in {@link everything}. */
+function sizeOf(snapshot: MeshSnapshot): number {
+  const { services, peers, carriedEndpoints } = snapshot;
+  const configs = CONFIG_KINDS.reduce((sum, kind) => sum + snapshot.resources(kind).size, 0);
+  return services.size + peers.size + carriedEndpoints.size + configs;
+}
+
 export class MeshCopyLog {
   /** In order of version; a value that changes again moves to the end. */
   readonly #changed = new Map<string, Changed>();
@@ -82,6 +89,19 @@ export class MeshCopyLog {
   /** Number of changed values kept. */
   get size(): number {
     return this.#changed.size;
+  }
+
+  /** Number of values in the update for a worker at `version`. */
+  lacking(version: number): number {
+    if (version === this.#snapshot.version) return 0;
+    if (!this.#canUpdate(version)) return sizeOf(this.#snapshot);
+    let count = 0;
+    for (const each of this.#changed.values()) if (each.version > version) count++;
+    return count;
+  }
+
+  #canUpdate(version: number): boolean {
+    return version !== 0 && version >= this.#oldest && version <= this.#snapshot.version;
   }
 
   /** Appends the step from the last snapshot to this one. After a missed step, workers are sent everything. */
@@ -126,7 +146,7 @@ export class MeshCopyLog {
   /** The merged update for a worker at `version`; everything when that is 0 or too old. */
   since(version: number): MeshCopyUpdate {
     const { version: current, mesh, networks, workloadRanges, networkGateways } = this.#snapshot;
-    if (version === 0 || version < this.#oldest || version > current) return everything(this.#snapshot);
+    if (!this.#canUpdate(version)) return everything(this.#snapshot);
     const changed = version === current ? [] : [...this.#changed.values()].filter((each) => each.version > version);
     return {
       fromVersion: version,

@@ -303,6 +303,7 @@ export class PoolGenerator implements Generator, Previewer {
   /** Updates a worker's mesh copy; false when that fails. */
   async #update(slot: WorkerSlot, log: MeshCopyLog): Promise<boolean> {
     try {
+      await this.#turnFor(slot, log);
       return (await slot.run(log, { jobs: [] }, MESH_COPY_TIMEOUT_MS)).kind === 'done';
     } catch (error) {
       if (!this.#closed) this.#options.onCrash(error);
@@ -310,10 +311,11 @@ export class PoolGenerator implements Generator, Previewer {
     }
   }
 
-  /** Resolves in a turn of the event loop in which no other large update is sent. */
-  #nextTurn(): Promise<void> {
+  /** Resolves at once if a worker lacks little; else in a turn of the event loop without another large update. */
+  async #turnFor({ version }: WorkerSlot, log: MeshCopyLog): Promise<void> {
+    if (log.lacking(version) <= LARGE_UPDATE) return;
     this.#turn = this.#turn.then(() => setImmediate());
-    return this.#turn;
+    await this.#turn;
   }
 
   /** Has a worker serve the next job that it may; false when there is none. */
@@ -324,10 +326,10 @@ export class PoolGenerator implements Generator, Previewer {
     this.#waiting.delete(waiting.source);
     slot.lane = lane;
     void this.#work(slot, async () => {
-      // A mesh copy is built in a separate task, so that a failure is not attributed to the job. Updates are small and
-      // are sent with the job.
-      if (log.size > LARGE_UPDATE) await this.#nextTurn();
+      // A mesh copy is built in a separate task, so that a failure is not attributed to the job. Updates are sent with
+      // the job.
       const healthy = slot.version > 0 || (await this.#update(slot, log));
+      if (healthy) await this.#turnFor(slot, log);
       const outcome = healthy ? await this.#run(slot, log, waiting, lane, timeoutMs) : 'unhealthy';
       slot.lane = undefined;
       if (outcome === 'served') return true;
