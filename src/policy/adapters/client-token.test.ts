@@ -116,6 +116,59 @@ test('without a valid token there is none: an expired one is not used while the 
   assert.equal(calls.length, sent + 1);
 });
 
+test('a server that fails is asked less and less often, and again soon after a success', async (t) => {
+  let status = 503;
+  const { url } = await listening(t, (_, response) => {
+    response.writeHead(status).end(JSON.stringify({ access_token: 'a', expires_in: 60 }));
+  });
+  const { token, host, calls } = client(`${url}/token`);
+  const asked = async (seconds: number): Promise<number> => {
+    const before = calls.length;
+    for (let second = 0; second < seconds; second++) {
+      await assert.rejects(token.current(), { code: 'unavailable' });
+      host.advance(1_000);
+    }
+    return calls.length - before;
+  };
+  // After 0, 1, 3, 7, 15, 31 s, and then each 30 s.
+  assert.equal(await asked(60), 6);
+  assert.equal(await asked(300), 10);
+  status = 200;
+  host.advance(30_000);
+  assert.equal(await token.current(), 'a');
+  host.advance(60_000);
+  status = 503;
+  assert.equal(await asked(4), 3);
+});
+
+test('a token that has expired before it arrives is not used', async (t) => {
+  let late = 11_000;
+  const { url } = await listening(t, (_, response) => {
+    host.advance(late);
+    response.end(JSON.stringify({ access_token: 'a', expires_in: 10 }));
+  });
+  const { token, host } = client(`${url}/token`);
+  await assert.rejects(token.current(), /a token that has expired/);
+  late = 5_000;
+  host.advance(1_000);
+  assert.equal(await token.current(), 'a');
+});
+
+test('a token of a short lifetime is used for more than one call, and null is no stated lifetime', async (t) => {
+  for (const [lifetime, usedMs] of [
+    [1, 700],
+    [null, 200_000],
+  ] as const) {
+    const body = JSON.stringify({ access_token: 'a', expires_in: lifetime });
+    const { url } = await listening(t, (_, response) => void response.end(body));
+    const { token, host, calls } = client(`${url}/token`);
+    assert.equal(await token.current(), 'a');
+    host.advance(usedMs);
+    assert.equal(await token.current(), 'a');
+    assert.equal(calls.length, 1);
+  }
+});
+
 test('a refused token is requested again, at most once in a while', async (t) => {
   const { tokenUrl } = await startProvider(t);
   const { token, host } = client(tokenUrl);

@@ -3,6 +3,7 @@
  * needed first, and again before it expires. Without a valid one nothing is sent to the adapter, so that what depends
  * on it is denied.
  */
+import { backoff } from '../../core/backoff.ts';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import { shownUrl } from '../../core/network/http-call.ts';
 import { isObject } from '../../core/objects.ts';
@@ -18,10 +19,10 @@ const MAX_TOKEN_CHARACTERS = 16 * 1024;
 const [DEFAULT_LIFETIME_S, MAX_LIFETIME_S] = [300, 86_400];
 /** A token is requested again after this part of its lifetime. */
 const RENEW_AT = 0.75;
-/** It is not used in the last moments, in which it may expire on its way, ms. */
-const SPARE_MS = 1_000;
-/** After a failure no request is sent for this time, ms. */
-const RETRY_MS = 1_000;
+/** It is not used in the last moments, in which it may expire on its way: ms, and at most this part of its lifetime. */
+const [SPARE_MS, SPARE_PART] = [1_000, 0.1];
+/** After failures no request is sent for some time, ms: many wrong secrets may lock the account. */
+const [RETRY_MS, MAX_RETRY_MS] = [1_000, 30_000];
 /** A token that the adapter refuses is kept for this time, ms: it may refuse all. */
 const REFUSED_MS = 10_000;
 
@@ -39,7 +40,8 @@ export class ClientToken {
   readonly #closing = new AbortController();
   #token: Token | undefined;
   #requesting: Promise<Token> | undefined;
-  #failure: { readonly error: CtlError; readonly until: number } | undefined;
+  /** The last of `count` failures in a row. */
+  #failure: { readonly error: CtlError; readonly count: number; readonly until: number } | undefined;
   /** Whether the server wants the secret in the body of requests, in place of a header. */
   #inBody = false;
 
@@ -81,7 +83,9 @@ export class ClientToken {
       })
       .catch((error: unknown) => {
         const known = error instanceof CtlError ? error : new CtlError('unavailable', messageOf(error), {}, error);
-        this.#failure = { error: known, until: this.#host.monotonic() + RETRY_MS };
+        const count = (this.#failure?.count ?? 0) + 1;
+        const wait = backoff(count, RETRY_MS, MAX_RETRY_MS, () => this.#host.random());
+        this.#failure = { error: known, count, until: this.#host.monotonic() + wait };
         throw known;
       })
       .finally(() => {
@@ -140,13 +144,14 @@ export class ClientToken {
       const why = typeof error === 'string' && /^[a-z_]{1,40}$/.test(error) ? `: ${error}` : '';
       throw new CtlError('unavailable', `${server} returned HTTP ${status}${why}`);
     }
-    const { access_token: token, expires_in: lifetime = DEFAULT_LIFETIME_S } = body ?? {};
+    const { access_token: token, expires_in: lifetime } = body ?? {};
     if (typeof token !== 'string' || token.length > MAX_TOKEN_CHARACTERS || !/^[\x21-\x7e]+$/.test(token))
       throw new CtlError('unavailable', `${server} returned no token that can be sent in a header`);
-    const seconds = Number(lifetime);
-    if (!(seconds > 0)) throw new CtlError('unavailable', `${server} returned a token that has expired`);
-    const ms = Math.min(seconds, MAX_LIFETIME_S) * 1000;
-    const expiresAt = at + Math.max(0, ms - SPARE_MS);
+    const ms = Math.min(Number(lifetime ?? DEFAULT_LIFETIME_S), MAX_LIFETIME_S) * 1000;
+    const expiresAt = at + ms - Math.min(SPARE_MS, ms * SPARE_PART);
+    // Also when the response took longer than the token lives. A lifetime that is no number is none.
+    if (!(ms > 0 && this.#host.monotonic() < expiresAt))
+      throw new CtlError('unavailable', `${server} returned a token that has expired`);
     return { text: token, requestedAt: at, renewAt: at + ms * RENEW_AT, expiresAt };
   }
 }

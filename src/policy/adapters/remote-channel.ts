@@ -66,6 +66,7 @@ export class RemoteChannel {
   /** What a call needs. The next call uses what becomes ready after the timeout of this one. */
   async #prepared(): Promise<{ readonly client: Client; readonly metadata: Metadata }> {
     const client = await this.#current();
+    if (this.#closed) throw new CtlError('unavailable', 'the handler is closed');
     return { client, metadata: await this.#metadata() };
   }
 

@@ -8,6 +8,7 @@ import { CtlError } from '../../core/errors.ts';
 import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Connection, DynamicTemplate, Handler, Instance } from '../types.ts';
 import { openRemote } from './remote.ts';
+import { RemoteChannel } from './remote-channel.ts';
 import { CALL, type TestHost, testHost } from './testing/host.ts';
 import type { Built, CheckResult } from './types.ts';
 
@@ -299,4 +300,29 @@ test('a call does not wait longer for a token than its timeout, and nothing is s
   await assert.rejects(check('a'), { code: 'deadline_exceeded' });
   assert.equal(adapter.asked.length, 0);
   assert.equal(running.workers, 0);
+});
+
+test('a handler that closes while a call begins leaves no request for a token behind', async () => {
+  const client = { clientId: 'mesh', clientSecret: '/s', tokenUrl: 'https://a/t', scopes: [], endpointParams: {} };
+  const token = { from: client, header: 'authorization', prefix: '' } as const;
+  // The steps of a call until it requests its token, one after the other.
+  for (let steps = 0; steps < 40; steps++) {
+    const signals: (AbortSignal | undefined)[] = [];
+    const host = testHost({
+      readFile: async () => Buffer.from('secret'),
+      call: ({ signal }) => {
+        signals.push(signal);
+        return Promise.reject(new Error('closed'));
+      },
+    });
+    const channel = new RemoteChannel({ address: '127.0.0.1:1', authentication: { type: 'tls', token } }, host);
+    const called = assert.rejects(channel.call(METHOD, new Uint8Array(0), PATIENCE_MS));
+    for (let step = 0; step < steps; step++) await undefined;
+    channel.close();
+    await called;
+    assert.ok(
+      signals.every((signal) => signal?.aborted),
+      `after ${steps} steps`,
+    );
+  }
 });
