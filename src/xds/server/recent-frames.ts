@@ -1,7 +1,7 @@
 /**
  * The most recently encoded small frames. A changed endpoint is sent to thousands of streams one after the other.
- * Streams with the same nonce are sent the same bytes: from the second one on in one buffer, which is not worth its
- * making for a proxy that is sent what no other is.
+ * Streams with the same nonce are sent the same bytes. The chunks of a frame are joined into one buffer when a second
+ * stream is sent it: for a frame that only one proxy is sent, the copy costs more than it saves.
  */
 import type { ResponseMessage } from '../protocol/index.ts';
 import { encodeResponse } from './encode-response.ts';
