@@ -26,7 +26,7 @@ import {
   makeFirstData,
 } from '../../test/harness/kubernetes/index.ts';
 import { wideLines } from '../checks/line-width.ts';
-import { runTestsAside } from './apart.ts';
+import { runTestsBeside } from './beside.ts';
 import { type Outcome, runTests, type TestRun } from './files.ts';
 import { runTestsInOwnNetwork } from './network.ts';
 import { runProperties } from './properties.ts';
@@ -51,10 +51,17 @@ interface Stage {
   readonly name: string;
   /** Runs only when it is named. */
   readonly onRequest?: boolean;
-  /** The stage that this one is a part of, which can run aside. */
+  /** The stage that this one is a part of, which can run beside the others. */
   readonly partOf?: string | undefined;
-  /** @param print runs it aside, and gets what it would write */
-  run(filter: readonly string[], print?: Print): Promise<Outcome>;
+  run(filter: readonly string[], beside?: Beside): Promise<Outcome>;
+}
+
+/** A stage that runs beside the others. */
+interface Beside {
+  /** Gets what it would write. */
+  readonly print: Print;
+  /** Ends it. */
+  readonly signal: AbortSignal;
 }
 
 type Print = (text: string) => void;
@@ -105,7 +112,7 @@ function testStage(name: string, options: TestStageOptions): Stage {
   return {
     name,
     partOf: options.partOf,
-    async run(filter, print) {
+    async run(filter, beside) {
       const { patterns, except = [] } = options;
       const all = globSync([...patterns], { cwd: REPOSITORY, exclude: [...except] }).sort();
       const chosen = filter.length === 0 ? all : all.filter((file) => filter.some((word) => file.includes(word)));
@@ -113,9 +120,11 @@ function testStage(name: string, options: TestStageOptions): Stage {
       if (files.length === 0) return NOTHING;
       const { prepare, runner = runTests, concurrency, timeoutMs, verbose, together } = options;
       await prepare?.();
-      const { signal } = interrupted;
-      const run = { files, folder: REPOSITORY, concurrency, timeoutMs, verbose, signal, together };
-      return print === undefined ? runner(run) : runTestsAside(run, print);
+      const run = { files, folder: REPOSITORY, concurrency, timeoutMs, verbose, signal: interrupted.signal, together };
+      if (beside === undefined) return runner(run);
+      const { print, signal } = beside;
+      // At the lowest priority a test may take as long as all other stages, after which the signal ends it.
+      return runTestsBeside({ ...run, timeoutMs: BESIDE_TEST_MS, signal }, print);
     },
   };
 }
@@ -159,7 +168,7 @@ function propertiesStage(): Stage {
 
 const UNIT_FILES = ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts', 'pages/**/*.test.ts'];
 const GOLDEN_FILES = ['test/golden/**/*.test.ts', 'test/*.test.ts'];
-/** Those that only compute: no process, socket or clock. */
+/** Those that only compute: no process or socket, and nothing waits for a time. */
 const COMPUTING_FILES = ['test/incremental.test.ts', 'test/field-coverage.test.ts', 'test/*.property.test.ts'];
 
 const CORES = availableParallelism();
@@ -170,6 +179,9 @@ const CORES = availableParallelism();
 const WAITING_FILES = CORES + 1;
 /** Tests of whole programs wait for half of their time. */
 const PROGRAM_FILES = CORES + 2;
+
+/** Limit for a test that runs beside other stages, ms, and how long it may take after these have ended. */
+const [BESIDE_TEST_MS, BESIDE_GRACE_MS] = [7_200_000, 600_000];
 
 /** What ends with the run. */
 const scope: Scope = createScope();
@@ -214,13 +226,12 @@ const STAGES: readonly Stage[] = [
     // For the benches.
     prepare: preparePrograms,
   }),
-  testStage('golden, computed', {
+  testStage('golden-computed', {
     partOf: 'golden',
     patterns: COMPUTING_FILES,
     first: ['test/incremental', 'test/mesh-copy', 'test/engine', 'test/memos'],
     concurrency: CORES,
-    // At low priority a file may take as long as all stages.
-    timeoutMs: 3_600_000,
+    timeoutMs: 600_000,
     verbose: false,
   }),
   testStage('e2e', {
@@ -289,7 +300,8 @@ function chooseStages(args: readonly string[]): { stages: readonly Stage[]; filt
   const names = new Set(STAGES.map((stage) => stage.name));
   const wanted = new Set(args.filter((word) => names.has(word)));
   const filter = args.filter((word) => !names.has(word));
-  if (wanted.size > 0) return { stages: STAGES.filter(({ name, partOf }) => wanted.has(partOf ?? name)), filter };
+  if (wanted.size > 0)
+    return { stages: STAGES.filter(({ name, partOf = name }) => wanted.has(name) || wanted.has(partOf)), filter };
   const usual = STAGES.filter(({ onRequest }) => onRequest !== true);
   // Words without a stage select test files only.
   const withFiles = filter.length === 0 ? usual : usual.filter(({ name }) => name !== 'lint' && name !== 'types');
@@ -297,11 +309,11 @@ function chooseStages(args: readonly string[]): { stages: readonly Stage[]; filt
 }
 
 /** Runs a stage. A failed preparation fails the stage, and the other stages run. */
-async function runStage(stage: Stage, filter: readonly string[], print?: Print): Promise<StageResult> {
+async function runStage(stage: Stage, filter: readonly string[], beside?: Beside): Promise<StageResult> {
   const started = performance.now();
-  const outcome = await stage.run(filter, print).catch((error: unknown) => {
+  const outcome = await stage.run(filter, beside).catch((error: unknown) => {
     const line = `  FAIL ${stage.name}: ${error instanceof Error ? error.message : String(error)}\n`;
-    (print ?? write)(line);
+    (beside?.print ?? write)(line);
     return { passed: 0, failed: 1, skipped: 0, failures: [stage.name] };
   });
   return { name: stage.name, outcome, seconds: (performance.now() - started) / 1000 };
@@ -313,34 +325,43 @@ function endOf({ name, outcome, seconds }: StageResult): string {
   return `== ${name} in ${seconds.toFixed(1)} s: ${describeOutcome(outcome)}\n`;
 }
 
-/** Begins a stage aside. What it prints is kept, and returned with its result. */
-async function beginAside(stage: Stage): Promise<{ readonly text: string; readonly result: StageResult }> {
+/** Begins a stage beside the others. What it prints is kept, and returned with its result. */
+async function beginBeside(
+  stage: Stage,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly result: StageResult }> {
   let text = '';
-  const result = await runStage(stage, [], (more) => {
+  const print: Print = (more) => {
     text += more;
-  });
+  };
+  const result = await runStage(stage, [], { print, signal });
   return { text, result };
 }
 
-/** Parts of stages run aside in a complete run, or in one of several complete stages. */
-function isAside({ partOf }: Stage, stages: readonly Stage[], filter: readonly string[]): boolean {
+/** Parts of stages run beside the others in a complete run, or in one of several complete stages. */
+function runsBeside({ partOf }: Stage, stages: readonly Stage[], filter: readonly string[]): boolean {
   return partOf !== undefined && filter.length === 0 && stages.some((other) => (other.partOf ?? other.name) !== partOf);
 }
 
 async function main(args: readonly string[]): Promise<number> {
   const { stages, filter } = chooseStages(args);
   const started = performance.now();
-  const aside = stages.filter((stage) => isAside(stage, stages, filter));
-  const begun = aside.map(beginAside);
+  const beside = stages.filter((stage) => runsBeside(stage, stages, filter));
+  const late = new AbortController();
+  const signal = AbortSignal.any([interrupted.signal, late.signal]);
+  const begun = beside.map((stage) => beginBeside(stage, signal));
   const results: StageResult[] = [];
-  for (const stage of stages.filter((each) => !aside.includes(each))) {
+  for (const stage of stages.filter((each) => !beside.includes(each))) {
     if (interrupted.signal.aborted) break;
     write(`\n== ${stage.name}\n`);
     const result = await runStage(stage, filter);
     write(endOf(result));
     results.push(result);
   }
-  for (const { text, result } of await Promise.all(begun)) {
+  const ending = setTimeout(() => late.abort(), BESIDE_GRACE_MS);
+  const ended = await Promise.all(begun);
+  clearTimeout(ending);
+  for (const { text, result } of ended) {
     write(`\n== ${result.name}, beside the other stages\n${text}${endOf(result)}`);
     results.push(result);
   }

@@ -3,7 +3,7 @@
  * refuses endpoints with loopback addresses, and tests may not take an address of the host.
  */
 import { canOwnNetwork, ownNetwork } from '../../test/harness/index.ts';
-import { runTestsWithin } from './apart.ts';
+import { runTestsWithin } from './beside.ts';
 import { type Outcome, runTests, type TestRun } from './files.ts';
 
 /**

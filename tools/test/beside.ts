@@ -52,7 +52,7 @@ export function runTestsWithin(run: TestRun, wrap: (argv: readonly string[]) => 
  * Runs files as `runTests` does, at the lowest priority: they get what other tests leave of the cores.
  * @param print gets what it writes
  */
-export function runTestsAside(run: TestRun, print: (text: string) => void): Promise<Outcome> {
+export function runTestsBeside(run: TestRun, print: (text: string) => void): Promise<Outcome> {
   const child = spawn(process.execPath, [import.meta.filename], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', print);
   if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
