@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, it } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { emptySnapshot } from '../testing/mesh.ts';
 import { PoolGenerator } from './pool-generator.ts';
 
@@ -14,19 +15,19 @@ after(async () => {
 });
 
 /** A pool whose workers run this body for each task. */
-function poolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000): PoolGenerator {
-  const pool = waitingPoolOf(body, crashes, jobTimeoutMs);
+function poolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000, threads = 1): PoolGenerator {
+  const pool = waitingPoolOf(body, crashes, jobTimeoutMs, threads);
   pool.begin(emptySnapshot());
   return pool;
 }
 
 /** The same before there is a snapshot. */
-function waitingPoolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000): PoolGenerator {
+function waitingPoolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000, threads = 1): PoolGenerator {
   const workerFile = join(dir, `worker-${pools.length}.mjs`);
   writeFileSync(workerFile, `let runs = 0;\nexport function run(task) { runs++; ${body} }\n`);
   const onCrash = (error: unknown) => crashes.push(error);
   const later = (ms: number, run: () => void) => void setTimeout(run, ms);
-  const pool = new PoolGenerator({ threads: 1, workerFile, onCrash, later, random: () => 0, jobTimeoutMs });
+  const pool = new PoolGenerator({ threads, workerFile, onCrash, later, random: () => 0, jobTimeoutMs });
   pools.push(pool);
   return pool;
 }
@@ -121,6 +122,46 @@ describe('generation pool', () => {
     const third = await pool.submit(JOB);
     assert.deepEqual(third.answer, { forget: true, runs: 5, units: third.answer.units, ...NO_MORE });
     assert.deepEqual(third.answer.units[0]?.resources, []);
+  });
+
+  it('makes a worker send everything again after another one has repeated its job', async () => {
+    const [first, second] = [join(dir, 'first'), join(dir, 'second')];
+    // Jobs with the path of a file wait until it exists.
+    const pool = poolOf(
+      `const { existsSync } = process.getBuiltinModule('node:fs');
+       const key = task.jobs[0]?.viewKey ?? '';
+       const turn = new Int32Array(new SharedArrayBuffer(4));
+       while (key.startsWith('/') && !existsSync(key)) Atomics.wait(turn, 0, 0, 5);
+       const names = key === ${JSON.stringify(second)} && !task.forget;
+       const units = [{ type: 'cds', unit: 'web', number: 9, reads: -1, resources: names ? undefined : [] }];
+       ${doneWith('forget: task.forget, units')}`,
+      [],
+      10_000,
+      2,
+    );
+    const sendsAll = async (job: ReturnType<PoolGenerator['submit']>): Promise<boolean> => {
+      const { answer } = await job;
+      return 'forget' in answer && answer.forget === true;
+    };
+    /** Keeps a worker busy while the other one has a job. */
+    const beside = async (other: () => Promise<void>): Promise<void> => {
+      const busy = pool.submit(jobOf(first));
+      await other();
+      writeFileSync(first, '');
+      await busy;
+      await setImmediate();
+      rmSync(first);
+    };
+    await beside(async () => void (await pool.submit(JOB)));
+    let repeated: Promise<boolean> | undefined;
+    await beside(async () => {
+      repeated = sendsAll(pool.submit(jobOf(second)));
+    });
+    writeFileSync(second, '');
+    // The first worker, which is idle, repeats it.
+    assert.equal(await repeated, true);
+    await setImmediate();
+    await beside(async () => assert.ok(await sendsAll(pool.submit(JOB))));
   });
 
   it('does not mix up the numbers of a new worker with those of the one that died', async () => {

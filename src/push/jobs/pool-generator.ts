@@ -364,7 +364,8 @@ export class PoolGenerator implements Generator, Previewer {
       if (answer.kind === 'failed') throw new InternalError(answer.message);
       if (this.#answered(slot, waiting, answer)) return 'served';
       if (waiting.repeated) throw new InternalError('a worker names units by numbers that it had to discard');
-      // The answer names units that were freed here.
+      // The answer names units that were freed here, and its own were not stored: this worker sends all again, too.
+      slot.receivedUnits = undefined;
       Object.assign(waiting, { suspended: undefined, repeated: true });
       return 'again';
     } catch (error) {
