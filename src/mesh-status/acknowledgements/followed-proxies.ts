@@ -42,8 +42,8 @@ const [LACKING_MS, UNACCEPTED_MS] = [100, 1_000];
 const MAX_EXPLAINED = 16;
 /** How many rejected resources are listed: as long as a proxy rejects them, all of them are looked up in turn. */
 const MAX_LISTED = 1_000;
-/** Behind how many outstanding resources rejected ones are still found: more than a proxy has. */
-const MAX_PASSED = 100_000;
+/** Behind how many outstanding resources rejected ones are still found: passing them takes some milliseconds. */
+const MAX_PASSED = 20_000;
 
 export class FollowedProxy {
   /** `workload.namespace`. */
