@@ -8,6 +8,9 @@ import { type Outcome, runTests, type TestRun } from './files.ts';
 
 type Request = Omit<TestRun, 'signal'>;
 
+/** A process that was told to end, and has not, is killed after this time, ms. */
+const KILL_MS = 30_000;
+
 /** The command line that runs `argv` in other surroundings, as `ownNetwork` of the harness makes it. */
 export interface Command {
   readonly command: string;
@@ -31,13 +34,18 @@ function outcomeOf(child: ChildProcess): Promise<Outcome> {
 }
 
 async function requestFrom(child: ChildProcess, { signal, ...request }: TestRun): Promise<Outcome> {
-  const stop = () => void child.kill('SIGTERM');
+  let kill: NodeJS.Timeout | undefined;
+  const stop = () => {
+    child.kill('SIGTERM');
+    kill = setTimeout(() => child.kill('SIGKILL'), KILL_MS);
+  };
   signal.addEventListener('abort', stop);
   try {
     child.send(request satisfies Request);
     return await outcomeOf(child);
   } finally {
     signal.removeEventListener('abort', stop);
+    clearTimeout(kill);
   }
 }
 
