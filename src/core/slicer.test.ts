@@ -41,7 +41,7 @@ describe('sliced work', () => {
     assert.equal(done.length, 3);
   });
 
-  it('rejects with its error, whoever did the last step', async () => {
+  it('rejects with its error after a pause and after finish', async () => {
     const alone = new SlicedWork(steps([], 2, true), new Slicer(slowClock()));
     await assert.rejects(alone.ended, /cannot end/);
     const finished = new SlicedWork(steps([], 2, true), new Slicer(slowClock()));

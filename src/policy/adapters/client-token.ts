@@ -72,7 +72,7 @@ export class ClientToken {
     this.#closing.abort();
   }
 
-  /** One request at a time, whoever waits for it. */
+  /** The request that is in progress: all that need a token wait for the same one. */
   #renew(now: number): Promise<Token> {
     if (this.#failure !== undefined && now < this.#failure.until) return Promise.reject(this.#failure.error);
     this.#requesting ??= this.#request()

@@ -115,9 +115,9 @@ function resourceOf(bytes: Buffer): ReceivedResource {
     else if (field.number === 2) content = reader.content(field) as Buffer<ArrayBuffer>;
     else if (field.number === 3) name = reader.text(field);
   }
-  const any = readable(() => anyAt(content));
-  if ('fault' in any) return { name, version, bytes: content, fault: any.fault };
-  const { typeUrl, value } = any;
+  const message = readable(() => anyAt(content));
+  if ('fault' in message) return { name, version, bytes: content, fault: message.fault };
+  const { typeUrl, value } = message;
   if (typeUrl !== RESOURCE_TYPE_URL) {
     const fault = `expected ${RESOURCE_TYPE_URL}, got ${JSON.stringify(typeUrl.slice(0, MAX_SHOWN))}`;
     return { name, version, bytes: value, fault };
