@@ -12,11 +12,26 @@ export interface Clock {
   setTimer(ms: number, run: () => void): Timer;
 }
 
-/** The machine's clock (`performance.now()`); its timers do not keep the process alive. */
+/** The longest delay that a timer of Node.js can have, ms: with a longer one it fires at once. */
+const MAX_DELAY_MS = 2 ** 31 - 1;
+
+/**
+ * The machine's clock (`performance.now()`); its timers do not keep the process alive.
+ *
+ * Timers of Node.js count whole milliseconds and may fire up to 1 ms early by this clock. Code that then finds that its
+ * time has not come would wait for another event, which may never come: such a timer waits for the rest.
+ */
 export const systemClock: Clock = {
   now: () => performance.now(),
   setTimer: (ms, run) => {
-    const timer = setTimeout(run, ms).unref();
+    const due = performance.now() + ms;
+    const wait = (delay: number): NodeJS.Timeout => setTimeout(fire, Math.min(delay, MAX_DELAY_MS)).unref();
+    const fire = (): void => {
+      const left = due - performance.now();
+      if (left > 0) timer = wait(left);
+      else run();
+    };
+    let timer = wait(ms);
     return { cancel: () => clearTimeout(timer) };
   },
 };
