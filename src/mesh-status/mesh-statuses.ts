@@ -34,8 +34,8 @@ const REPORTING_MS = 3_000;
 /** A document for which proxies are waited for. */
 interface Waiting {
   readonly generation: number;
-  readonly since: number;
   readonly timer: Timer;
+  isOverdue: boolean;
 }
 
 export class MeshStatuses {
@@ -43,7 +43,8 @@ export class MeshStatuses {
   readonly #writer: StatusWriter;
   readonly #all: SlicedKeys;
   readonly #waiting = new Map<string, Waiting>();
-  #startedAt = Number.POSITIVE_INFINITY;
+  /** Other replicas may not have had time to report. */
+  #isReporting = true;
   #timer: Timer | undefined;
   readonly #unfollow: (() => Promise<void> | void)[] = [];
 
@@ -60,13 +61,15 @@ export class MeshStatuses {
     const { objects, reconciled, client, findings } = this.#options;
     const { clock } = client.connection;
     this.#unfollow.push(objects.follow((keys) => this.#writer.changed(keys)));
-    this.#startedAt = clock.now();
     if (reconciled !== undefined) {
       const onChanged = (documents: readonly ResourceKey[]): void =>
         documents.length === 0 ? this.allChanged() : this.changed(documents);
       this.#unfollow.push(reconciled.acknowledgements.follow(onChanged));
     }
-    this.#timer = clock.setTimer(REPORTING_MS, () => this.allChanged());
+    this.#timer = clock.setTimer(REPORTING_MS, () => {
+      this.#isReporting = false;
+      this.allChanged();
+    });
     findings?.changed();
   }
 
@@ -108,12 +111,12 @@ export class MeshStatuses {
   }
 
   #condition(key: string, object: NonNullable<ReturnType<MeshObjects['get']>>) {
-    const { reconciled, objects, client } = this.#options;
+    const { reconciled, objects } = this.#options;
     if (reconciled === undefined) return undefined;
     const { acknowledgements, inForce, refused } = reconciled;
     const document = objects.documentOf(key);
     const found = inForce(document);
-    const isKnown = acknowledgements.areKnown && client.connection.clock.now() - this.#startedAt >= REPORTING_MS;
+    const isKnown = acknowledgements.areKnown && !this.#isReporting;
     const joined = found === undefined || !isKnown ? undefined : joinStates(found, acknowledgements.of(document));
     const isPending = joined !== undefined && joined.silent + joined.pending > 0 && !isSettled(object);
     if (!isPending) this.#arrived(key);
@@ -127,12 +130,17 @@ export class MeshStatuses {
 
   /** Whether proxies have been waited for long enough. */
   #isOverdue(key: string, generation: number): boolean {
-    const { clock } = this.#options.client.connection;
     const known = this.#waiting.get(key);
-    if (known?.generation === generation) return clock.now() - known.since >= OVERDUE_MS;
+    if (known?.generation === generation) return known.isOverdue;
     known?.timer.cancel();
-    const timer = clock.setTimer(OVERDUE_MS, () => this.#writer.changed([key]));
-    this.#waiting.set(key, { generation, since: clock.now(), timer });
+    const { clock } = this.#options.client.connection;
+    // Nothing else may happen to the document after this timer: it decides by itself, whatever the time is then.
+    const timer = clock.setTimer(OVERDUE_MS, () => {
+      waiting.isOverdue = true;
+      this.#writer.changed([key]);
+    });
+    const waiting: Waiting = { generation, timer, isOverdue: false };
+    this.#waiting.set(key, waiting);
     return false;
   }
 

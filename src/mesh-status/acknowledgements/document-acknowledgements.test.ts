@@ -86,6 +86,17 @@ test('the replica that leads learns what the proxies of others lack, and who has
   assert.equal(other.lease(), undefined);
 });
 
+test('the replica that leads looks at all documents once it knows that there is no other replica', async (t) => {
+  const leader = startReplica(t, await startServer(t), 'leader', 2);
+  const known: boolean[] = [];
+  const end = leader.replica.follow((keys) => {
+    if (keys.length === 0) known.push(leader.replica.areKnown);
+  });
+  t.after(end);
+  await waitUntil(() => known.length > 0);
+  assert.deepEqual(known, [true]);
+});
+
 test('a replica that no longer leads reports what the next one needs', async (t) => {
   const server = await startServer(t);
   const [first, second] = [startReplica(t, server, 'first', 2), startReplica(t, server, 'second', 2)];

@@ -8,7 +8,10 @@ import { REPORT_SECONDS, type ReportPlace } from './report-lease.ts';
 import { splitReport } from './report-text.ts';
 
 export interface ReplicaReportsOptions extends ReportPlace {
-  /** Called with the keys whose entries have changed, and with none when replicas have come or gone: look at all. */
+  /**
+   * Called with the keys whose entries have changed, and with none to look at all: when the reports have been read for
+   * the first time, and when replicas have come or gone.
+   */
   onChanged(keys: readonly string[]): void;
 }
 
@@ -40,6 +43,7 @@ export class ReplicaReports {
   readonly #failures: FailureLog;
   /** By name of the Lease. */
   readonly #replicas = new Map<string, Replica>();
+  #areRead = false;
   #timer: Timer | undefined;
 
   constructor(options: ReplicaReportsOptions) {
@@ -66,10 +70,14 @@ export class ReplicaReports {
         text: metadata.annotations?.[kind.annotation] ?? '',
       }),
       onChange: (changes) => {
+        const isFirst = !this.#areRead;
+        this.#areRead = true;
         for (const { name, after } of changes) {
           if (after === undefined) this.#replace(name, undefined);
           else this.#set(after);
         }
+        // Also without other replicas: until now, it was not known that there are none.
+        if (isFirst) options.onChanged([]);
       },
       failures,
     });
@@ -87,7 +95,7 @@ export class ReplicaReports {
 
   /** Whether the reports have been read. */
   get areKnown(): boolean {
-    return this.#leases.isSynced;
+    return this.#areRead;
   }
 
   /** The entry of each other replica about a key, as JSON; undefined for a replica that reports nothing about it. */
