@@ -87,8 +87,8 @@ describe('statuses of mesh resources', { skip }, () => {
   const read = (plural: string, name: string) => cluster.api.get<Written>(`${API}/${plural}/${name}`);
   const reconciledOf = ({ status }: Written) => status?.conditions?.find(({ type }) => type === 'Reconciled');
   /** Waits until the object's condition is about its newest generation and has this reason. */
-  const reconciled = (plural: string, name: string, reason: string, message = /(?:)/) =>
-    eventually(
+  const reconciled = async (plural: string, name: string, reason: string, message = /(?:)/) => {
+    const waiting = eventually(
       async () => {
         const object = await read(plural, name);
         const condition = reconciledOf(object);
@@ -99,6 +99,24 @@ describe('statuses of mesh resources', { skip }, () => {
       },
       { timeoutMs: 60_000 },
     );
+    await waiting.catch(async (error) => {
+      await explain();
+      throw error;
+    });
+  };
+  /** Prints what statuses are made of: who leads, what replicas report, what their proxies have, and their logs. */
+  const explain = async () => {
+    const told = async (name: string, { http, output }: Discovery) => {
+      const { body } = await http('/debug/syncz');
+      return `--- ${name}: /debug/syncz ---\n${body}\n--- ${name}: log ---\n${output()}\n`;
+    };
+    const parts = [
+      leases().then((all) => `--- Leases ---\n${JSON.stringify(all, null, 1)}\n`),
+      ...Array.from(replicas, ([name, each]) => told(name, each)),
+    ];
+    for (const part of await Promise.allSettled(parts))
+      process.stderr.write(part.status === 'fulfilled' ? part.value : `${part.reason}\n`);
+  };
   const leases = async () => (await cluster.api.get<{ items: readonly Lease[] }>(LEASES)).items;
   const holder = async () =>
     (await leases()).find(({ metadata }) => metadata.name === 'meshd-mesh-status')?.spec.holderIdentity?.split('_')[0];
