@@ -21,12 +21,14 @@ import type { ProxySession, PushOutcome, PushSink, ResourceAnswer } from '../src
 import type { AnyResource, ResourceKey } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../src/resources/mesh-config.ts';
 import { proxyNode } from './golden-harness/input.ts';
-import { type Edit, FIRST, NODES as KINDS, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
+import { type Edit, FIRST, NODES as KINDS, merged, NETWORKS, STEP, stepOf } from './golden-harness/random-mesh.ts';
 
-/** Some of them share views with others, in other localities and networks. */
+/** Some of them share views with others, in other localities and networks. Others are those of Pods. */
 const NODES = [
   ...KINDS,
   proxyNode('far', { address: '10.0.9.4', namespace: 'c', locality: 'r2/z1' }),
+  proxyNode('web-1', { address: '10.0.0.1', namespace: 'a', labels: { app: 'web' }, account: 'web' }),
+  proxyNode('edge-1', { type: 'router', address: '10.0.8.8', namespace: 'b', account: 'edge', sds: true }),
   proxyNode('foreign', { address: '10.0.9.3', namespace: 'c', locality: 'r1/z1', network: 'n2' }),
 ];
 
@@ -124,8 +126,7 @@ class World {
   }
 
   /** Connects the proxy, or disconnects it when it is connected. */
-  toggle(index: number): void {
-    const node = NODES[index % NODES.length];
+  toggle(index: number, node = NODES[index % NODES.length]): void {
     const known = this.proxies.get(index);
     if (known !== undefined) {
       known.session?.close();
@@ -146,13 +147,16 @@ class World {
     assert.fail('the engine does not become idle');
   }
 
-  /** The content that a new engine gives, with all endpoints encoded separately. */
+  /**
+   * The content that a new engine gives, with all endpoints encoded separately. A proxy keeps the labels of its Pod
+   * when that is deleted.
+   */
   async fresh(index: number): Promise<Content> {
     const model = emptyModel(this.#model.snapshot.networks);
     const changes = [...this.#resources].map(([key, after]) => ({ key, before: undefined, after }));
     model.apply({ changes, eventTime: 0 });
     const world = new World(model);
-    world.toggle(index);
+    world.toggle(index, this.proxies.get(index)?.session?.node);
     const session = world.proxies.get(index)?.session;
     assert.ok(session !== undefined);
     await session.ready;
@@ -200,7 +204,9 @@ const networks = fc.oneof(
   { weight: 6, arbitrary: fc.constant(undefined) },
   { weight: 1, arbitrary: fc.constantFrom(...NETWORKS) },
 );
-const steps = fc.array(fc.record({ edits: STEP, networks, toggles, wait: fc.boolean() }), {
+/** Labels of Pods change more often than by chance. */
+const edits = fc.oneof({ weight: 3, arbitrary: STEP }, { weight: 1, arbitrary: stepOf('Pod') });
+const steps = fc.array(fc.record({ edits, networks, toggles, wait: fc.boolean() }), {
   minLength: 1,
   maxLength: 10,
 });

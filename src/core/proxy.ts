@@ -91,6 +91,12 @@ export const GRPC_CERTIFICATE_PROVIDER = 'default';
  */
 export const USER_SDS_METADATA = 'USER_SDS';
 
+/**
+ * Key of the node metadata with the labels that the owner of a proxy has added to those of its Pod. Istio's proxies
+ * have them under the same key.
+ */
+export const STATIC_LABELS_METADATA = 'STATIC_LABELS';
+
 /** The strings of a node's metadata, encoded as one string, because they are rarely read. */
 export function metadataText(strings: ReadonlyMap<string, string>): string {
   return strings.size === 0 ? '' : JSON.stringify([...strings]);
@@ -152,7 +158,15 @@ export interface ProxyNode {
   readonly workload: string;
   readonly namespace: string;
   readonly dnsDomain: string;
+  /**
+   * In a session, those of its Pod in the registry, if {@link labelsOfPod} is set; otherwise the ones that the node
+   * states.
+   */
   readonly labels: Readonly<Record<string, string>>;
+  /** Set if the registry has its Pod, or had it while the proxy was connected. */
+  readonly labelsOfPod?: true;
+  /** Labels that the owner of the proxy has added to those of its Pod ({@link STATIC_LABELS_METADATA}); absent: none. */
+  readonly staticLabels?: Readonly<Record<string, string>>;
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
   /** The cluster that the credential proves if it is bound to a Pod; otherwise the one that the node states. */
   readonly clusterId: string;
@@ -203,6 +217,12 @@ export interface ProxyNode {
   readonly proxyless?: true;
   /** Absent if the node sets no options. */
   readonly options?: ProxyOptions;
+}
+
+/** `<pod>` of the node's ID; names of Pods may contain dots. */
+export function podNameOf({ workload, namespace }: Pick<ProxyNode, 'workload' | 'namespace'>): string {
+  const end = `.${namespace}`;
+  return workload.endsWith(end) ? workload.slice(0, -end.length) : workload;
 }
 
 /**

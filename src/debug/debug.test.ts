@@ -212,6 +212,7 @@ describe('debug interface', () => {
     const watches = clients[0]?.watches as Record<string, { subscribed: unknown }>;
     assert.equal(watches['type.googleapis.com/envoy.config.cluster.v3.Cluster']?.subscribed, 'wildcard');
     assert.equal(clients[0]?.config, undefined);
+    assert.equal(clients[0]?.labelsOf, 'node');
   });
 
   it("config_dump: what the proxy should have, in Envoy's format", async () => {

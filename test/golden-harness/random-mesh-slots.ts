@@ -49,10 +49,18 @@ export const BASIC_SLOTS: readonly (readonly string[])[] = [
   [endpoints('a', 'web', ['10.0.0.1', '10.0.0.2'], [80, 81]), endpoints('a', 'web', ['10.0.0.2'], [80])],
   [endpoints('a', 'db', ['10.0.1.1', '10.0.1.2'], [3306], 'tcp'), endpoints('a', 'db', ['10.0.1.2'], [80], 'tcp')],
   [endpoints('b', 'api', ['10.0.2.1'], [80], 'grpc'), endpoints('b', 'api', ['10.0.2.1', '10.0.2.2'], [80], 'grpc')],
-  [pod('a', 'web-1', '10.0.0.1', 'web'), pod('a', 'web-1', '10.0.0.1', 'other')],
+  [
+    pod('a', 'web-1', '10.0.0.1', 'web'),
+    pod('a', 'web-1', '10.0.0.1', 'other'),
+    pod('a', 'web-1', '10.0.0.1', 'web', 'other'),
+  ],
   [pod('a', 'db-1', '10.0.1.1', 'db'), pod('a', 'db-1', '10.0.1.2', 'db')],
   [pod('b', 'api-1', '10.0.2.1', 'api')],
-  [pod('b', 'edge-1', '10.0.8.8', 'edge'), pod('b', 'edge-1', '10.0.8.8', 'other')],
+  [
+    pod('b', 'edge-1', '10.0.8.8', 'edge'),
+    pod('b', 'edge-1', '10.0.8.8', 'other'),
+    pod('b', 'edge-1', '10.0.8.8', 'edge', 'other'),
+  ],
   [
     secret('cert', { 'tls.crt': CERTIFICATE, 'tls.key': KEY, 'ca.crt': CERTIFICATE }),
     secret('cert', { 'tls.crt': RENEWED, 'tls.key': KEY }),

@@ -35,8 +35,14 @@ export function endpoints(
   return `{apiVersion: v1, kind: Endpoints, metadata: {name: ${name}, namespace: ${namespace}}, subsets: [{addresses: [${addresses}], ports: [${list}]}]}`;
 }
 
-export function pod(namespace: string, name: string, ip: string, account: string): string {
-  const labels = `{app: ${name.slice(0, -2)}, security.mesh.io/tlsMode: mesh}`;
+export function pod(
+  namespace: string,
+  name: string,
+  ip: string,
+  account: string,
+  application = name.slice(0, -2),
+): string {
+  const labels = `{app: ${application}, security.mesh.io/tlsMode: mesh}`;
   return `{apiVersion: v1, kind: Pod, metadata: {name: ${name}, namespace: ${namespace}, labels: ${labels}}, spec: {serviceAccountName: ${account}}, status: {phase: Running, podIP: ${ip}}}`;
 }
 

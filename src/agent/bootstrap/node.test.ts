@@ -66,9 +66,13 @@ test('the environment adds strings and JSON values to the metadata', () => {
     SERVICE_ACCOUNT: 'web',
     NETWORK: 'n1',
     OWN: { a: [1] },
+    STATIC_LABELS: { version: 'v1', 'istio-locality': 'x/y' },
     LABELS: { app: 'web', version: 'v1', 'istio-locality': 'x/y' },
   });
   assert.deepEqual(node.locality, { region: 'x', zone: 'y' });
+  const read = asRead({ env, labelFile: 'app="web"' });
+  assert.deepEqual(read.staticLabels, { version: 'v1', 'istio-locality': 'x/y', 'mesh-locality': 'x/y' });
+  assert.equal(asRead({ labelFile: 'app="web"' }).staticLabels, undefined);
 });
 
 test('a gateway has no interception mode, and a proxy without certificates does not announce any', () => {

@@ -4,7 +4,7 @@
  *
  * - `MESH_META_<KEY>=<string>` sets the metadata key `<KEY>` to a string;
  * - `MESH_METAJSON_<KEY>=<JSON>` sets it to a value of any type; MESH_METAJSON_LABELS overrides labels of the label
- *   file.
+ *   file, and is stated separately as well: the control plane knows newer labels of the Pod.
  */
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
@@ -15,6 +15,7 @@ import {
   POLICY_CLUSTER_METADATA,
   SDS_CLUSTER,
   SDS_CLUSTER_METADATA,
+  STATIC_LABELS_METADATA,
   USER_SDS_METADATA,
 } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
@@ -94,8 +95,10 @@ function metadataOf(input: NodeInput): JsonObject {
     if (name.startsWith(META_JSON)) {
       const key = name.slice(META_JSON.length);
       const data = parseJson(name, value);
-      if (key === 'LABELS') Object.assign(labels, parseLabels(name, data));
-      else metadata[key] = data;
+      if (key === 'LABELS') {
+        metadata[STATIC_LABELS_METADATA] = parseLabels(name, data);
+        Object.assign(labels, data);
+      } else metadata[key] = data;
     } else if (name.startsWith(META)) {
       metadata[name.slice(META.length)] = value;
     }

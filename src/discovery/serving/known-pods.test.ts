@@ -16,7 +16,7 @@ const pods = [
   pod('shop/web', { serviceAccountName: 'far' }, { podIP: '10.0.0.2' }, 'far'),
 ];
 const finder = (servesOtherClusters: boolean) =>
-  knownPods(step(emptyMesh({ settings: { servesOtherClusters } }), pods), 'home');
+  knownPods(step(emptyMesh({ settings: { clusterId: 'home', servesOtherClusters } }), pods));
 const find = finder(true);
 
 test('a Pod is found in the local cluster, by whichever of its names, and in another one by its name', () => {

@@ -1,9 +1,8 @@
 /** The last part of the pipeline, engine → proxies: the xDS server and the addresses that it listens on. */
 import type { GrpcListener, GrpcService } from '../../grpc/index.ts';
 import { getScope } from '../../logging/index.ts';
-import { addressId, podAddresses, type Snapshot } from '../../model/index.ts';
+import { addressId, podAddresses, podOfProxyKey, type Snapshot } from '../../model/index.ts';
 import type { Engine } from '../../push/index.ts';
-import { resourceKey } from '../../resources/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../../settings/index.ts';
 import {
   createXdsServer,
@@ -49,7 +48,7 @@ export async function startXdsServer(parts: XdsServerParts): Promise<XdsServer> 
     observer,
     listeners,
     ...(secured?.authenticate === undefined ? {} : { authenticate: secured.authenticate }),
-    podOf: knownPods(engine, settings.clusterID),
+    podOf: knownPods(engine),
     ownCluster: settings.clusterID,
     workloadConnected: followedBy(followers),
     debugPages,
@@ -105,20 +104,11 @@ export function logAddresses(
   );
 }
 
-/**
- * The Pods of the newest snapshot, for the authorization of proxies.
- *
- * A caller states its cluster itself. Without CENTRAL_MESHD only proxies of the local cluster are served, so that
- * naming another one must not hide a Pod of the local cluster from its authorization.
- *
- * @param clusterID of the program's own cluster
- */
-export function knownPods(engine: { readonly snapshot: Snapshot }, clusterID: string): PodFinder {
-  return (namespace, name, clusterId = clusterID): KnownPod | undefined => {
+/** The Pods of the newest snapshot, for the authorization of proxies. */
+export function knownPods(engine: { readonly snapshot: Snapshot }): PodFinder {
+  return (namespace, name, clusterId = ''): KnownPod | undefined => {
     const { snapshot } = engine;
-    const isOwn = !snapshot.settings.servesOtherClusters || clusterId === '' || clusterId === clusterID;
-    const cluster = isOwn ? undefined : clusterId;
-    const pod = snapshot.resources('Pod').get(resourceKey('Pod', namespace, name, cluster));
+    const pod = snapshot.resources('Pod').get(podOfProxyKey(snapshot.settings, { namespace, name, clusterId }));
     if (pod === undefined) return undefined;
     const ids = podAddresses(pod).map((address) => addressId(address) ?? address);
     return {

@@ -16,6 +16,7 @@ import { newConflicts } from '../rules/conflicts.ts';
 import { carriesEndpoints } from '../rules/mesh-state.ts';
 import type { ChangeSet, Endpoint, MeshDelta, ServiceKey } from '../types/types.ts';
 import { addressOfKey, networkAddress } from '../workloads/network-names.ts';
+import { changedPods } from '../workloads/pods-of-proxies.ts';
 import { updateRegistered } from '../workloads/registered-workloads.ts';
 import { ownAddresses, podNetwork } from '../workloads/workloads.ts';
 import type { AffectedParts } from './service-record.ts';
@@ -28,7 +29,14 @@ type DerivedChanges = Omit<MeshDelta, 'version' | 'configs'>;
 
 type RegistryChanges = Pick<
   ChangeSet,
-  'endpoints' | 'networkGateways' | 'addresses' | 'peerAuthentication' | 'workloads' | 'configs' | 'nameConflicts'
+  | 'endpoints'
+  | 'networkGateways'
+  | 'addresses'
+  | 'peerAuthentication'
+  | 'workloads'
+  | 'pods'
+  | 'configs'
+  | 'nameConflicts'
 >;
 
 interface RegistryStep {
@@ -87,6 +95,7 @@ export function* updateRegistry(
       addresses: services.addresses,
       peerAuthentication: peerPolicies.selections,
       workloads,
+      pods: changedPods(changed),
       configs: changedConfigs(changed.filter(({ before, after }) => (after ?? before)?.kind === 'PeerAuthentication')),
       nameConflicts: newConflicts(before, state),
     },

@@ -22,7 +22,7 @@ import type { ChangeSet, ModelChange, ServiceKey, Snapshot } from '../../model/i
 import type { ResourceKey } from '../../resources/index.ts';
 import { BundleTemplates, EndpointEncoder, Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
-import { placementOf, viewsOf } from '../proxies/index.ts';
+import { placementOf, viewsOf, withCurrentLabels } from '../proxies/index.ts';
 import { mergedPush, type Push, type PushReason } from '../push.ts';
 import {
   NOTHING_SHARED,
@@ -44,8 +44,8 @@ import { type TouchedOptions, type TouchedPart, touchedParts } from './touched.t
 import { isWanted, ViewTable } from './view-table.ts';
 import { type ReadUnits, type Reason, reasonsFor, sessionsReading, withMakers } from './why.ts';
 
-/** The views of a proxy and its placement. */
-type Assignment = Readonly<{ views: readonly View[]; placement: Placement }>;
+/** The proxy with its current labels, its views and its placement. */
+type Assignment = Readonly<{ node: ProxyNode; views: readonly View[]; placement: Placement }>;
 
 const [NO_TYPES, NO_REASONS]: [ReadonlySet<XdsType>, ReadonlySet<PushReason>] = [new Set(), new Set()];
 const FOR_PROXY: ReadonlySet<PushReason> = new Set(['proxy']);
@@ -172,9 +172,9 @@ export class Engine implements PushEngine, SessionHost {
 
   connect(node: ProxyNode, sink: PushSink, caller: string, types: readonly XdsType[] = XDS_TYPES): ProxySession {
     const { value: found, facts } = recorded(() => this.#assignmentOf(node));
-    this.#views.admit(caller, node, found.views, found.placement);
+    this.#views.admit(caller, found.node, found.views, found.placement);
     const connectionId = `${node.id}-${++this.#connections}`;
-    const session = new Session({ node, caller, connectionId, sink }, types, this);
+    const session = new Session({ node: found.node, caller, connectionId, sink }, types, this);
     this.#roster.add(session);
     this.#roster.note(session, facts);
     try {
@@ -253,6 +253,7 @@ export class Engine implements PushEngine, SessionHost {
       const { value: found, facts } = recorded(() =>
         this.#guarded(`views of ${session.node.id}`, () => this.#assignmentOf(session.node)),
       );
+      if (found !== undefined) this.#roster.relabel(session, found.node);
       this.#roster.note(session, facts);
       // Its current views have new endpoints that it was not sent. If its next views have the same endpoints, the
       // difference to these does not include them.
@@ -308,8 +309,9 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   /** The views and placement of a proxy in the current snapshot. */
-  #assignmentOf(node: ProxyNode): Assignment {
-    return { views: viewsOf(this.#snapshot, node), placement: placementOf(this.#snapshot, node) };
+  #assignmentOf(known: ProxyNode): Assignment {
+    const node = withCurrentLabels(this.#snapshot, known);
+    return { node, views: viewsOf(this.#snapshot, node), placement: placementOf(this.#snapshot, node) };
   }
 
   /**

@@ -16,7 +16,7 @@ import {
   type View,
 } from '../../generate/index.ts';
 import type { ModelChange, Snapshot } from '../../model/index.ts';
-import { placementKey, placementOf, viewKey, viewsOf } from '../proxies/index.ts';
+import { placementKey, placementOf, viewKey, viewsOf, withCurrentLabels } from '../proxies/index.ts';
 import type { PlacedSessionView, Roster, Session, SessionView } from '../sessions/index.ts';
 import type { ViewTable } from './view-table.ts';
 
@@ -98,8 +98,9 @@ export function* touchedParts(options: TouchedOptions): Slices<readonly TouchedP
 
 /** Adds the parts of a proxy that the change replaces. @returns those that it has now */
 function* addMoves(parts: Map<string, Part>, session: Session, snapshot: Snapshot): Generator<PlacedSessionView> {
-  const next = viewsOf(snapshot, session.node);
-  const placement = placementOf(snapshot, session.node);
+  const node = withCurrentLabels(snapshot, session.node);
+  const next = viewsOf(snapshot, node);
+  const placement = placementOf(snapshot, node);
   for (const placed of session.views) {
     const view = next.find(({ part }) => part === placed.view.view.part);
     const after = view && { key: viewKey(view), view, placement: isClientView(view) ? placement : DEFAULT_PLACEMENT };

@@ -1,4 +1,5 @@
 /** Determines the views and the placement of a proxy, and which changes may affect them. */
+export { withCurrentLabels } from './current-labels.ts';
 export {
   changedProxyFacts,
   isReadPerReplica,

@@ -20,11 +20,14 @@ import {
   type BoundInstance,
   type ChangeSet,
   type Gateway,
+  isPodOfProxy,
   labelsMatch,
   type NamedHosts,
   namedHosts,
   networkAddress,
   type ProxyNetwork,
+  type ProxyOfPod,
+  podOfProxyKey,
   type Scope,
   type Snapshot,
   statedNetworks,
@@ -66,12 +69,14 @@ const peerAuthenticationOf = (workload: string): Fact => `peer authentication of
 const policiesOf = (workload: string): Fact => `policies of ${workload}`;
 const policyNeedsOf = (workload: string): Fact => `needs of the policy component of ${workload}`;
 const registered = (namespace: string): Fact => `workloads of ${namespace}`;
+const pod = (key: ResourceKey): Fact => `${POD}${key}`;
 
 const ADDRESS = 'address ';
+const POD = 'proxy of ';
 
 /** True for facts that each replica of a workload reads for itself; all others are the same for its replicas. */
 export function isReadPerReplica(name: Fact): boolean {
-  return name.startsWith(ADDRESS);
+  return name.startsWith(ADDRESS) || name.startsWith(POD);
 }
 
 /** The last workload's text: a proxy that connects has several facts of its workload noted one after the other. */
@@ -250,6 +255,14 @@ export class ProxyMesh {
     return this.#snapshot.gatewaysFor(namespace, labels);
   }
 
+  /** The Pod of a proxy; undefined if the registry does not have it, or not with what the proxy states. */
+  podOf(proxy: ProxyOfPod): Resource<'Pod'> | undefined {
+    const key = podOfProxyKey(this.settings, proxy);
+    note(pod(key));
+    const found = this.#snapshot.resources('Pod').get(key);
+    return found !== undefined && isPodOfProxy(found, proxy) ? found : undefined;
+  }
+
   registeredLabels(namespace: string, serviceAccount: string): readonly Labels[] {
     note(registered(namespace));
     return this.#snapshot.registeredLabels(namespace, serviceAccount);
@@ -322,6 +335,7 @@ export function changedProxyFacts(
   for (const id of changedNames(previous.endpointClusters, next.endpointClusters)) facts.add(endpointsIn(id));
   for (const key of changes.addresses) facts.add(address(key));
   for (const namespace of changes.workloads) facts.add(registered(namespace));
+  for (const key of changes.pods) facts.add(pod(key));
   for (const [id, { everything }] of changes.scopes) {
     if (everything) facts.add(scopeFact(id));
     for (const changed of changedLabels(previous, next, id)) facts.add(changed);

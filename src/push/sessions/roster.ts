@@ -1,6 +1,7 @@
 /**
  * All sessions, and the facts that were read to determine their views: a change of these facts may change the views.
  */
+import type { ProxyNode } from '../../core/proxy.ts';
 import type { Facts } from '../../generate/index.ts';
 import type { ChangeSet, Snapshot } from '../../model/index.ts';
 import { changedProxyFacts, isReadPerReplica, type LabelledWorkload, workloadText } from '../proxies/index.ts';
@@ -30,6 +31,14 @@ export class Roster {
   add(session: Session): void {
     this.#all.add(session);
     share(this.#workloads, workloadText(session.node), session, () => session.node);
+  }
+
+  /** Replaces the node of a session by one with other labels. */
+  relabel(session: Session, node: ProxyNode): void {
+    if (session.node === node || !this.#all.has(session)) return;
+    unshare(this.#workloads, workloadText(session.node), session);
+    session.node = node;
+    share(this.#workloads, workloadText(node), session, () => node);
   }
 
   delete(session: Session): void {

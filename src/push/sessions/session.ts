@@ -52,7 +52,8 @@ const NO_HOSTS: readonly string[] = [];
 export type SessionIdentity = Pick<Session, 'node' | 'caller' | 'connectionId' | 'sink'>;
 
 export class Session implements ProxySession {
-  readonly node: ProxyNode;
+  /** Replaced when its labels change: see `Roster.relabel`. */
+  node: ProxyNode;
   readonly caller: string;
   readonly connectionId: string;
   readonly sink: PushSink;

@@ -158,6 +158,12 @@ describe('parseNode', () => {
     assert.deepEqual(sidecar({}, Buffer.concat([...names, ...all])).extensions, ASKED_EXTENSIONS);
   });
 
+  it('reads the labels that were added to those of the Pod', () => {
+    const node = sidecar({ LABELS: { app: 'web', own: 'x' }, STATIC_LABELS: { own: 'x' } });
+    assert.deepEqual([node.labels, node.staticLabels], [{ app: 'web', own: 'x' }, { own: 'x' }]);
+    for (const none of [{}, null]) assert.equal('staticLabels' in sidecar({ STATIC_LABELS: none }), false);
+  });
+
   it('takes the namespace from the domain, REDIRECT and no extensions by default', () => {
     const node = sidecar();
     assert.equal(node.namespace, 'shop');
@@ -283,6 +289,11 @@ describe('parseNode', () => {
     ['a number as namespace', () => sidecar({ NAMESPACE: 5 }), /^node\.metadata\.NAMESPACE: must be a string/],
     ['a struct as string', () => sidecar({ NETWORK: { a: 'b' } }), /^node\.metadata\.NETWORK: must be a string/],
     ['labels that are text', () => sidecar({ LABELS: 'app=web' }), /LABELS: must be a struct of strings/],
+    [
+      'static labels that are text',
+      () => sidecar({ STATIC_LABELS: 'a' }),
+      /STATIC_LABELS: must be a struct of strings/,
+    ],
     ['a label that is a number', () => sidecar({ LABELS: { app: 1 } }), /LABELS\.app: must be a string/],
     ['a label that is a struct', () => sidecar({ LABELS: { app: { a: 'b' } } }), /LABELS\.app: must be a string/],
     ['a namespace that is none', () => sidecar({ NAMESPACE: 'No/pe' }), /"No\/pe" is not a valid namespace name/],

@@ -16,6 +16,7 @@ import {
   type ProxyNode,
   SDS_CLUSTER,
   SDS_CLUSTER_METADATA,
+  STATIC_LABELS_METADATA,
   USER_SDS_METADATA,
 } from '../../core/proxy.ts';
 import type { OwnTracing } from '../../core/tracing.ts';
@@ -53,6 +54,7 @@ interface RawNode {
   id: string;
   readonly metadata: Map<string, string>;
   labels: Record<string, string>;
+  staticLabels: Record<string, string>;
   locality: string;
   extensions: ExtensionList | undefined;
   version: string;
@@ -90,16 +92,17 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
 const DNS_KEYS: ReadonlySet<string> = new Set([DNS_AGENT_METADATA, 'DNS_AUTO_ALLOCATE', 'DNS_CAPTURE']);
 const SWITCH_KEYS: ReadonlySet<string> = new Set([...DNS_KEYS, NAME_PIECES_METADATA, USER_SDS_METADATA]);
 
-function readLabels(value: WireReader): Record<string, string> {
+/** @param at the path of the field, for errors */
+function readLabels(value: WireReader, at: string): Record<string, string> {
   const labels: [string, string][] = [];
   for (let field = value.next(); field !== undefined; field = value.next()) {
     if (field.number === VALUE_NULL) continue;
-    if (field.number !== VALUE_STRUCT) throw invalid('must be a struct of strings', 'node.metadata.LABELS');
+    if (field.number !== VALUE_STRUCT) throw invalid('must be a struct of strings', at);
     const struct = value.inside(field);
     for (let entry = struct.next(); entry !== undefined; entry = struct.next()) {
-      const { key, value: label } = structEntry(struct.inside(entry), 'node.metadata.LABELS');
-      if (labels.length >= MAX_LABELS) throw invalid(`more than ${MAX_LABELS} labels`, 'node.metadata.LABELS');
-      const text = label === undefined ? undefined : stringValue(label, `node.metadata.LABELS.${key}`);
+      const { key, value: label } = structEntry(struct.inside(entry), at);
+      if (labels.length >= MAX_LABELS) throw invalid(`more than ${MAX_LABELS} labels`, at);
+      const text = label === undefined ? undefined : stringValue(label, `${at}.${key}`);
       if (text !== undefined) labels.push([key, text]);
     }
   }
@@ -128,7 +131,8 @@ function readMetadata(struct: WireReader, node: RawNode): void {
     const { key, value } = structEntry(struct.inside(field), 'node.metadata');
     if (value === undefined) continue;
     readShortString(key, structEntry(struct.inside(field), 'node.metadata').value, node.strings);
-    if (key === 'LABELS') node.labels = readLabels(value);
+    if (key === 'LABELS') node.labels = readLabels(value, 'node.metadata.LABELS');
+    else if (key === STATIC_LABELS_METADATA) node.staticLabels = readLabels(value, `node.metadata.${key}`);
     else if (key === 'PROXY_CONFIG') readProxyConfig(value, node);
     else if (SWITCH_KEYS.has(key)) {
       if (isOn(value, `node.metadata.${key}`)) node.switches.add(key);
@@ -184,6 +188,7 @@ function readNode(bytes: Buffer, left: ExtensionList | undefined, known: KnownEx
     strings: new Map(),
     switches: new Set(),
     labels: {},
+    staticLabels: {},
     locality: '',
     extensions: undefined,
     version: '',
@@ -291,6 +296,7 @@ export function parseNode(bytes: Buffer | undefined, left?: ExtensionList, known
     namespace: namespaceOf(text('NAMESPACE'), dnsDomain),
     dnsDomain,
     labels: workloadLabels(raw.labels),
+    ...(Object.keys(raw.staticLabels).length > 0 && { staticLabels: workloadLabels(raw.staticLabels) }),
     interception: interceptionOf(text('INTERCEPTION_MODE')),
     clusterId: text('CLUSTER_ID'),
     network: text('NETWORK'),

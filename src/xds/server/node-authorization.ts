@@ -3,7 +3,7 @@
  * caller, and if the credential is bound to a Pod, only the name, the addresses and the cluster of that Pod.
  */
 import { CtlError } from '../../core/errors.ts';
-import type { ProxyNode } from '../../core/proxy.ts';
+import { type ProxyNode, podNameOf } from '../../core/proxy.ts';
 import type { Caller } from '../../security/index.ts';
 
 function denied(field: string, value: string, allowed: string): CtlError {
@@ -35,12 +35,6 @@ export interface KnownPod {
  * @param clusterId CLUSTER_ID of a node; undefined for the program's own cluster
  */
 export type PodFinder = (namespace: string, name: string, clusterId?: string) => KnownPod | undefined;
-
-/** `<pod>` of the node's id; names of Pods may contain dots. */
-function podNameOf({ workload, namespace }: ProxyNode): string {
-  const end = `.${namespace}`;
-  return workload.endsWith(end) ? workload.slice(0, -end.length) : workload;
-}
 
 /**
  * The addresses of the node that belong to the Pod; all of them while the Pod's addresses are not known. An agent

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Resource } from '../../resources/index.ts';
+import { meshOf, resource, step } from '../testing/build.ts';
+import { isPodOfProxy, podOfProxyKey } from './pods-of-proxies.ts';
+
+const podOf = (
+  path: string,
+  { labels = { app: 'web' }, account = 'web', ips = ['10.0.0.1'], phase = 'Running' } = {},
+) =>
+  resource(
+    'Pod',
+    path,
+    {
+      spec: { serviceAccountName: account },
+      status: { phase, podIP: ips[0] ?? '', podIPs: ips.map((ip) => ({ ip })) },
+    },
+    { labels },
+  ) as Resource<'Pod'>;
+
+const PROXY = { namespace: 'shop', name: 'web', clusterId: '', addresses: ['10.0.0.1'], account: 'web' };
+
+test('a proxy is of the Pod of its name if an address and the account agree', () => {
+  const pod = podOf('shop/web', { ips: ['10.0.0.1', 'fd00::1'] });
+  assert.ok(isPodOfProxy(pod, PROXY));
+  assert.ok(isPodOfProxy(pod, { ...PROXY, account: undefined }), 'without a credential');
+  assert.ok(isPodOfProxy(pod, { ...PROXY, addresses: ['192.0.2.1', 'fd00:0:0::1'] }));
+  assert.ok(isPodOfProxy(podOf('shop/web', { account: '' }), PROXY), 'a Pod of a directory, without an account');
+  assert.ok(!isPodOfProxy(pod, { ...PROXY, account: 'other' }));
+  assert.ok(!isPodOfProxy(pod, { ...PROXY, addresses: ['10.0.0.2'] }));
+  assert.ok(!isPodOfProxy(pod, { ...PROXY, addresses: [] }));
+  assert.ok(!isPodOfProxy(podOf('shop/web', { ips: [] }), PROXY), 'its address is not known yet');
+});
+
+test('the cluster that a proxy states counts only where proxies of other clusters are served', () => {
+  const key = (servesOtherClusters: boolean, clusterId: string) =>
+    podOfProxyKey({ servesOtherClusters, clusterId: 'home' }, { ...PROXY, clusterId });
+  for (const cluster of ['', 'home', 'far']) assert.equal(key(false, cluster), 'Pod/shop/web');
+  assert.deepEqual([key(true, ''), key(true, 'home')], ['Pod/shop/web', 'Pod/shop/web']);
+  assert.equal(key(true, 'far'), 'Pod/shop/web/far');
+});
+
+test('a change names exactly the Pods whose proxies may have other labels', () => {
+  const before = meshOf([podOf('shop/web'), podOf('shop/other')]);
+  const changed = (...pods: readonly Resource<'Pod'>[]) => [...step(before, pods).changes.pods].sort();
+  assert.deepEqual(changed(podOf('shop/web', { labels: { app: 'x' } })), ['Pod/shop/web']);
+  assert.deepEqual(changed(podOf('shop/web', { account: 'x' }), podOf('shop/new')), ['Pod/shop/new', 'Pod/shop/web']);
+  assert.deepEqual(changed(podOf('shop/web', { ips: ['10.0.0.2'] })), ['Pod/shop/web']);
+  assert.deepEqual(changed(podOf('shop/web', { phase: 'Succeeded' })), []);
+  assert.deepEqual([...step(before, [], ['Pod/shop/web']).changes.pods], [], 'its proxy keeps its labels');
+});

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ProxyNode } from '../../core/proxy.ts';
+import { resourceMessage } from '../bundles/encode-resource.ts';
+import {
+  type Connected,
+  content,
+  endpoints,
+  heldMesh,
+  inline,
+  Mesh,
+  meshResource,
+  parse,
+  ready,
+  service,
+  sidecar,
+  turns,
+} from '../testing/mesh.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+const SECRET = '/secret';
+
+/** Denies the path to the workloads with the label `state=closed`. */
+const DENY = parse({
+  apiVersion: 'security.mesh.io/v1beta1',
+  kind: 'AuthorizationPolicy',
+  metadata: { name: 'closed', namespace: 'shop' },
+  spec: {
+    selector: { matchLabels: { state: 'closed' } },
+    action: 'DENY',
+    rules: [{ to: [{ operation: { paths: [SECRET] } }] }],
+  },
+});
+/** No service has the addresses of the Pods: a change of these is one of the proxies' labels only. */
+const SHOP = [service('shop', 'web'), endpoints('shop', 'web', '10.5.0.8'), service('other', 'db'), DENY];
+
+const CLOSED = { app: 'web', state: 'closed' };
+const OPEN = { app: 'web' };
+
+interface PodFields {
+  readonly name?: string;
+  readonly ip?: string;
+  readonly account?: string;
+  readonly phase?: string;
+}
+
+function pod(labels: Labels, { name = 'pod', ip = '10.5.0.1', account, phase = 'Running' }: PodFields = {}) {
+  const metadata = { name, namespace: 'shop', labels };
+  const spec = { containers: [], ...(account !== undefined && { serviceAccountName: account }) };
+  return parse({ apiVersion: 'v1', kind: 'Pod', metadata, spec, status: { phase, podIP: ip } });
+}
+
+function proxyOf(labels: Labels, more: Partial<ProxyNode> = {}): ProxyNode {
+  return { ...sidecar('10.5.0.1', 'shop'), labels, ...more };
+}
+
+function identity(serviceAccount: string, trustDomain = 'cluster.local'): Partial<ProxyNode> {
+  return { identity: { trustDomain, namespace: 'shop', serviceAccount } };
+}
+
+/** Whether requests are denied that the policy denies. */
+function isClosed({ session }: Connected): boolean {
+  const listeners = session.parts('lds').flatMap((part) => part.get('virtualInbound') ?? []);
+  assert.equal(listeners.length, 1);
+  return listeners.some((each) => Buffer.from(resourceMessage(each)).includes(SECRET));
+}
+
+async function started(node: ProxyNode, ...resources: Parameters<Mesh['change']>[0]) {
+  const mesh = new Mesh(inline, [...SHOP, ...resources]);
+  const proxy = mesh.connect(node);
+  await ready(mesh, proxy);
+  return { mesh, proxy };
+}
+
+describe('engine: labels of a Pod', () => {
+  it('select policies for its running proxy, and no longer when they are removed', async () => {
+    const { mesh, proxy } = await started(proxyOf(OPEN), pod(OPEN));
+    assert.equal(isClosed(proxy), false);
+    mesh.change([pod(CLOSED)]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true);
+    assert.deepEqual(proxy.session.node.labels, CLOSED);
+    assert.equal(proxy.pushes.length, 1);
+    mesh.change([pod(OPEN)]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), false);
+    assert.deepEqual(mesh.failures, []);
+  });
+
+  it('select policies that are made later', async () => {
+    const { mesh, proxy } = await started(proxyOf(OPEN), pod(OPEN));
+    mesh.change([], ['AuthorizationPolicy/shop/closed']);
+    mesh.change([pod(CLOSED)]);
+    await mesh.settled();
+    mesh.change([DENY]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true);
+    mesh.change([], ['AuthorizationPolicy/shop/closed']);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), false);
+  });
+
+  it('select a Sidecar', async () => {
+    const narrow = meshResource('Sidecar', 'shop', 'narrow', {
+      workloadSelector: { labels: { state: 'closed' } },
+      egress: [{ hosts: ['shop/*'] }],
+    });
+    const { mesh, proxy } = await started(proxyOf(OPEN), pod(OPEN), narrow);
+    const seesOther = () => content(proxy.session).cds.some(([name]) => name.includes('db.other'));
+    assert.equal(seesOther(), true);
+    mesh.change([pod(CLOSED)]);
+    await mesh.settled();
+    assert.equal(seesOther(), false);
+    mesh.change([pod(OPEN)]);
+    await mesh.settled();
+    assert.equal(seesOther(), true);
+  });
+
+  it('that change concern no other proxy', async () => {
+    const { mesh, proxy } = await started(proxyOf(OPEN), pod(OPEN), pod(OPEN, { name: 'two', ip: '10.5.0.2' }));
+    const other = mesh.connect({ ...proxyOf(OPEN), addresses: ['10.5.0.2'], workload: 'two.shop' });
+    await ready(mesh, proxy, other);
+    mesh.change([pod(CLOSED)]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true);
+    assert.equal(isClosed(other), false);
+    assert.deepEqual(other.pushes, []);
+  });
+
+  it('that nothing selects cause no push', async () => {
+    const { mesh, proxy } = await started(proxyOf(OPEN), pod(OPEN));
+    mesh.change([pod({ ...OPEN, 'pod-template-hash': 'abc' })]);
+    await mesh.settled();
+    assert.deepEqual(proxy.pushes, []);
+    assert.ok(mesh.allSettled());
+  });
+
+  it('take precedence over those that the node states, from the moment the registry has the Pod', async () => {
+    const stale = await started(proxyOf(CLOSED), pod(OPEN));
+    assert.equal(isClosed(stale.proxy), false);
+    const { mesh, proxy } = await started(proxyOf(OPEN));
+    assert.equal(isClosed(proxy), false);
+    assert.equal(proxy.session.node.labelsOfPod, undefined);
+    mesh.change([pod(CLOSED, { ip: '' })]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), false, 'its address is not known');
+    mesh.change([pod(CLOSED)]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true);
+    assert.equal(proxy.session.node.labelsOfPod, true);
+  });
+
+  it('stay in force when the Pod is deleted or ends', async () => {
+    const { mesh, proxy } = await started(proxyOf(OPEN), pod(CLOSED));
+    mesh.change([pod(CLOSED, { phase: 'Succeeded', ip: '' })]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true);
+    mesh.change([], ['Pod/shop/pod']);
+    await mesh.settled();
+    assert.deepEqual(proxy.pushes, []);
+    mesh.change([service('shop', 'another'), meshResource('Sidecar', 'shop', 'all', { egress: [{ hosts: ['*/*'] }] })]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true);
+  });
+
+  it('are joined with the labels that the owner of the proxy has added', async () => {
+    const added = { state: 'closed', app: 'other' };
+    const { mesh, proxy } = await started(proxyOf(added, { staticLabels: added }), pod(OPEN));
+    assert.equal(isClosed(proxy), true);
+    assert.deepEqual(proxy.session.node.labels, { app: 'web', state: 'closed' });
+    mesh.change([pod({ app: 'web', state: 'open' })]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), false);
+  });
+
+  it('are not those of a proxy that is not the one of the Pod', async () => {
+    const others: readonly Partial<ProxyNode>[] = [
+      { addresses: ['10.5.0.9'] },
+      { workload: 'pod2.shop' },
+      { namespace: 'other', workload: 'pod.other' },
+      identity('other'),
+      identity('web', 'other.domain'),
+    ];
+    for (const other of others) {
+      const { proxy } = await started(proxyOf(OPEN, other), pod(CLOSED, { account: 'web' }));
+      assert.deepEqual(proxy.session.node.labels, OPEN, JSON.stringify(other));
+      assert.equal(proxy.session.node.labelsOfPod, undefined);
+    }
+    const { proxy } = await started(proxyOf(OPEN, identity('web')), pod(CLOSED, { account: 'web' }));
+    assert.deepEqual(proxy.session.node.labels, CLOSED);
+  });
+
+  it('that change while the proxy moves lead to the last ones', async () => {
+    const { mesh, generator } = heldMesh([...SHOP, pod(OPEN)]);
+    const proxy = mesh.connect(proxyOf(OPEN));
+    await ready(mesh, proxy);
+    generator.held = true;
+    mesh.change([pod(CLOSED)]);
+    await turns();
+    assert.equal(isClosed(proxy), false, 'it has not moved');
+    mesh.change([pod(OPEN)]);
+    mesh.change([pod({ ...CLOSED, more: 'yes' })]);
+    await turns();
+    generator.held = false;
+    generator.release('');
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true);
+    assert.ok(mesh.allSettled());
+  });
+});
