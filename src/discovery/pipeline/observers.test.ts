@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { CtlError } from '../../core/errors.ts';
+import { mockTimers } from '../../core/testing/mock-timers.ts';
 import { byXdsType } from '../../core/xds-types.ts';
 import type { DebugSource } from '../../debug/index.ts';
 import { getScope } from '../../logging/index.ts';
@@ -113,7 +114,7 @@ describe('observers', () => {
 
   it('limit the lines about refused callers by address', (context) => {
     const { metrics } = measured();
-    context.mock.timers.enable({ apis: ['setTimeout'] });
+    mockTimers(context);
     const warn = context.mock.method(getScope('authn'), 'warn', () => {});
     for (const observer of [xdsObserver(metrics), certificateObserver(metrics)]) {
       warn.mock.resetCalls();
@@ -123,9 +124,8 @@ describe('observers', () => {
       observer.refused('[fd00::1]:80', new CtlError('unauthenticated', 'no credential'));
       assert.equal(warn.mock.callCount(), 6);
       context.mock.timers.tick(10_000);
-      const last = String(Reflect.get(warn.mock.calls.at(-1)?.arguments ?? [], 0));
       assert.match(
-        last,
+        String(Reflect.get(warn.mock.calls.at(-1)?.arguments ?? [], 0)),
         /^… and 995 more in the last 10 s, the latest: refused a .* from 10.0.0.1:1999: no credential$/,
       );
     }
@@ -133,7 +133,7 @@ describe('observers', () => {
 
   it('limit the lines that a caller can cause by connecting, rejecting, reading nothing and asking for anything', (t) => {
     const { metrics } = measured();
-    t.mock.timers.enable({ apis: ['setTimeout'] });
+    mockTimers(t);
     const lines = (['info', 'warn'] as const).map((level) => t.mock.method(getScope('ads'), level, () => {}).mock);
     const count = (): number => lines.reduce((sum, mock) => sum + mock.callCount(), 0);
     const observer = xdsObserver(metrics);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { tempDir } from '../../../test/harness/files.ts';
+import { mockTimers } from '../../core/testing/mock-timers.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Snapshot } from '../../model/index.ts';
@@ -260,7 +261,7 @@ describe('over a restart without an API server', () => {
 
   test('a workload that does not connect again is removed after the grace time and the time of reconnection', async (t) => {
     const folder = await lastRun();
-    t.mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+    mockTimers(t);
     const { registration, entries, publish } = await start(10_000, folder);
     publish(webGroup(PROBED));
     await registration.restored();
