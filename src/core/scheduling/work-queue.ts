@@ -52,15 +52,16 @@ export class WorkQueue {
     this.#pump();
   }
 
-  /** Retries a failed key at once, as if it had not failed. */
-  retry(key: string): void {
+  /** Processes a delayed key at once, as if it had not failed. Returns false for any other key. */
+  retry(key: string): boolean {
     const timer = this.#delayed.get(key);
-    if (timer === undefined || this.#closed) return;
+    if (timer === undefined || this.#closed) return false;
     timer.cancel();
     this.#delayed.delete(key);
     this.#failures.delete(key);
     this.#wait(key);
     this.#pump();
+    return true;
   }
 
   /** No work begins after it was called; resolves when none runs. */

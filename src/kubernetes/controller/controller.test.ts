@@ -100,8 +100,31 @@ describe('a controller', () => {
     assert.ok(written.length >= 5 && written.length <= 5 + 300 / 30 + 1, `${written.length} writes`);
     content = 'two';
     written.length = 0;
-    await clock.advance(30_000);
+    it.add('a');
+    await clock.advance(0);
     assert.deepEqual(written, ['two']);
+    await it.close();
+  });
+
+  test('a failure is waited for, also after a repetition had to wait', async () => {
+    let [attempts, isRefused] = [0, false];
+    const { it, clock } = controller(async (key, self) => {
+      attempts++;
+      const wait = self.repair(key, 'content');
+      if (isRefused) throw refusedBy(422);
+      return wait > 0 ? wait : 'done';
+    });
+    for (let time = 0; time < 6; time++) {
+      it.add('a');
+      await clock.advance(0);
+    }
+    isRefused = true;
+    it.add('a');
+    await clock.advance(0);
+    assert.equal(attempts, 7);
+    it.add('a');
+    await clock.advance(0);
+    assert.equal(attempts, 7);
     await it.close();
   });
 

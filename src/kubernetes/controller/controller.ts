@@ -64,6 +64,8 @@ export class Controller {
   readonly #budget: TokenBucket;
   /** What was written last to each object of each key, and the limit of its repetitions. */
   readonly #repairs = new Map<string, Map<string, Repaired>>();
+  /** Keys that wait for a repetition. */
+  readonly #repairing = new Set<string>();
   /** Groups that cannot be written at present. */
   readonly #pauses = new Map<string, { readonly times: number; readonly until: number }>();
   /** Keys that failed because the connection was lost. */
@@ -82,11 +84,12 @@ export class Controller {
 
   /** The state of this key may have changed. */
   add(key: string): void {
-    this.#queue.add(key);
+    // The content may be another one, which need not wait.
+    if (!this.#repairing.has(key) || !this.#queue.retry(key)) this.#queue.add(key);
   }
 
   addAll(keys: Iterable<string>): void {
-    for (const key of keys) this.#queue.add(key);
+    for (const key of keys) this.add(key);
   }
 
   /** Aborted when the controller is closed. */
@@ -118,7 +121,11 @@ export class Controller {
     this.#repairs.set(key, ofKey);
     const known = ofKey.get(object);
     const digest = createHash('sha256').update(content).digest('base64');
-    if (known?.digest === digest) return known.bucket.take();
+    if (known?.digest === digest) {
+      const wait = known.bucket.take();
+      if (wait > 0) this.#repairing.add(key);
+      return wait;
+    }
     const bucket = new TokenBucket({ ...REPAIRS, now: this.#options.connection.clock.now });
     ofKey.set(object, { digest, bucket });
     return bucket.take();
@@ -139,6 +146,7 @@ export class Controller {
   async #work(key: string): Promise<Outcome> {
     const { signal } = this.#ending;
     if (signal.aborted) return 'done';
+    this.#repairing.delete(key);
     const group = this.#options.groupOf?.(key) ?? '';
     const wait = (this.#pauses.get(group)?.until ?? 0) - this.#options.connection.clock.now();
     if (wait > 0) return wait;
@@ -155,6 +163,7 @@ export class Controller {
   }
 
   #failed(key: string, group: string, error: unknown): Outcome {
+    this.#repairing.delete(key);
     if (isLost(error)) {
       this.#lost.add(key);
       return 'failed';
