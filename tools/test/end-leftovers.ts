@@ -1,15 +1,32 @@
 /**
- * Loaded before each test file: ends its process some time after its last test. A test that fails may leave a server
- * open, with which the process, and so the whole run, would never end.
+ * Loaded before each test file: reports the CPU time of its process and of the programs that it started, and ends its
+ * process some time after its last test. A test that fails may leave a server open, with which the process, and so the
+ * whole run, would never end.
  */
+import { readFileSync, writeSync } from 'node:fs';
 import { after } from 'node:test';
 import { isMainThread } from 'node:worker_threads';
 
 /** Until then everything is reported, and hooks that clean up have run, also on a busy machine, ms. */
 const GRACE_MS = 120_000;
 
+/** What is written to standard error when the process exits: CPU time in hundredths of a second. */
+export const CPU_LINE = /^CPU time of the test file: (\d+)0 ms$/;
+
+/**
+ * CPU time of this process and of the ended programs that it waited for, in hundredths of a second: user and system
+ * time of both, fields 14 to 17 of /proc/self/stat (proc(5)).
+ */
+function usedCpu(): number {
+  const text = readFileSync('/proc/self/stat', 'utf8');
+  // The second field is a name in parentheses, which can contain spaces.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+}
+
 // Workers and forked processes of tests get the same options of Node.js.
-if (isMainThread && process.argv[1]?.endsWith('.test.ts') === true)
+if (isMainThread && process.argv[1]?.endsWith('.test.ts') === true) {
+  process.once('exit', () => writeSync(process.stderr.fd, `CPU time of the test file: ${usedCpu()}0 ms\n`));
   after(() => {
     const end = (): void => {
       process.stderr.write(`ended with open handles: ${process.getActiveResourcesInfo().join(' ')}\n`);
@@ -17,3 +34,4 @@ if (isMainThread && process.argv[1]?.endsWith('.test.ts') === true)
     };
     setTimeout(end, Number(process.env.TEST_GRACE_MS ?? GRACE_MS)).unref();
   });
+}

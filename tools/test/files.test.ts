@@ -17,7 +17,7 @@ const LEAVES_SERVER = `
 `;
 
 /** Runs files in a process of its own: a run inside of another one would skip its files. */
-async function outcomeOf(folder: string, files: Readonly<Record<string, string>>, more: object): Promise<unknown> {
+async function linesOf(folder: string, files: Readonly<Record<string, string>>, more: object): Promise<string[]> {
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
   const paths = Object.keys(files).map((name) => join(folder, name));
   const script = `
@@ -32,7 +32,11 @@ async function outcomeOf(folder: string, files: Readonly<Record<string, string>>
   const runner = join(folder, 'run.mjs');
   await writeFile(runner, script);
   const { stdout } = await promisify(execFile)(process.execPath, [runner], { env: { ...outer, TEST_GRACE_MS: '500' } });
-  return JSON.parse(stdout.split('\n').at(-1) ?? '');
+  return stdout.split('\n');
+}
+
+async function outcomeOf(folder: string, files: Readonly<Record<string, string>>, more: object): Promise<unknown> {
+  return JSON.parse((await linesOf(folder, files, more)).at(-1) ?? '');
 }
 
 async function emptyFolder(t: TestContext): Promise<string> {
@@ -44,6 +48,25 @@ async function emptyFolder(t: TestContext): Promise<string> {
 test('a run ends although a failed test has left a server open', async (t) => {
   const outcome = await outcomeOf(await emptyFolder(t), { 'leaves.test.ts': LEAVES_SERVER }, {});
   assert.deepEqual(outcome, { passed: 0, failed: 1, skipped: 0, failures: ['leaves.test.ts: fails'] });
+});
+
+test('the CPU time of files is printed, with that of the programs that they start', async (t) => {
+  const spend = (seconds: number) => `for (const { cpuUsage } = process; cpuUsage().user < ${seconds}e6; );`;
+  const files = {
+    'idle.test.ts': `import { test } from 'node:test'; test('passes', () => {});`,
+    'spends.test.ts': `
+      import { execFileSync } from 'node:child_process';
+      import { test } from 'node:test';
+      test('spends', () => {
+        ${spend(0.5)}
+        execFileSync(process.execPath, ['-e', ${JSON.stringify(spend(1))}]);
+      });`,
+  };
+  const lines = await linesOf(await emptyFolder(t), files, {});
+  const text = lines.find((line) => line.startsWith('CPU time ')) ?? '';
+  const [, all, most] =
+    /^CPU time ([\d.]+) s, most: spends\.test\.ts ([\d.]+) s, idle\.test\.ts [\d.]+ s$/.exec(text) ?? [];
+  assert.ok(Number(most) >= 1.4 && Number(all) >= Number(most), text);
 });
 
 /** Passes in a process that is not shared. */

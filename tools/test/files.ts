@@ -1,10 +1,11 @@
 /** Runs test files with the test runner of Node.js, each or several in a process, and prints failures. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { run } from 'node:test';
 import { inspect } from 'node:util';
 import { batchFiles } from './batches.ts';
+import { CPU_LINE } from './end-leftovers.ts';
 
 export interface Outcome {
   readonly passed: number;
@@ -38,10 +39,12 @@ const END_LEFTOVERS = import.meta.resolve('./end-leftovers.ts');
 /** How many of the longest files are printed. */
 const LONGEST = 8;
 
-/** The files that took longest: the order in which they should start, and where time can be saved. */
+const inSeconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
+
+/** The files with the largest values: the order in which they should start, and where time can be saved. */
 function longestLine(durations: ReadonlyMap<string, number>): string {
   const longest = [...durations].sort(([, one], [, other]) => other - one).slice(0, LONGEST);
-  return longest.map(([file, ms]) => `${file} ${(ms / 1_000).toFixed(1)} s`).join(', ');
+  return longest.map(([file, ms]) => `${file} ${inSeconds(ms)}`).join(', ');
 }
 
 /** The error of a test, without the wrapper of the test runner. */
@@ -71,6 +74,7 @@ async function runFiles(
   const failures: string[] = [];
   const failed = new Set<string>();
   const durations = new Map<string, number>();
+  const cpu = new Map<string, number>();
   const outcome = { passed: 0, failed: 0, skipped: 0 };
   const where = (file: string | undefined) => (file === undefined ? '' : relative(folder, file));
   const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -82,7 +86,12 @@ async function runFiles(
     outputs.set(file, `${outputs.get(file) ?? ''}${message}`.slice(-OUTPUT_LIMIT));
   };
   events.on('test:stdout', collect);
-  events.on('test:stderr', collect);
+  events.on('test:stderr', (line) => {
+    const [, hundredths] = CPU_LINE.exec(line.message.trimEnd()) ?? [];
+    if (hundredths === undefined) return collect(line);
+    const name = batchOf.has(line.file) || !line.file.startsWith(folder) ? basename(line.file) : where(line.file);
+    cpu.set(name, Number(hundredths) * 10);
+  });
   const addDuration = (file: string | undefined, ms: number) => {
     if (file !== undefined) durations.set(where(file), (durations.get(where(file)) ?? 0) + ms);
   };
@@ -110,5 +119,7 @@ async function runFiles(
   for await (const _event of events);
   for (const [file, output] of outputs) if (failed.has(file)) print(`  --- output of ${where(file)}\n${output}`);
   if (durations.size > LONGEST) print(`longest files: ${longestLine(durations)}`);
+  const allCpu = [...cpu.values()].reduce((sum, ms) => sum + ms, 0);
+  if (cpu.size > 1) print(`CPU time ${inSeconds(allCpu)}, most: ${longestLine(cpu)}`);
   return { ...outcome, failures };
 }
