@@ -212,8 +212,8 @@ const steps = fc.array(fc.record({ edits, networks, toggles, wait: fc.boolean() 
 });
 
 const RUNS = [
-  { how: '', canaryAbove: Number.POSITIVE_INFINITY, numRuns: 25 },
-  { how: ', after canaries have tried it', canaryAbove: 1, numRuns: 8 },
+  { how: '', canaryAbove: Number.POSITIVE_INFINITY, numRuns: 14 },
+  { how: ', after canaries have tried it', canaryAbove: 1, numRuns: 5 },
 ];
 for (const { how, canaryAbove, numRuns } of RUNS)
   test(`every proxy has what a new engine gives it${how}, and receives nothing that it has already`, async () => {
