@@ -159,13 +159,13 @@ export interface ProxyNode {
   readonly namespace: string;
   readonly dnsDomain: string;
   /**
-   * In a session, those of its Pod in the registry, if {@link labelsOfPod} is set; otherwise the ones that the node
+   * In a session, those of its workload in the registry, if {@link labelsOf} is set; otherwise the ones that the node
    * states.
    */
   readonly labels: Readonly<Record<string, string>>;
-  /** Set if the registry has its Pod, or had it while the proxy was connected. */
-  readonly labelsOfPod?: true;
-  /** Labels that the owner of the proxy has added to those of its Pod ({@link STATIC_LABELS_METADATA}); absent: none. */
+  /** The kind of its workload, if the registry has that, or had it while the proxy was connected. */
+  readonly labelsOf?: 'Pod' | 'WorkloadEntry';
+  /** Labels that it has in addition to those of its workload ({@link STATIC_LABELS_METADATA}); absent: none. */
   readonly staticLabels?: Readonly<Record<string, string>>;
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
   /** The cluster that the credential proves if it is bound to a Pod; otherwise the one that the node states. */

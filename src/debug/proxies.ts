@@ -76,7 +76,7 @@ export function adsz(mesh: Viewed, connections: readonly ConnectionStatus[]): Re
     address: connection.peer,
     protocol: connection.mode,
     labels: connection.node.labels,
-    labelsOf: connection.node.labelsOfPod ? 'Pod' : 'node',
+    labelsOf: connection.node.labelsOf ?? 'node',
     watches: Object.fromEntries([...connection.types].map(([type, status]) => [XDS[type].url, typeSummary(status)])),
     ...(mesh.showConfigInAdsz ? { config: configDump(mesh, connection) } : {}),
   }));

@@ -54,5 +54,14 @@ export {
 } from './types/types.ts';
 export { namesOfLocality } from './workloads/localities.ts';
 export { networkAddress, statedNetworks } from './workloads/network-names.ts';
-export { isPodOfProxy, type ProxyOfPod, podOfProxyKey } from './workloads/pods-of-proxies.ts';
 export { isTlsReady, podAddresses } from './workloads/workloads.ts';
+export {
+  entryOfProxyKey,
+  isEntryOfProxy,
+  isPodOfProxy,
+  labelsOfEntry,
+  type ProxyOfEntry,
+  type ProxyOfPod,
+  podOfProxyKey,
+  registeredEntryName,
+} from './workloads/workloads-of-proxies.ts';

@@ -165,6 +165,7 @@ export { isGuardedKind, isSecurityKind, substituteResource } from './parsing/sub
 export { PATCHED_MESSAGES } from './patched-messages.ts';
 export { isPathTemplate } from './path-templates.ts';
 export { GATEWAY_GROUP } from './policy-targets.ts';
+export { GROUP_ANNOTATION } from './registration.ts';
 export type { TargetRef } from './schema/common.ts';
 export { duration, headerMatch, stringMatch } from './schema/common.ts';
 export { DURATION_PATTERN } from './schema/duration.ts';

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { meshOf, pod, resource, service } from '../../model/testing/build.ts';
 import type { AnyResource } from '../../resources/index.ts';
-import { type AdmittedEntry, admitWorkload, GROUP_ANNOTATION, MAX_PER_GROUP } from './admission.ts';
+import { GROUP_ANNOTATION } from '../../resources/index.ts';
+import { type AdmittedEntry, admitWorkload, MAX_PER_GROUP } from './admission.ts';
 import { TEMPLATE, webGroup, webStream } from './testing/registering.ts';
 
 const GROUP = webGroup();

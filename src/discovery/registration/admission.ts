@@ -4,20 +4,17 @@
  * the group, because labels that a workload declares could make it an endpoint of other services, or a gateway with
  * their secrets.
  */
-import { isDnsSubdomain } from '../../core/dns-names.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import { addressId, type Snapshot } from '../../model/index.ts';
+import { addressId, registeredEntryName, type Snapshot } from '../../model/index.ts';
 import {
   apiVersionsOf,
+  GROUP_ANNOTATION,
   HEALTH_CHECKED,
   type Resource,
   resourceKey,
   type WorkloadEntrySpec,
   type WorkloadGroupSpec,
 } from '../../resources/index.ts';
-
-/** The WorkloadGroup of a registered WorkloadEntry. */
-export const GROUP_ANNOTATION = 'mesh.io/autoRegistrationGroup';
 
 export interface AdmittedEntry {
   readonly namespace: string;
@@ -67,7 +64,7 @@ export function admitWorkload(node: ClaimingNode, group: string, snapshot: Snaps
     );
   }
   const network = template.network || node.network;
-  const name = entryName(group, address, network);
+  const name = registeredEntryName(group, address, network);
   if (name === undefined) return refused('its group, address and network cannot form the name of a WorkloadEntry');
   if (!isUsable(address)) return refused(`other workloads cannot reach it at ${address}`);
   const taken =
@@ -107,14 +104,6 @@ function entryOf(
     },
     probed,
   };
-}
-
-/** `<group>-<ip>[-<network>]`, as Istio names them; undefined where that is not a name. */
-function entryName(group: string, address: string, network: string): string | undefined {
-  const parts = [group, address.replaceAll(':', '-'), ...(network === '' ? [] : [network])];
-  // Addresses such as `fd00::` end with colons, and names must not end with hyphens.
-  const name = parts.join('-').replace(/-+$/, '');
-  return isDnsSubdomain(name) ? name : undefined;
 }
 
 /** Whether other machines can reach this address: not loopback, link-local, multicast or unspecified. */

@@ -6,10 +6,10 @@ import { KubernetesClient, type KubernetesObject } from '../../kubernetes/index.
 import { ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
 import { storeWrites } from '../../kubernetes/testing/writable-objects.ts';
 import { meshOf, resource } from '../../model/testing/build.ts';
+import { GROUP_ANNOTATION } from '../../resources/index.ts';
 import { defaultDiscoverySettings } from '../../settings/index.ts';
 import { createConnection } from '../clusters/cluster.ts';
 import { createLeadership } from '../clusters/leadership.ts';
-import { GROUP_ANNOTATION } from './admission.ts';
 import { DISCONNECTED_AT } from './entries.ts';
 import { CONNECTED_AT, CONTROLLER, hasDisconnected, isDisconnectedOrStale } from './entries-cluster.ts';
 import { createWorkloadRegistry } from './registry.ts';

@@ -17,10 +17,10 @@ import {
 } from '../../kubernetes/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Snapshot } from '../../model/index.ts';
-import { HEALTHY_CONDITION } from '../../resources/index.ts';
+import { GROUP_ANNOTATION, HEALTHY_CONDITION } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
 import type { Leadership } from '../clusters/leadership.ts';
-import { type AdmittedEntry, ENTRY_API_VERSION, GROUP_ANNOTATION } from './admission.ts';
+import { type AdmittedEntry, ENTRY_API_VERSION } from './admission.ts';
 import { DISCONNECTED_AT, type EntryStorage, REFRESH_MS } from './entries.ts';
 import { healthCondition } from './entries-memory.ts';
 

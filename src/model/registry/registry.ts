@@ -16,9 +16,9 @@ import { newConflicts } from '../rules/conflicts.ts';
 import { carriesEndpoints } from '../rules/mesh-state.ts';
 import type { ChangeSet, Endpoint, MeshDelta, ServiceKey } from '../types/types.ts';
 import { addressOfKey, networkAddress } from '../workloads/network-names.ts';
-import { changedPods } from '../workloads/pods-of-proxies.ts';
 import { updateRegistered } from '../workloads/registered-workloads.ts';
 import { ownAddresses, podNetwork } from '../workloads/workloads.ts';
+import { changedWorkloads } from '../workloads/workloads-of-proxies.ts';
 import type { AffectedParts } from './service-record.ts';
 import { type ServiceChanges, updateServices } from './services.ts';
 import type { State } from './state.ts';
@@ -34,7 +34,7 @@ type RegistryChanges = Pick<
   | 'addresses'
   | 'peerAuthentication'
   | 'workloads'
-  | 'pods'
+  | 'labelled'
   | 'configs'
   | 'nameConflicts'
 >;
@@ -95,7 +95,7 @@ export function* updateRegistry(
       addresses: services.addresses,
       peerAuthentication: peerPolicies.selections,
       workloads,
-      pods: changedPods(changed),
+      labelled: changedWorkloads(changed),
       configs: changedConfigs(changed.filter(({ before, after }) => (after ?? before)?.kind === 'PeerAuthentication')),
       nameConflicts: newConflicts(before, state),
     },

@@ -33,8 +33,8 @@ export interface ChangeSet {
   readonly policies: readonly WorkloadSelection[];
   /** Namespaces in which the result of `Snapshot.registeredLabels` may have changed. */
   readonly workloads: ReadonlySet<string>;
-  /** Pods that exist, whose labels, service account or addresses changed. */
-  readonly pods: ReadonlySet<ResourceKey>;
+  /** Pods and registered WorkloadEntries that exist, whose labels, service account or addresses changed. */
+  readonly labelled: ReadonlySet<ResourceKey>;
   readonly workloadRanges: boolean;
   /**
    * Networks whose gateways changed. Services with endpoints there are among {@link endpoints}.

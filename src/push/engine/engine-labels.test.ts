@@ -73,7 +73,7 @@ async function started(node: ProxyNode, ...resources: Parameters<Mesh['change']>
   return { mesh, proxy };
 }
 
-describe('engine: labels of a Pod', () => {
+describe('engine: labels of workloads', () => {
   it('select policies for its running proxy, and no longer when they are removed', async () => {
     const { mesh, proxy } = await started(proxyOf(OPEN), pod(OPEN));
     assert.equal(isClosed(proxy), false);
@@ -141,14 +141,14 @@ describe('engine: labels of a Pod', () => {
     assert.equal(isClosed(stale.proxy), false);
     const { mesh, proxy } = await started(proxyOf(OPEN));
     assert.equal(isClosed(proxy), false);
-    assert.equal(proxy.session.node.labelsOfPod, undefined);
+    assert.equal(proxy.session.node.labelsOf, undefined);
     mesh.change([pod(CLOSED, { ip: '' })]);
     await mesh.settled();
     assert.equal(isClosed(proxy), false, 'its address is not known');
     mesh.change([pod(CLOSED)]);
     await mesh.settled();
     assert.equal(isClosed(proxy), true);
-    assert.equal(proxy.session.node.labelsOfPod, true);
+    assert.equal(proxy.session.node.labelsOf, 'Pod');
   });
 
   it('stay in force when the Pod is deleted or ends', async () => {
@@ -174,6 +174,38 @@ describe('engine: labels of a Pod', () => {
     assert.equal(isClosed(proxy), false);
   });
 
+  it('of a registered machine are those of its WorkloadEntry, joined with those that its node states', async () => {
+    const entry = (labels: Labels) =>
+      parse({
+        apiVersion: 'networking.mesh.io/v1alpha3',
+        kind: 'WorkloadEntry',
+        metadata: { name: 'vm-10.5.0.1', namespace: 'shop', annotations: { 'mesh.io/autoRegistrationGroup': 'vm' } },
+        spec: { address: '10.5.0.1', serviceAccount: 'vm', labels },
+      });
+    const { mesh, proxy } = await started(proxyOf({ own: 'x' }, { workloadGroup: 'vm', ...identity('vm') }));
+    mesh.change([entry(OPEN)]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), false);
+    assert.deepEqual(proxy.session.node.labels, { own: 'x', app: 'web' });
+    mesh.change([entry(CLOSED)]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true);
+    assert.equal(proxy.session.node.labelsOf, 'WorkloadEntry');
+    mesh.change([entry({ own: 'y' })]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), false);
+    assert.deepEqual(proxy.session.node.labels, { own: 'y' });
+    mesh.change([entry({})]);
+    await mesh.settled();
+    assert.deepEqual(proxy.session.node.labels, { own: 'x' });
+    const unproved = mesh.connect(proxyOf({ own: 'x' }, { workloadGroup: 'vm', ...identity('other') }));
+    await ready(mesh, unproved);
+    mesh.change([entry(CLOSED)]);
+    await mesh.settled();
+    assert.equal(isClosed(unproved), false);
+    assert.equal(isClosed(proxy), true);
+  });
+
   it('are not those of a proxy that is not the one of the Pod', async () => {
     const others: readonly Partial<ProxyNode>[] = [
       { addresses: ['10.5.0.9'] },
@@ -185,7 +217,7 @@ describe('engine: labels of a Pod', () => {
     for (const other of others) {
       const { proxy } = await started(proxyOf(OPEN, other), pod(CLOSED, { account: 'web' }));
       assert.deepEqual(proxy.session.node.labels, OPEN, JSON.stringify(other));
-      assert.equal(proxy.session.node.labelsOfPod, undefined);
+      assert.equal(proxy.session.node.labelsOf, undefined);
     }
     const { proxy } = await started(proxyOf(OPEN, identity('web')), pod(CLOSED, { account: 'web' }));
     assert.deepEqual(proxy.session.node.labels, CLOSED);

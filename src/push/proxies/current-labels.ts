@@ -1,33 +1,52 @@
 /**
- * The labels of a proxy: those that its Pod in the registry has now. A proxy reads its labels when it starts, so what
- * its node states may be outdated. A proxy could state the labels of its Pod itself, so they give it nothing that the
- * labels of its node could not.
+ * The labels of a proxy: those that its workload in the registry has now. A proxy reads its labels when it starts, so
+ * what its node states may be outdated. A proxy could state the labels of its workload itself, so they give it nothing
+ * that the labels of its node could not.
  */
+import type { Identity } from '../../core/identity.ts';
 import { type ProxyNode, podNameOf } from '../../core/proxy.ts';
-import type { Snapshot } from '../../model/index.ts';
+import { labelsOfEntry, type Snapshot } from '../../model/index.ts';
 import { ProxyMesh } from './proxy-mesh.ts';
 
+type Labelled = Pick<ProxyNode, 'labels' | 'labelsOf' | 'staticLabels'>;
 type Labels = ProxyNode['labels'];
 
 /**
- * The proxy with its current labels; the same object if they are equal. Without a Pod in the registry that is the
- * proxy's, it keeps the labels that it has: those of its deleted Pod, or those of its node.
+ * The proxy with its current labels; the same object if they are equal. Without a workload in the registry that is the
+ * proxy's, it keeps the labels that it has: those of its deleted workload, or those of its node.
  */
 export function withCurrentLabels(snapshot: Snapshot, node: ProxyNode): ProxyNode {
-  const found = labelsOfPod(new ProxyMesh(snapshot), node);
+  const mesh = new ProxyMesh(snapshot);
+  // Namespaces of other trust domains are different namespaces, even if their names are equal.
+  if (node.identity !== undefined && !isOfMesh(mesh, node.identity, node.namespace)) return node;
+  const found = ofPod(mesh, node) ?? ofEntry(mesh, node);
   if (found === undefined) return node;
-  const labels = node.staticLabels === undefined ? found : { ...node.staticLabels, ...found };
-  if (node.labelsOfPod && areEqual(labels, node.labels)) return node;
-  return { ...node, labels, labelsOfPod: true };
+  const { staticLabels } = { ...node, ...found };
+  const labels = staticLabels === undefined ? found.labels : { ...staticLabels, ...found.labels };
+  if (node.labelsOf === found.labelsOf && areEqual(labels, node.labels)) return node;
+  return { ...node, ...found, labels };
 }
 
-function labelsOfPod(mesh: ProxyMesh, node: ProxyNode): Labels | undefined {
+function isOfMesh({ trustDomains }: ProxyMesh, identity: Identity, namespace: string): boolean {
+  return trustDomains.includes(identity.trustDomain) && identity.namespace === namespace;
+}
+
+function ofPod(mesh: ProxyMesh, node: ProxyNode): Labelled | undefined {
   const { identity, namespace, clusterId, addresses } = node;
-  // Namespaces of other trust domains are different namespaces, even if their names are equal.
-  const isForeign = identity !== undefined && identity.trustDomain !== mesh.settings.trustDomain;
-  if (isForeign || (identity !== undefined && identity.namespace !== namespace)) return undefined;
   const account = identity?.serviceAccount;
-  return mesh.podOf({ namespace, name: podNameOf(node), clusterId, addresses, account })?.meta.labels;
+  const pod = mesh.podOf({ namespace, name: podNameOf(node), clusterId, addresses, account });
+  return pod && { labels: pod.meta.labels, labelsOf: 'Pod' };
+}
+
+/** All labels that the node of a machine states are additional ones: they are not those of an object. */
+function ofEntry(mesh: ProxyMesh, node: ProxyNode): Labelled | undefined {
+  const { identity, namespace, workloadGroup: group, addresses, network } = node;
+  const [address] = addresses;
+  if (identity === undefined || group === undefined || address === undefined) return undefined;
+  const entry = mesh.entryOf({ namespace, group, address, network, account: identity.serviceAccount });
+  if (entry === undefined) return undefined;
+  const labels = { labels: labelsOfEntry(entry), labelsOf: 'WorkloadEntry' } as const;
+  return node.labelsOf === undefined ? { ...labels, staticLabels: node.labels } : labels;
 }
 
 function areEqual(a: Labels, b: Labels): boolean {

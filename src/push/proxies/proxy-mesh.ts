@@ -19,13 +19,16 @@ import {
 import {
   type BoundInstance,
   type ChangeSet,
+  entryOfProxyKey,
   type Gateway,
+  isEntryOfProxy,
   isPodOfProxy,
   labelsMatch,
   type NamedHosts,
   namedHosts,
   networkAddress,
   type ProxyNetwork,
+  type ProxyOfEntry,
   type ProxyOfPod,
   podOfProxyKey,
   type Scope,
@@ -69,14 +72,14 @@ const peerAuthenticationOf = (workload: string): Fact => `peer authentication of
 const policiesOf = (workload: string): Fact => `policies of ${workload}`;
 const policyNeedsOf = (workload: string): Fact => `needs of the policy component of ${workload}`;
 const registered = (namespace: string): Fact => `workloads of ${namespace}`;
-const pod = (key: ResourceKey): Fact => `${POD}${key}`;
+const labelsOf = (key: ResourceKey): Fact => `${LABELS}${key}`;
 
 const ADDRESS = 'address ';
-const POD = 'proxy of ';
+const LABELS = 'labels of ';
 
 /** True for facts that each replica of a workload reads for itself; all others are the same for its replicas. */
 export function isReadPerReplica(name: Fact): boolean {
-  return name.startsWith(ADDRESS) || name.startsWith(POD);
+  return name.startsWith(ADDRESS) || name.startsWith(LABELS);
 }
 
 /** The last workload's text: a proxy that connects has several facts of its workload noted one after the other. */
@@ -102,6 +105,11 @@ export class ProxyMesh {
   /** Constant while the program runs, and so no fact. */
   get settings(): Snapshot['settings'] {
     return this.#snapshot.settings;
+  }
+
+  /** The trust domains of the mesh. When they change, everything does, so they are no fact. */
+  get trustDomains(): readonly string[] {
+    return [this.settings.trustDomain, ...this.#snapshot.mesh.trustDomainAliases];
   }
 
   get memos(): Snapshot['memos'] {
@@ -258,9 +266,18 @@ export class ProxyMesh {
   /** The Pod of a proxy; undefined if the registry does not have it, or not with what the proxy states. */
   podOf(proxy: ProxyOfPod): Resource<'Pod'> | undefined {
     const key = podOfProxyKey(this.settings, proxy);
-    note(pod(key));
+    note(labelsOf(key));
     const found = this.#snapshot.resources('Pod').get(key);
     return found !== undefined && isPodOfProxy(found, proxy) ? found : undefined;
+  }
+
+  /** The WorkloadEntry as which a machine is registered; undefined without one that agrees with its proxy. */
+  entryOf(proxy: ProxyOfEntry): Resource<'WorkloadEntry'> | undefined {
+    const key = entryOfProxyKey(proxy);
+    if (key === undefined) return undefined;
+    note(labelsOf(key));
+    const found = this.#snapshot.resources('WorkloadEntry').get(key);
+    return found !== undefined && isEntryOfProxy(found, proxy) ? found : undefined;
   }
 
   registeredLabels(namespace: string, serviceAccount: string): readonly Labels[] {
@@ -335,7 +352,7 @@ export function changedProxyFacts(
   for (const id of changedNames(previous.endpointClusters, next.endpointClusters)) facts.add(endpointsIn(id));
   for (const key of changes.addresses) facts.add(address(key));
   for (const namespace of changes.workloads) facts.add(registered(namespace));
-  for (const key of changes.pods) facts.add(pod(key));
+  for (const key of changes.labelled) facts.add(labelsOf(key));
   for (const [id, { everything }] of changes.scopes) {
     if (everything) facts.add(scopeFact(id));
     for (const changed of changedLabels(previous, next, id)) facts.add(changed);

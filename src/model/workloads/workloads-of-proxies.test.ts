@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Resource } from '../../resources/index.ts';
+import { GROUP_ANNOTATION, type Resource } from '../../resources/index.ts';
 import { meshOf, resource, step } from '../testing/build.ts';
-import { isPodOfProxy, podOfProxyKey } from './pods-of-proxies.ts';
+import { entryOfProxyKey, isEntryOfProxy, isPodOfProxy, podOfProxyKey } from './workloads-of-proxies.ts';
 
 const podOf = (
   path: string,
@@ -42,10 +42,45 @@ test('the cluster that a proxy states counts only where proxies of other cluster
 
 test('a change names exactly the Pods whose proxies may have other labels', () => {
   const before = meshOf([podOf('shop/web'), podOf('shop/other')]);
-  const changed = (...pods: readonly Resource<'Pod'>[]) => [...step(before, pods).changes.pods].sort();
+  const changed = (...pods: readonly Resource<'Pod'>[]) => [...step(before, pods).changes.labelled].sort();
   assert.deepEqual(changed(podOf('shop/web', { labels: { app: 'x' } })), ['Pod/shop/web']);
   assert.deepEqual(changed(podOf('shop/web', { account: 'x' }), podOf('shop/new')), ['Pod/shop/new', 'Pod/shop/web']);
   assert.deepEqual(changed(podOf('shop/web', { ips: ['10.0.0.2'] })), ['Pod/shop/web']);
   assert.deepEqual(changed(podOf('shop/web', { phase: 'Succeeded' })), []);
-  assert.deepEqual([...step(before, [], ['Pod/shop/web']).changes.pods], [], 'its proxy keeps its labels');
+  assert.deepEqual([...step(before, [], ['Pod/shop/web']).changes.labelled], [], 'its proxy keeps its labels');
+});
+
+const entryOf = (
+  labels: Readonly<Record<string, string>>,
+  annotations = { [GROUP_ANNOTATION]: 'vm' },
+  account = 'vm',
+) =>
+  resource(
+    'WorkloadEntry',
+    'shop/vm-192.0.2.7',
+    { address: '192.0.2.7', serviceAccount: account, labels },
+    {
+      annotations,
+    },
+  ) as Resource<'WorkloadEntry'>;
+
+const MACHINE = { namespace: 'shop', group: 'vm', address: '192.0.2.7', network: '', account: 'vm' };
+
+test('a machine has the WorkloadEntry that was registered for its group, account and address', () => {
+  assert.equal(entryOfProxyKey(MACHINE), 'WorkloadEntry/shop/vm-192.0.2.7');
+  assert.equal(entryOfProxyKey({ ...MACHINE, network: 'n1' }), 'WorkloadEntry/shop/vm-192.0.2.7-n1');
+  assert.equal(entryOfProxyKey({ ...MACHINE, group: 'not/a/name' }), undefined);
+  assert.ok(isEntryOfProxy(entryOf({}), MACHINE));
+  assert.ok(!isEntryOfProxy(entryOf({}), { ...MACHINE, account: 'other' }));
+  assert.ok(!isEntryOfProxy(entryOf({}), { ...MACHINE, address: '192.0.2.8' }));
+  assert.ok(!isEntryOfProxy(entryOf({}, { [GROUP_ANNOTATION]: 'other' }), MACHINE));
+  assert.ok(!isEntryOfProxy(entryOf({}, {} as never), MACHINE), 'written by hand');
+});
+
+test('a change names registered WorkloadEntries with other labels, and no others', () => {
+  const before = meshOf([entryOf({ app: 'vm' })]);
+  const changed = (entry: Resource<'WorkloadEntry'>) => [...step(before, [entry]).changes.labelled];
+  assert.deepEqual(changed(entryOf({ app: 'x' })), ['WorkloadEntry/shop/vm-192.0.2.7']);
+  assert.deepEqual(changed(entryOf({ app: 'vm' }, { [GROUP_ANNOTATION]: 'vm', 'mesh.io/note': 'x' } as never)), []);
+  assert.deepEqual(changed(entryOf({ app: 'x' }, {} as never)), []);
 });
