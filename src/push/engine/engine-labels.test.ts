@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ProxyNode } from '../../core/proxy.ts';
+import { finish } from '../../core/slices.ts';
+import { keyOf } from '../../resources/kinds/types.ts';
 import { resourceMessage } from '../bundles/encode-resource.ts';
 import {
   type Connected,
@@ -221,6 +223,40 @@ describe('engine: labels of workloads', () => {
     }
     const { proxy } = await started(proxyOf(OPEN, identity('web')), pod(CLOSED, { account: 'web' }));
     assert.deepEqual(proxy.session.node.labels, CLOSED);
+  });
+
+  it('that a change would replace are those of its preview', async () => {
+    const { mesh, proxy } = await started(proxyOf(OPEN), pod(OPEN));
+    const touched = (after: ReturnType<typeof pod>) => {
+      const changes = [{ key: keyOf(after), before: undefined, after }];
+      return finish(mesh.engine.touchedBy(mesh.model.fork().apply({ changes, eventTime: 0 }), () => true));
+    };
+    assert.deepEqual(
+      touched(pod(CLOSED)).map(({ after, placements }) => [
+        after?.part,
+        placements.flatMap(({ sessions }) => sessions),
+      ]),
+      [['inbound', [proxy.session]]],
+    );
+    assert.deepEqual(touched(pod({ ...OPEN, note: 'x' })), []);
+    assert.deepEqual(proxy.session.node.labels, OPEN);
+  });
+
+  it('select the Gateways of a gateway, whatever its node states', async () => {
+    const gateway = meshResource('Gateway', 'shop', 'edge', {
+      selector: { app: 'edge' },
+      servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
+    });
+    const edge = { app: 'edge' };
+    const { mesh, proxy } = await started(proxyOf(edge, { type: 'router' }), pod(OPEN), gateway);
+    const listeners = () => content(proxy.session).lds.length;
+    assert.equal(listeners(), 0);
+    mesh.change([pod(edge)]);
+    await mesh.settled();
+    assert.equal(listeners(), 1);
+    mesh.change([pod(OPEN)]);
+    await mesh.settled();
+    assert.equal(listeners(), 0);
   });
 
   it('that change while the proxy moves lead to the last ones', async () => {
