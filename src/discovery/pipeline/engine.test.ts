@@ -1,15 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { NO_EVENT } from '../../resources/index.ts';
 import { publishChanges } from './engine.ts';
 
-/** @param batches of sources that follow one another */
-function bench(batches: number) {
+/**
+ * @param batches of sources that follow one another
+ * @param ms that each of them takes
+ */
+function bench(batches: number, ms = 0) {
   const done: string[] = [];
+  const clock = fakeClock();
   const intake = {
     complete() {
       if (done.length >= batches) return undefined;
       done.push('batch');
+      clock.hang(ms);
       return Promise.resolve();
     },
     take() {
@@ -23,7 +29,7 @@ function bench(batches: number) {
     },
   };
   const stop = new AbortController();
-  return { done, stop, publish: () => publishChanges(intake, publisher, 'all', stop.signal) };
+  return { done, stop, publish: () => publishChanges(intake, publisher, 'all', stop.signal, clock.now) };
 }
 
 describe('changes of the intake', () => {
@@ -37,6 +43,12 @@ describe('changes of the intake', () => {
     const { done, publish } = bench(Number.POSITIVE_INFINITY);
     await publish();
     assert.deepEqual(done.slice(-2), ['take', 'publish']);
+  });
+
+  it('wait for no further batch after half a second', async () => {
+    const { done, publish } = bench(Number.POSITIVE_INFINITY, 200);
+    await publish();
+    assert.deepEqual(done, ['batch', 'batch', 'batch', 'take', 'publish']);
   });
 
   it('are not published when that is stopped meanwhile', async () => {

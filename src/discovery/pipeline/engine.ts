@@ -72,15 +72,23 @@ export function startDebouncer(
 
 /** Batches of sources that are waited for before changes are taken: some source may always be applying one. */
 const MAX_BATCHES = 10;
+/** No further batch is waited for after this time, ms: batches may be large. */
+const MAX_WAIT_MS = 500;
 
-/** Publishes changes of the intake between its batches, unless it is stopped before. */
+/**
+ * Publishes changes of the intake between its batches, unless it is stopped before.
+ *
+ * @param now monotonic ms
+ */
 export async function publishChanges(
   intake: Pick<Intake, 'complete' | 'take'>,
   publisher: Pick<Publisher, 'publishInSlices'>,
   keys: ReadonlySet<ResourceKey> | 'all',
   stopped: AbortSignal,
+  now = systemClock.now,
 ): Promise<void> {
-  for (let batches = 0; batches < MAX_BATCHES; batches++) {
+  const until = now() + MAX_WAIT_MS;
+  for (let batches = 0; batches < MAX_BATCHES && now() < until; batches++) {
     const completed = intake.complete();
     if (completed === undefined) break;
     // Another batch may begin meanwhile.
