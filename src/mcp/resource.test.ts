@@ -140,3 +140,28 @@ test('a name that is not of a namespace is a problem', () => {
     assert.match(`${field}: ${message}`, /^metadata/, name);
   }
 });
+
+test('a policy whose reading fails with an internal error is refused, and is replaced by the strictest', () => {
+  const kind = exchanged('AuthorizationPolicy');
+  const policy = parsed({
+    apiVersion: 'security.istio.io/v1',
+    kind: 'AuthorizationPolicy',
+    metadata: { name: 'p', namespace: 'ns' },
+    spec: { action: 'ALLOW', rules: [{}] },
+  });
+  assert.ok(policy);
+  const limits = new Proxy(LIMITS, {
+    get: () => {
+      throw new Error('a bug');
+    },
+  });
+  const encoded = encodeResource(kind, policy);
+  const read = readResource(encoded.bytes, encoded, { kind, source: 'far', limits });
+  assert.ok('problem' in read);
+  assert.equal(read.problem.key, 'AuthorizationPolicy/ns/p');
+  assert.equal(read.problem.message, 'expected a readable document: a bug');
+  assert.deepEqual(
+    read.problem.substitutes?.map(({ content }) => content),
+    [{ action: 'DENY', rules: [{}] }],
+  );
+});

@@ -10,6 +10,7 @@ import {
   apiVersionsOf,
   type DocumentLimits,
   istioKey,
+  type ParsedResource,
   parseResource,
   type ResourceProblem,
 } from '../resources/index.ts';
@@ -50,11 +51,21 @@ const NAME = /^([^/]+)\/([^/]+)$/;
 export function readResource(bytes: Uint8Array, head: ReceivedHead, options: ReadOptions): ReadResource {
   const { kind, source, limits } = options;
   const [, namespace = '', name = head.name] = NAME.exec(head.name) ?? [];
-  const content = head.fault === undefined ? contentOf(bytes, kind) : unreadable(head.fault);
-  const metadata = { name, namespace, ...content.metadata };
-  const raw = { apiVersion: apiVersionsOf(kind.kind)[0], kind: kind.kind, metadata, spec: content.spec };
   const origin = { source, ...(head.version === '' ? {} : { resourceVersion: head.version.slice(0, MAX_VERSION) }) };
-  const parsed = parseResource(raw, origin, () => undefined, { limits });
+  const parse = (of: Content, within?: DocumentLimits): ParsedResource => {
+    const metadata = { name, namespace, ...of.metadata };
+    const raw = { apiVersion: apiVersionsOf(kind.kind)[0], kind: kind.kind, metadata, spec: of.spec };
+    return parseResource(raw, origin, () => undefined, within === undefined ? {} : { limits: within });
+  };
+  let content = head.fault === undefined ? contentOf(bytes, kind) : unreadable(head.fault);
+  let parsed: ParsedResource;
+  try {
+    parsed = parse(content, limits);
+  } catch (error) {
+    // A bug that this document brings to light must not end the stream of all.
+    content = unreadable(`expected a readable document: ${messageOf(error)}`);
+    parsed = parse(content);
+  }
   if ('resource' in parsed) return parsed;
   const problem = 'problem' in parsed ? parsed.problem : undefined;
   const id = problem?.key ?? `${kind.kind}#${head.name.slice(0, MAX_SHOWN_NAME)}`;

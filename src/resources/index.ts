@@ -159,6 +159,7 @@ export { usableInlineKeys } from './parsing/inline-keys.ts';
 export { fieldPath, type Locate, UNKNOWN_FIELD, type ValidationError, validationErrorsOf } from './parsing/issues.ts';
 export { withoutNulls } from './parsing/nulls.ts';
 export { type ParsedResource, parseResource } from './parsing/parse.ts';
+export { refusedPolicy } from './parsing/refused-policy.ts';
 export { resembles } from './parsing/resembles.ts';
 export { salvaged } from './parsing/salvage.ts';
 export { isGuardedKind, isSecurityKind, substituteResource } from './parsing/substitute.ts';

@@ -4,7 +4,7 @@
  * source in the configured order is in force. The others are kept, and come into force when the documents of earlier
  * sources are deleted. Events may arrive in any order; only the last state per source and key counts.
  */
-import { InternalError, toError } from '../core/errors.ts';
+import { InternalError } from '../core/errors.ts';
 import { finish, type Slices } from '../core/slices.ts';
 import {
   type AnyResource,
@@ -19,6 +19,7 @@ import {
   type ResourceProblem,
 } from '../resources/index.ts';
 import type { SourceIdentity } from '../sources/index.ts';
+import { attempt, refusalsOf } from './internal-refusal.ts';
 import type { AdmittedEvent, RefusedPolicies } from './refused-policies.ts';
 import {
   type CountedEvent,
@@ -68,7 +69,10 @@ export interface AppliedSummary {
   readonly events: readonly CountedEvent[];
   /** Number of problems in the batch that are new or changed. */
   readonly newProblems: number;
-  /** Why the first of the events that could not be applied could not; the others were. */
+  /**
+   * Why the first of the events that could not be applied could not; the others were. A document that was refused
+   * instead is a problem and not a failure.
+   */
   readonly failure: Error | undefined;
 }
 
@@ -120,6 +124,14 @@ export interface Store {
 interface Pending {
   readonly before: AnyResource | undefined;
   readonly eventTime: number;
+}
+
+/** What is known of a batch while it is applied. */
+interface Batch {
+  /** The resources that were in force before it. */
+  readonly start: Map<ResourceKey, AnyResource | undefined>;
+  readonly counted: CountedEvent[];
+  newProblems: number;
 }
 
 /** The document in force, and those of other sources that differ from it. */
@@ -266,31 +278,60 @@ class DocumentStore implements Store {
   *#run(source: SourceDocuments, events: readonly ResourceEvent[]): Slices<AppliedSummary> {
     // Events that are not kept have no other consequences either: no policy is refused, for example.
     const relevant = this.#namespaces === undefined ? events : events.filter((event) => this.#isRelevant(event));
-    const admitted: readonly AdmittedEvent[] = this.#options.refusedPolicies?.admit(source.id, relevant) ?? relevant;
-    const start = new Map<ResourceKey, AnyResource | undefined>();
-    const counted: CountedEvent[] = [];
-    let newProblems = 0;
+    const batch: Batch = { start: new Map(), counted: [], newProblems: 0 };
     let failure: Error | undefined;
-    for (const event of admitted) {
-      // Without the others, policies that were admitted with them would be missing.
-      try {
-        if (event.type !== 'hold' && event.type !== 'release') counted.push(source.countedEvent(event));
-        if (event.type === 'invalid') {
-          if (this.#refuse(source, event.problem)) newProblems++;
-        } else if (event.type === 'resolved') this.#resolve(source, event.id);
-        else {
-          const key = keyOfEvent(event);
-          if (!start.has(key)) start.set(key, this.get(key));
-          this.#put(source, event);
-        }
-      } catch (error) {
-        failure ??= toError(error);
-      }
+    for (const event of relevant) {
+      // One by one: an event that cannot be applied affects no other.
+      const before = event.type === 'set' ? source.document(keyOf(event.resource)) : undefined;
+      const error = attempt(() => this.#applyEvent(source, event, batch));
+      if (error !== undefined && event.type === 'set') this.#restore(source, keyOf(event.resource), before);
+      if (error !== undefined && !this.#refuseFailed(source, event, error, batch)) failure ??= error;
       yield;
     }
     const changed = new Set<ResourceKey>();
-    for (const [key, before] of start) if (before?.fingerprint !== this.get(key)?.fingerprint) changed.add(key);
-    return { changed, events: counted, newProblems, failure };
+    for (const [key, before] of batch.start) if (before?.fingerprint !== this.get(key)?.fingerprint) changed.add(key);
+    return { changed, events: batch.counted, newProblems: batch.newProblems, failure };
+  }
+
+  #applyEvent(source: SourceDocuments, event: ResourceEvent, batch: Batch): void {
+    const admit = (): AdmittedEvent[] =>
+      this.#options.refusedPolicies?.admit(source.id, [event]).filter((each) => each !== event) ?? [];
+    batch.counted.push(source.countedEvent(event));
+    if (event.type === 'invalid') {
+      // The report of a problem names what is in force instead.
+      for (const each of admit()) this.#putNoted(source, each, batch);
+      if (this.#refuse(source, event.problem)) batch.newProblems++;
+      return;
+    }
+    this.#putNoted(source, event, batch);
+    // Only now: a document that could not be applied is no good version of it.
+    for (const each of admit()) this.#putNoted(source, each, batch);
+  }
+
+  /** Takes back what the event of a document has done before it failed. */
+  #restore(source: SourceDocuments, key: ResourceKey, before: SourceDocument | undefined): void {
+    const failed = this.get(key);
+    source.put(key, before?.resource, before?.replacesRefused === true);
+    attempt(() => this.#noteChange(key, failed, NO_EVENT));
+  }
+
+  /** Refuses the document of an event that could not be applied. False where that is not possible either. */
+  #refuseFailed(source: SourceDocuments, event: ResourceEvent, error: Error, batch: Batch): boolean {
+    for (const refusal of refusalsOf(event, error)) {
+      if (attempt(() => this.#applyEvent(source, refusal(), batch)) === undefined) return true;
+    }
+    return false;
+  }
+
+  #putNoted(source: SourceDocuments, event: AdmittedEvent, { start }: Batch): void {
+    if (event.type === 'invalid') return;
+    if (event.type === 'resolved') {
+      this.#resolve(source, event.id);
+      return;
+    }
+    const key = keyOfEvent(event);
+    if (!start.has(key)) start.set(key, this.get(key));
+    this.#put(source, event);
   }
 
   /** True for a new or changed problem. */

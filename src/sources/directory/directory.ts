@@ -8,14 +8,16 @@
  * is no earlier version that could stay in force, and the document may forbid something.
  */
 import { basename, resolve } from 'node:path';
+import { backoff } from '../../core/backoff.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { Slicer } from '../../core/slicer.ts';
-import { type DocumentLimits, documentLimits } from '../../resources/index.ts';
+import { type DocumentLimits, documentLimits, type ResourceEvent } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import { ReadingShares } from '../pacing/reading-shares.ts';
 import { applyInSlices, type Source, type SourceHealth, type SourceSink } from '../source.ts';
+import { UnappliedEvents } from '../unapplied-events.ts';
 import { FileBacklog, missingLast } from './backlog.ts';
 import { SOURCE } from './documents.ts';
 import { DirectoryReader, type FileChange } from './reader.ts';
@@ -45,6 +47,10 @@ export interface DirectorySourceOptions {
 /** The first and the later intervals at which a missing directory is logged again at start, when nothing is served. */
 const REMIND_FIRST_MS = 5000;
 const REMIND_MS = 60_000;
+
+/** Before events that could not be applied are sent again, the first and the longest delay, ms. */
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 15_000;
 
 /** Changes that were found. `isComplete`: the whole tree was compared. */
 interface Found {
@@ -91,6 +97,9 @@ class DirectorySource implements Source {
   readonly #health: HealthLog;
   readonly #timers: Timers;
   readonly #firstRead = Promise.withResolvers<void>();
+  readonly #unapplied = new UnappliedEvents();
+  /** Times in a row that the sink could not apply events. */
+  #failures = 0;
   #sink: SourceSink | undefined;
   /** Whether the sink has everything that existed at start. */
   #isSynced = false;
@@ -217,14 +226,37 @@ class DirectorySource implements Source {
     if (outcome === 'ended') return;
     this.#settling.scheduleRecheck();
     await slicer.pause();
-    const events = this.#reader.flush(outcome.eventTime ?? clock.now());
+    const events = this.#unapplied.with(this.#reader.flush(outcome.eventTime ?? clock.now()));
     await slicer.pause();
     // Without an event (such as for a file that has been unchanged for long enough), the time of the change is now.
     const seenAt = this.#watcher.lastEventTime ?? pending?.lastEventTime ?? clock.now();
-    const sink = events.length === 0 ? undefined : this.#sink;
-    const applied = sink && applyInSlices(sink, events, seenAt);
-    if (applied !== undefined) await applied;
+    if (events.length > 0 && !(await this.#send(events, seenAt))) return;
     if (found.isComplete) this.#noteSynced();
+  }
+
+  /** False where some could not be applied: all are sent again, with growing delays. */
+  async #send(events: readonly ResourceEvent[], seenAt: number): Promise<boolean> {
+    const { clock, log } = this.#options;
+    try {
+      if (this.#sink !== undefined) await applyInSlices(this.#sink, events, seenAt);
+      this.#unapplied.clear();
+      this.#failures = 0;
+      return true;
+    } catch (error) {
+      this.#unapplied.keep(events);
+      this.#failures++;
+      const consequence = this.#isSynced ? '' : '; ctl-discovery is not ready until then';
+      log.error(`cannot apply ${this.#unapplied.named()}: ${messageOf(error)}; trying again${consequence}`);
+      this.#timers.after(
+        backoff(this.#failures, FIRST_RETRY_MS, MAX_RETRY_MS, () => 0),
+        () => {
+          // Before the first complete reading, only a scan can complete it.
+          if (!this.#isSynced) this.#watcher.requestScan(clock.now());
+          this.#look();
+        },
+      );
+      return false;
+    }
   }
 
   /**

@@ -139,7 +139,7 @@ test('a directory that is missing at start is waited for', async (context) => {
   await mkdir(dir);
   await writeFile(join(dir, 'a.yaml'), service('a'));
   await is({ a: 80 });
-  assert.equal(isSynced(), true);
+  await until('it is synced', isSynced);
 });
 
 test('a directory missing at start is reported again until it has been read', async (context) => {

@@ -286,5 +286,8 @@ test('a response is answered when its documents are applied, and a stream ends w
   applications[1]?.reject(new Error('a bug'));
   await first(streams);
   const health = source.health();
-  assert.deepEqual([stream.closed, health.ok ? '' : health.reason], [true, 'mcp://far: a bug']);
+  assert.deepEqual(
+    [stream.closed, health.ok ? '' : health.reason],
+    [true, 'mcp://far: cannot apply VirtualService/shop/other: a bug'],
+  );
 });

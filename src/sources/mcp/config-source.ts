@@ -11,6 +11,7 @@ import { type ClientStream, openClientStream, type StreamClientOptions, type Str
 import { limitLog } from '../../logging/index.ts';
 import { HealthLog } from '../health.ts';
 import { applyInSlices, type Source, type SourceHealth, type SourceSink } from '../source.ts';
+import { UnappliedEvents } from '../unapplied-events.ts';
 import { MessageQueue } from './message-queue.ts';
 import type { ConfigProtocol, Received } from './protocol.ts';
 
@@ -75,6 +76,7 @@ class ConfigSource implements Source {
   readonly #waiting: Set<string>;
   /** Why the last response of a group was refused, by group. */
   readonly #refused = new Map<string, string>();
+  readonly #unapplied = new UnappliedEvents();
   #sink: SourceSink | undefined;
   readonly #log: Pick<Log, 'warn' | 'info'>;
   #stream: ClientStream | undefined;
@@ -183,11 +185,25 @@ class ConfigSource implements Source {
   /** Reads a message, and applies its events: together, so that they take effect together. */
   *#receive(bytes: Buffer): Slices<Received | Promise<Received>> {
     const received = yield* this.#options.protocol.receive(bytes);
-    const { events } = received;
-    if (events.length > 0) this.#hasSent = true;
+    if (received.events.length > 0) this.#hasSent = true;
+    const events = this.#unapplied.with(received.events);
     const sink = this.#closed || events.length === 0 ? undefined : this.#sink;
-    const applied = sink === undefined ? undefined : applyInSlices(sink, events);
-    return applied === undefined ? received : applied.then(() => received);
+    if (sink === undefined) return received;
+    // An equal response to the next stream has no events.
+    const failed = (error: unknown): never => {
+      this.#unapplied.keep(events);
+      throw new CtlError('internal', `cannot apply ${this.#unapplied.named()}: ${oneLineOf(error)}`, {}, error);
+    };
+    const done = (): Received => {
+      this.#unapplied.clear();
+      return received;
+    };
+    try {
+      const applied = applyInSlices(sink, events);
+      return applied === undefined ? done() : applied.then(done, failed);
+    } catch (error) {
+      return failed(error);
+    }
   }
 
   /** @param stream that the message has come from, unless it has ended */
@@ -211,7 +227,7 @@ class ConfigSource implements Source {
 
   #checkSynced(): void {
     if (this.#unanswered().length === 0) this.#patience?.cancel();
-    if (this.#waiting.size > 0 || this.#isSynced) return;
+    if (this.#waiting.size > 0 || this.#unapplied.size > 0 || this.#isSynced) return;
     this.#isSynced = true;
     // A server that has lost its state, or has not read it yet, looks the same: its policies would be missing.
     if (!this.#hasSent)

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fakeClock } from '../core/testing/fake-clock.ts';
+import { eventId, type ResourceEvent } from '../resources/index.ts';
+import { createDirectorySource } from './directory/directory.ts';
+import { answer, COLLECTIONS, first, played, ROUTES } from './mcp/testing/played-source.ts';
+import { service } from './testing/followed-directory.ts';
+import { UnappliedEvents } from './unapplied-events.ts';
+
+/** A sink that fails as often as it is told, and what it was sent. */
+function failingSink(times: number) {
+  const sent: string[][] = [];
+  const applyInSlices = async (events: readonly ResourceEvent[]): Promise<void> => {
+    sent.push(events.map(eventId));
+    if (sent.length <= times) throw new Error('a bug');
+  };
+  return { sent, applyInSlices };
+}
+
+test('events that were not applied come first, but for newer ones of the same id', () => {
+  const unapplied = new UnappliedEvents();
+  const gone = (key: string, eventTime: number): ResourceEvent => ({ type: 'delete', key, eventTime });
+  unapplied.keep([gone('a', 1), gone('b', 1), gone('c', 1), gone('d', 1)]);
+  assert.deepEqual([unapplied.size, unapplied.named()], [4, 'a, b, c and 1 more']);
+  const [a, b, later] = [gone('a', 1), gone('b', 2), gone('e', 2)];
+  assert.deepEqual(unapplied.with([b, later]), [a, gone('c', 1), gone('d', 1), b, later]);
+  unapplied.clear();
+  assert.deepEqual(unapplied.with([later]), [later]);
+});
+
+test('a configuration server is not synced before what could not be applied is, though it repeats nothing', async () => {
+  const { sent, applyInSlices } = failingSink(2);
+  const { streams, clock, lines, isSynced } = played(undefined, false, 100_000, applyInSlices);
+  const others = COLLECTIONS.filter((each) => each !== ROUTES);
+  for (const attempt of [0, 1]) {
+    const stream = await first(streams, attempt);
+    stream.handler.opened();
+    for (const collection of others) answer(stream, collection);
+    answer(stream, ROUTES, ['ns/a']);
+    await clock.advance(0);
+    assert.equal(isSynced(), false);
+    await clock.advance(10_000);
+  }
+  const stream = await first(streams, 2);
+  stream.handler.opened();
+  for (const collection of others) answer(stream, collection);
+  answer(stream, ROUTES, ['ns/a']);
+  await clock.advance(0);
+  assert.deepEqual(sent, [['VirtualService/ns/a'], ['VirtualService/ns/a'], ['VirtualService/ns/a']]);
+  assert.equal(isSynced(), true);
+  assert.ok(lines.some((line) => line.includes('cannot apply VirtualService/ns/a: a bug')));
+});
+
+test('a directory is not synced before what could not be applied is, and sends it again by itself', async (context) => {
+  const dir = await mkdtemp(join(tmpdir(), 'meshd-unapplied-'));
+  context.after(() => rm(dir, { recursive: true }));
+  await writeFile(join(dir, 'a.yaml'), service('a'));
+  const clock = fakeClock();
+  const lines: string[] = [];
+  const log = (line: string): void => void lines.push(line);
+  const logger = { debug: log, info: log, warn: log, error: log };
+  const source = createDirectorySource({ dir, cluster: 'c', log: logger, clock, resyncMs: 0 });
+  const { sent, applyInSlices } = failingSink(2);
+  let isSynced = false;
+  void source.synced.then(() => {
+    isSynced = true;
+  });
+  source.start({
+    apply: () => assert.fail(),
+    applyInSlices,
+    replace: () => assert.fail(),
+    changing: () => {},
+  });
+  context.after(() => source.close());
+  const until = async (isMet: () => boolean): Promise<void> => {
+    for (let round = 0; round < 1000 && !isMet(); round++) await clock.advance(100);
+  };
+  await until(() => sent.length > 0);
+  await clock.advance(0);
+  assert.equal(isSynced, false);
+  await until(() => isSynced);
+  assert.deepEqual(sent, [['Service/default/a'], ['Service/default/a'], ['Service/default/a']]);
+  assert.ok(lines.some((line) => line.startsWith('cannot apply Service/default/a: a bug; trying again')));
+});
