@@ -211,7 +211,43 @@ test('a source learns when what was passed on in slices is applied, or cannot be
   const applied = sink.applyInSlices?.([set('a', 2)]);
   application.resolve();
   await applied;
+});
+
+test('collected changes are applied in slices, and their source learns when they are', async () => {
+  const { passed, sink: to } = recordingSink();
+  const running: PromiseWithResolvers<void>[] = [];
+  const applyInSlices = (events: readonly ResourceEvent[]): Promise<void> => {
+    passed.push(shown(events));
+    running.push(Promise.withResolvers());
+    return running.at(-1)?.promise ?? assert.fail();
+  };
+  const { clock, opened } = pacedSources({ ...to, applyInSlices }, 'east');
+  const [{ sink } = assert.fail()] = opened;
   exhaust(sink);
-  // It is collected.
-  assert.equal(sink.applyInSlices?.([set('a', 3)]), undefined);
+  passed.length = 0;
+  const told: string[] = [];
+  const send = (...events: readonly ResourceEvent[]): void => {
+    const applied = sink.applyInSlices?.(events) ?? assert.fail();
+    void applied.then(() => told.push(shown(events).join()));
+  };
+  assert.equal(sink.delays?.(), false);
+  send(set('a', 1), set('b', 1));
+  send(set('a', 2));
+  assert.equal(sink.delays?.(), true);
+  await clock.advance(PACE_MS);
+  assert.deepEqual([passed.splice(0), told], [[['Service/ns/a@2', 'Service/ns/b@1']], []]);
+  // While they are being applied, later ones are collected.
+  send(set('a', 3));
+  assert.equal(sink.delays?.(), true);
+  running[0]?.reject(new Error('a bug'));
+  await clock.advance(PACE_MS);
+  assert.deepEqual([passed.splice(0), told.splice(0)], [[['Service/ns/b@1', 'Service/ns/a@3']], []]);
+  send(set('c', 1));
+  running[1]?.resolve();
+  await clock.advance(0);
+  assert.deepEqual(told.splice(0).sort(), ['Service/ns/a@1,Service/ns/b@1', 'Service/ns/a@2', 'Service/ns/a@3'].sort());
+  await clock.advance(PACE_MS);
+  running[2]?.resolve();
+  await clock.advance(0);
+  assert.deepEqual([passed, told, sink.delays?.()], [[['Service/ns/c@1']], ['Service/ns/c@1'], false]);
 });

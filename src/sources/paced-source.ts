@@ -61,6 +61,10 @@ class PacedSink implements SourceSink {
   /** Changes that wait, the newest by id. */
   readonly #collected = new Map<string, ResourceEvent>();
   #timer: Timer | undefined;
+  /** Settles when the collected changes have been applied; undefined while nobody waits for them. */
+  #done: PromiseWithResolvers<void> | undefined;
+  /** Whether collected changes are being applied in slices: later ones are collected meanwhile. */
+  #isPassing = false;
   #delayedAt = Number.NEGATIVE_INFINITY;
   /** Why the collected changes could not be passed on, as it was logged last. */
   #problem = '';
@@ -78,13 +82,20 @@ class PacedSink implements SourceSink {
   }
 
   applyInSlices(...[all, seenAt]: Parameters<SourceSink['apply']>): Promise<void> | undefined {
+    if (this.#closed) return undefined;
     const running: Promise<void>[] = [];
+    let passed = 0;
     for (const events of this.#due(all)) {
+      passed += events.length;
       const applied = applyInSlices(this.#sink, events, seenAt);
       if (applied === undefined) continue;
       // If the next ones throw, nobody waits for these.
       applied.catch(() => {});
       running.push(applied);
+    }
+    if (passed < all.length) {
+      this.#done ??= Promise.withResolvers();
+      running.push(this.#done.promise);
     }
     return running.length === 0 ? undefined : Promise.all(running).then(() => {});
   }
@@ -98,7 +109,7 @@ class PacedSink implements SourceSink {
     if (urgent.length > 0) yield urgent;
     const events = urgent.length === 0 ? all : all.filter((event) => !urgent.includes(event));
     if (events.length === 0) return;
-    if (this.#timer === undefined) {
+    if (!this.delays()) {
       if (this.#bucket.take() === 0) {
         yield events;
         return;
@@ -113,13 +124,22 @@ class PacedSink implements SourceSink {
   /** What was collected comes first: the list is newer. */
   replace(...[list, seenAt]: Parameters<SourceSink['replace']>): void {
     if (this.#closed) return;
-    this.#passOn();
+    if (this.#collected.size > 0) this.#sink.apply([...this.#collected.values()]);
+    this.#collected.clear();
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#done?.resolve();
+    this.#done = undefined;
     this.#sink.replace(list, seenAt);
   }
 
   /** A change that will be collected must not prolong the wait of others. */
   changing(at: number): void {
-    if (!this.#closed && this.#timer === undefined) this.#sink.changing(at);
+    if (!this.#closed && !this.delays()) this.#sink.changing(at);
+  }
+
+  delays(): boolean {
+    return this.#timer !== undefined || this.#isPassing;
   }
 
   close(): void {
@@ -139,26 +159,52 @@ class PacedSink implements SourceSink {
   }
 
   #wait(): void {
-    const { clock, log } = this.#options;
+    const { clock } = this.#options;
     this.#timer = clock.setTimer(PACE_MS - (clock.now() % PACE_MS), () => {
+      this.#timer = undefined;
       this.#bucket.take();
-      try {
-        this.#passOn();
-        this.#problem = '';
-      } catch (error) {
-        const problem = `cannot apply changes: ${messageOf(error)}; retrying every second`;
-        if (problem !== this.#problem) log.error(`${this.#name}: ${problem}`);
-        this.#problem = problem;
-        this.#wait();
-      }
+      this.#passOn();
     });
   }
 
-  /** Changes that cannot be passed on stay collected. */
+  /** Passes on what was collected, in slices if the sink can do that. */
   #passOn(): void {
-    if (this.#collected.size > 0) this.#sink.apply([...this.#collected.values()]);
+    const [events, done] = [[...this.#collected.values()], this.#done];
     this.#collected.clear();
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    this.#done = undefined;
+    const passed = (): void => {
+      this.#isPassing = false;
+      this.#problem = '';
+      done?.resolve();
+      if (this.#collected.size > 0 && this.#timer === undefined && !this.#closed) this.#wait();
+    };
+    const failed = (error: unknown): void => {
+      this.#isPassing = false;
+      if (!this.#closed) this.#keep(events, done, error);
+    };
+    try {
+      const applied = applyInSlices(this.#sink, events);
+      this.#isPassing = applied !== undefined;
+      if (applied === undefined) passed();
+      else applied.then(passed, failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  /** Changes that cannot be passed on stay collected, before those that came meanwhile. */
+  #keep(events: readonly ResourceEvent[], done: PromiseWithResolvers<void> | undefined, error: unknown): void {
+    const newer = new Map(this.#collected);
+    this.#collected.clear();
+    for (const event of events) if (!newer.has(eventId(event))) this.#collected.set(eventId(event), event);
+    for (const [id, event] of newer) this.#collected.set(id, event);
+    if (done !== undefined) {
+      this.#done ??= Promise.withResolvers();
+      this.#done.promise.then(done.resolve);
+    }
+    const problem = `cannot apply changes: ${messageOf(error)}; retrying every second`;
+    if (problem !== this.#problem) this.#options.log.error(`${this.#name}: ${problem}`);
+    this.#problem = problem;
+    if (this.#timer === undefined) this.#wait();
   }
 }

@@ -66,6 +66,11 @@ export interface SourceSink {
    * without it has no slices.
    */
   applyInSlices?(events: readonly ResourceEvent[], seenAt?: number): Promise<void> | undefined;
+  /**
+   * Whether what is sent now is collected, and applied some time later. Resolution of {@link applyInSlices} says when;
+   * the source may send more before that. Default: it is not.
+   */
+  delays?(): boolean;
   /** At once: all resources of the source, or all within the list's kinds or namespace: those that are missing were deleted. */
   replace(list: ResourceList, seenAt?: number): void;
   /** Something is changing, at `at` in monotonic ms; the change comes later, if there is one. */

@@ -27,7 +27,10 @@ test('events that were not applied come first, but for newer ones of the same id
   assert.deepEqual([unapplied.size, unapplied.named()], [4, 'a, b, c and 1 more']);
   const [a, b, later] = [gone('a', 1), gone('b', 2), gone('e', 2)];
   assert.deepEqual(unapplied.with([b, later]), [a, gone('c', 1), gone('d', 1), b, later]);
-  unapplied.clear();
+  unapplied.applied([a, gone('b', 1)]);
+  assert.equal(unapplied.size, 4);
+  const sent = unapplied.with([]);
+  unapplied.applied(sent);
   assert.deepEqual(unapplied.with([later]), [later]);
 });
 

@@ -28,9 +28,10 @@ export class UnappliedEvents {
     }
   }
 
-  /** The sink has applied all. */
-  clear(): void {
-    this.#events.clear();
+  /** The sink has applied these. */
+  applied(events: readonly ResourceEvent[]): void {
+    if (this.#events.size === 0) return;
+    for (const event of events) if (this.#events.get(eventId(event)) === event) this.#events.delete(eventId(event));
   }
 
   /** Up to three of them, for a message. */

@@ -239,7 +239,7 @@ class DirectorySource implements Source {
     const { clock, log } = this.#options;
     try {
       if (this.#sink !== undefined) await applyInSlices(this.#sink, events, seenAt);
-      this.#unapplied.clear();
+      this.#unapplied.applied(events);
       this.#failures = 0;
       return true;
     } catch (error) {

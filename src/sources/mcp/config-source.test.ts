@@ -291,3 +291,23 @@ test('a response is answered when its documents are applied, and a stream ends w
     [true, 'mcp://far: cannot apply VirtualService/shop/other: a bug'],
   );
 });
+
+test('a response that is delayed is answered when it is applied, and others are read meanwhile', async () => {
+  const applications: PromiseWithResolvers<void>[] = [];
+  const apply = (): Promise<void> => {
+    applications.push(Promise.withResolvers());
+    return applications.at(-1)?.promise ?? assert.fail();
+  };
+  const { streams, isSynced } = played(undefined, false, 100_000, apply, () => true);
+  const stream = await first(streams);
+  stream.handler.opened();
+  const others = COLLECTIONS.filter((each) => each !== ROUTES);
+  const sent = stream.sent.length;
+  answer(stream, ROUTES, ['shop/web']);
+  for (const collection of others) answer(stream, collection);
+  await first(streams);
+  assert.deepEqual([applications.length, stream.sent.length, isSynced()], [1, sent + others.length, false]);
+  applications[0]?.resolve();
+  await first(streams);
+  assert.deepEqual([stream.sent.length, isSynced()], [sent + COLLECTIONS.length, true]);
+});

@@ -9,6 +9,7 @@ import type { Log } from '../../core/log.ts';
 import type { Slices } from '../../core/slices.ts';
 import { type ClientStream, openClientStream, type StreamClientOptions, type StreamTls } from '../../grpc/index.ts';
 import { limitLog } from '../../logging/index.ts';
+import type { ResourceEvent } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import { applyInSlices, type Source, type SourceHealth, type SourceSink } from '../source.ts';
 import { UnappliedEvents } from '../unapplied-events.ts';
@@ -60,6 +61,11 @@ const RAREST_PINGS_MS = 3_600_000;
 const PATIENCE_MS = 10_000;
 const MAX_NAMED = 5;
 
+/** Responses that wait for a sink that delays them, at most; the next one waits before it is read. */
+const MAX_DELAYED = 64;
+/** Nothing is answered yet. */
+const NOT_YET: Received = { group: undefined, events: [], replies: [] };
+
 const CONSEQUENCE = 'its documents stay in force as they are';
 
 export function createConfigSource(options: ConfigSourceOptions): Source {
@@ -89,6 +95,8 @@ class ConfigSource implements Source {
   #failures = 0;
   #streams = 0;
   #keepaliveMs: number;
+  /** Responses that wait for a sink that delays them. */
+  #delayed = 0;
   /** Whether it has sent a document. */
   #hasSent = false;
   #isSynced = false;
@@ -152,9 +160,10 @@ class ConfigSource implements Source {
       open = false;
       this.#ended(queue, error);
     };
+    const current = (): ClientStream | undefined => (open ? this.#stream : undefined);
     const queue = new MessageQueue<Received>({
-      process: (bytes) => this.#receive(bytes),
-      done: (received) => this.#take(received, open ? this.#stream : undefined),
+      process: (bytes) => this.#receive(bytes, current),
+      done: (received) => this.#take(received, current()),
       failed: (error) => {
         if (open) opened.close();
         lost(error instanceof CtlError ? error : new CtlError('internal', oneLineOf(error), {}, error));
@@ -182,28 +191,51 @@ class ConfigSource implements Source {
     [this.#stream, this.#queue] = [opened, queue];
   }
 
-  /** Reads a message, and applies its events: together, so that they take effect together. */
-  *#receive(bytes: Buffer): Slices<Received | Promise<Received>> {
+  /**
+   * Reads a message, and applies its events: together, so that they take effect together.
+   *
+   * @param current the stream that the message has come from, unless it has ended
+   */
+  *#receive(bytes: Buffer, current: () => ClientStream | undefined): Slices<Received | Promise<Received>> {
     const received = yield* this.#options.protocol.receive(bytes);
     if (received.events.length > 0) this.#hasSent = true;
     const events = this.#unapplied.with(received.events);
     const sink = this.#closed || events.length === 0 ? undefined : this.#sink;
     if (sink === undefined) return received;
-    // An equal response to the next stream has no events.
+    const isDelayed = sink.delays?.() === true && this.#delayed < MAX_DELAYED;
+    const applied = this.#apply(sink, events);
+    if (applied === undefined) return received;
+    if (!isDelayed) return applied.then(() => received);
+    this.#delayed++;
+    applied
+      .then(
+        () => this.#take(received, current()),
+        // The next stream repeats what was not applied.
+        (error: unknown) => current() !== undefined && this.#reopenAfter(error),
+      )
+      .finally(() => this.#delayed--);
+    return NOT_YET;
+  }
+
+  /** Throws, or rejects with, CtlError for events that cannot be applied: an equal response later has no events. */
+  #apply(sink: SourceSink, events: readonly ResourceEvent[]): Promise<void> | undefined {
     const failed = (error: unknown): never => {
       this.#unapplied.keep(events);
       throw new CtlError('internal', `cannot apply ${this.#unapplied.named()}: ${oneLineOf(error)}`, {}, error);
     };
-    const done = (): Received => {
-      this.#unapplied.clear();
-      return received;
-    };
     try {
       const applied = applyInSlices(sink, events);
-      return applied === undefined ? done() : applied.then(done, failed);
+      if (applied !== undefined) return applied.then(() => this.#unapplied.applied(events), failed);
+      this.#unapplied.applied(events);
+      return undefined;
     } catch (error) {
       return failed(error);
     }
+  }
+
+  #reopenAfter(error: unknown): void {
+    this.#health.bad(`${this.id}: ${oneLineOf(error)}`, CONSEQUENCE);
+    this.#reopen();
   }
 
   /** @param stream that the message has come from, unless it has ended */

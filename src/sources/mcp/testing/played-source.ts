@@ -37,6 +37,7 @@ export function played(
   xds = false,
   maxBytes = 100_000,
   applyInSlices?: NonNullable<SourceSink['applyInSlices']>,
+  delays?: NonNullable<SourceSink['delays']>,
 ) {
   const clock = fakeClock();
   const [streams, lines, store]: [Opened[], string[], EventStore] = [[], [], new EventStore()];
@@ -78,6 +79,7 @@ export function played(
   source.start({
     apply,
     ...(applyInSlices !== undefined && { applyInSlices }),
+    ...(delays !== undefined && { delays }),
     replace: () => assert.fail(),
     changing: () => {},
   });
