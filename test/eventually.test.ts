@@ -62,6 +62,18 @@ test('without an interval, attempts become rarer in a long wait', async () => {
   assert.ok(times.length < 80, `${times.length} attempts`);
 });
 
+test('without an interval, an attempt that takes long is followed by a pause three times as long', async () => {
+  const machine = clock();
+  const begins: number[] = [];
+  const attempt = async () => {
+    begins.push(machine.now());
+    await machine.sleep(20);
+    throw new Error('no');
+  };
+  await assert.rejects(eventually(attempt, { timeoutMs: 500 }, machine));
+  assert.equal((begins[1] ?? 0) - (begins[0] ?? 0), 80);
+});
+
 test('a result in time is returned, and a hopeless attempt ends the wait', async () => {
   let attempts = 0;
   const third = () => {

@@ -258,7 +258,8 @@ describe('DNS over TLS', { skip }, () => {
     const folder = await tempDir(owner);
     const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
     const subject = ['-subj', '/CN=dns.example', '-addext', `subjectAltName=IP:${upstream.address}`];
-    const made = ['-newkey', 'rsa:2048', '-nodes', '-days', '1', '-keyout', key, '-out', certificate];
+    const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
+    const made = [...kind, '-nodes', '-days', '1', '-keyout', key, '-out', certificate];
     execFileSync('openssl', ['req', '-x509', ...made, ...subject], { stdio: 'ignore' });
     const files = ['-key', key, '-cert', certificate];
     const impostor = await upstream.start('impostor', ['openssl', 's_server', '-accept', '853', '-quiet', ...files]);

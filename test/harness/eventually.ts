@@ -10,7 +10,10 @@ export interface EventuallyOptions {
    * the wait is longer. The default of 10 s is far more than anything here needs.
    */
   readonly timeoutMs?: number;
-  /** Between two attempts. Default: 25 ms, and a tenth of the wait so far in a long one, at most 250 ms. */
+  /**
+   * Between two attempts. Default: 25 ms, three times as long as the last attempt took, or a tenth of the wait so far,
+   * whichever is longest, at most 250 ms.
+   */
   readonly intervalMs?: number;
   /** The name of the awaited condition, for the error message. */
   readonly what?: string;
@@ -39,6 +42,8 @@ const MOST_TIMEOUTS = 10;
  */
 const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [25, 250];
 const PAUSE_SHARE = 0.1;
+/** An attempt that starts a program, as in a namespace, would otherwise take most of a core, also of what it awaits. */
+const PAUSE_ATTEMPTS = 3;
 /** A new error is progress, but only so many times: an attempt may throw a different one each time. */
 const MOST_STEPS = 16;
 
@@ -69,7 +74,8 @@ export async function eventually<T>(
 ): Promise<T> {
   const { timeoutMs = 10_000, intervalMs, what } = options;
   const started = now();
-  const pause = () => Math.min(Math.max(SHORTEST_PAUSE_MS, (last - started) * PAUSE_SHARE), LONGEST_PAUSE_MS);
+  const pause = (attemptMs: number) =>
+    Math.min(Math.max(SHORTEST_PAUSE_MS, attemptMs * PAUSE_ATTEMPTS, (last - started) * PAUSE_SHARE), LONGEST_PAUSE_MS);
   const steps = new Set<string>();
   let [last, waited] = [started, 0];
   for (;;) {
@@ -91,7 +97,7 @@ export async function eventually<T>(
         throw new Error(`${what}: not within ${Math.round(last - started)} ms`, { cause: error });
       }
     }
-    await sleep(intervalMs ?? pause());
+    await sleep(intervalMs ?? pause(now() - last));
     const at = now();
     waited += (at - last) / Math.max(1, crowding());
     last = at;
