@@ -27,7 +27,7 @@ const skip = (await netnsUnavailable()) ?? false;
 const PASSING = 15443;
 const HTTPS = 8443;
 const FILES = 8444;
-/** Made in a hundredth of the time of an RSA key. */
+/** Faster to make than an RSA key. */
 const EC_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
 const GATEWAY_NAME = 'gateway.far.example';
 /** The default of `--clusterID`. */
