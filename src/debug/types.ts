@@ -92,8 +92,11 @@ export interface DebugSource {
   parts(connectionId: string, type: XdsType): readonly Bundle[];
   /** What a proxy on demand holds of these; undefined for one that gets everything. Absent: no proxy has to ask. */
   held?(connectionId: string): HeldContent | undefined;
-  /** Whether a cluster is generated when a proxy of its view needs it. Absent: all are generated. */
-  isLater?(connectionId: string, cluster: string): boolean;
+  /**
+   * Whether a cluster, or the virtual host for a name `<route configuration>/<host>`, is generated when a proxy of its
+   * view needs it. Absent: all are generated.
+   */
+  isLater?(connectionId: string, type: 'cds' | 'vhds', name: string): boolean;
   /** Refused documents. */
   problems(): readonly ResourceProblem[];
   /** Refused documents of the security kinds, and what is in force instead. */

@@ -103,10 +103,11 @@ export class Viewed {
     );
   }
 
-  /** Whether a cluster, or its endpoints, are generated when a proxy like this one asks for them. */
+  /** Whether a cluster, its endpoints or a virtual host are generated when a proxy like this one asks for them. */
   isLater({ connectionId, node }: ConnectionStatus, type: XdsType, name: string): boolean {
-    const isOfCluster = type === 'cds' || type === 'eds';
-    return isOfCluster && this.sees(node.namespace) && this.#source.isLater?.(connectionId, name) === true;
+    const asked = type === 'eds' ? 'cds' : type;
+    if ((asked !== 'cds' && asked !== 'vhds') || !this.sees(node.namespace)) return false;
+    return this.#source.isLater?.(connectionId, asked, name) === true;
   }
 
   /** What a proxy on demand holds; undefined for one that gets everything. */

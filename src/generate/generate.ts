@@ -34,7 +34,13 @@ import { inboundListeners, inboundListenerUnits, outboundListeners, outboundList
 import { nameTable, nameTableUnits } from './names/index.ts';
 import { formerByUnit, patcherOf } from './patches/index.ts';
 import { type Facts, fact, MeshReader, recorded, unrecorded } from './reads/index.ts';
-import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
+import {
+  discoveredUnits,
+  outboundRoutes,
+  outboundRouteUnits,
+  outboundVirtualHosts,
+  wantedVirtualHosts,
+} from './routes/index.ts';
 import {
   type FormerFilters,
   GENERATED_TYPES,
@@ -163,6 +169,27 @@ function without(later: ReadonlySet<Unit>, generator: BoundGenerator): BoundGene
   return { ...generator, units: () => generator.units().filter((unit) => !later.has(unit)) };
 }
 
+/** Generates virtual hosts for these names only: `<route configuration>/<name>`. */
+function forHosts(
+  names: Iterable<string>,
+  generator: BoundGenerator,
+  snapshot: MeshReader,
+  view: View,
+): BoundGenerator {
+  if (!mayGenerateHosts(view)) return generator;
+  const byUnit = Map.groupBy(names, (name) => name.slice(0, Math.max(0, name.lastIndexOf('/'))));
+  const hostsOf = (unit: Unit): string[] => (byUnit.get(unit) ?? []).map((name) => name.slice(unit.length + 1));
+  return { ...generator, generate: (unit) => wantedVirtualHosts(snapshot, view, unit, hostsOf(unit)) };
+}
+
+/**
+ * Whether virtual hosts of a view can be generated apart from others: not if EnvoyFilters change or add some of them,
+ * because it must be known that no two have the same domain.
+ */
+export function mayGenerateHosts(view: View): view is OutboundView {
+  return view.part === 'outbound' && view.virtualHosts === 'discovered' && view.patches?.vhds === undefined;
+}
+
 /** EnvoyFilters apply to Envoys only. */
 function isEnvoyView(view: View): view is EnvoyView {
   return view.part !== 'grpc-client' && view.part !== 'grpc-server';
@@ -206,21 +233,27 @@ export function generate(
   return finish(generateInSlices(mesh, view, selection, placements, former));
 }
 
-/**
- * The same, interrupted after each unit.
- * @param later clusters that `all` does not include
- */
+/** What is generated when a proxy needs it. */
+export interface OnNeed {
+  /** Clusters that `all` does not include. */
+  readonly later?: ReadonlySet<Unit>;
+  /** The names that virtual hosts are generated for (`<route configuration>/<host>`); absent: all virtual hosts. */
+  readonly hosts?: Iterable<string> | undefined;
+}
+
+/** The same, interrupted after each unit. */
 export function* generateInSlices(
   mesh: MeshSnapshot,
   view: View,
   selection: UnitSelection,
   placements: readonly Placement[],
   former: readonly FormerFilters[],
-  later: ReadonlySet<Unit> = NO_UNITS,
+  { later = NO_UNITS, hosts }: OnNeed = {},
 ): Slices<GenerationResult> {
   const snapshot = MeshReader.of(mesh);
   const units: Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>> = {};
   const placed = new Map<Unit, PlacedResources>();
+  const parts = new Map<Unit, number>();
   const reads: Partial<Record<GeneratedType, TypeReads>> = {};
   const findings: GenerationFinding[] = [];
   const failures: GenerationFailure[] = [];
@@ -229,7 +262,8 @@ export function* generateInSlices(
   for (const type of GENERATED_TYPES) {
     const selected = selection[type];
     if (selected === undefined) continue;
-    const generator = without(type === 'cds' ? later : NO_UNITS, generatorOf(snapshot, view, type, former));
+    const all = without(type === 'cds' ? later : NO_UNITS, generatorOf(snapshot, view, type, former));
+    const generator = type === 'vhds' && hosts !== undefined ? forHosts(hosts, all, snapshot, view) : all;
     const built = new Map<Unit, readonly GeneratedResource[]>();
     const generated = yield* unitOutputs(generator, selected, placements, (facts) => factsOfView(facts, view, type));
     for (const [unit, output] of generated.outputs) {
@@ -239,12 +273,13 @@ export function* generateInSlices(
       if (output.problem !== undefined) failures.push({ type, unit, ...shared(output.problem) });
       if (output.placed === undefined) built.set(unit, output.resources);
       else placed.set(unit, output.placed);
+      if (output.among !== undefined) parts.set(unit, output.among);
       findings.push(...output.findings);
     }
     units[type] = built;
     reads[type] = generated.reads;
   }
-  return { units, placed, reads, findings, failures };
+  return { units, placed, parts, reads, findings, failures };
 }
 
 /** Units with the same misfits share one list of these: thousands of units may have hundreds of misfits. */

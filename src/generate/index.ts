@@ -24,7 +24,7 @@ export {
   resolveEndpoints,
 } from './endpoints/index.ts';
 export { ASKED_EXTENSIONS, ON_DEMAND_FILTER } from './filters/index.ts';
-export { generate, generateInSlices } from './generate.ts';
+export { generate, generateInSlices, mayGenerateHosts } from './generate.ts';
 export { changedNeeds, type PolicyNeeds, policyNeeds } from './indexes/index.ts';
 export { PATCH_CONTEXTS } from './patches/index.ts';
 export { type Fact, type Facts, fact, MeshReader, note, recorded, unrecorded } from './reads/index.ts';

@@ -113,6 +113,8 @@ export interface UnitOutput {
   readonly placed?: PlacedResources;
   /** Which EnvoyFilters do not fit the unit, and why. */
   readonly problem?: PatchProblem;
+  /** Set if `resources` are a part: how many there are at most in all. */
+  readonly among?: number;
 }
 
 /**
@@ -139,6 +141,8 @@ export interface TypeReads {
 export interface GenerationResult {
   readonly units: GeneratedUnits;
   readonly placed: ReadonlyMap<Unit, PlacedResources>;
+  /** Units of virtual hosts of which a part was generated: see {@link UnitOutput.among}. */
+  readonly parts: ReadonlyMap<Unit, number>;
   readonly reads: Readonly<Partial<Record<GeneratedType, TypeReads>>>;
   readonly findings: readonly GenerationFinding[];
   readonly failures: readonly GenerationFailure[];

@@ -38,6 +38,7 @@ export type {
   EncodedResource,
   FailingView,
   LaterClusters,
+  LaterHosts,
   LeadsTo,
   Names,
   Parts,

@@ -39,6 +39,8 @@ export interface GenerateJob {
   readonly units: Readonly<Partial<Record<GeneratedType, 'all' | readonly Unit[]>>>;
   /** Set where `units` has all clusters and this job does without some. */
   readonly later?: LaterSelection;
+  /** The names that virtual hosts are generated for: `<route configuration>/<host>`. Absent: all virtual hosts. */
+  readonly hosts?: readonly string[];
   /** The placements of the view's proxies: clusters that depend on the placement are generated for each. */
   readonly placements: readonly Placement[];
   /** The EnvoyFilters that units were last generated with, if they differ from those of the snapshot. */
@@ -83,6 +85,8 @@ export interface UnitAnswer {
   readonly placements?: readonly number[];
   /** The unit's number: later answers refer to the resources by it. */
   readonly number: number;
+  /** Set if the resources are a part of the virtual hosts of a route configuration: how many these are at most. */
+  readonly among?: number;
   /** Number of the set of facts that were read for it; `NO_READS` for a unit that does not exist. */
   readonly reads: number;
   /** Undefined for the resources that were sent with this number before. */

@@ -159,6 +159,25 @@ export interface LaterClusters {
   need(clusters: Iterable<string> | undefined): Promise<void> | undefined;
 }
 
+/**
+ * The virtual hosts of a view that are generated when proxies need them: for names `<route configuration>/<host>`,
+ * where the host is what a request names, or the name of a virtual host.
+ */
+export interface LaterHosts {
+  /** Whether it is not known which virtual host is for this name. */
+  has(name: string): boolean;
+  /** Generates the virtual hosts for these. */
+  want(names: Iterable<string>): void;
+  /**
+   * The same; resolves when they are generated, and rejects when they cannot be. Undefined if nothing is to be
+   * generated.
+   * @param names undefined: all virtual hosts
+   */
+  need(names: Iterable<string> | undefined): Promise<void> | undefined;
+  /** How many virtual hosts there are in all, at most. */
+  readonly total: number;
+}
+
 /** A connected proxy, for as long as its stream lives. */
 export interface ProxySession {
   readonly node: ProxyNode;
@@ -184,6 +203,8 @@ export interface ProxySession {
   hold(names: readonly Names[] | undefined): void;
   /** Clusters that its parts lack for the moment, of which a proxy on demand may ask for some; mostly undefined. */
   readonly laterClusters: LaterClusters | undefined;
+  /** The same of virtual hosts. */
+  readonly laterHosts: LaterHosts | undefined;
   /** Snapshot version of the parts. */
   version(): number;
   /** The version up to which the parts are complete: without units that could not be generated. */

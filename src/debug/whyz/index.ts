@@ -8,13 +8,22 @@ import type { Endpoint, Service } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { type ConnectionStatus, type EncodedResource, resourceMessage } from '../../push/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
-import { hostOnDemand, onDemandOf } from '../held.ts';
+import { hostOnDemand, onDemandOf, shownReasons } from '../held.ts';
 import { Stepwise } from '../json-pieces.ts';
 import { connectionsFor } from '../page.ts';
 import { hostsOf, resourcesOf } from '../proxies.ts';
 import type { Viewed } from '../viewed.ts';
 import { type Destination, parseDestination } from './destination.ts';
-import { listenerFor, type Next, nextOf, routeFor, virtualHostFor, type Weighted, weighted } from './match.ts';
+import {
+  isExactFor,
+  listenerFor,
+  type Next,
+  nextOf,
+  routeFor,
+  virtualHostFor,
+  type Weighted,
+  weighted,
+} from './match.ts';
 
 const { Listener } = envoy.config.listener.v3;
 const { RouteConfiguration, VirtualHost } = envoy.config.route.v3;
@@ -93,6 +102,15 @@ function* wayOf(mesh: Viewed, connection: ConnectionStatus, next: Next, destinat
   const { routeName } = next;
   const hosts = routeName === '' ? next.inline : yield* virtualHostsOf(mesh, connection, routeName);
   const host = virtualHostFor(hosts, destination);
+  if (!isExactFor(host, destination) && mesh.isLater(connection, 'vhds', `${routeName}/${destination.host}`))
+    return {
+      route: {
+        name: routeName,
+        generated: 'when a proxy asks for its host',
+        documents: documentsOf(mesh, connection, routeName),
+        onDemand: shownReasons([]),
+      },
+    };
   const found = host && routeFor(host, destination.path);
   const { route } = found ?? {};
   const before = found?.before.map(({ route: other, conditions }) => {

@@ -119,6 +119,11 @@ export function virtualHostFor(hosts: readonly VirtualHost[], { host, port }: De
   return best[1];
 }
 
+/** Whether a virtual host has the domain itself, so that no other one is chosen. */
+export function isExactFor(found: VirtualHost | undefined, { host, port }: Destination): boolean {
+  return found?.domains?.some((domain) => domain === host || domain === `${host}:${port}`) === true;
+}
+
 /** Routes with conditions that the question does not decide, which come before the one that matches. */
 const MAX_CONDITIONAL = 20;
 

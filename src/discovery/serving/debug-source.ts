@@ -54,7 +54,10 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
       return held.get(connectionId)?.();
     },
     parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
-    isLater: (connectionId, cluster) => sessionOf(connectionId)?.laterClusters?.has(cluster) === true,
+    isLater(connectionId, type, name) {
+      const session = sessionOf(connectionId);
+      return (type === 'cds' ? session?.laterClusters : session?.laterHosts)?.has(name) === true;
+    },
     sources,
     leadership,
     documents: (key) => store.documents(key),

@@ -9,10 +9,12 @@ import { PMap } from '../../core/pmap.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import { foreignViewer, isOwn, serviceDomains, type Viewer, viewerKey } from './service-domains.ts';
 
-interface OwnHosts {
+export interface OwnHosts {
   readonly hosts: ReadonlySet<IndexedHost>;
   /** The domains that only apply in the service's own namespace. */
   readonly domains: readonly string[];
+  /** The hosts with each of these. */
+  readonly byDomain: ReadonlyMap<string, readonly IndexedHost[]>;
 }
 
 export interface DomainIndex {
@@ -24,6 +26,10 @@ export interface DomainIndex {
   readonly disjoint: boolean;
   /** All those domains, with the number of services that have them. */
   readonly domains: PMap<number>;
+  /** The services that have one of those domains, in the order of the entries. */
+  withDomain(domain: string): readonly IndexedHost[];
+  /** The services that may have such a domain in common with another one. */
+  readonly sharing: ReadonlySet<IndexedHost>;
 }
 
 /** The same object for as long as the service is unchanged. */
@@ -51,12 +57,11 @@ export function domainIndex(
   const key = `${port}${viewerKey(viewer)}`;
   let index = known.get(key);
   if (index === undefined) {
-    const hosts = entries.map((entry) => indexedHost(memos, entry, port, foreignViewer(viewer)));
-    const before = entries.length < LARGE ? undefined : latestIndexes(memos).get(key);
-    index = makeIndex(hosts, before !== undefined && isAlike(before, hosts) ? before : undefined);
+    const foreign = foreignViewer(viewer);
+    const hosts = entries.map((entry) => indexedHost(memos, entry, port, foreign));
+    index = new Index(hosts, entries.length < LARGE ? undefined : { memos, key });
     known.set(key, index);
   }
-  if (entries.length >= LARGE) noteLatest(latestIndexes(memos), key, index);
   return index;
 }
 
@@ -66,22 +71,28 @@ export function domainIndex(
  */
 const LARGE = 64;
 
-/** Whether most of an index may be reused. */
-function isAlike({ ordered }: DomainIndex, list: readonly IndexedHost[]): boolean {
-  return Math.abs(ordered.length - list.length) < list.length / 4;
+/** The number of services with each domain. */
+interface Counted {
+  readonly list: readonly IndexedHost[];
+  readonly domains: DomainIndex['domains'];
 }
 
-/** The last large index of each port. The next one usually differs by one service. */
-function latestIndexes(memos: Memos): Map<string, DomainIndex> {
-  return memos.weak<Memos, Map<string, DomainIndex>>('latest domain indexes').get(memos, () => new Map());
+/** Whether most of the counts may be reused. */
+function isAlike({ list: before }: Counted, list: readonly IndexedHost[]): boolean {
+  return Math.abs(before.length - list.length) < list.length / 4;
+}
+
+/** The last counts of each port. The next ones usually differ by one service. */
+function latestCounts(memos: Memos): Map<string, Counted> {
+  return memos.weak<Memos, Map<string, Counted>>('latest domain counts').get(memos, () => new Map());
 }
 
 /** Maximum remembered ports; the least recently used is evicted first. */
 const MAX_LATEST = 64;
 
-function noteLatest(latest: Map<string, DomainIndex>, key: string, index: DomainIndex): void {
+function noteLatest(latest: Map<string, Counted>, key: string, counted: Counted): void {
   latest.delete(key);
-  latest.set(key, index);
+  latest.set(key, counted);
   const [oldest] = latest.keys();
   if (oldest !== undefined && latest.size > MAX_LATEST) latest.delete(oldest);
 }
@@ -100,21 +111,111 @@ function indexedHost(memos: Memos, entry: ServicePortEntry, port: number, viewer
   return host;
 }
 
-function makeIndex(list: readonly IndexedHost[], before: DomainIndex | undefined): DomainIndex {
-  const hosts = new Map(list.map((host) => [host.entry.service.hostname, host]));
-  const domains = countedDomains(list, before);
-  let listed = 0;
-  for (const host of list) listed += host.domains.length;
-  return { hosts, ordered: inOrder(list), disjoint: domains.size === listed, domains };
+/** Where the counts of an index are kept for the next one. */
+interface CountsAt {
+  readonly memos: Memos;
+  readonly key: string;
+}
+
+interface ByDomain {
+  /** By domain without a port. */
+  readonly hosts: ReadonlyMap<string, IndexedHost | readonly IndexedHost[]>;
+  readonly sharing: ReadonlySet<IndexedHost>;
+}
+
+/** Computes what is needed: that all domains are counted, or that a few are looked up. */
+class Index implements DomainIndex {
+  readonly hosts: DomainIndex['hosts'];
+  readonly ordered: DomainIndex['ordered'];
+  readonly #list: readonly IndexedHost[];
+  #at: CountsAt | undefined;
+  #domains: DomainIndex['domains'] | undefined;
+  #disjoint: boolean | undefined;
+  #byDomain: ByDomain | undefined;
+
+  constructor(list: readonly IndexedHost[], at: CountsAt | undefined) {
+    this.hosts = new Map(list.map((host) => [host.entry.service.hostname, host]));
+    this.ordered = inOrder(list);
+    this.#list = list;
+    this.#at = at;
+  }
+
+  get domains(): DomainIndex['domains'] {
+    this.#domains ??= this.#count();
+    return this.#domains;
+  }
+
+  #count(): DomainIndex['domains'] {
+    const list = this.#list;
+    const at = this.#at;
+    if (at === undefined) return countedDomains(list, undefined);
+    const latest = latestCounts(at.memos);
+    const before = latest.get(at.key);
+    const domains = countedDomains(list, before !== undefined && isAlike(before, list) ? before : undefined);
+    noteLatest(latest, at.key, { list, domains });
+    this.#at = undefined;
+    return domains;
+  }
+
+  get disjoint(): boolean {
+    this.#disjoint ??= this.domains.size === this.#list.reduce((sum, { domains }) => sum + domains.length, 0);
+    return this.#disjoint;
+  }
+
+  withDomain(domain: string): readonly IndexedHost[] {
+    this.#byDomain ??= hostsByDomain(this.#list);
+    const { hosts } = this.#byDomain;
+    const found = hosts.get(withoutPort(domain)) ?? NO_HOSTS;
+    return (isList(found) ? found : [found]).filter(({ domains }) => domains.includes(domain));
+  }
+
+  get sharing(): ReadonlySet<IndexedHost> {
+    this.#byDomain ??= hostsByDomain(this.#list);
+    return this.#byDomain.sharing;
+  }
+}
+
+const NO_HOSTS: readonly IndexedHost[] = [];
+
+const isList = (found: IndexedHost | readonly IndexedHost[]): found is readonly IndexedHost[] => Array.isArray(found);
+
+const PORT = /:\d+$/;
+
+/** Nearly all domains are there with and without a port. */
+function withoutPort(domain: string): string {
+  return domain.replace(PORT, '');
+}
+
+function hostsByDomain(list: readonly IndexedHost[]): ByDomain {
+  const hosts = new Map<string, IndexedHost | readonly IndexedHost[]>();
+  const sharing = new Set<IndexedHost>();
+  for (const host of list) {
+    const port = `:${host.port}`;
+    let last: string | undefined;
+    for (const domain of host.domains) {
+      const name = domain.endsWith(port) ? domain.slice(0, -port.length) : domain;
+      if (name === last) continue;
+      last = name;
+      const known = hosts.get(name);
+      if (known === undefined) {
+        hosts.set(name, host);
+        continue;
+      }
+      const all = isList(known) ? [...known, host] : [known, host];
+      for (const each of all) sharing.add(each);
+      hosts.set(name, all);
+    }
+  }
+  return { hosts, sharing };
 }
 
 /**
  * The number of services with each domain, computed from the counts of the previous index, which usually differs only a
  * little.
  */
-function countedDomains(list: readonly IndexedHost[], before: DomainIndex | undefined): DomainIndex['domains'] {
+function countedDomains(list: readonly IndexedHost[], before: Counted | undefined): DomainIndex['domains'] {
   const counts = before?.domains ?? PMap.empty<number>();
-  const gone = new Set(before?.ordered);
+  const gone = new Set(before?.list);
   const counted = new Map<string, number>();
   const count = ({ domains }: IndexedHost, by: number) => {
     for (const domain of domains) counted.set(domain, (counted.get(domain) ?? counts.get(domain) ?? 0) + by);
@@ -130,7 +231,7 @@ function inOrder(list: readonly IndexedHost[]): readonly IndexedHost[] {
   return sorted ? list : list.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
-const NO_OWN: OwnHosts = { hosts: new Set(), domains: [] };
+const NO_OWN: OwnHosts = { hosts: new Set(), domains: [], byDomain: new Map() };
 
 /**
  * The viewer's own services in an index. Results for viewers without services are not cached: proxies choose the
@@ -142,10 +243,13 @@ export function ownHosts(memos: Memos, index: DomainIndex, viewer: Viewer): OwnH
   if (own === undefined) {
     const hosts = [...index.hosts.values()].filter(({ entry }) => isOwn(entry.service, viewer));
     if (hosts.length === 0) return NO_OWN;
-    const domains = hosts.flatMap(({ entry, port, domains: ofAll }) =>
-      serviceDomains(memos, entry.service, port, viewer).filter((domain) => !ofAll.includes(domain)),
-    );
-    own = { hosts: new Set(hosts), domains };
+    const found = hosts.flatMap((host) => {
+      const domains = serviceDomains(memos, host.entry.service, host.port, viewer);
+      return domains.filter((domain) => !host.domains.includes(domain)).map((domain) => [domain, host] as const);
+    });
+    const byDomain = new Map<string, readonly IndexedHost[]>();
+    for (const [domain, host] of found) byDomain.set(domain, [...(byDomain.get(domain) ?? []), host]);
+    own = { hosts: new Set(hosts), domains: found.map(([domain]) => domain), byDomain };
     known.set(viewer.own, own);
   }
   return own;

@@ -3,6 +3,7 @@
  * gateways.
  */
 export { type DomainIndex, domainIndex, type IndexedHost, ownHosts } from './domain-index.ts';
+export { DomainOwners, type ViewedOwners } from './domain-owners.ts';
 export {
   type CandidateDomains,
   candidateDomains,

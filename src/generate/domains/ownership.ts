@@ -65,7 +65,36 @@ export interface CandidateDomains {
   readonly otherDomains: ReadonlySet<string>;
 }
 
+/** Computed when it is needed: not for a few hosts. */
+class Domains implements CandidateDomains {
+  readonly index: DomainIndex;
+  readonly #candidates: readonly SidecarCandidate[];
+  #all: Pick<CandidateDomains, 'disjoint' | 'otherDomains'> | undefined;
+
+  constructor(index: DomainIndex, candidates: readonly SidecarCandidate[]) {
+    this.index = index;
+    this.#candidates = candidates;
+  }
+
+  get disjoint(): boolean {
+    this.#all ??= makeDomains(this.index, this.#candidates);
+    return this.#all.disjoint;
+  }
+
+  get otherDomains(): ReadonlySet<string> {
+    this.#all ??= makeDomains(this.index, this.#candidates);
+    return this.#all.otherDomains;
+  }
+}
+
 export function candidateDomains(index: DomainIndex, candidates: readonly SidecarCandidate[]): CandidateDomains {
+  return new Domains(index, candidates);
+}
+
+function makeDomains(
+  index: DomainIndex,
+  candidates: readonly SidecarCandidate[],
+): Pick<CandidateDomains, 'disjoint' | 'otherDomains'> {
   const services = new Set<string>();
   const otherDomains = new Set<string>();
   let { disjoint } = index;
@@ -80,7 +109,7 @@ export function candidateDomains(index: DomainIndex, candidates: readonly Sideca
       otherDomains.add(domain);
     }
   }
-  return { index, disjoint, otherDomains };
+  return { disjoint, otherDomains };
 }
 
 /** Whether every candidate is known to own all of its domains for the viewer. May return false even if they do. */
@@ -128,7 +157,7 @@ export function settleCandidates<Candidate extends SidecarCandidate>(
  * its short name or its address, does not belong to another host that has the same spelling. Otherwise the order of the
  * candidates stays.
  */
-function byPrecedence(a: SidecarCandidate, b: SidecarCandidate): number {
+export function byPrecedence(a: SidecarCandidate, b: SidecarCandidate): number {
   const services = [a.indexed?.entry.service, b.indexed?.entry.service] as const;
   const ranks = services.map((service) => (service === undefined ? 2 : service.registry === 'Orchestrator' ? 0 : 1));
   return (ranks[0] ?? 0) - (ranks[1] ?? 0) || compareCreated(services[0]?.created, services[1]?.created);

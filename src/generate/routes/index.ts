@@ -12,5 +12,11 @@ export { cachedVirtualHosts, encodedVirtualHost } from './hosts/virtual-host-cac
 export { defaultRoute, hasRoutes, joinRoutes, virtualServiceRoutes } from './http-route.ts';
 export { appliesHere } from './match.ts';
 export type { HashPolicy, HeaderMatcher, Route, RouteAction, RouteMatch, VirtualHostMessage } from './messages.ts';
-export { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './outbound.ts';
+export {
+  discoveredUnits,
+  outboundRoutes,
+  outboundRouteUnits,
+  outboundVirtualHosts,
+  wantedVirtualHosts,
+} from './outbound.ts';
 export { encodeVirtualHost, routeConfiguration } from './route-configuration.ts';

@@ -21,6 +21,7 @@ import {
   sharedHosts,
   singleHost,
 } from './hosts/outbound-hosts.ts';
+import { wantedHosts } from './hosts/wanted-hosts.ts';
 import { type RouteConfigurationRest, routeConfiguration } from './route-configuration.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
@@ -91,6 +92,26 @@ export function outboundVirtualHosts(snapshot: MeshReader, view: OutboundView, u
 }
 
 /**
+ * The virtual hosts of a route configuration that have these names, or that Envoy would choose for these hosts, and the
+ * catch-all: the same resources as among all.
+ */
+export function wantedVirtualHosts(
+  snapshot: MeshReader,
+  view: OutboundView,
+  unit: Unit,
+  names: Iterable<string>,
+): UnitOutput {
+  const plan = routePlan(snapshot, view, unit);
+  const scope = addressedScope(snapshot, view);
+  if (plan === undefined || scope === undefined || !isDiscovered(view, plan)) return NOTHING;
+  const { hosts, context } = hostInputs(plan, scope, snapshot, view);
+  const { virtualHosts, duplicates, takesAll, among } = wantedHosts(hosts, context, names);
+  const pieces = takesAll ? virtualHosts : [...virtualHosts, catchAllHost(scope, context)];
+  const resources = pieces.map((piece) => discoveredHost(snapshot.memos, unit, piece));
+  return { ...withDuplicates('vhds', unit, { resources, findings: [] }, duplicates), among: among + 1 };
+}
+
+/**
  * A service's own route configuration has one virtual host: discovery would have no benefit. Clients of an HTTP proxy
  * name ports with their hosts, but Envoy only requests the host.
  */
@@ -119,12 +140,13 @@ interface HostPieces extends Pick<EncodedHosts, 'duplicates'> {
   readonly catchAll: Uint8Array | undefined;
 }
 
-function virtualHostsOf(
-  plan: OutboundRoutePlan,
-  scope: ScopeReader,
-  snapshot: MeshReader,
-  view: OutboundView,
-): HostPieces {
+interface HostInputs {
+  readonly hosts: OutboundHosts;
+  readonly context: RouteContext;
+  readonly contextAt: (port: number) => RouteContext;
+}
+
+function hostInputs(plan: OutboundRoutePlan, scope: ScopeReader, snapshot: MeshReader, view: OutboundView): HostInputs {
   const contextAt = (port: number): RouteContext => ({
     memos: snapshot.memos,
     gateway: MESH_GATEWAY,
@@ -137,7 +159,6 @@ function virtualHostsOf(
       plan.host === undefined ? port : undefined,
     ),
   });
-  const context = contextAt(plan.port);
   const listener = scope.egress[plan.egress];
   if (listener === undefined) throw new InternalError('planned routes are those of an egress listener');
   const hosts: OutboundHosts = {
@@ -146,6 +167,16 @@ function virtualHostsOf(
     virtualServices: listener.virtualServices,
     dnsDomain: view.dnsDomain,
   };
+  return { hosts, context: contextAt(plan.port), contextAt };
+}
+
+function virtualHostsOf(
+  plan: OutboundRoutePlan,
+  scope: ScopeReader,
+  snapshot: MeshReader,
+  view: OutboundView,
+): HostPieces {
+  const { hosts, context, contextAt } = hostInputs(plan, scope, snapshot, view);
   if (plan.host !== undefined) {
     const only = singleHost(hosts, plan.host, context);
     return { pieces: only === undefined ? [] : [only], catchAll: undefined, duplicates: [] };

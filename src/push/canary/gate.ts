@@ -5,6 +5,7 @@
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import { nextBundle } from '../bundles/index.ts';
+import type { Bundle } from '../types.ts';
 import type { Bundles, HeldBundles } from '../views/index.ts';
 import { AcceptedVersions } from './accepted-versions.ts';
 import {
@@ -127,16 +128,15 @@ export class Gate<P extends GatedPlacement<S>, S> {
   firstClusters(names: readonly string[], before: Before<P>): void {
     if (names.length === 0) return;
     const composer = new Composer();
-    this.#showFirst(before, (kept, latest) => {
-      const first = names.map((name) => [name, latest.cds.get(name)] as const);
-      const cds = nextBundle(
-        kept.cds,
-        first.filter(([, cluster]) => cluster !== undefined),
-      );
-      const { changed, removed } = latest.cds.diffFrom(cds);
-      const isLatest = changed.length + removed.length === 0;
-      return following({ ...kept, cds: isLatest ? latest.cds : cds }, latest, composer);
-    });
+    this.#showFirst(before, (kept, latest) =>
+      following({ ...kept, cds: withNames(names, kept.cds, latest.cds) }, latest, composer),
+    );
+  }
+
+  /** The same of virtual hosts. */
+  firstHosts(names: readonly string[], before: Before<P>): void {
+    if (names.length === 0) return;
+    this.#showFirst(before, (kept, latest) => ({ ...kept, vhds: withNames(names, kept.vhds, latest.vhds) }));
   }
 
   #showFirst(before: Before<P>, withFirst: (kept: Bundles, latest: Bundles) => Bundles): void {
@@ -291,4 +291,15 @@ export class Gate<P extends GatedPlacement<S>, S> {
 function following(kept: Bundles, latest: Bundles, composer: Composer): Bundles {
   const eds = composer.endpoints(kept.cds, latest, kept.eds);
   return eds === kept.eds && latest.sds === kept.sds ? kept : { ...kept, eds, sds: latest.sds };
+}
+
+/** What was kept, with these resources of the latest bundle; the latest bundle itself if nothing else is different. */
+function withNames(names: readonly string[], kept: Bundle, latest: Bundle): Bundle {
+  const first = names.map((name) => [name, latest.get(name)] as const);
+  const made = nextBundle(
+    kept,
+    first.filter(([, resource]) => resource !== undefined),
+  );
+  const { changed, removed } = latest.diffFrom(made);
+  return changed.length + removed.length === 0 ? latest : made;
 }

@@ -7,6 +7,7 @@ import { XDS_TYPES } from '../../core/xds-types.ts';
 import { type Before, Gate, type Item, Trial, type Withheld } from '../canary/index.ts';
 import { mergedPush, type Push } from '../push.ts';
 import type { PlacedSessionView, Session, SessionPushes, SessionView } from '../sessions/index.ts';
+import type { FirstNames } from '../views/index.ts';
 import { CanaryChoice } from './canary-choice.ts';
 import { Deliveries, type Shown, shownOf } from './deliveries.ts';
 import type { EngineOptions } from './engine-options.ts';
@@ -118,21 +119,22 @@ export class Canaries {
 
   /**
    * To be called after the commit: pushes what the sessions of the view are shown of it.
-   * @param clusters names of those that were generated for the first time
+   * @param first what was generated for the first time, because proxies need it
    */
-  committed(view: SessionView, { shown, gated }: Prepared, push: Push, clusters: readonly string[] = []): void {
-    if (gated !== undefined) this.#gate(gated, push, clusters);
+  committed(view: SessionView, { shown, gated }: Prepared, push: Push, first: FirstNames): void {
+    if (gated !== undefined) this.#gate(gated, push, first);
     this.#deliver(view, shown, push);
   }
 
-  #gate({ state, before, ungenerated, from }: Gated, push: Push, clusters: readonly string[]): void {
+  #gate({ state, before, ungenerated, from }: Gated, push: Push, first: FirstNames): void {
     const { view, gate } = state;
     if (from !== view) for (const [placed, bundles] of placedLike(view, from)) before.set(placed, bundles);
     gate.firstGenerated(
       ungenerated.filter((type) => view.hasGenerated(type)),
       before,
     );
-    gate.firstClusters(clusters, before);
+    gate.firstClusters(first.cds, before);
+    gate.firstHosts(first.vhds, before);
     gate.place([...view.placements()].filter((placed) => placed.initialized && !before.has(placed)));
     const since = this.#options.now();
     if (gate.trial === undefined) this.#proceed(state, { push, since }, before, from !== view);

@@ -50,6 +50,7 @@ type Assignment = Readonly<{ node: ProxyNode; views: readonly View[]; placement:
 const [NO_TYPES, NO_REASONS]: [ReadonlySet<XdsType>, ReadonlySet<PushReason>] = [new Set(), new Set()];
 const FOR_PROXY: ReadonlySet<PushReason> = new Set(['proxy']);
 const EDS_ONLY: ReadonlySet<XdsType> = new Set(['eds']);
+const HOSTS_ONLY: ReadonlySet<XdsType> = new Set(['vhds']);
 
 export class Engine implements PushEngine, SessionHost {
   /** The time of the main thread that callers have used, by pushes and by work of their streams. */
@@ -369,7 +370,7 @@ export class Engine implements PushEngine, SessionHost {
       return;
     }
     const prepared = this.#canaries.prepare(view);
-    const { push = this.#push(FOR_PROXY), failures, first } = view.commit(job, this.#snapshot, this.#encoders);
+    const { push = this.#push(FOR_PROXY), failures, first, found } = view.commit(job, this.#snapshot, this.#encoders);
     for (const [units, late] of this.#views.reads.commit(view, job)) view.markDirty(units, late);
     this.#views.reads.end(view);
     for (const { message, type } of failures) observer.failed(message, type);
@@ -377,6 +378,8 @@ export class Engine implements PushEngine, SessionHost {
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
     this.#canaries.committed(view, prepared, { ...push, types: NO_TYPES, version: this.version }, first);
+    for (const placed of view.placements())
+      for (const session of placed.awaiting(found)) this.request(session, HOSTS_ONLY);
     this.#dispatch(view);
   }
 

@@ -84,7 +84,7 @@ export type GeneratedParts = readonly GeneratedPart[] | undefined;
 export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<GeneratedParts> {
   const { view, placements, former = [] } = job;
   if (scopeOfView(MeshReader.of(snapshot), view) === undefined) return undefined;
-  const later = laterOf(snapshot, job);
+  const onNeed = { later: laterOf(snapshot, job), hosts: job.hosts };
   const versions = versionsOfMessages(snapshot.memos);
   const parts: GeneratedPart[] = [];
   for (const type of GENERATED_TYPES) {
@@ -92,7 +92,7 @@ export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<G
     if (selected === undefined) continue;
     const selection = { [type]: selected === 'all' ? 'all' : new Set(selected) };
     const { value: result, milliseconds } = yield* timed(
-      generateInSlices(snapshot, view, selection, placements, former, later),
+      generateInSlices(snapshot, view, selection, placements, former, onNeed),
     );
     const hashed = yield* timed(hashInSlices(versions, result));
     parts.push({ type, result, milliseconds: milliseconds + hashed.milliseconds });
@@ -153,12 +153,14 @@ function answerTo(job: GenerateJob, parts: GeneratedParts, layout: Layout, sentU
       placements?: readonly number[],
     ) => {
       const kind = placement === undefined ? `${type} ${unit}` : `${type} ${unit} ${placement}`;
+      const among = type === 'vhds' ? result.parts.get(unit) : undefined;
       const { resources: sent, ...named } = sentUnits.send(resources, `${viewKey} ${kind}`, kind);
       units.push({
         type,
         unit,
         ...(placements !== undefined && { placements }),
         ...named,
+        ...(among !== undefined && { among }),
         reads: readsOf(unit),
         resources: sent?.map((each) => layout.append(each)),
       });

@@ -26,7 +26,14 @@ export interface PreviewedMeshes {
 }
 
 const LEFT_OUT: ViewOutcome = { compared: false, common: [], placed: [], failures: [] };
-const NOTHING: GenerationResult = { units: {}, placed: new Map(), reads: {}, findings: [], failures: [] };
+const NOTHING: GenerationResult = {
+  units: {},
+  placed: new Map(),
+  parts: new Map(),
+  reads: {},
+  findings: [],
+  failures: [],
+};
 /** Messages about units that cannot be generated, of one view. */
 const MAX_FAILURES = 8;
 

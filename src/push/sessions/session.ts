@@ -4,7 +4,7 @@ import type { ProxyNode } from '../../core/proxy.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import { GENERATED_FOR, type GeneratedType, type OnDemand } from '../../generate/index.ts';
 import type { Push } from '../push.ts';
-import type { Bundle, LaterClusters, Names, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
+import type { Bundle, LaterClusters, LaterHosts, Names, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
 import { Holding } from './holding.ts';
 import { Needs } from './needs.ts';
@@ -112,8 +112,11 @@ export class Session implements ProxySession {
   }
 
   get laterClusters(): LaterClusters | undefined {
-    for (const { view } of this.#views) if (view.later !== undefined) return view.later;
-    return undefined;
+    return this.#views.find(({ view }) => view.later !== undefined)?.view.later;
+  }
+
+  get laterHosts(): LaterHosts | undefined {
+    return this.#views.find(({ view }) => view.laterHosts !== undefined)?.view.laterHosts;
   }
 
   /** True when the proxy has the view now. */
@@ -175,8 +178,9 @@ export class Session implements ProxySession {
    */
   #isEarlier(placed: PlacedSessionView): boolean {
     if (this.#views.length === 0 || this.has(placed)) return false;
-    // It may have some of the clusters that the view lacks, which are generated now.
-    if (placed.view.later?.need(undefined) !== undefined) return true;
+    // It may have some of what the view lacks, which is generated now.
+    const { later, laterHosts } = placed.view;
+    if ([later?.need(undefined), laterHosts?.need(undefined)].some((waits) => waits !== undefined)) return true;
     if (placed.isTriedBefore(this, this.#wantedVersion)) return true;
     if (placed.view.lastJobFailed) return false;
     return (placed.isDirty || placed.inFlight) && placed.committedVersion < this.#wantedVersion;

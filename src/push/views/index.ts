@@ -3,4 +3,5 @@ export { ChangedHosts, type LaterOptions } from './later-clusters.ts';
 export type { Bundles, HeldBundles, PlacedView } from './placed-view.ts';
 export type { Encoders } from './view-bundles.ts';
 export type { BuildFailure } from './view-endpoints.ts';
+export type { FirstNames } from './view-jobs.ts';
 export { ViewState } from './view-state.ts';

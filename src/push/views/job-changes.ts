@@ -281,3 +281,16 @@ export function namesOf(edits: readonly Edits[], units: ReadonlySet<Unit>): read
   const chosen = edits.flatMap((each) => [...each].filter(([unit]) => units.has(unit)));
   return [...new Set(chosen.flatMap(([, resources = []]) => resources.map(({ name }) => name)))];
 }
+
+/** The names of what units get that they did not have. */
+export function addedNames(
+  current: ReadonlyMap<Unit, readonly EncodedResource[]>,
+  edits: Edits,
+  units: 'all' | ReadonlySet<Unit>,
+): readonly string[] {
+  return [...(units === 'all' ? edits.keys() : units)].flatMap((unit) => {
+    const made = edits.get(unit) ?? [];
+    const before = made.length === 0 ? undefined : new Set(current.get(unit)?.map(({ name }) => name));
+    return made.flatMap(({ name }) => (before?.has(name) === true ? [] : [name]));
+  });
+}

@@ -16,6 +16,7 @@ import {
 import type { Snapshot } from '../../model/index.ts';
 import type { LaterSelection } from '../protocol.ts';
 import type { LaterClusters, LeadsTo } from '../types.ts';
+import { rejected, Waiters } from './waiters.ts';
 
 /** In which views clusters are generated when a proxy needs them. */
 export interface LaterOptions {
@@ -36,14 +37,6 @@ export interface LaterClustersOptions {
 
 const NONE: ReadonlySet<Unit> = new Set();
 
-interface Waiting {
-  /** Undefined: all. */
-  readonly units: ReadonlySet<Unit> | undefined;
-  readonly promise: Promise<void>;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
 export class LaterUnits implements LaterClusters {
   readonly #options: LaterOptions;
   readonly #onWanted: () => void;
@@ -53,7 +46,7 @@ export class LaterUnits implements LaterClusters {
   readonly #wanted = new Set<Unit>();
   #areAllWanted = false;
   #mustClassify = false;
-  #waiting: Waiting[] = [];
+  readonly #waiting = new Waiters();
   /** Why the last job failed, until it is tried again, which may be minutes later. */
   #failed: { readonly error: unknown } | undefined;
 
@@ -149,31 +142,19 @@ export class LaterUnits implements LaterClusters {
     const units = clusters && this.#unitsOf(clusters);
     if ((units ?? this.#units).size === 0) return undefined;
     this.wantUnits(units);
-    if (this.#failed !== undefined) return listened(Promise.reject(this.#failed.error));
-    // Thousands of proxies may wait for all.
-    const known = units === undefined ? this.#findWaitForAll() : undefined;
-    if (known !== undefined) return known.promise;
-    const waiting = { units, ...Promise.withResolvers<void>() };
-    this.#waiting.push(waiting);
-    return listened(waiting.promise);
+    return this.#failed === undefined ? this.#waiting.add(units) : rejected(this.#failed.error);
   }
 
   /** A job failed: nobody waits until it is tried again. */
   fail(error: unknown): void {
     if (this.#units.size === 0) return;
     this.#failed = { error };
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { reject } of waiting) reject(error);
-  }
-
-  #findWaitForAll(): Waiting | undefined {
-    return this.#waiting.find(({ units }) => units === undefined);
+    this.#waiting.reject(error);
   }
 
   /** These are generated, or cannot be. */
   generated(units: ReadonlySet<Unit>): void {
-    if (this.#units.size === 0 && this.#waiting.length === 0) return;
+    if (this.#units.size === 0 && this.#waiting.isEmpty) return;
     for (const unit of units) {
       this.#units.delete(unit);
       this.#wanted.delete(unit);
@@ -184,17 +165,8 @@ export class LaterUnits implements LaterClusters {
 
   /** Those wait no longer whose units are generated. */
   #resolve(): void {
-    const before = this.#waiting;
-    this.#waiting = before.filter((waiting) => !(waiting.units ?? this.#units).isDisjointFrom(this.#units));
-    const left = new Set(this.#waiting);
-    for (const waiting of before) if (!left.has(waiting)) waiting.resolve();
+    this.#waiting.resolve((units) => (units ?? this.#units).isDisjointFrom(this.#units));
   }
-}
-
-/** With a listener: without one, a rejection would end the process. */
-function listened(promise: Promise<void>): Promise<void> {
-  promise.catch(() => {});
-  return promise;
 }
 
 /** The hosts whose services or destination rules a change of the mesh concerns, by scope. */

@@ -122,6 +122,11 @@ export class PlacedView<S extends Member, V extends OwnerView> {
     return this.#holders?.of(endpoints, false) ?? this.sessions;
   }
 
+  /** The sessions that have a part of the view, and wait for these names. */
+  awaiting(names: ReadonlySet<string>): Iterable<S> {
+    return names.size === 0 ? [] : (this.#holders?.of(names, false) ?? []);
+  }
+
   /**
    * The sessions that a commit concerns.
    * @param names what it changed; undefined: it concerns all

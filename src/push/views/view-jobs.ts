@@ -1,5 +1,6 @@
 /** What a view has to generate, what it takes a job with, and what the job changes in its placements `P`. */
 import type { Push } from '../push.ts';
+import type { HostSelection } from './later-hosts.ts';
 import type { SelectedUnits } from './selected-units.ts';
 import type { ChangedTypes, PlacedBundles } from './view-bundles.ts';
 import type { BuildFailure } from './view-endpoints.ts';
@@ -15,8 +16,16 @@ export interface Dirty {
 export interface Taken<P> {
   readonly dirty: Dirty | undefined;
   readonly placed: readonly P[];
-  /** It is for later clusters alone. */
+  /** It is only for what no proxy has yet: see {@link OnNeed}. */
   readonly isStep: boolean;
+  /** What virtual hosts it generates. */
+  readonly hosts: HostSelection | undefined;
+}
+
+/** Names of resources that were generated for the first time, because proxies need them. */
+export interface FirstNames {
+  readonly cds: readonly string[];
+  readonly vhds: readonly string[];
 }
 
 export interface CommitResult<P extends PlacedBundles> {
@@ -26,8 +35,9 @@ export interface CommitResult<P extends PlacedBundles> {
   readonly push: Push | undefined;
   /** Units that could not be generated, and keep their last good version. */
   readonly failures: readonly BuildFailure[];
-  /** Names of the clusters among {@link LaterClusters} that were generated for the first time. */
-  readonly first: readonly string[];
+  readonly first: FirstNames;
+  /** Names of hosts of which it is known now which virtual host they have: perhaps one that was there before. */
+  readonly found: ReadonlySet<string>;
 }
 
 export interface EndpointsResult<P> {

@@ -18,12 +18,13 @@ import {
 } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import { type GeneratedJob, type Lane, laneOf } from '../jobs/index.ts';
-import type { GenerateJob, JobAnswer, LaterSelection } from '../protocol.ts';
+import type { GenerateJob, JobAnswer } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';
 import { mergedPush, type Push } from '../push.ts';
-import type { LaterClusters } from '../types.ts';
+import type { LaterClusters, LaterHosts } from '../types.ts';
 import { consequence, FilterVersions, nameOf } from './filter-versions.ts';
 import {
+  addedNames,
   applyEdits,
   applyUnits,
   type JobChanges,
@@ -32,9 +33,9 @@ import {
   noUnits,
   updatePlacedUnits,
 } from './job-changes.ts';
-import { type ChangedHosts, LATER, type LaterClustersOptions, LaterUnits } from './later-clusters.ts';
-import { LedClusters } from './led-clusters.ts';
+import type { ChangedHosts, LaterClustersOptions } from './later-clusters.ts';
 import { lendClusters } from './lent-clusters.ts';
+import { OnNeed } from './on-need.ts';
 import { type Member, PlacedView } from './placed-view.ts';
 import { addUnits, inOrder, type SelectedUnits } from './selected-units.ts';
 import { UnitProblems } from './unit-problems.ts';
@@ -43,8 +44,7 @@ import type { BuildFailure } from './view-endpoints.ts';
 import type { CommitResult, Dirty, EndpointsResult, Taken } from './view-jobs.ts';
 import { WithheldListeners } from './withheld-listeners.ts';
 
-const NONE: ReadonlySet<Unit> = new Set();
-
+const NO_NAMES: ReadonlySet<string> = new Set();
 const NO_PUSH: Push = { types: new Set(), version: 0, eventTime: 0, reasons: new Set() };
 
 /** The view in one of its placements. */
@@ -80,8 +80,7 @@ export class ViewState<S extends Member> {
   readonly #placedUnits = new Set<Unit>();
   readonly #bundles: ViewBundles<Placed<S>>;
   readonly #snapshot: () => Snapshot;
-  readonly #later: LaterUnits;
-  readonly #led: LedClusters;
+  readonly #onNeed: OnNeed;
   /** Of the last answer, until it is committed or dropped. */
   #changes: { readonly made: GeneratedJob; readonly changes: JobChanges } | undefined;
   /** Undefined for a view without patches. */
@@ -89,8 +88,7 @@ export class ViewState<S extends Member> {
 
   /** @param snapshot the current snapshot, from which jobs are generated */
   constructor(key: string, view: View, snapshot: () => Snapshot, later: LaterClustersOptions = {}) {
-    this.#later = new LaterUnits(later.when ?? LATER, later.onWanted ?? (() => {}));
-    this.#led = new LedClusters(this.#later, later.leadsTo);
+    this.#onNeed = new OnNeed(view, snapshot, later);
     this.key = key;
     this.view = view;
     this.#snapshot = snapshot;
@@ -158,15 +156,22 @@ export class ViewState<S extends Member> {
   }
 
   get isDirty(): boolean {
-    return this.#dirty !== undefined || this.#later.areWanted;
+    return this.#dirty !== undefined || this.#onNeed.areWanted;
   }
 
   /** Undefined when all clusters are generated. */
   get later(): LaterClusters | undefined {
-    return this.#later.isEmpty ? undefined : this.#later;
+    const { clusters } = this.#onNeed;
+    return clusters.isEmpty ? undefined : clusters;
   }
 
-  /** Whether the running job is only for {@link later}: no proxy has what it generates. */
+  /** Undefined when all virtual hosts are generated. */
+  get laterHosts(): LaterHosts | undefined {
+    const { hosts } = this.#onNeed;
+    return hosts.isOn ? hosts : undefined;
+  }
+
+  /** Whether the running job is only for {@link later} and {@link laterHosts}: no proxy has what it generates. */
   get isCompleting(): boolean {
     return this.inFlight && this.#taken?.isStep === true;
   }
@@ -239,7 +244,7 @@ export class ViewState<S extends Member> {
   /** A job is submitted: the view is in flight until {@link commit}, {@link postpone} or {@link abandon}. */
   begin(): void {
     this.inFlight = true;
-    this.#later.tryAgain();
+    this.#onNeed.tryAgain();
   }
 
   /** Called before a proxy moves from the other view to this one. */
@@ -254,47 +259,42 @@ export class ViewState<S extends Member> {
   takeJob(): GenerateJob {
     this.#returnJob();
     const placed = [...this.#placed.values()];
-    this.#later.classifyAll(this.view, this.#snapshot);
-    const step = this.#stepOfLater();
-    const dirty = step === undefined ? this.#dirty : undefined;
-    this.#taken = { dirty, placed, isStep: step !== undefined };
-    if (step === undefined) this.#dirty = undefined;
-    const selection: SelectedUnits = new Map(step === undefined ? dirty?.units : [['cds', step]]);
+    this.#onNeed.classifyAll();
+    const isStep = this.#dirty === undefined && this.#onNeed.areWanted;
+    const dirty = this.#dirty;
+    this.#dirty = undefined;
+    const selection: SelectedUnits = new Map(dirty?.units);
     // New placements have none of these yet.
     if (this.#placedUnits.size > 0 && placed.some(({ initialized }) => !initialized) && this.#requested.has('cds'))
       addUnits(selection, 'cds', this.#placedUnits);
-    const wanted = step === undefined && this.#generated.has('cds') ? this.#later.wanted : NONE;
-    if (wanted.size > 0) addUnits(selection, 'cds', wanted);
-    const later = selection.get('cds') === 'all' ? this.#beginLater() : undefined;
+    const { later, hosts } = this.#onNeed.take(selection, {
+      generated: this.#generated,
+      isNew: () => this.#everySession((views) => views.length === 0),
+      isFirst: () => this.#everySession((views) => views.length === 0 || placed.some((each) => views.includes(each))),
+      isStep,
+    });
+    this.#taken = { dirty, placed, isStep, hosts };
     const units = inOrder(selection);
     const former = this.#filters?.take(this.#snapshot(), units) ?? [];
     const placements = placed.map(({ placement }) => placement);
-    const others = { ...(later && { later }), ...(former.length > 0 && { former }) };
-    return { viewKey: this.key, view: this.view, units, placements, ...others };
+    const onNeed = { ...(later && { later }), ...(hosts?.names && { hosts: hosts.names }) };
+    return { viewKey: this.key, view: this.view, units, placements, ...onNeed, ...(former.length > 0 && { former }) };
   }
 
-  /** The clusters of a job for {@link later} alone; undefined for others. */
-  #stepOfLater(): ReadonlySet<Unit> | undefined {
-    return this.#dirty === undefined && this.#later.areWanted ? this.#later.wanted : undefined;
-  }
-
-  /** The clusters that a job for all does without: none where proxies have a configuration until the first is complete. */
-  #beginLater(): LaterSelection | undefined {
-    const isNew = !this.#generated.has('cds') && [...this.#sessions].every(({ views = [] }) => views.length === 0);
-    if (isNew) return this.#later.begin(this.view, this.#snapshot());
-    const { unwanted } = this.#later;
-    return unwanted.size === 0 ? undefined : [...unwanted];
+  #everySession(is: (views: readonly unknown[]) => boolean): boolean {
+    return [...this.#sessions].every(({ views = [] }) => is(views));
   }
 
   /** See `LaterUnits.classify`. */
   classify(changed: ChangedHosts): void {
-    this.#later.classify(changed.of(this.view), this.view, this.#snapshot);
+    this.#onNeed.classify(changed);
   }
 
   /** See `LedClusters`; if so, the job is to be postponed. */
   needsClusters(made: GeneratedJob, encoders: Encoders): boolean {
-    if (this.#later.isEmpty || this.isCompleting || !this.built) return false;
-    return this.#led.needs(made.answer, this.#changesOf(made, encoders), this.#units, this.#generated);
+    if (this.isCompleting || !this.built) return false;
+    const changes = (): JobChanges => this.#changesOf(made, encoders);
+    return this.#onNeed.needsClusters(made.answer, changes, this.#units, this.#generated);
   }
 
   #changesOf(made: GeneratedJob, { interner }: Encoders): JobChanges {
@@ -315,7 +315,7 @@ export class ViewState<S extends Member> {
 
   /** The job failed: the view keeps its bundles, and the job's units are dirty again. */
   abandon(error: unknown): void {
-    this.#later.fail(error);
+    this.#onNeed.fail(error);
     this.postpone();
     this.lastJobFailed = true;
     this.built = this.committedVersion > 0;
@@ -335,7 +335,7 @@ export class ViewState<S extends Member> {
    */
   commit(made: GeneratedJob, snapshot: Snapshot, encoders: Encoders): CommitResult<Placed<S>> {
     const job = { ...made, answer: this.#withKept(made.answer) };
-    const { dirty, placed = [] } = this.#taken ?? {};
+    const { dirty, placed = [], hosts } = this.#taken ?? {};
     const { units, placed: edits, failures, withheld } = this.#changesOf(made, encoders);
     this.#changes = undefined;
     const lines = failures.map((failure): BuildFailure => {
@@ -352,6 +352,10 @@ export class ViewState<S extends Member> {
       { snapshot, encoders, failures: lines },
     );
     const keptNames = new Set(kept.map(nameOf));
+    const first = {
+      cds: namesOf([units.cds, ...edits], this.#onNeed.clusters.units),
+      vhds: hosts === undefined ? [] : addedNames(this.#units.vhds, units.vhds, hosts.units),
+    };
     // From here on, no errors are thrown.
     apply();
     applyUnits(this.#units, units);
@@ -365,15 +369,12 @@ export class ViewState<S extends Member> {
     this.#withheld.update(job.answer, withheld);
     this.#problems.updateFailing(job.answer, failures);
     this.#problems.updateFindings(job.answer, keptNames);
-    // Changes that came while clusters were generated for {@link later} alone are not in it.
+    // Changes that came while the job was running are not in a step.
     const hasAll = !this.isCompleting || this.#dirty === undefined;
     if (hasAll && this.isComplete) this.completeVersion = job.version;
     this.built = true;
     for (const type of job.answer.complete) this.#generated.add(type);
-    const clusterUnits = [...job.answer.units, ...failures].flatMap(({ type, unit }) => (type === 'cds' ? [unit] : []));
-    const first = namesOf([units.cds, ...edits], this.#later.units);
-    this.#later.generated(new Set(clusterUnits));
-    this.#led.committed();
+    this.#onNeed.committed(job, hosts, failures);
     this.inFlight = false;
     this.lastJobFailed = false;
     if (hasAll) this.committedVersion = job.version;
@@ -381,7 +382,7 @@ export class ViewState<S extends Member> {
     const push = dirty?.push ?? NO_PUSH;
     // Placements that were added while the job ran.
     for (const each of this.#placed.values()) lines.push(...this.beginPlacement(each, snapshot, encoders, push));
-    return { changed, failures: lines, push: dirty?.push, first };
+    return { changed, failures: lines, push: dirty?.push, first, found: hosts?.wanted ?? NO_NAMES };
   }
 
   #has(type: GeneratedType, unit: Unit): boolean {

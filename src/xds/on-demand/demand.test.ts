@@ -262,7 +262,7 @@ test('a proxy waits for a learned host whose clusters are generated later, also 
   const [first, second] = [newDemand(shared), newDemand(shared)];
   const late = `outbound|80||b.${DNS}`;
   const later = { has: (cluster: string) => cluster === late, want: () => {}, need: () => undefined };
-  const parts = () => second.parts(session.content(), 'learned', [], later);
+  const parts = () => second.parts(session.content(), 'learned', { laterClusters: later });
   const waits = () => second.held?.some((names) => names.has(late));
   parts();
   assert.equal(waits(), false);
@@ -281,7 +281,7 @@ test('hosts that a Sidecar names are there without having been asked for, others
   const session = await connected(mesh);
   const shared = newShared();
   const demand = newDemand(shared);
-  const parts = () => demand.parts(session.content(), 'on-demand', session.namedHosts);
+  const parts = () => demand.parts(session.content(), 'on-demand', { named: session.namedHosts });
   assert.deepEqual(clusters(parts().cds), [`outbound|80||a.${DNS}`]);
   ask(shared, demand, [`${ROUTES}/b`, `${ROUTES}/d.other`]);
   assert.deepEqual(clusters(parts().cds), [`outbound|80||a.${DNS}`, `outbound|80||b.${DNS}`]);

@@ -6,7 +6,14 @@
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
-import { type Bundle, type DemandStatus, type LaterClusters, type Parts, scopeOfKey } from '../../push/index.ts';
+import {
+  type Bundle,
+  type DemandStatus,
+  type LaterClusters,
+  type LaterHosts,
+  type Parts,
+  scopeOfKey,
+} from '../../push/index.ts';
 import { addedNames, type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
 import { answerName, isOwnName } from './aliased-resource.ts';
 import { AnswerTimes } from './answer-times.ts';
@@ -18,7 +25,7 @@ import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
 import { outboundOf, type SharedDemand } from './shared-demand.ts';
-import type { Asking, StreamDemand } from './stream-demand.ts';
+import type { Asking, Given, StreamDemand } from './stream-demand.ts';
 
 /** More names than a workload calls. A proxy that has asked for more gets everything. */
 export const MAX_ASKED = 1024;
@@ -69,6 +76,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #lastAsked: { readonly of: Bundle; readonly asked: NameSet; readonly hosts: NameSet } | undefined;
   /** It was sent everything, of which nothing is taken away. */
   #isWhole = false;
+  /** Number of virtual hosts of its mesh. */
+  #size = 0;
   #last: Last | undefined;
   readonly #parts: DemandParts;
   /** Clusters that have to be generated before it gets virtual hosts. */
@@ -161,22 +170,21 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /**
    * What the proxy should have of its content; the same object while nothing changes.
    * @param mode undefined: everything
-   * @param named hosts that it gets without asking
-   * @param later clusters that the content lacks for the moment
    */
-  parts(content: Parts, mode: OnDemand | undefined, named: readonly string[] = [], later?: LaterClusters): Parts {
+  parts(content: Parts, mode: OnDemand | undefined, { named = [], laterClusters, laterHosts }: Given = {}): Parts {
     if (mode === undefined || this.isOverLimit) this.#becomeWhole();
     const asked = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
     const hosts = outboundOf(content.vhds);
     if (hosts !== undefined) this.#count(hosts, mode);
+    this.#size = laterHosts?.total ?? hosts?.size ?? 0;
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts, content.lds);
     else this.end();
     if (named.length > 0 && hosts !== undefined && this.#last?.content !== content) {
       this.#named = this.#shared.namesOf(content.rds, named);
-      this.#give(this.#shared.hostsOf(hosts, this.#named));
+      this.#give(this.#shared.hostsOf(hosts, this.#generated(this.#named, laterHosts)));
     }
-    const given = this.#usable(hosts, later);
+    const given = this.#usable(hosts, laterClusters, laterHosts);
     const [kept, awaited, last] = [this.#kept, this.#awaited, this.#last];
     const isSameDemand =
       last?.asked === asked && last.given === given && last.kept === kept && last.awaited === awaited;
@@ -184,22 +192,46 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const parts = this.#isWhole
       ? this.#everything(content, hosts)
       : ((isSameDemand ? this.#parts.withEndpoints(content, last) : undefined) ??
-        this.#parts.of(content, this.#demanded(hosts, given, later)));
+        this.#parts.of(content, this.#demanded(hosts, given, laterClusters)));
     this.#last = { content, asked, given, kept, awaited, parts };
     return parts;
   }
 
   /** The virtual hosts that it gets without asking, without those whose clusters are to be generated yet. */
-  #usable(hosts: Bundle | undefined, later: LaterClusters | undefined): NameSet {
+  #usable(hosts: Bundle | undefined, later: LaterClusters | undefined, laterHosts: LaterHosts | undefined): NameSet {
     this.#awaited = NO_NAMES;
     const [given, kept, usableBefore] = [this.#given, this.#kept, this.#usableOf];
-    if (hosts === undefined || later === undefined) return given;
+    if (hosts === undefined || (later === undefined && laterHosts === undefined)) return given;
     // What is generated stays so.
     if (usableBefore?.of === hosts && usableBefore.given === given && usableBefore.kept === kept) return given;
-    const { usable, awaited } = this.#shared.usable(hosts, { hosts: given, clusters: kept }, later);
+    const { usable, awaited } = this.#shared.usable(hosts, { hosts: given, clusters: kept }, later, laterHosts);
     this.#awaited = awaited;
     this.#usableOf = awaited.size === 0 ? { of: hosts, given, kept } : undefined;
     return usable;
+  }
+
+  /** Those of these names of which the virtual hosts are generated; others are generated now. */
+  #generated(names: NameSet, laterHosts: LaterHosts | undefined): NameSet {
+    const open = laterHosts === undefined ? [] : [...names.names].filter((name) => laterHosts.has(name));
+    if (open.length === 0) return names;
+    laterHosts?.want(open);
+    return this.#shared.names.change(names, NO_NAMES, this.#shared.names.of(open));
+  }
+
+  hostsFor(
+    type: XdsType,
+    { initialVersions, subscribe }: DeltaRequest,
+    content: Parts,
+    named: readonly string[],
+  ): Iterable<string> | undefined {
+    const asked = this.#asked.size + this.#askedClusters.size + subscribe.size;
+    if (this.#isWhole || asked > MAX_ASKED) return undefined;
+    if (type !== 'vhds') return [];
+    if (initialVersions.size > MAX_ASKED) return undefined;
+    const names = [...subscribe.names, ...initialVersions.keys()].filter(
+      (name) => name !== WILDCARD && !isOwnName(name),
+    );
+    return named.length === 0 ? names : [...names, ...this.#shared.namesOf(content.rds, named).names];
   }
 
   clustersFor(
@@ -229,6 +261,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /** Tells others what it has asked for, and takes what these have asked for. */
   #learn(hosts: Bundle, listeners: readonly Bundle[]): void {
     const { askers, learned, names } = this.#shared;
+    const size = this.#size;
     const scope = scopeOfKey(hosts.viewKey);
     if (this.#following?.scope !== scope) {
       this.end();
@@ -241,12 +274,12 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       const askable = this.#shared.askableOf(listeners);
       const clusters = [...this.#askedClusters.names].filter((name) => askable.has(name));
       this.#used = names.change(this.#askedHostsOf(hosts), names.of(clusters), NO_NAMES);
-      askers.note(scope, this.#used, learned.of(scope, hosts.size), this.#workload);
-      learned.learn(scope, this.#used.names, hosts.size);
+      askers.note(scope, this.#used, learned.of(scope, size), this.#workload);
+      learned.learn(scope, this.#used.names, size);
     }
-    const others = names.outside(names.outside(learned.of(scope, hosts.size), this.#used), this.#given);
+    const others = names.outside(names.outside(learned.of(scope, size), this.#used), this.#given);
     if (others.size > 0) this.#onEvent({ learned: others.size });
-    this.#give(learned.of(scope, hosts.size));
+    this.#give(learned.of(scope, size));
   }
 
   /** The virtual hosts that it has asked for. */

@@ -40,11 +40,11 @@ function ask(shared: SharedDemand, demand: Demand, hosts: readonly string[], at:
     { ...EMPTY_REQUEST, subscribe, initialVersions },
     { mode: 'learned', workload: 'one.shop', at, since: 0 },
   );
-  demand.parts(session.content(), 'learned', []);
+  demand.parts(session.content(), 'learned');
 }
 
 function heldBy(demand: Demand) {
-  const parts = demand.parts(session.content(), 'learned', []);
+  const parts = demand.parts(session.content(), 'learned');
   const held = demand.explain(session.content(), parts, 'learned');
   assert.ok(held);
   return held;
@@ -114,7 +114,7 @@ test('a learned host says which workload has asked for it, until the proxy asks 
   const shared = newShared();
   const [first, second] = [newDemand(shared), newDemand(shared)];
   ask(shared, first, ['a'], 1000);
-  second.parts(session.content(), 'learned', []);
+  second.parts(session.content(), 'learned');
   assert.deepEqual(heldBy(second).why('vhds', hostOf('a')), [{ because: 'learned', from: 'one.shop' }]);
   assert.deepEqual(heldBy(second).why('cds', clusterOf('a')), [
     { because: 'learned', from: 'one.shop', via: hostOf('a') },
@@ -156,7 +156,7 @@ test('a cluster that Envoy asks for is held because a TCP connection needs it', 
 test('hosts that its Sidecar names are held without being asked for', () => {
   const demand = newDemand(newShared());
   const named = [`a.${DNS}`];
-  const held = demand.explain(session.content(), demand.parts(session.content(), 'learned', named), 'learned');
+  const held = demand.explain(session.content(), demand.parts(session.content(), 'learned', { named }), 'learned');
   assert.deepEqual(held?.why('cds', clusterOf('a')), [{ because: 'named', via: hostOf('a') }]);
   const { named: count, learned } = demand.status(session.content(), 'learned') ?? {};
   assert.deepEqual([count, learned], [1, 0]);

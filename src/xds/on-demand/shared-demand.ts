@@ -14,6 +14,7 @@ import {
   type EncodedResource,
   emptyBundle,
   type LaterClusters,
+  type LaterHosts,
   nextBundle,
   type Parts,
 } from '../../push/index.ts';
@@ -21,7 +22,7 @@ import { addedNames, type NameSet, type NameSets, NO_NAMES } from '../protocol/i
 import { AbsentClusters } from './absent-clusters.ts';
 import { answeredName, madeName, readyName, restrictedHost } from './aliased-resource.ts';
 import { Askers } from './askers.ts';
-import { ClusterNames } from './cluster-names.ts';
+import { ClusterNames, isOutbound } from './cluster-names.ts';
 import { ClusterParts, onDemand } from './cluster-parts.ts';
 import { ANY, type FoundHost, HostTable, isKnown, splitName } from './host-table.ts';
 import { LearnedHosts } from './learned-hosts.ts';
@@ -236,25 +237,34 @@ export class SharedDemand {
   }
 
   /**
-   * Which of these virtual hosts only lead to clusters that are generated, and the clusters that are not: these are
-   * generated now.
+   * Which of these virtual hosts are generated and only lead to clusters that are, and what is not: that is generated
+   * now.
    * @param clusters that the proxy gets without a virtual host
    */
   usable(
     bundle: Bundle,
     { hosts, clusters }: { readonly hosts: NameSet; readonly clusters: NameSet },
-    later: LaterClusters,
+    later: LaterClusters | undefined,
+    laterHosts: LaterHosts | undefined,
   ): { readonly usable: NameSet; readonly awaited: NameSet } {
-    const awaited = new Set([...clusters.names].filter((cluster) => later.has(cluster)));
+    const isLater = (cluster: string): boolean => later?.has(cluster) === true;
+    const awaited = new Set([...clusters.names].filter(isLater));
+    const awaitedHosts = new Set<string>();
     const usable = [...hosts.names].filter((name) => {
+      // Clusters that were learned are among the names.
+      if (!isOutbound(name) && laterHosts?.has(name) === true) {
+        awaitedHosts.add(name);
+        return false;
+      }
       const host = bundle.get(name);
-      const missing = host === undefined ? [] : [...this.clustersIn(host)].filter((cluster) => later.has(cluster));
+      const missing = host === undefined ? [] : [...this.clustersIn(host)].filter(isLater);
       for (const cluster of missing) awaited.add(cluster);
       return missing.length === 0;
     });
-    if (awaited.size === 0) return { usable: hosts, awaited: NO_NAMES };
-    later.want(awaited);
-    return { usable: this.names.of(usable), awaited: this.names.of(awaited) };
+    if (awaited.size + awaitedHosts.size === 0) return { usable: hosts, awaited: NO_NAMES };
+    laterHosts?.want(awaitedHosts);
+    later?.want(awaited);
+    return { usable: this.names.of(usable), awaited: this.names.of([...awaited, ...awaitedHosts]) };
   }
 
   /** The clusters that names of a type lead to, and those that the other content of a proxy leads to. */

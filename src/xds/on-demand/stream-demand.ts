@@ -1,7 +1,7 @@
 /** What a stream asks for, as the server of streams uses it. */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { OnDemand } from '../../generate/index.ts';
-import type { DemandStatus, LaterClusters, Parts } from '../../push/index.ts';
+import type { DemandStatus, LaterClusters, LaterHosts, Parts } from '../../push/index.ts';
 import type { NameSet } from '../protocol/index.ts';
 import type { AnswerTimes } from './answer-times.ts';
 import type { HeldContent } from './held-content.ts';
@@ -14,6 +14,14 @@ export interface Asking {
   readonly at: number;
   /** The same, monotonic ms. */
   readonly since: number;
+}
+
+/** What a proxy gets beside what it asks for, and what its content lacks for the moment. */
+export interface Given {
+  /** Hosts that it gets without asking. */
+  readonly named?: readonly string[];
+  readonly laterClusters?: LaterClusters | undefined;
+  readonly laterHosts?: LaterHosts | undefined;
 }
 
 /** What a stream asks for, whatever its variant. */
@@ -29,7 +37,9 @@ export interface StreamDemand<Request> {
   /** The stream has ended. */
   end(): void;
   receive(type: XdsType, request: Request, asking: Asking): Request;
-  parts(content: Parts, mode: OnDemand | undefined, named: readonly string[], later?: LaterClusters): Parts;
+  parts(content: Parts, mode: OnDemand | undefined, given?: Given): Parts;
+  /** The names of hosts that the answer to a request needs to be generated; undefined: all that there are. */
+  hostsFor(type: XdsType, request: Request, content: Parts, named: readonly string[]): Iterable<string> | undefined;
   /** The clusters that the answer to a request needs, and all others of this proxy; undefined: all that there are. */
   clustersFor(type: XdsType, request: Request, content: Parts): Iterable<string> | undefined;
   /** Gives the proxy the clusters that it would ask for, because it cannot ask now. */

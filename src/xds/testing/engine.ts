@@ -55,6 +55,7 @@ export class FakeEngine implements PushEngine {
       onDemand: undefined,
       namedHosts: [],
       laterClusters: undefined,
+      laterHosts: undefined,
       hold: () => {},
       ready: this.hold ? new Promise((resolve) => this.#held.push(resolve)) : Promise.resolve(),
       content: () => this.#content.parts,

@@ -117,7 +117,7 @@ export class DomainEncoder {
     const inputs = { objects, name, domains, key: this.#key };
     const build = (recorded: RouteLookups) =>
       virtualHost(name, domains, routes({ ...this.#context, port, lookups: recorded }));
-    return encodedVirtualHost(inputs, lookups, build, cached);
+    return encodedVirtualHost(inputs, lookups, build, cached());
   }
 }
 

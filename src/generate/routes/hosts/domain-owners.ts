@@ -9,6 +9,7 @@ import {
   type CandidateDomains,
   candidateDomains,
   type DomainIndex,
+  DomainOwners,
   domainIndex,
   hostDomains,
   type IndexedHost,
@@ -17,10 +18,17 @@ import {
 } from '../../domains/index.ts';
 import type { ServicePortEntry } from '../../indexes/index.ts';
 import { type Facts, noteAll, recorded, type Services, type VirtualServices } from '../../reads/index.ts';
-import { contextKey, type RouteContext, type RouteLookups } from '../context.ts';
+import { contextKey, type RouteContext } from '../context.ts';
 import { defaultRoute, hasRoutes, virtualServiceRoutes } from '../http-route.ts';
 import type { Route } from '../messages.ts';
-import { type CachedVirtualHosts, cachedVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';
+import {
+  areUnchanged,
+  type CachedVirtualHosts,
+  cachedVirtualHosts,
+  type Read,
+  recording,
+  type VirtualHostInputs,
+} from './virtual-host-cache.ts';
 
 export interface CandidateSources {
   /** HTTP services with the port that serves them, each host once. */
@@ -38,7 +46,7 @@ export interface Candidate extends SidecarCandidate {
   readonly objects: VirtualHostInputs['objects'];
   readonly owner: ResolvedVirtualService | Service;
   readonly routes: (context: RouteContext) => Route[];
-  readonly cached: CachedVirtualHosts;
+  readonly cached: () => CachedVirtualHosts;
 }
 
 export interface CandidateSet extends CandidateDomains {
@@ -46,12 +54,51 @@ export interface CandidateSet extends CandidateDomains {
   readonly candidates: readonly Candidate[];
   /** Sorted by name, if they are disjoint. */
   readonly ordered: readonly Candidate[];
+  /** Finds the owners of single domains. */
+  readonly owners: DomainOwners<Candidate>;
+}
+
+/** Computes what is needed, for all virtual hosts or for a few. */
+class Candidates implements CandidateSet {
+  readonly candidates: readonly Candidate[];
+  readonly #domains: CandidateDomains;
+  #ordered: readonly Candidate[] | undefined;
+  #owners: DomainOwners<Candidate> | undefined;
+
+  constructor(index: DomainIndex, candidates: readonly Candidate[]) {
+    this.candidates = candidates;
+    this.#domains = candidateDomains(index, candidates);
+  }
+
+  get index(): DomainIndex {
+    return this.#domains.index;
+  }
+
+  get disjoint(): boolean {
+    return this.#domains.disjoint;
+  }
+
+  get otherDomains(): ReadonlySet<string> {
+    return this.#domains.otherDomains;
+  }
+
+  get ordered(): readonly Candidate[] {
+    this.#ordered ??= inOrder(this.candidates, this.index);
+    return this.#ordered;
+  }
+
+  get owners(): DomainOwners<Candidate> {
+    this.#owners ??= new DomainOwners(this.index, this.candidates);
+    return this.#owners;
+  }
 }
 
 interface CachedCandidates {
   readonly services: Services;
   readonly virtualServices: VirtualServices;
   readonly key: string;
+  /** What was looked up for them, which may depend on the source of the requests. */
+  readonly reads: readonly Read[];
   readonly set: CandidateSet;
   readonly facts: Facts;
 }
@@ -59,7 +106,7 @@ interface CachedCandidates {
 /** Maximum cached lists of virtual services for the same services. The oldest is evicted first. */
 const MAX_SETS = 8;
 
-/** All candidates. They are cached unless they depend on the source of the requests. */
+/** All candidates. */
 export function candidateSet(sources: CandidateSources, context: RouteContext, viewer: Viewer): CandidateSet {
   const { services, virtualServices } = sources;
   const index = domainIndex(context.memos, sources.entries, context.port, viewer);
@@ -67,17 +114,17 @@ export function candidateSet(sources: CandidateSources, context: RouteContext, v
   const known = context.memos.weak<DomainIndex, CachedCandidates[]>('candidates').get(index, () => []);
   for (const each of known) {
     if (each.virtualServices !== virtualServices || each.services !== services || each.key !== key) continue;
+    if (!areUnchanged(each.reads, context.lookups)) continue;
     noteAll(each.facts);
     return each.set;
   }
-  const used = { any: false };
+  const reads: Read[] = [];
   const { value: candidates, facts } = recorded(() => [
-    ...candidatesOf(sources, index, { ...context, lookups: recordingUse(context.lookups, used) }, viewer),
+    ...candidatesOf(sources, index, { ...context, lookups: recording(context.lookups, reads) }, viewer),
   ]);
-  const set = { candidates, ...candidateDomains(index, candidates), ordered: inOrder(candidates, index) };
-  if (used.any) return set;
+  const set = new Candidates(index, candidates);
   if (known.length >= MAX_SETS) known.shift();
-  known.push({ services, virtualServices, key, set, facts });
+  known.push({ services, virtualServices, key, reads, set, facts });
   return set;
 }
 
@@ -94,20 +141,6 @@ export function toCandidate(
     if (candidate.host === host) return candidate;
   }
   return undefined;
-}
-
-/** Lookups that record whether anything is read. */
-function recordingUse(lookups: RouteLookups, used: { any: boolean }): RouteLookups {
-  function note<T>(answer: T): T {
-    used.any = true;
-    return answer;
-  }
-  return {
-    onlyPort: (host) => note(lookups.onlyPort(host)),
-    consistentHash: (host, subset, port) => note(lookups.consistentHash(host, subset, port)),
-    isFrom: (namespace) => note(lookups.isFrom(namespace)),
-    hasLabels: (labels) => note(lookups.hasLabels(labels)),
-  };
 }
 
 function* candidatesOf(
@@ -135,9 +168,9 @@ function* candidatesOf(
       // The cache is attached to the first: a virtual service for many hosts must not hold them all.
       const [objects, cached] =
         found.services.length === 1
-          ? ([[virtualService, service], cachedVirtualHosts(context.memos, virtualService)] as const)
-          : ([[service, virtualService], cachedVirtualHosts(context.memos, service)] as const);
-      yield keep(context.memos, {
+          ? ([[virtualService, service], () => cachedVirtualHosts(context.memos, virtualService)] as const)
+          : ([[service, virtualService], () => cachedVirtualHosts(context.memos, service)] as const);
+      yield keep(context.memos, virtualService, {
         host: service.hostname,
         name,
         indexed,
@@ -153,7 +186,7 @@ function* candidatesOf(
     for (const host of found.otherHosts) {
       if (servesOtherwise(sources.services, host, context.port)) continue;
       const { port } = context;
-      const cached = cachedVirtualHosts(context.memos, virtualService);
+      const cached = () => cachedVirtualHosts(context.memos, virtualService);
       const shape = {
         host,
         name: `${host}:${port}`,
@@ -164,32 +197,35 @@ function* candidatesOf(
       yield { ...shape, objects: [virtualService], owner, routes, cached };
     }
   }
-  for (const indexed of index.hosts.values()) {
-    const { name, port, domains, entry } = indexed;
-    const { service } = entry;
-    const host = service.hostname;
-    if (taken.has(host)) continue;
-    const candidate = candidatesOfOwner(context.memos, service).get(indexed);
-    if (candidate !== undefined) {
-      yield candidate;
-      continue;
-    }
-    const routes = (c: RouteContext) => [defaultRoute(host, entry.port.port, c)];
-    const objects = [service, entry.port] as const;
-    const cached = cachedVirtualHosts(context.memos, service);
-    yield keep(context.memos, { host, name, indexed, port, domains, objects, owner: service, routes, cached });
-  }
+  const ofServices = context.memos.weak<IndexedHost, Candidate>('candidates of services');
+  for (const indexed of index.hosts.values())
+    if (!taken.has(indexed.entry.service.hostname))
+      yield ofServices.get(indexed, () => serviceCandidate(indexed, context.memos));
 }
 
-/** The candidates of an owner for services: always the same objects, so that unchanged ones are recognized. */
-function candidatesOfOwner(memos: Memos, owner: Candidate['owner']): WeakMap<IndexedHost, Candidate> {
+/** For a service that no virtual service is about. */
+function serviceCandidate(indexed: IndexedHost, memos: Memos): Candidate {
+  const { name, port, domains, entry } = indexed;
+  const { service } = entry;
+  const host = service.hostname;
+  const routes = (context: RouteContext) => [defaultRoute(host, entry.port.port, context)];
+  const cached = () => cachedVirtualHosts(memos, service);
+  return { host, name, indexed, port, domains, objects: [service, entry.port], owner: service, routes, cached };
+}
+
+/** A virtual service's candidates for services: always the same objects, so that unchanged ones are recognized. */
+function candidatesOfOwner(memos: Memos, owner: ResolvedVirtualService): WeakMap<IndexedHost, Candidate> {
   return memos
-    .weak<Candidate['owner'], WeakMap<IndexedHost, Candidate>>('candidates of owners')
+    .weak<ResolvedVirtualService, WeakMap<IndexedHost, Candidate>>('candidates of virtual services')
     .get(owner, () => new WeakMap());
 }
 
-function keep(memos: Memos, candidate: Candidate & { readonly indexed: IndexedHost }): Candidate {
-  candidatesOfOwner(memos, candidate.owner).set(candidate.indexed, candidate);
+function keep(
+  memos: Memos,
+  owner: ResolvedVirtualService,
+  candidate: Candidate & { readonly indexed: IndexedHost },
+): Candidate {
+  candidatesOfOwner(memos, owner).set(candidate.indexed, candidate);
   return candidate;
 }
 

@@ -84,7 +84,8 @@ export function singleHost(hosts: OutboundHosts, host: string, context: RouteCon
   return candidate === undefined ? undefined : new DomainEncoder(context, viewer).encode(candidate, ANY_DOMAIN);
 }
 
-function lostText({ domain, candidate, owner }: LostDomain<Candidate>): string {
+/** One line for a domain with two candidates. */
+export function lostText({ domain, candidate, owner }: LostDomain<Candidate>): string {
   return `${ownerText(candidate.owner)}: domain ${domain} is already taken by ${ownerText(owner.owner)}`;
 }
 

@@ -11,8 +11,8 @@ import type { RouteLookups } from '../context.ts';
 import type { VirtualHostMessage } from '../messages.ts';
 import { encodeVirtualHost } from '../route-configuration.ts';
 
-/** A lookup and its result; the bytes are valid while the lookup returns the identical result. */
-interface Read {
+/** A lookup and its result; what was made with it is valid while the lookup returns the identical result. */
+export interface Read {
   readonly lookUp: (lookups: RouteLookups) => unknown;
   readonly result: unknown;
 }
@@ -66,7 +66,12 @@ function isValid(entry: Entry, { objects, name, domains, key }: VirtualHostInput
   if (entry.key !== key || entry.name !== name) return false;
   if (entry.domains !== domains && !areSame(entry.domains, domains)) return false;
   if (!areSame(entry.objects, objects)) return false;
-  for (const { lookUp, result } of entry.reads) if (!Object.is(lookUp(lookups), result)) return false;
+  return areUnchanged(entry.reads, lookups);
+}
+
+/** Whether the lookups return what they returned before. */
+export function areUnchanged(reads: readonly Read[], lookups: RouteLookups): boolean {
+  for (const { lookUp, result } of reads) if (!Object.is(lookUp(lookups), result)) return false;
   return true;
 }
 
@@ -76,7 +81,8 @@ function areSame(a: readonly unknown[], b: readonly unknown[]): boolean {
   return true;
 }
 
-function recording(lookups: RouteLookups, reads: Read[]): RouteLookups {
+/** Lookups that are recorded with their results. */
+export function recording(lookups: RouteLookups, reads: Read[]): RouteLookups {
   function record<T>(lookUp: (lookups: RouteLookups) => T): T {
     const result = lookUp(lookups);
     reads.push({ lookUp, result });

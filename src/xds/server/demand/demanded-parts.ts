@@ -1,5 +1,5 @@
 /** What a proxy should have that may ask for what it uses. */
-import { xdsTypeOfUrl } from '../../../core/xds-types.ts';
+import { type XdsType, xdsTypeOfUrl } from '../../../core/xds-types.ts';
 import type { Parts, ProxySession } from '../../../push/index.ts';
 import type { Asking, HeldContent, StreamDemand } from '../../on-demand/index.ts';
 import type { DemandCount } from './demand-of-streams.ts';
@@ -7,8 +7,8 @@ import type { DemandCount } from './demand-of-streams.ts';
 /** @param demand absent: it gets everything */
 export function demandedParts<Request>(session: ProxySession, demand: StreamDemand<Request> | undefined): Parts {
   if (demand === undefined) return session.content();
-  const { onDemand: mode, namedHosts, laterClusters } = session;
-  const parts = demand.parts(session.content(), mode, namedHosts, laterClusters);
+  const { onDemand: mode, namedHosts, laterClusters, laterHosts } = session;
+  const parts = demand.parts(session.content(), mode, { named: namedHosts, laterClusters, laterHosts });
   session.hold(demand.held);
   return parts;
 }
@@ -21,14 +21,24 @@ export function neededFor<Request extends { readonly typeUrl: string }>(
 ): Promise<void> | undefined {
   const type = xdsTypeOfUrl(request.typeUrl);
   if (type === undefined) return undefined;
-  const { laterClusters } = session;
-  const needed =
-    session.need(type) ?? (demand && laterClusters?.need(demand.clustersFor(type, request, session.content())));
+  const needed = session.need(type) ?? (demand && neededOnDemand(session, demand, type, request));
   // What is generated then may need more.
   const all = needed?.then(() => neededFor(session, demand, request));
   // Not everybody waits for it: without a listener, a rejection would end the process.
   all?.catch(() => {});
   return all;
+}
+
+/** The virtual hosts of a request tell which clusters it needs. */
+function neededOnDemand<Request>(
+  session: ProxySession,
+  demand: StreamDemand<Request>,
+  type: XdsType,
+  request: Request,
+): Promise<void> | undefined {
+  const { laterHosts, laterClusters, namedHosts } = session;
+  const hosts = laterHosts?.need(demand.hostsFor(type, request, session.content(), namedHosts));
+  return hosts ?? laterClusters?.need(demand.clustersFor(type, request, session.content()));
 }
 
 export function askingOf(

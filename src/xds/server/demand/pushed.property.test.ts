@@ -289,6 +289,18 @@ const FOUND: [Setup, Step[]][] = [
       { kind: 'rule', host: 's0', most: 0 },
     ],
   ],
+  [
+    // Others learn of a virtual host that is generated already, by another name than the one that was asked for.
+    { mode: 'learned', above: 0, canaryAbove: 0, delay: 4 },
+    [
+      { kind: 'ask', proxy: 1, host: 's0', isShort: false },
+      { kind: 'replace', proxy: 0 },
+      { kind: 'learn tcp', host: 't1' },
+      { kind: 'endpoints', host: 's7', at: 1 },
+      { kind: 'learn', host: 's0', isTold: true },
+      { kind: 'restart' },
+    ],
+  ],
 ];
 
 const RESTARTS = [restarted('on-demand', 0), restarted('on-demand', 4), restarted('learned', 4)];

@@ -1,0 +1,60 @@
+/**
+ * The virtual hosts of a port that proxies on demand have asked for, with the same bytes as among all. Others are not
+ * generated.
+ */
+import { compareText } from '../../../model/index.ts';
+import { type ViewedOwners, viewerOf } from '../../domains/index.ts';
+import type { RouteContext } from '../context.ts';
+import { DomainEncoder } from './domain-encodings.ts';
+import { type Candidate, candidateSet } from './domain-owners.ts';
+import { type EncodedHosts, lostText, type OutboundHosts } from './outbound-hosts.ts';
+
+/** In a domain: any characters. */
+const ANY = '*';
+
+/** Some virtual hosts of a route configuration. */
+export interface WantedHosts extends EncodedHosts {
+  /** How many there are at most, without the catch-all. */
+  readonly among: number;
+}
+
+/**
+ * The virtual hosts of these names (`host:port`), those that Envoy would choose among all for these hosts, and one that
+ * has every domain that no other has. Names without a virtual host have none here.
+ */
+export function wantedHosts(hosts: OutboundHosts, context: RouteContext, names: Iterable<string>): WantedHosts {
+  const viewer = viewerOf(hosts.dnsDomain, hosts.onlyWithPort);
+  const { owners } = candidateSet(hosts, context, viewer);
+  const viewed = owners.for(context.memos, viewer);
+  const found = new Set<Candidate>();
+  for (const name of names) {
+    for (const candidate of owners.named(name)) found.add(candidate);
+    const chosen = chosenFor(viewed, name);
+    if (chosen !== undefined) found.add(chosen);
+  }
+  const all = viewed.ownerOf(ANY);
+  if (all !== undefined) found.add(all);
+  const encoder = new DomainEncoder(context, viewer);
+  const encoded = [...found].flatMap((candidate) => {
+    const domains = viewed.domainsOwnedBy(candidate);
+    return domains.length === 0 ? [] : [[candidate.name, encoder.encode(candidate, domains)] as const];
+  });
+  encoded.sort(([a], [b]) => compareText(a, b));
+  return {
+    virtualHosts: encoded.map(([, bytes]) => bytes),
+    duplicates: viewed.lost().map(lostText),
+    takesAll: all !== undefined,
+    among: owners.size,
+  };
+}
+
+/** As Envoy chooses: exact domains first, then the longest suffix, which may begin within a label. */
+function chosenFor(viewed: ViewedOwners<Candidate>, host: string): Candidate | undefined {
+  const exact = viewed.ownerOf(host);
+  if (exact !== undefined) return exact;
+  for (let start = 1; start < host.length; start++) {
+    const found = viewed.ownerOf(`${ANY}${host.slice(start)}`);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

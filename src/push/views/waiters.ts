@@ -1,0 +1,52 @@
+/** Streams that wait until something is generated. */
+
+interface Waiting {
+  /** Undefined: everything. */
+  readonly names: ReadonlySet<string> | undefined;
+  readonly promise: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Waiters {
+  #waiting: Waiting[] = [];
+
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0;
+  }
+
+  /** @param names undefined: everything, for which thousands of proxies may wait */
+  add(names: ReadonlySet<string> | undefined): Promise<void> {
+    const known = names === undefined ? this.#waiting.find((each) => each.names === undefined) : undefined;
+    if (known !== undefined) return known.promise;
+    const waiting = { names, ...Promise.withResolvers<void>() };
+    this.#waiting.push(waiting);
+    return listened(waiting.promise);
+  }
+
+  /** Those wait no longer for which this is true. */
+  resolve(isGenerated: (names: ReadonlySet<string> | undefined) => boolean): void {
+    const before = this.#waiting;
+    if (before.length === 0) return;
+    this.#waiting = before.filter(({ names }) => !isGenerated(names));
+    const left = new Set(this.#waiting);
+    for (const waiting of before) if (!left.has(waiting)) waiting.resolve();
+  }
+
+  /** @param fails whether those fail that wait for these names */
+  reject(error: unknown, fails: (names: ReadonlySet<string> | undefined) => boolean = () => true): void {
+    const failed = this.#waiting.filter(({ names }) => fails(names));
+    this.#waiting = this.#waiting.filter((waiting) => !failed.includes(waiting));
+    for (const { reject } of failed) reject(error);
+  }
+}
+
+/** A promise that is rejected, with a listener: without one, a rejection would end the process. */
+export function rejected(error: unknown): Promise<void> {
+  return listened(Promise.reject(error));
+}
+
+function listened(promise: Promise<void>): Promise<void> {
+  promise.catch(() => {});
+  return promise;
+}
