@@ -234,6 +234,10 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     return named.length === 0 ? names : [...names, ...this.#shared.namesOf(content.rds, named).names];
   }
 
+  askedIn({ subscribe }: DeltaRequest): Iterable<string> {
+    return subscribe.names;
+  }
+
   clustersFor(
     type: XdsType,
     { initialVersions, subscribe }: DeltaRequest,

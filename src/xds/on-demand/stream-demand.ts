@@ -40,6 +40,8 @@ export interface StreamDemand<Request> {
   parts(content: Parts, mode: OnDemand | undefined, given?: Given): Parts;
   /** The names of hosts that the answer to a request needs to be generated; undefined: all that there are. */
   hostsFor(type: XdsType, request: Request, content: Parts, named: readonly string[]): Iterable<string> | undefined;
+  /** The names that a request asks for. */
+  askedIn(request: Request): Iterable<string>;
   /** The clusters that the answer to a request needs, and all others of this proxy; undefined: all that there are. */
   clustersFor(type: XdsType, request: Request, content: Parts): Iterable<string> | undefined;
   /** Gives the proxy the clusters that it would ask for, because it cannot ask now. */

@@ -38,7 +38,20 @@ function neededOnDemand<Request>(
 ): Promise<void> | undefined {
   const { laterHosts, laterClusters, namedHosts } = session;
   const hosts = laterHosts?.need(demand.hostsFor(type, request, session.content(), namedHosts));
+  // In the same job: the proxy does not wait for another one.
+  if (hosts !== undefined && type === 'vhds')
+    laterClusters?.want(likelyClusters(demand.askedIn(request), session.node.dnsDomain));
   return hosts ?? laterClusters?.need(demand.clustersFor(type, request, session.content()));
+}
+
+/** Names of clusters of the services that these names of hosts probably are of. */
+function* likelyClusters(names: Iterable<string>, dnsDomain: string): Iterable<string> {
+  const labels = dnsDomain.split('.');
+  for (const name of names) {
+    const [routes = '', host = ''] = name.split('/');
+    yield `outbound|${routes}||${host}`;
+    for (const at of labels.keys()) yield `outbound|${routes}||${[host, ...labels.slice(at)].join('.')}`;
+  }
 }
 
 export function askingOf(
