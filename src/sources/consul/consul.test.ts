@@ -85,6 +85,52 @@ describe('a stand-in for Consul with two services', () => {
   });
 });
 
+test('changes that cannot be applied are sent again, and hold up no later ones', async () => {
+  const registry = registryOf('web', 'db');
+  let failures = 2;
+  const onSent = (): void => {
+    if (failures-- > 0) throw new Error('a\nbug');
+  };
+  const { source, clock, endpoints, isSynced, lines } = followRegistry(registry, { onSent });
+  await clock.advance(10);
+  assert.equal(isSynced(), false);
+  await clock.advance(5000);
+  assert.deepEqual([isSynced(), endpoints('web'), endpoints('db').length], [true, ['10.0.0.1', '10.0.0.2'], 2]);
+  failures = 1;
+  registry.setStatus('node-1', 'web-1', 'critical');
+  await clock.advance(50);
+  registry.setStatus('node-2', 'web-2', 'critical');
+  await clock.advance(5000);
+  assert.deepEqual(endpoints('web'), ['10.0.0.1!', '10.0.0.2!']);
+  assert.deepEqual(
+    lines.filter((line) => line.includes('bug')),
+    Array.from({ length: 2 }, () => 'cannot apply changes of Consul: a bug; trying again'),
+  );
+  await source.close();
+});
+
+test('a service whose documents cannot be made is tried again, and holds up no other', async () => {
+  const registry = registryOf('web', 'db');
+  let failures = 0;
+  const options = {
+    get passingOnly(): boolean {
+      if (failures-- > 0) throw new Error('a bug');
+      return false;
+    },
+  };
+  const { source, clock, endpoints, lines } = followRegistry(registry, options);
+  await clock.advance(10);
+  failures = 1;
+  registry.setNodeStatus('node-1', 'critical');
+  await clock.advance(50);
+  const used = (): number => ['web', 'db'].flatMap(endpoints).filter((endpoint) => !endpoint.endsWith('!')).length;
+  const between = used();
+  await clock.advance(5000);
+  const line = 'cannot apply changes of Consul: a bug; trying again';
+  assert.deepEqual([between, used(), lines.filter((each) => each === line).length], [3, 2, 1]);
+  await source.close();
+});
+
 describe('requests to a stand-in for Consul', () => {
   test('three wait, one reads all checks, and those about services are bounded', async () => {
     const registry = new StandInRegistry();

@@ -4,10 +4,13 @@
  *
  * While the registry cannot be read, everything stays as it was.
  */
+import { backoff } from '../../core/backoff.ts';
 import type { Timer } from '../../core/clock.ts';
+import { messageOf } from '../../core/errors.ts';
 import { eventId, type ListedEvent, type ResourceEvent, type ResourceKey } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
+import { UnappliedEvents } from '../unapplied-events.ts';
 import { type Call, ConsulClient } from './client.ts';
 import { Datacenter } from './datacenter.ts';
 import { SOURCE, serviceDocuments } from './documents.ts';
@@ -16,6 +19,9 @@ import type { ConsulSourceOptions } from './types.ts';
 
 /** Documents are made for this long without a pause, ms. */
 const TURN_MS = 4;
+/** Before changes that could not be applied are sent again, the first and the longest delay, ms. */
+const FIRST_RETRY_MS = 500;
+const MAX_RETRY_MS = 10_000;
 
 /** What the source needs of the outside, apart from time. */
 export interface ConsulOutside {
@@ -47,11 +53,18 @@ class ConsulSource implements Source {
   readonly #problems = new ProblemEvents();
   /** Services, in lower case, whose documents may have changed → when the change was noticed, monotonic ms. */
   readonly #changed = new Map<string, number>();
+  /** What the sink could not apply. */
+  readonly #unapplied = new UnappliedEvents();
   #sink: SourceSink | undefined;
   #waiting: number;
   #isListed = false;
   #flush: Timer | undefined;
   #flushing: Promise<void> = Promise.resolve();
+  /** Failures in a row to send changes. */
+  #failures = 0;
+  #isRetryPending = false;
+  /** Why changes could not be sent, as it was logged last. */
+  #problem = '';
   #isClosed = false;
   #wasHeld = false;
 
@@ -122,16 +135,37 @@ class ConsulSource implements Source {
     this.#schedule();
   }
 
-  #schedule(): void {
+  /** New changes do not wait for a retry of others. */
+  #schedule(delayMs = 0): void {
+    if (this.#isRetryPending) {
+      this.#flush?.cancel();
+      this.#flush = undefined;
+    }
     if (this.#isClosed || this.#waiting > 0 || this.#flush !== undefined) return;
-    this.#flush = this.#options.clock.setTimer(0, () => {
-      this.#flushing = this.#flushing
-        .then(() => this.#send())
-        .finally(() => {
-          this.#flush = undefined;
-          if (this.#changed.size > 0) this.#schedule();
-        });
+    this.#isRetryPending = delayMs > 0;
+    this.#flush = this.#options.clock.setTimer(delayMs, () => {
+      this.#isRetryPending = false;
+      this.#flushing = this.#flushNow();
     });
+  }
+
+  /** Never rejects: what failed is sent again, with growing delays. */
+  async #flushNow(): Promise<void> {
+    let retryMs = 0;
+    try {
+      await this.#send();
+      this.#failures = 0;
+      this.#problem = '';
+    } catch (error) {
+      this.#failures++;
+      retryMs = backoff(this.#failures, FIRST_RETRY_MS, MAX_RETRY_MS, this.#options.random);
+      const problem = messageOf(error).replaceAll(/\s+/g, ' ');
+      const line = `cannot apply changes of Consul: ${problem}; trying again`;
+      if (problem !== this.#problem) this.#options.log.error(line);
+      this.#problem = problem;
+    }
+    this.#flush = undefined;
+    if (retryMs > 0 || this.#changed.size > 0) this.#schedule(retryMs);
   }
 
   /** Sends the documents of the services that changed; the first time, all documents. */
@@ -139,28 +173,57 @@ class ConsulSource implements Source {
     const { clock } = this.#options;
     const startedAt = clock.now();
     const events: ResourceEvent[] = [];
+    const failed = new Map<string, number>();
+    let failure: unknown;
     let resumedAt = startedAt;
-    for (const [name, eventTime] of this.#changed) {
-      this.#changed.delete(name);
-      events.push(...this.#eventsOf(name, eventTime));
-      if (clock.now() - resumedAt < TURN_MS) continue;
-      await this.#pause();
-      if (this.#isClosed) return;
-      resumedAt = clock.now();
-      // Changes of health are not kept waiting by the documents of a long list.
-      if (this.#isListed && events.length > 0) this.#sink?.apply(events.splice(0));
+    try {
+      for (const [name, eventTime] of this.#changed) {
+        this.#changed.delete(name);
+        try {
+          events.push(...this.#eventsOf(name, eventTime));
+        } catch (error) {
+          // The others do not wait for it.
+          failed.set(name, eventTime);
+          failure = error;
+        }
+        if (clock.now() - resumedAt < TURN_MS) continue;
+        await this.#pause();
+        if (this.#isClosed) return;
+        resumedAt = clock.now();
+        // Changes of health are not kept waiting by the documents of a long list.
+        if (this.#isListed && events.length > 0) this.#apply(events.splice(0));
+      }
+      events.push(...this.#problems.update(this.#datacenters, startedAt));
+      this.#logHeld();
+    } catch (error) {
+      // They count as sent.
+      this.#unapplied.keep(events);
+      throw error;
+    } finally {
+      for (const [name, eventTime] of failed) this.#changed.set(name, eventTime);
     }
-    events.push(...this.#problems.update(this.#datacenters, startedAt));
-    this.#logHeld();
     if (this.#isClosed) return;
-    if (!this.#isListed) {
-      this.#isListed = true;
-      // A service may have changed again while the documents were made.
-      const newest = new Map(events.map((event) => [eventId(event), event]));
-      const listed = [...newest.values()].filter((event) => event.type === 'set' || event.type === 'invalid');
-      this.#sink?.replace({ events: listed, eventTime: startedAt });
-      this.#first.resolve();
-    } else if (events.length > 0) this.#sink?.apply(events);
+    this.#apply(events, startedAt);
+    if (failed.size > 0) throw failure;
+  }
+
+  /** Sends these after those that the sink could not apply. */
+  #apply(newer: readonly ResourceEvent[], listedAt = 0): void {
+    const events = this.#unapplied.with(newer);
+    // A service may have changed again while the documents were made.
+    const newest = new Map(events.map((event) => [eventId(event), event]));
+    try {
+      if (!this.#isListed) {
+        const listed = [...newest.values()].filter((event) => event.type === 'set' || event.type === 'invalid');
+        this.#sink?.replace({ events: listed, eventTime: listedAt });
+        this.#isListed = true;
+        this.#first.resolve();
+      } else if (events.length > 0) this.#sink?.apply(events);
+    } catch (error) {
+      this.#unapplied.keep(events);
+      throw error;
+    }
+    this.#unapplied.applied(events);
   }
 
   #eventsOf(name: string, eventTime: number): ResourceEvent[] {

@@ -35,12 +35,17 @@ export function instance(service: string, id: string, more: Partial<StandInInsta
   return { ...base, meta: { protocol: 'http' }, status: 'passing', ...more };
 }
 
+interface SinkOptions {
+  /** Called before the sink takes events. */
+  readonly onSent?: () => void;
+}
+
 export function followRegistry(
   registry: StandInRegistry,
-  options: Partial<ConsulSourceOptions> & Pick<InMemoryOptions, 'fault' | 'delayMs'> = {},
+  options: Partial<ConsulSourceOptions> & Pick<InMemoryOptions, 'fault' | 'delayMs'> & SinkOptions = {},
 ) {
   const clock = fakeClock();
-  const { fault, delayMs, ...settings } = options;
+  const { fault, delayMs, onSent } = options;
   const outside = inMemoryConsul({
     registry,
     clock,
@@ -51,7 +56,9 @@ export function followRegistry(
   const write = (message: string): void => void lines.push(message);
   const log = { debug: () => undefined, info: write, warn: write, error: write };
   const base = { ...SETTINGS, cluster: 'Orchestrator', log, clock, random: () => 0.5 };
-  const source = createConsulSource({ ...base, ...settings }, { call: outside.call, pause: async () => undefined });
+  // A getter among the options stays one.
+  const settings = Object.defineProperties({ ...base }, Object.getOwnPropertyDescriptors(options));
+  const source = createConsulSource(settings, { call: outside.call, pause: async () => undefined });
   const resources = new Map<ResourceKey, AnyResource>();
   const problems = new Map<string, ResourceProblem>();
   const events: ResourceEvent[] = [];
@@ -69,8 +76,12 @@ export function followRegistry(
     isSynced = true;
   });
   source.start({
-    apply: (batch) => batch.forEach(take),
+    apply: (batch) => {
+      onSent?.();
+      batch.forEach(take);
+    },
     replace: (list) => {
+      onSent?.();
       resources.clear();
       list.events.forEach(take);
     },
