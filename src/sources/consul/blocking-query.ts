@@ -29,6 +29,8 @@ export interface BlockingQueryOptions {
    * whether reading starts again now, with {@link BlockingQuery.reset}; if not, the answer counts as a failure.
    */
   onReset(): boolean;
+  /** Called for the first of several failures in a row to reach the registry, which may have restarted. */
+  onLost(): void;
   /** Called after each failure and each success. */
   onOutcome(failure: CtlError | undefined): void;
 }
@@ -69,6 +71,16 @@ export class BlockingQuery {
     this.#asking.abort();
   }
 
+  /**
+   * Asks without an index. A registry that has restarted while this query was resting may have reached the same index
+   * with another state, and would keep the next request waiting.
+   */
+  askAnew(): void {
+    if (this.#index === 0) return;
+    this.#index = 0;
+    this.#asking.abort();
+  }
+
   close(): Promise<void> {
     this.#ending.abort();
     this.#asking.abort();
@@ -76,7 +88,7 @@ export class BlockingQuery {
   }
 
   async #run(): Promise<void> {
-    const { clock, gapMs, onOutcome, retryMs } = this.#options;
+    const { clock, gapMs, onLost, onOutcome, retryMs } = this.#options;
     const { signal } = this.#ending;
     while (!signal.aborted) {
       this.#asking = new AbortController();
@@ -96,7 +108,9 @@ export class BlockingQuery {
         this.#failures++;
         // The next answer comes at once, so that it is soon known whether the registry is back.
         this.#index = 0;
-        onOutcome(toCtlError(error));
+        const failure = toCtlError(error);
+        if (this.#failures === 1 && failure.code === 'unavailable') onLost();
+        onOutcome(failure);
         restMs = retryMs(this.#failures);
       }
       await sleep(clock, restMs, signal);

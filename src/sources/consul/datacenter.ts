@@ -175,6 +175,9 @@ export class Datacenter {
         this.#checkSynced();
       },
       onReset: () => this.#reset(),
+      onLost: () => {
+        for (const query of this.#queries) query.askAnew();
+      },
       onOutcome: (failure) => this.#note(path, failure),
     });
   }
