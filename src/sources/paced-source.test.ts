@@ -213,6 +213,42 @@ test('a source learns when what was passed on in slices is applied, or cannot be
   await applied;
 });
 
+test('collected changes that could not be applied are not passed on after newer ones of their keys', async () => {
+  const { passed, sink: to } = recordingSink();
+  const running: PromiseWithResolvers<void>[] = [];
+  const applyInSlices = (events: readonly ResourceEvent[]): Promise<void> => {
+    passed.push(shown(events));
+    running.push(Promise.withResolvers());
+    return running.at(-1)?.promise ?? assert.fail();
+  };
+  const isOfEndpoints = (event: ResourceEvent) => event.eventTime >= 100;
+  const { clock, opened } = pacedWith({ isOfEndpoints }, { ...to, applyInSlices }, 'east');
+  const [{ sink } = assert.fail()] = opened;
+  exhaust(sink);
+  const begin = async (): Promise<number> => {
+    sink.apply([set('a', 1), set('b', 1)]);
+    await clock.advance(PACE_MS);
+    passed.length = 0;
+    return running.length - 1;
+  };
+  // Endpoints of a document of which a change is being applied wait for that.
+  let at = await begin();
+  sink.apply([set('a', 100)]);
+  assert.deepEqual(passed, []);
+  running[at]?.reject(new Error('a bug'));
+  await clock.advance(PACE_MS);
+  assert.deepEqual(passed.splice(0), [['Service/ns/b@1', 'Service/ns/a@100']]);
+  running.at(-1)?.resolve();
+  await clock.advance(0);
+  // A list is newer than what is being applied.
+  at = await begin();
+  sink.replace({ events: [set('a', 2)], eventTime: 2 });
+  assert.equal(sink.delays?.(), false);
+  running[at]?.reject(new Error('a bug'));
+  await clock.advance(5 * PACE_MS);
+  assert.deepEqual(passed, [['list', 'Service/ns/a@2']]);
+});
+
 test('collected changes are applied in slices, and their source learns when they are', async () => {
   const { passed, sink: to } = recordingSink();
   const running: PromiseWithResolvers<void>[] = [];

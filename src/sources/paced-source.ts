@@ -63,8 +63,8 @@ class PacedSink implements SourceSink {
   #timer: Timer | undefined;
   /** Settles when the collected changes have been applied; undefined while nobody waits for them. */
   #done: PromiseWithResolvers<void> | undefined;
-  /** Whether collected changes are being applied in slices: later ones are collected meanwhile. */
-  #isPassing = false;
+  /** Collected changes by id that are being applied in slices: later ones are collected meanwhile. */
+  #passing: ReadonlyMap<string, ResourceEvent> | undefined;
   #delayedAt = Number.NEGATIVE_INFINITY;
   /** Why the collected changes could not be passed on, as it was logged last. */
   #problem = '';
@@ -104,7 +104,8 @@ class PacedSink implements SourceSink {
   *#due(all: readonly ResourceEvent[]): Iterable<readonly ResourceEvent[]> {
     if (this.#closed) return;
     const { isOfEndpoints = () => false } = this.#options;
-    const isUrgent = (event: ResourceEvent): boolean => !this.#collected.has(eventId(event)) && isOfEndpoints(event);
+    const waits = (id: string): boolean => this.#collected.has(id) || this.#passing?.has(id) === true;
+    const isUrgent = (event: ResourceEvent): boolean => !waits(eventId(event)) && isOfEndpoints(event);
     const urgent = all.filter(isUrgent);
     if (urgent.length > 0) yield urgent;
     const events = urgent.length === 0 ? all : all.filter((event) => !urgent.includes(event));
@@ -126,6 +127,7 @@ class PacedSink implements SourceSink {
     if (this.#closed) return;
     if (this.#collected.size > 0) this.#sink.apply([...this.#collected.values()]);
     this.#collected.clear();
+    this.#passing = undefined;
     this.#timer?.cancel();
     this.#timer = undefined;
     this.#done?.resolve();
@@ -139,7 +141,7 @@ class PacedSink implements SourceSink {
   }
 
   delays(): boolean {
-    return this.#timer !== undefined || this.#isPassing;
+    return this.#timer !== undefined || this.#passing !== undefined;
   }
 
   close(): void {
@@ -169,22 +171,28 @@ class PacedSink implements SourceSink {
 
   /** Passes on what was collected, in slices if the sink can do that. */
   #passOn(): void {
-    const [events, done] = [[...this.#collected.values()], this.#done];
+    const [passing, done] = [new Map(this.#collected), this.#done];
     this.#collected.clear();
     this.#done = undefined;
+    this.#passing = passing;
+    /** False where a list has come since then, which is newer. */
+    const isCurrent = (): boolean => {
+      const is = this.#passing === passing;
+      if (is) this.#passing = undefined;
+      return is;
+    };
     const passed = (): void => {
-      this.#isPassing = false;
-      this.#problem = '';
       done?.resolve();
+      if (!isCurrent()) return;
+      this.#problem = '';
       if (this.#collected.size > 0 && this.#timer === undefined && !this.#closed) this.#wait();
     };
     const failed = (error: unknown): void => {
-      this.#isPassing = false;
-      if (!this.#closed) this.#keep(events, done, error);
+      if (!isCurrent()) done?.resolve();
+      else if (!this.#closed) this.#keep(passing, done, error);
     };
     try {
-      const applied = applyInSlices(this.#sink, events);
-      this.#isPassing = applied !== undefined;
+      const applied = applyInSlices(this.#sink, [...passing.values()]);
       if (applied === undefined) passed();
       else applied.then(passed, failed);
     } catch (error) {
@@ -193,10 +201,10 @@ class PacedSink implements SourceSink {
   }
 
   /** Changes that cannot be passed on stay collected, before those that came meanwhile. */
-  #keep(events: readonly ResourceEvent[], done: PromiseWithResolvers<void> | undefined, error: unknown): void {
+  #keep(older: ReadonlyMap<string, ResourceEvent>, done: PromiseWithResolvers<void> | undefined, error: unknown): void {
     const newer = new Map(this.#collected);
     this.#collected.clear();
-    for (const event of events) if (!newer.has(eventId(event))) this.#collected.set(eventId(event), event);
+    for (const [id, event] of older) if (!newer.has(id)) this.#collected.set(id, event);
     for (const [id, event] of newer) this.#collected.set(id, event);
     if (done !== undefined) {
       this.#done ??= Promise.withResolvers();

@@ -20,18 +20,33 @@ function failingSink(times: number) {
   return { sent, applyInSlices };
 }
 
+const gone = (key: string, eventTime: number): ResourceEvent => ({ type: 'delete', key, eventTime });
+
 test('events that were not applied come first, but for newer ones of the same id', () => {
   const unapplied = new UnappliedEvents();
-  const gone = (key: string, eventTime: number): ResourceEvent => ({ type: 'delete', key, eventTime });
-  unapplied.keep([gone('a', 1), gone('b', 1), gone('c', 1), gone('d', 1)]);
+  unapplied.send([gone('a', 1), gone('b', 1), gone('c', 1), gone('d', 1)]).failed();
   assert.deepEqual([unapplied.size, unapplied.named()], [4, 'a, b, c and 1 more']);
-  const [a, b, later] = [gone('a', 1), gone('b', 2), gone('e', 2)];
-  assert.deepEqual(unapplied.with([b, later]), [a, gone('c', 1), gone('d', 1), b, later]);
-  unapplied.applied([a, gone('b', 1)]);
-  assert.equal(unapplied.size, 4);
-  const sent = unapplied.with([]);
-  unapplied.applied(sent);
-  assert.deepEqual(unapplied.with([later]), [later]);
+  const sending = unapplied.send([gone('b', 2), gone('e', 2)]);
+  assert.deepEqual(sending.events, [gone('a', 1), gone('c', 1), gone('d', 1), gone('b', 2), gone('e', 2)]);
+  sending.failed();
+  assert.equal(unapplied.size, 5);
+  assert.deepEqual(unapplied.send([]).events, sending.events);
+});
+
+test('an event that was not applied is not sent again after a newer one of its id', () => {
+  const unapplied = new UnappliedEvents();
+  unapplied.send([gone('a', 1), gone('b', 1)]).failed();
+  unapplied.send([gone('a', 2)]).applied();
+  assert.deepEqual([unapplied.size, unapplied.send([]).events], [0, []]);
+  const [older, newer] = [unapplied.send([gone('a', 3), gone('b', 3)]), unapplied.send([gone('a', 4)])];
+  newer.applied();
+  older.failed();
+  const again = unapplied.send([]);
+  assert.deepEqual(again.events, [gone('b', 3)]);
+  const newest = unapplied.send([gone('b', 4)]);
+  newest.failed();
+  again.applied();
+  assert.deepEqual(unapplied.send([]).events, [gone('b', 4)]);
 });
 
 test('a configuration server is not synced before what could not be applied is, though it repeats nothing', async () => {

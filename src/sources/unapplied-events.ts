@@ -5,33 +5,54 @@
  */
 import { eventId, type ResourceEvent } from '../resources/index.ts';
 
+/** Events that are sent to the sink. Several may be on their way at the same time, in the order in which they began. */
+export interface Sending {
+  readonly events: readonly ResourceEvent[];
+  /** The sink has applied them. */
+  applied(): void;
+  /** The sink could not apply some: they are sent again, but for those of which a newer one was sent. */
+  failed(): void;
+}
+
 export class UnappliedEvents {
   readonly #events = new Map<string, ResourceEvent>();
+  /** What an id was sent with last, while that is on its way. */
+  readonly #latest = new Map<string, Sending>();
 
   get size(): number {
     return this.#events.size;
   }
 
-  /** The events to send: those that were not applied, but for newer ones of the same id, then these. */
-  with(events: readonly ResourceEvent[]): readonly ResourceEvent[] {
-    if (this.#events.size === 0) return events;
-    const newer = new Set(events.map(eventId));
-    return [...[...this.#events.values()].filter((event) => !newer.has(eventId(event))), ...events];
+  /** Sends the events that were not applied, but for newer ones of the same id, then these. */
+  send(newer: readonly ResourceEvent[]): Sending {
+    const ids = new Set(newer.map(eventId));
+    const older = [...this.#events.values()].filter((event) => !ids.has(eventId(event)));
+    const sending: Sending = {
+      events: older.length === 0 ? newer : [...older, ...newer],
+      applied: () => {
+        for (const [id] of this.#settled(sending)) this.#events.delete(id);
+      },
+      failed: () => {
+        for (const [id, event] of this.#settled(sending)) {
+          // The order of the last ones counts.
+          this.#events.delete(id);
+          this.#events.set(id, event);
+        }
+      },
+    };
+    for (const event of sending.events) this.#latest.set(eventId(event), sending);
+    return sending;
   }
 
-  /** The sink could not apply some of these. */
-  keep(events: readonly ResourceEvent[]): void {
-    for (const event of events) {
-      // The order of the last ones counts.
-      this.#events.delete(eventId(event));
-      this.#events.set(eventId(event), event);
+  /** Events that settle what becomes of their ids: the last ones of these, of which no newer one was sent. */
+  #settled(sending: Sending): ReadonlyMap<string, ResourceEvent> {
+    const settled = new Map<string, ResourceEvent>();
+    for (const event of sending.events) {
+      const id = eventId(event);
+      if (this.#latest.get(id) === sending) settled.set(id, event);
     }
-  }
-
-  /** The sink has applied these. */
-  applied(events: readonly ResourceEvent[]): void {
-    if (this.#events.size === 0) return;
-    for (const event of events) if (this.#events.get(eventId(event)) === event) this.#events.delete(eventId(event));
+    for (const id of settled.keys()) this.#latest.delete(id);
+    return settled;
   }
 
   /** Up to three of them, for a message. */

@@ -197,7 +197,7 @@ class ConsulSource implements Source {
       this.#logHeld();
     } catch (error) {
       // They count as sent.
-      this.#unapplied.keep(events);
+      this.#unapplied.send(events).failed();
       throw error;
     } finally {
       for (const [name, eventTime] of failed) this.#changed.set(name, eventTime);
@@ -209,21 +209,21 @@ class ConsulSource implements Source {
 
   /** Sends these after those that the sink could not apply. */
   #apply(newer: readonly ResourceEvent[], listedAt = 0): void {
-    const events = this.#unapplied.with(newer);
+    const sending = this.#unapplied.send(newer);
     // A service may have changed again while the documents were made.
-    const newest = new Map(events.map((event) => [eventId(event), event]));
+    const newest = new Map(sending.events.map((event) => [eventId(event), event]));
     try {
       if (!this.#isListed) {
         const listed = [...newest.values()].filter((event) => event.type === 'set' || event.type === 'invalid');
         this.#sink?.replace({ events: listed, eventTime: listedAt });
         this.#isListed = true;
         this.#first.resolve();
-      } else if (events.length > 0) this.#sink?.apply(events);
+      } else if (sending.events.length > 0) this.#sink?.apply(sending.events);
     } catch (error) {
-      this.#unapplied.keep(events);
+      sending.failed();
       throw error;
     }
-    this.#unapplied.applied(events);
+    sending.applied();
   }
 
   #eventsOf(name: string, eventTime: number): ResourceEvent[] {

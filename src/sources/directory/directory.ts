@@ -13,11 +13,11 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { Slicer } from '../../core/slicer.ts';
-import { type DocumentLimits, documentLimits, type ResourceEvent } from '../../resources/index.ts';
+import { type DocumentLimits, documentLimits } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import { ReadingShares } from '../pacing/reading-shares.ts';
 import { applyInSlices, type Source, type SourceHealth, type SourceSink } from '../source.ts';
-import { UnappliedEvents } from '../unapplied-events.ts';
+import { type Sending, UnappliedEvents } from '../unapplied-events.ts';
 import { FileBacklog, missingLast } from './backlog.ts';
 import { SOURCE } from './documents.ts';
 import { DirectoryReader, type FileChange } from './reader.ts';
@@ -226,24 +226,24 @@ class DirectorySource implements Source {
     if (outcome === 'ended') return;
     this.#settling.scheduleRecheck();
     await slicer.pause();
-    const events = this.#unapplied.with(this.#reader.flush(outcome.eventTime ?? clock.now()));
+    const sending = this.#unapplied.send(this.#reader.flush(outcome.eventTime ?? clock.now()));
     await slicer.pause();
     // Without an event (such as for a file that has been unchanged for long enough), the time of the change is now.
     const seenAt = this.#watcher.lastEventTime ?? pending?.lastEventTime ?? clock.now();
-    if (events.length > 0 && !(await this.#send(events, seenAt))) return;
+    if (sending.events.length > 0 && !(await this.#send(sending, seenAt))) return;
     if (found.isComplete) this.#noteSynced();
   }
 
   /** False where some could not be applied: all are sent again, with growing delays. */
-  async #send(events: readonly ResourceEvent[], seenAt: number): Promise<boolean> {
+  async #send(sending: Sending, seenAt: number): Promise<boolean> {
     const { clock, log } = this.#options;
     try {
-      if (this.#sink !== undefined) await applyInSlices(this.#sink, events, seenAt);
-      this.#unapplied.applied(events);
+      if (this.#sink !== undefined) await applyInSlices(this.#sink, sending.events, seenAt);
+      sending.applied();
       this.#failures = 0;
       return true;
     } catch (error) {
-      this.#unapplied.keep(events);
+      sending.failed();
       this.#failures++;
       const consequence = this.#isSynced ? '' : '; ctl-discovery is not ready until then';
       log.error(`cannot apply ${this.#unapplied.named()}: ${messageOf(error)}; trying again${consequence}`);

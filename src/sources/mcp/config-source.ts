@@ -9,10 +9,9 @@ import type { Log } from '../../core/log.ts';
 import type { Slices } from '../../core/slices.ts';
 import { type ClientStream, openClientStream, type StreamClientOptions, type StreamTls } from '../../grpc/index.ts';
 import { limitLog } from '../../logging/index.ts';
-import type { ResourceEvent } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import { applyInSlices, type Source, type SourceHealth, type SourceSink } from '../source.ts';
-import { UnappliedEvents } from '../unapplied-events.ts';
+import { type Sending, UnappliedEvents } from '../unapplied-events.ts';
 import { MessageQueue } from './message-queue.ts';
 import type { ConfigProtocol, Received } from './protocol.ts';
 
@@ -199,11 +198,10 @@ class ConfigSource implements Source {
   *#receive(bytes: Buffer, current: () => ClientStream | undefined): Slices<Received | Promise<Received>> {
     const received = yield* this.#options.protocol.receive(bytes);
     if (received.events.length > 0) this.#hasSent = true;
-    const events = this.#unapplied.with(received.events);
-    const sink = this.#closed || events.length === 0 ? undefined : this.#sink;
-    if (sink === undefined) return received;
+    const sink = this.#closed ? undefined : this.#sink;
+    if (sink === undefined || (received.events.length === 0 && this.#unapplied.size === 0)) return received;
     const isDelayed = sink.delays?.() === true && this.#delayed < MAX_DELAYED;
-    const applied = this.#apply(sink, events);
+    const applied = this.#apply(sink, this.#unapplied.send(received.events));
     if (applied === undefined) return received;
     if (!isDelayed) return applied.then(() => received);
     this.#delayed++;
@@ -218,15 +216,16 @@ class ConfigSource implements Source {
   }
 
   /** Throws, or rejects with, CtlError for events that cannot be applied: an equal response later has no events. */
-  #apply(sink: SourceSink, events: readonly ResourceEvent[]): Promise<void> | undefined {
+  #apply(sink: SourceSink, sending: Sending): Promise<void> | undefined {
     const failed = (error: unknown): never => {
-      this.#unapplied.keep(events);
-      throw new CtlError('internal', `cannot apply ${this.#unapplied.named()}: ${oneLineOf(error)}`, {}, error);
+      sending.failed();
+      const what = this.#unapplied.named() || 'documents';
+      throw new CtlError('internal', `cannot apply ${what}: ${oneLineOf(error)}`, {}, error);
     };
     try {
-      const applied = applyInSlices(sink, events);
-      if (applied !== undefined) return applied.then(() => this.#unapplied.applied(events), failed);
-      this.#unapplied.applied(events);
+      const applied = applyInSlices(sink, sending.events);
+      if (applied !== undefined) return applied.then(() => sending.applied(), failed);
+      sending.applied();
       return undefined;
     } catch (error) {
       return failed(error);
