@@ -106,6 +106,30 @@ describe('a controller', () => {
     await it.close();
   });
 
+  test('another content that came while the key was reconciled is written at once', async () => {
+    const written: string[] = [];
+    let [content, next] = ['one', ''];
+    const { it, clock } = controller(async (key, self) => {
+      const wait = self.repair(key, content);
+      if (wait === 0) written.push(content);
+      else if (next !== '') {
+        // The change comes after its content was read.
+        [content, next] = [next, ''];
+        self.add(key);
+      }
+      return wait > 0 ? wait : 'done';
+    });
+    for (let time = 0; time < 6; time++) {
+      it.add('a');
+      await clock.advance(0);
+    }
+    [next, written.length] = ['two', 0];
+    it.add('a');
+    await clock.advance(0);
+    assert.deepEqual(written, ['two']);
+    await it.close();
+  });
+
   test('a failure is waited for, also after a repetition had to wait', async () => {
     let [attempts, isRefused] = [0, false];
     const { it, clock } = controller(async (key, self) => {

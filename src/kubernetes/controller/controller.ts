@@ -66,6 +66,8 @@ export class Controller {
   readonly #repairs = new Map<string, Map<string, Repaired>>();
   /** Keys that wait for a repetition. */
   readonly #repairing = new Set<string>();
+  /** Keys that were added since they were last reconciled. */
+  readonly #added = new Set<string>();
   /** Groups that cannot be written at present. */
   readonly #pauses = new Map<string, { readonly times: number; readonly until: number }>();
   /** Keys that failed because the connection was lost. */
@@ -85,7 +87,9 @@ export class Controller {
   /** The state of this key may have changed. */
   add(key: string): void {
     // The content may be another one, which need not wait.
-    if (!this.#repairing.has(key) || !this.#queue.retry(key)) this.#queue.add(key);
+    if (this.#repairing.has(key) && this.#queue.retry(key)) return;
+    this.#added.add(key);
+    this.#queue.add(key);
   }
 
   addAll(keys: Iterable<string>): void {
@@ -147,6 +151,7 @@ export class Controller {
     const { signal } = this.#ending;
     if (signal.aborted) return 'done';
     this.#repairing.delete(key);
+    this.#added.delete(key);
     const group = this.#options.groupOf?.(key) ?? '';
     const wait = (this.#pauses.get(group)?.until ?? 0) - this.#options.connection.clock.now();
     if (wait > 0) return wait;
@@ -156,7 +161,8 @@ export class Controller {
         this.#lost.delete(key);
         this.#pauses.delete(group);
       }
-      return outcome;
+      // What was added meanwhile may have another content.
+      return this.#repairing.has(key) && this.#added.delete(key) ? 0 : outcome;
     } catch (error) {
       return signal.aborted ? 'done' : this.#failed(key, group, error);
     }
