@@ -165,6 +165,8 @@ export interface ProxyNode {
   readonly labels: Readonly<Record<string, string>>;
   /** The kind of its workload, if the registry has that, or had it while the proxy was connected. */
   readonly labelsOf?: 'Pod' | 'WorkloadEntry';
+  /** The labels that the node states; set where {@link labelsOf} is, and otherwise equal to {@link labels}. */
+  readonly statedLabels?: Readonly<Record<string, string>>;
   /** Labels that it has in addition to those of its workload ({@link STATIC_LABELS_METADATA}); absent: none. */
   readonly staticLabels?: Readonly<Record<string, string>>;
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';

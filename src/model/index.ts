@@ -57,6 +57,7 @@ export { networkAddress, statedNetworks } from './workloads/network-names.ts';
 export { isTlsReady, podAddresses } from './workloads/workloads.ts';
 export {
   entryOfProxyKey,
+  groupOfProxyKey,
   isEntryOfProxy,
   isPodOfProxy,
   labelsOfEntry,
@@ -64,4 +65,5 @@ export {
   type ProxyOfPod,
   podOfProxyKey,
   registeredEntryName,
+  registeredNetwork,
 } from './workloads/workloads-of-proxies.ts';

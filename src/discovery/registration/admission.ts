@@ -5,7 +5,7 @@
  * their secrets.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
-import { addressId, registeredEntryName, type Snapshot } from '../../model/index.ts';
+import { addressId, registeredEntryName, registeredNetwork, type Snapshot } from '../../model/index.ts';
 import {
   apiVersionsOf,
   GROUP_ANNOTATION,
@@ -63,7 +63,7 @@ export function admitWorkload(node: ClaimingNode, group: string, snapshot: Snaps
       `its identity is ${trustDomain}/${ns}/${serviceAccount}, but the group is for ${namespace}/${account}`,
     );
   }
-  const network = template.network || node.network;
+  const network = registeredNetwork(found, node.network);
   const name = registeredEntryName(group, address, network);
   if (name === undefined) return refused('its group, address and network cannot form the name of a WorkloadEntry');
   if (!isUsable(address)) return refused(`other workloads cannot reach it at ${address}`);

@@ -130,6 +130,39 @@ test('a workload has one entry when the network of its group changes', async () 
   assert.equal(entries.size, 1);
 });
 
+test('a registered machine has the labels of its group while the network of the group changes', async () => {
+  const { registration, entries, publishChanges } = await start(60_000);
+  const group = (tier: string, network: string) =>
+    webGroup({ template: { ...TEMPLATE, labels: { tier }, ...(network !== '' && { network }) } });
+  const mesh = new Mesh(inline, [group('front', 'dmz')]);
+  const { node } = webStream('10.0.0.7', { NETWORK: 'own' });
+  const { session } = mesh.connect({ ...sidecar('10.0.0.7', 'shop'), ...node });
+  await session.ready;
+  publishChanges(mesh.snapshot, []);
+  registration.connected(node);
+  /** The labels once the machine is registered in the network, and with it only. */
+  const labelsIn = async (network: string, previous?: string) => {
+    await waitUntil(() => entries.has(`${NAME}-${network}`) && entries.size === 1);
+    mesh.change([...entries.values()], previous === undefined ? [] : [`${NAME}-${previous}`]);
+    await mesh.settled();
+    return session.node.labels;
+  };
+  assert.deepEqual(await labelsIn('dmz'), { app: 'web', tier: 'front' });
+  let previous = 'dmz';
+  for (const [tier, network] of [
+    ['closed', 'edge'],
+    ['open', ''],
+    ['closed', 'dmz'],
+  ] as const) {
+    const after = group(tier, network);
+    mesh.change([after]);
+    publishChanges(mesh.snapshot, [{ key: 'WorkloadGroup/shop/web', before: undefined, after }]);
+    const next = network || 'own';
+    assert.deepEqual(await labelsIn(next, previous), { app: 'web', tier });
+    previous = next;
+  }
+});
+
 test('a workload whose health changes without end is written a few times at once, and last what it is', async () => {
   let writes = 0;
   const snapshot = meshOf([webGroup({ probe: { tcpSocket: { port: 80 } } })]);

@@ -33,7 +33,7 @@ export interface ChangeSet {
   readonly policies: readonly WorkloadSelection[];
   /** Namespaces in which the result of `Snapshot.registeredLabels` may have changed. */
   readonly workloads: ReadonlySet<string>;
-  /** Pods and registered WorkloadEntries that exist, whose labels, service account or addresses changed. */
+  /** Pods and registered WorkloadEntries, and WorkloadGroups, whose change or deletion may change labels of proxies. */
   readonly labelled: ReadonlySet<ResourceKey>;
   readonly workloadRanges: boolean;
   /**

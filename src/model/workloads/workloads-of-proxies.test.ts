@@ -47,7 +47,7 @@ test('a change names exactly the Pods whose proxies may have other labels', () =
   assert.deepEqual(changed(podOf('shop/web', { account: 'x' }), podOf('shop/new')), ['Pod/shop/new', 'Pod/shop/web']);
   assert.deepEqual(changed(podOf('shop/web', { ips: ['10.0.0.2'] })), ['Pod/shop/web']);
   assert.deepEqual(changed(podOf('shop/web', { phase: 'Succeeded' })), []);
-  assert.deepEqual([...step(before, [], ['Pod/shop/web']).changes.labelled], [], 'its proxy keeps its labels');
+  assert.deepEqual([...step(before, [], ['Pod/shop/web']).changes.labelled], ['Pod/shop/web'], 'it may be a machine');
 });
 
 const entryOf = (
@@ -64,12 +64,17 @@ const entryOf = (
     },
   ) as Resource<'WorkloadEntry'>;
 
+type Group = Resource<'WorkloadGroup'>;
+
 const MACHINE = { namespace: 'shop', group: 'vm', address: '192.0.2.7', network: '', account: 'vm' };
 
 test('a machine has the WorkloadEntry that was registered for its group, account and address', () => {
-  assert.equal(entryOfProxyKey(MACHINE), 'WorkloadEntry/shop/vm-192.0.2.7');
-  assert.equal(entryOfProxyKey({ ...MACHINE, network: 'n1' }), 'WorkloadEntry/shop/vm-192.0.2.7-n1');
-  assert.equal(entryOfProxyKey({ ...MACHINE, group: 'not/a/name' }), undefined);
+  const groupOf = (network: string) => resource('WorkloadGroup', 'shop/vm', { template: { network } }) as Group;
+  const keyOf = (stated: string, group?: Group) => entryOfProxyKey({ ...MACHINE, network: stated }, group);
+  assert.equal(keyOf(''), 'WorkloadEntry/shop/vm-192.0.2.7');
+  assert.deepEqual([keyOf('n1'), keyOf('n1', groupOf(''))], Array(2).fill('WorkloadEntry/shop/vm-192.0.2.7-n1'));
+  assert.equal(keyOf('n1', groupOf('n2')), 'WorkloadEntry/shop/vm-192.0.2.7-n2', 'the network of its group');
+  assert.equal(entryOfProxyKey({ ...MACHINE, group: 'not/a/name' }, undefined), undefined);
   assert.ok(isEntryOfProxy(entryOf({}), MACHINE));
   assert.ok(!isEntryOfProxy(entryOf({}), { ...MACHINE, account: 'other' }));
   assert.ok(!isEntryOfProxy(entryOf({}), { ...MACHINE, address: '192.0.2.8' }));
@@ -82,5 +87,16 @@ test('a change names registered WorkloadEntries with other labels, and no others
   const changed = (entry: Resource<'WorkloadEntry'>) => [...step(before, [entry]).changes.labelled];
   assert.deepEqual(changed(entryOf({ app: 'x' })), ['WorkloadEntry/shop/vm-192.0.2.7']);
   assert.deepEqual(changed(entryOf({ app: 'vm' }, { [GROUP_ANNOTATION]: 'vm', 'mesh.io/note': 'x' } as never)), []);
-  assert.deepEqual(changed(entryOf({ app: 'x' }, {} as never)), []);
+  assert.deepEqual(changed(entryOf({ app: 'vm' }, {} as never)), ['WorkloadEntry/shop/vm-192.0.2.7'], 'no longer one');
+  const byHand = meshOf([entryOf({ app: 'vm' }, {} as never)]);
+  assert.deepEqual([...step(byHand, [entryOf({ app: 'x' }, {} as never)]).changes.labelled], []);
+});
+
+test('a change names WorkloadGroups whose machines are registered in another network, and no others', () => {
+  const group = (template: object) => resource('WorkloadGroup', 'shop/vm', { template });
+  const before = meshOf([group({ network: 'dmz' })]);
+  const changed = (template: object) => [...step(before, [group(template)]).changes.labelled];
+  assert.deepEqual(changed({ network: 'edge' }), ['WorkloadGroup/shop/vm']);
+  assert.deepEqual(changed({ network: 'dmz', labels: { app: 'x' } }), []);
+  assert.deepEqual([...step(before, [], ['WorkloadGroup/shop/vm']).changes.labelled], ['WorkloadGroup/shop/vm']);
 });

@@ -35,6 +35,7 @@ export interface ProxyOfEntry {
   readonly namespace: string;
   readonly group: string;
   readonly address: string;
+  /** The network that its node states; '' without one. */
   readonly network: string;
   /** The service account that its credential proves. */
   readonly account: string;
@@ -67,10 +68,26 @@ function canonical(address: string): string {
   return addressId(address) ?? address;
 }
 
-/** The key of a machine's WorkloadEntry; undefined if its group, address and network cannot form a name. */
-export function entryOfProxyKey({ namespace, group, address, network }: ProxyOfEntry): ResourceKey | undefined {
-  const name = registeredEntryName(group, address, network);
+/** The key of the WorkloadGroup that a machine names. */
+export function groupOfProxyKey({ namespace, group }: Pick<ProxyOfEntry, 'namespace' | 'group'>): ResourceKey {
+  return resourceKey('WorkloadGroup', namespace, group);
+}
+
+/**
+ * The key of a machine's WorkloadEntry; undefined if its group, address and network cannot form a name.
+ * @param found the group that it names; undefined: it does not exist
+ */
+export function entryOfProxyKey(
+  { namespace, group, address, network }: ProxyOfEntry,
+  found: Resource<'WorkloadGroup'> | undefined,
+): ResourceKey | undefined {
+  const name = registeredEntryName(group, address, found === undefined ? network : registeredNetwork(found, network));
   return name && resourceKey('WorkloadEntry', namespace, name);
+}
+
+/** The network in which a machine is registered: that of its group, otherwise the one that its node states. */
+export function registeredNetwork({ content }: Resource<'WorkloadGroup'>, stated: string): string {
+  return content.template.network || stated;
 }
 
 /** `<group>-<ip>[-<network>]`, as Istio names them; undefined where that is not a name. */
@@ -93,12 +110,14 @@ export function labelsOfEntry({ meta, content }: Resource<'WorkloadEntry'>): Lab
   return entryLabels(content, meta.labels);
 }
 
-/** The workloads that exist after the change, of which something changed that the labels of a proxy depend on. */
+/**
+ * The workloads and WorkloadGroups of which something changed that the labels of a proxy depend on. Deleted ones are
+ * among them: the proxy of a deleted Pod may be that of a registered machine.
+ */
 export function changedWorkloads(changed: readonly ResourceChange[]): ReadonlySet<ResourceKey> {
   const found = new Set<ResourceKey>();
   for (const { key, before, after } of changed) {
-    const is = readOf(after);
-    if (is !== undefined && !deepEqual(readOf(before), is)) found.add(key);
+    if (!deepEqual(readOf(before), readOf(after))) found.add(key);
   }
   return found;
 }
@@ -107,6 +126,8 @@ export function changedWorkloads(changed: readonly ResourceChange[]): ReadonlySe
 function readOf(resource: AnyResource | undefined): readonly unknown[] | undefined {
   const pod = ofKind(resource, 'Pod');
   if (pod !== undefined) return [pod.content.spec.serviceAccountName, podAddresses(pod), pod.meta.labels];
+  const group = ofKind(resource, 'WorkloadGroup');
+  if (group !== undefined) return [registeredNetwork(group, '')];
   const entry = ofKind(resource, 'WorkloadEntry');
   if (entry?.meta.annotations[GROUP_ANNOTATION] === undefined) return undefined;
   const { address, serviceAccount, labels } = entry.content;

@@ -53,6 +53,21 @@ function pod(labels: Labels, { name = 'pod', ip = '10.5.0.1', account, phase = '
   return parse({ apiVersion: 'v1', kind: 'Pod', metadata, spec, status: { phase, podIP: ip } });
 }
 
+/** As registration writes it for the machine, in a network if one is named. */
+function entry(labels: Labels, network = '') {
+  const name = network === '' ? 'vm-10.5.0.1' : `vm-10.5.0.1-${network}`;
+  return parse({
+    apiVersion: 'networking.mesh.io/v1alpha3',
+    kind: 'WorkloadEntry',
+    metadata: { name, namespace: 'shop', annotations: { 'mesh.io/autoRegistrationGroup': 'vm' } },
+    spec: { address: '10.5.0.1', serviceAccount: 'vm', labels, ...(network !== '' && { network }) },
+  });
+}
+
+function group(network: string) {
+  return meshResource('WorkloadGroup', 'shop', 'vm', { template: { serviceAccount: 'vm', network } });
+}
+
 function proxyOf(labels: Labels, more: Partial<ProxyNode> = {}): ProxyNode {
   return { ...sidecar('10.5.0.1', 'shop'), labels, ...more };
 }
@@ -177,13 +192,6 @@ describe('engine: labels of workloads', () => {
   });
 
   it('of a registered machine are those of its WorkloadEntry, joined with those that its node states', async () => {
-    const entry = (labels: Labels) =>
-      parse({
-        apiVersion: 'networking.mesh.io/v1alpha3',
-        kind: 'WorkloadEntry',
-        metadata: { name: 'vm-10.5.0.1', namespace: 'shop', annotations: { 'mesh.io/autoRegistrationGroup': 'vm' } },
-        spec: { address: '10.5.0.1', serviceAccount: 'vm', labels },
-      });
     const { mesh, proxy } = await started(proxyOf({ own: 'x' }, { workloadGroup: 'vm', ...identity('vm') }));
     mesh.change([entry(OPEN)]);
     await mesh.settled();
@@ -206,6 +214,62 @@ describe('engine: labels of workloads', () => {
     await mesh.settled();
     assert.equal(isClosed(unproved), false);
     assert.equal(isClosed(proxy), true);
+  });
+
+  it('of a registered machine are found by the network that its group names', async () => {
+    const machine = proxyOf(OPEN, { workloadGroup: 'vm', network: 'own', ...identity('vm') });
+    const { mesh, proxy } = await started(machine, group('dmz'), entry(CLOSED, 'dmz'));
+    assert.equal(isClosed(proxy), true);
+    mesh.change([group('edge')]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true, 'until it is registered again, it keeps its labels');
+    mesh.change([entry(OPEN, 'edge')], ['WorkloadEntry/shop/vm-10.5.0.1-dmz']);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), false);
+    mesh.change([entry(CLOSED, 'own')], ['WorkloadEntry/shop/vm-10.5.0.1-edge']);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), false, 'the group still names another network');
+    mesh.change([group('')]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true, 'the entry came before the change of the group');
+    mesh.change([group('dmz'), entry(OPEN, 'dmz')]);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), false);
+    mesh.change([], ['WorkloadGroup/shop/vm']);
+    await mesh.settled();
+    assert.equal(isClosed(proxy), true, 'without the group, its own network counts');
+    assert.deepEqual(mesh.failures, []);
+  });
+
+  it('depend on what the node states and on the registry, and not on the order of changes', async () => {
+    const stated = { own: 'x', added: 'yes' };
+    const machine = proxyOf(stated, { staticLabels: { added: 'yes' }, workloadGroup: 'vm', ...identity('vm') });
+    const ofPod = { added: 'yes', app: 'web', state: 'closed' };
+    const ofEntry = { own: 'x', added: 'yes', app: 'vm' };
+    const [inPod, registered] = [pod(CLOSED), entry({ app: 'vm' })];
+    for (const order of [
+      [inPod, registered],
+      [registered, inPod],
+    ]) {
+      const { mesh, proxy } = await started(machine);
+      for (const each of order) {
+        mesh.change([each]);
+        await mesh.settled();
+      }
+      assert.deepEqual(proxy.session.node.labels, ofPod, order[0]?.kind);
+      assert.equal(proxy.session.node.labelsOf, 'Pod');
+      mesh.change([], ['Pod/shop/pod']);
+      await mesh.settled();
+      assert.deepEqual(proxy.session.node.labels, ofEntry, order[0]?.kind);
+      assert.equal(proxy.session.node.labelsOf, 'WorkloadEntry');
+    }
+    const { mesh, proxy } = await started(machine, inPod);
+    mesh.change([], ['Pod/shop/pod']);
+    await mesh.settled();
+    assert.deepEqual(proxy.session.node.labels, ofPod);
+    mesh.change([registered]);
+    await mesh.settled();
+    assert.deepEqual(proxy.session.node.labels, ofEntry);
   });
 
   it('are not those of a proxy that is not the one of the Pod', async () => {

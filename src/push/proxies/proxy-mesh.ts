@@ -21,6 +21,7 @@ import {
   type ChangeSet,
   entryOfProxyKey,
   type Gateway,
+  groupOfProxyKey,
   isEntryOfProxy,
   isPodOfProxy,
   labelsMatch,
@@ -72,6 +73,7 @@ const peerAuthenticationOf = (workload: string): Fact => `peer authentication of
 const policiesOf = (workload: string): Fact => `policies of ${workload}`;
 const policyNeedsOf = (workload: string): Fact => `needs of the policy component of ${workload}`;
 const registered = (namespace: string): Fact => `workloads of ${namespace}`;
+/** What the labels of a proxy depend on of its workload, or of the WorkloadGroup that it names. */
 const labelsOf = (key: ResourceKey): Fact => `${LABELS}${key}`;
 
 const ADDRESS = 'address ';
@@ -273,7 +275,9 @@ export class ProxyMesh {
 
   /** The WorkloadEntry as which a machine is registered; undefined without one that agrees with its proxy. */
   entryOf(proxy: ProxyOfEntry): Resource<'WorkloadEntry'> | undefined {
-    const key = entryOfProxyKey(proxy);
+    const groupKey = groupOfProxyKey(proxy);
+    note(labelsOf(groupKey));
+    const key = entryOfProxyKey(proxy, this.#snapshot.resources('WorkloadGroup').get(groupKey));
     if (key === undefined) return undefined;
     note(labelsOf(key));
     const found = this.#snapshot.resources('WorkloadEntry').get(key);
