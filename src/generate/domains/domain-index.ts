@@ -28,6 +28,8 @@ export interface DomainIndex {
   readonly domains: PMap<number>;
   /** The services that have one of those domains, in the order of the entries. */
   withDomain(domain: string): readonly IndexedHost[];
+  /** The lengths of those domains that begin with `*`. */
+  readonly wildcardLengths: ReadonlySet<number>;
   /** The services that may have such a domain in common with another one. */
   readonly sharing: ReadonlySet<IndexedHost>;
 }
@@ -120,6 +122,7 @@ interface CountsAt {
 interface ByDomain {
   /** By domain without a port. */
   readonly hosts: ReadonlyMap<string, IndexedHost | readonly IndexedHost[]>;
+  readonly wildcardLengths: ReadonlySet<number>;
   readonly sharing: ReadonlySet<IndexedHost>;
 }
 
@@ -169,6 +172,11 @@ class Index implements DomainIndex {
     return (isList(found) ? found : [found]).filter(({ domains }) => domains.includes(domain));
   }
 
+  get wildcardLengths(): ReadonlySet<number> {
+    this.#byDomain ??= hostsByDomain(this.#list);
+    return this.#byDomain.wildcardLengths;
+  }
+
   get sharing(): ReadonlySet<IndexedHost> {
     this.#byDomain ??= hostsByDomain(this.#list);
     return this.#byDomain.sharing;
@@ -188,11 +196,13 @@ function withoutPort(domain: string): string {
 
 function hostsByDomain(list: readonly IndexedHost[]): ByDomain {
   const hosts = new Map<string, IndexedHost | readonly IndexedHost[]>();
+  const wildcardLengths = new Set<number>();
   const sharing = new Set<IndexedHost>();
   for (const host of list) {
     const port = `:${host.port}`;
     let last: string | undefined;
     for (const domain of host.domains) {
+      if (domain.startsWith('*')) wildcardLengths.add(domain.length);
       const name = domain.endsWith(port) ? domain.slice(0, -port.length) : domain;
       if (name === last) continue;
       last = name;
@@ -206,7 +216,7 @@ function hostsByDomain(list: readonly IndexedHost[]): ByDomain {
       hosts.set(name, all);
     }
   }
-  return { hosts, sharing };
+  return { hosts, wildcardLengths, sharing };
 }
 
 /**

@@ -12,6 +12,11 @@ const NONE: readonly never[] = [];
 
 /** Most viewers for which it is kept which candidates have common domains. The oldest is evicted first. */
 const MAX_VIEWED = 64;
+/** Most requested hosts for which the choice of a viewer is kept. */
+const MAX_CHOSEN = 1024;
+
+/** In a domain: any characters, at least one. */
+const ANY = '*';
 
 /** A candidate for a virtual host. */
 interface OwningCandidate extends SidecarCandidate {
@@ -110,7 +115,10 @@ export class DomainOwners<Candidate extends OwningCandidate> {
       const all = withDomain(domain);
       if (all.length > 1) for (const each of all) sharing.add(each);
     }
-    return new ViewedOwners({ domainsOf, withDomain, compare, sharing });
+    const wildcards = [...this.#others.keys(), ...own.domains].filter((domain) => domain.startsWith(ANY));
+    const lengths = this.index.wildcardLengths.union(new Set(wildcards.map(({ length }) => length)));
+    const wildcardLengths = [...lengths].filter((length) => length > ANY.length).sort((a, b) => b - a);
+    return new ViewedOwners({ domainsOf, withDomain, compare, sharing, wildcardLengths });
   }
 }
 
@@ -119,11 +127,15 @@ interface Found<Candidate> {
   readonly withDomain: (domain: string) => readonly Candidate[];
   readonly compare: (a: Candidate, b: Candidate) => number;
   readonly sharing: ReadonlySet<Candidate>;
+  /** The lengths of domains that begin with `*`, but for that one, the longest first. */
+  readonly wildcardLengths: readonly number[];
 }
 
 /** The same as one viewer sees them. */
 export class ViewedOwners<Candidate extends OwningCandidate> {
   readonly #found: Found<Candidate>;
+  readonly #chosen = new Map<string, Candidate | undefined>();
+  #lost: readonly LostDomain<Candidate>[] | undefined;
 
   constructor(found: Found<Candidate>) {
     this.#found = found;
@@ -137,6 +149,28 @@ export class ViewedOwners<Candidate extends OwningCandidate> {
     );
   }
 
+  /**
+   * The candidate of the virtual host that Envoy chooses for a requested host: exact domains first, then the longest
+   * suffix, which may begin within a label; not that of all hosts.
+   */
+  chosenFor(host: string): Candidate | undefined {
+    const known = this.#chosen.get(host);
+    if (known !== undefined || this.#chosen.has(host)) return known;
+    const chosen = this.ownerOf(host) ?? this.#ownerOfSuffix(host);
+    if (this.#chosen.size >= MAX_CHOSEN) this.#chosen.clear();
+    this.#chosen.set(host, chosen);
+    return chosen;
+  }
+
+  #ownerOfSuffix(host: string): Candidate | undefined {
+    for (const length of this.#found.wildcardLengths) {
+      if (length > host.length) continue;
+      const found = this.ownerOf(`${ANY}${host.slice(1 - length)}`);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
   /** The domains that a candidate owns: the same list object if it keeps all of its domains. */
   domainsOwnedBy(candidate: Candidate): readonly string[] {
     const domains = this.#found.domainsOf(candidate);
@@ -147,6 +181,11 @@ export class ViewedOwners<Candidate extends OwningCandidate> {
 
   /** The first lost domain of each candidate that lost any, in their order of precedence. */
   lost(): readonly LostDomain<Candidate>[] {
+    this.#lost ??= this.#findLost();
+    return this.#lost;
+  }
+
+  #findLost(): readonly LostDomain<Candidate>[] {
     const { compare, domainsOf, sharing } = this.#found;
     return [...sharing].sort(compare).flatMap((candidate) => {
       for (const domain of domainsOf(candidate)) {

@@ -12,8 +12,10 @@ import { rejected, Waiters } from './waiters.ts';
 
 /** With more names all virtual hosts are generated: each ask costs the time of the names before it. */
 const MAX_NAMES = 1024;
-/** The same for a name that is longer: names are kept as long as the view is. */
-const MAX_LENGTH = 512;
+/** Most characters of a host name with a port (RFC 1035, section 2.3.4). */
+const MAX_HOST = 253 + ':65535'.length;
+/** Names of route configurations are not longer: such a name is one of none. */
+const MAX_ROUTES = 512;
 
 /** What a job generates virtual hosts for. */
 export interface HostSelection {
@@ -28,6 +30,17 @@ export interface HostSelection {
 /** The route configuration of a name. */
 export function routesOf(name: string): Unit {
   return name.slice(0, Math.max(0, name.lastIndexOf('/')));
+}
+
+/**
+ * What is kept for a name: callers choose names, which are kept as long as the view is. No longer host has a virtual
+ * host of its own, but one for its last characters may be for it. Undefined: there is none for it.
+ */
+function keptFor(name: string): string | undefined {
+  const routes = routesOf(name);
+  const host = name.slice(routes.length + 1);
+  if (routes.length > MAX_ROUTES) return undefined;
+  return host.length <= MAX_HOST ? name : `${routes}/${host.slice(-MAX_HOST)}`;
 }
 
 export class HostsOnAsk implements LaterHosts {
@@ -68,19 +81,27 @@ export class HostsOnAsk implements LaterHosts {
   }
 
   has(name: string): boolean {
-    return this.#isOn && (!this.#names.has(name) || this.#wanted.has(name));
+    const kept = this.#isOn ? keptFor(name) : undefined;
+    return kept !== undefined && this.#lacks(kept);
+  }
+
+  #lacks(kept: string): boolean {
+    return !this.#names.has(kept) || this.#wanted.has(kept);
   }
 
   want(names: Iterable<string>): void {
-    if (this.#isOn) this.#want(new Set(names));
+    if (this.#isOn) this.#want(names);
   }
 
-  /** @returns those that are to be generated; undefined: all */
-  #want(names: ReadonlySet<string>): ReadonlySet<string> | undefined {
-    const missing = new Set([...names].filter((name) => this.has(name)));
+  /** @returns what is kept for those that are to be generated; undefined: all */
+  #want(names: Iterable<string>): ReadonlySet<string> | undefined {
+    const missing = new Set<string>();
+    for (const name of names) {
+      const kept = keptFor(name);
+      if (kept !== undefined && this.#lacks(kept)) missing.add(kept);
+    }
     if (missing.size === 0) return missing;
-    const all = this.#names.union(missing);
-    if (all.size > MAX_NAMES || missing.values().some(({ length }) => length > MAX_LENGTH)) {
+    if (this.#names.union(missing).size > MAX_NAMES) {
       this.#wantAll();
       return undefined;
     }
@@ -100,7 +121,7 @@ export class HostsOnAsk implements LaterHosts {
   need(names: Iterable<string> | undefined): Promise<void> | undefined {
     if (!this.#isOn) return undefined;
     if (names === undefined) this.#wantAll();
-    const missing = names && this.#want(new Set(names));
+    const missing = names && this.#want(names);
     if (missing?.size === 0) return undefined;
     return this.#failed === undefined ? this.#waiting.add(missing) : rejected(this.#failed.error);
   }
@@ -137,7 +158,7 @@ export class HostsOnAsk implements LaterHosts {
     if (!this.#isOn) return;
     const failed = failures.filter(({ type, misfits }) => type === 'vhds' && misfits === undefined);
     const broken = new Map(failed.map(({ unit, message }) => [unit, message]));
-    if (names === undefined && complete.includes('vhds')) this.#allGenerated(broken);
+    if (names === undefined && complete.includes('vhds')) this.#allGenerated();
     for (const name of wanted) {
       this.#wanted.delete(name);
       // The route configuration keeps its last good version, without the virtual host for this name.
@@ -149,13 +170,16 @@ export class HostsOnAsk implements LaterHosts {
       this.#waiting.reject(error, (waiting) => (waiting === undefined ? names === undefined : some(waiting, isOfUnit)));
     }
     this.#waiting.resolve((waiting) =>
-      waiting === undefined ? !this.#isOn : !some(waiting, (name) => this.has(name)),
+      waiting === undefined ? !this.#isOn : !some(waiting, (name) => this.#lacks(name)),
     );
   }
 
-  #allGenerated(broken: ReadonlyMap<Unit, string>): void {
+  /**
+   * Names do not count any more. A route configuration that could not be generated keeps its last good version, and is
+   * generated whole when it changes: proxies that need everything would otherwise ask for it again and again.
+   */
+  #allGenerated(): void {
     this.#areAllWanted = false;
-    if (broken.size > 0) return;
     this.#isOn = false;
     this.#names.clear();
     this.#wanted.clear();

@@ -3,13 +3,13 @@
  * generated.
  */
 import { compareText } from '../../../model/index.ts';
-import { type ViewedOwners, viewerOf } from '../../domains/index.ts';
+import { viewerOf } from '../../domains/index.ts';
 import type { RouteContext } from '../context.ts';
 import { DomainEncoder } from './domain-encodings.ts';
 import { type Candidate, candidateSet } from './domain-owners.ts';
 import { type EncodedHosts, lostText, type OutboundHosts } from './outbound-hosts.ts';
 
-/** In a domain: any characters. */
+/** The domain of all hosts. */
 const ANY = '*';
 
 /** Some virtual hosts of a route configuration. */
@@ -29,7 +29,7 @@ export function wantedHosts(hosts: OutboundHosts, context: RouteContext, names: 
   const found = new Set<Candidate>();
   for (const name of names) {
     for (const candidate of owners.named(name)) found.add(candidate);
-    const chosen = chosenFor(viewed, name);
+    const chosen = viewed.chosenFor(name);
     if (chosen !== undefined) found.add(chosen);
   }
   const all = viewed.ownerOf(ANY);
@@ -46,15 +46,4 @@ export function wantedHosts(hosts: OutboundHosts, context: RouteContext, names: 
     takesAll: all !== undefined,
     among: owners.size,
   };
-}
-
-/** As Envoy chooses: exact domains first, then the longest suffix, which may begin within a label. */
-function chosenFor(viewed: ViewedOwners<Candidate>, host: string): Candidate | undefined {
-  const exact = viewed.ownerOf(host);
-  if (exact !== undefined) return exact;
-  for (let start = 1; start < host.length; start++) {
-    const found = viewed.ownerOf(`${ANY}${host.slice(start)}`);
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }
