@@ -4,7 +4,7 @@
  * the node that Envoy adds.
  */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -55,15 +55,18 @@ async function realRequest(owner: Owner): Promise<Buffer> {
   const [roots, token] = [join(folder, 'root-cert.pem'), join(folder, 'token')];
   await writeFile(roots, ca.root.pem);
   await writeFile(token, 'token');
-  const labels = [...labelFile.matchAll(/^(.*)="(.*)"$/gm)].map(([, key, value]) => [key, value]);
+  // As in a Pod: labels of the environment are additional ones, which a node states separately.
+  await mkdir(join(folder, 'etc/mesh/pod'), { recursive: true });
+  await writeFile(join(folder, 'etc/mesh/pod/labels'), labelFile);
   await startAgent(owner, {
     name: workload,
     address: ip,
     podNamespace: namespace,
-    labels: Object.fromEntries(labels),
+    cwd: folder,
     discoveryAddress: `127.0.0.1:${port}`,
     proxyConfig: { controlPlaneAuthPolicy: 'NONE', interceptionMode: 'REDIRECT' },
     env: {
+      MESH_METAJSON_LABELS: '',
       CA_ADDR: `127.0.0.1:${ca.port}`,
       CA_ROOT_CA: roots,
       CA_TOKEN_FILE: token,

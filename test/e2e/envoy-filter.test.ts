@@ -202,7 +202,7 @@ test('a policy is in force at once while the edit of an EnvoyFilter does not fit
       const ports = [{ name: 'http', port: HTTP_PORT }];
       await config.apply(
         name,
-        pod(name, { ip: address, labels: { app: 'server' } }),
+        pod(name, { ip: address, labels: { app: name } }),
         service(name, { clusterIP: `10.96.1.${index + 1}`, ports }),
         endpoints(name, { [name]: address }, ports),
         sidecar(name, { address, ingress }),

@@ -335,7 +335,7 @@ test('pools of a Sidecar and of a DestinationRule limit the connections to the a
   const pool = { tcp: { maxConnections: 1 }, http: { http1MaxPendingRequests: 1 } };
   // The client calls an address, for which it has no rule: the server's side alone limits.
   const limits = [
-    resource('Sidecar', 'limit', { workloadSelector: { labels: { app: 'one' } }, inboundConnectionPool: pool }),
+    resource('Sidecar', 'limit', { workloadSelector: { labels: { version: 'one' } }, inboundConnectionPool: pool }),
     resource('DestinationRule', 'limit', { host: 'web', trafficPolicy: { connectionPool: pool } }),
   ];
   for (const limit of limits) {

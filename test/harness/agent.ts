@@ -47,6 +47,8 @@ export interface AgentOptions {
   readonly serviceAccount?: string;
   /** Envoy may open transparent sockets, which redirection by TPROXY needs. */
   readonly transparent?: boolean;
+  /** Relative paths, such as that of the file of the Pod's labels, are in this folder. Default: that of the test. */
+  readonly cwd?: string;
   /** Default: that of `programFile`. */
   readonly program?: string;
   /** `false` returns as soon as the process runs. Default true. */
@@ -112,7 +114,8 @@ export async function startAgent(owner: Owner, options: AgentOptions): Promise<A
   const own = asUser([process.execPath, program, 'proxy', role, ...flags], options);
   const argv = options.serviceAccount === undefined ? own : withServiceAccount(options.serviceAccount, own);
   const [command = '', ...args] = netns === undefined ? argv : netns.command(argv);
-  const child = await startChild(owner, { name: `agent ${name}`, command, args, env });
+  const { cwd } = options;
+  const child = await startChild(owner, { name: `agent ${name}`, command, args, env, ...(cwd && { cwd }) });
   const agent = controlled(child, name, ports, folder, netns);
   // The harness kills a process that does not end; an Envoy in its own process group would remain.
   owner.after(() => killEnvoy(agent));
