@@ -63,6 +63,19 @@ function recordingSink() {
   return { passed, sink };
 }
 
+/** A sink that applies changes in slices, each until the test settles its promise. */
+function slicingSink() {
+  const { passed, sink } = recordingSink();
+  const running: PromiseWithResolvers<void>[] = [];
+  const applyInSlices = (events: readonly ResourceEvent[]): Promise<void> => {
+    const applied = Promise.withResolvers<void>();
+    passed.push(shown(events));
+    running.push(applied);
+    return applied.promise;
+  };
+  return { passed, running, sink: { ...sink, applyInSlices } };
+}
+
 /** Sends what uses up the burst. */
 function exhaust(sink: SourceSink): void {
   for (let batch = 1; batch <= PACE_BURST; batch++) sink.apply([set('burst', batch)]);
@@ -214,15 +227,9 @@ test('a source learns when what was passed on in slices is applied, or cannot be
 });
 
 test('collected changes that could not be applied are not passed on after newer ones of their keys', async () => {
-  const { passed, sink: to } = recordingSink();
-  const running: PromiseWithResolvers<void>[] = [];
-  const applyInSlices = (events: readonly ResourceEvent[]): Promise<void> => {
-    passed.push(shown(events));
-    running.push(Promise.withResolvers());
-    return running.at(-1)?.promise ?? assert.fail();
-  };
+  const { passed, running, sink: to } = slicingSink();
   const isOfEndpoints = (event: ResourceEvent) => event.eventTime >= 100;
-  const { clock, opened } = pacedWith({ isOfEndpoints }, { ...to, applyInSlices }, 'east');
+  const { clock, opened } = pacedWith({ isOfEndpoints }, to, 'east');
   const [{ sink } = assert.fail()] = opened;
   exhaust(sink);
   const begin = async (): Promise<number> => {
@@ -250,14 +257,8 @@ test('collected changes that could not be applied are not passed on after newer 
 });
 
 test('collected changes are applied in slices, and their source learns when they are', async () => {
-  const { passed, sink: to } = recordingSink();
-  const running: PromiseWithResolvers<void>[] = [];
-  const applyInSlices = (events: readonly ResourceEvent[]): Promise<void> => {
-    passed.push(shown(events));
-    running.push(Promise.withResolvers());
-    return running.at(-1)?.promise ?? assert.fail();
-  };
-  const { clock, opened } = pacedSources({ ...to, applyInSlices }, 'east');
+  const { passed, running, sink: to } = slicingSink();
+  const { clock, opened } = pacedSources(to, 'east');
   const [{ sink } = assert.fail()] = opened;
   exhaust(sink);
   passed.length = 0;

@@ -32,7 +32,7 @@ export class DomainOwners<Candidate extends OwningCandidate> {
   /** Of hosts that are not services. */
   readonly #others = new Map<string, readonly Candidate[]>();
   readonly #othersByName = new Map<string, readonly Candidate[]>();
-  /** Candidates that may have a domain in common with another one, whoever views them. */
+  /** Candidates that may have a domain in common with another one, for any viewer. */
   readonly #sharing = new Set<Candidate>();
   /** By the suffix of the viewer's own services. */
   readonly #viewed = new Map<string, ViewedOwners<Candidate>>();
