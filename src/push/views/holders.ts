@@ -2,12 +2,13 @@
  * Which sessions of a view a change concerns, if these have only some resources of the view: found by the names that
  * they hold, not by asking each session. Sessions with equal names share one set.
  */
+import { Multimap } from '../../core/multimap.ts';
 import type { Names } from '../types.ts';
 
 export class Holders<S extends object> {
   /** The sets that contain a name. */
-  readonly #sets = new Map<string, Set<Names>>();
-  readonly #sessions = new Map<Names, Set<S>>();
+  readonly #sets = new Multimap<string, Names>();
+  readonly #sessions = new Multimap<Names, S>();
   readonly #held = new Map<S, readonly Names[]>();
   /** Sessions that have everything, as far as is known. */
   readonly #others: Set<S>;
@@ -56,33 +57,16 @@ export class Holders<S extends object> {
     const found = new Set(this.#others);
     if (isCommit) for (const session of this.#waiting) found.add(session);
     const sets = new Set<Names>();
-    for (const name of changed) for (const names of this.#sets.get(name) ?? []) sets.add(names);
-    for (const names of sets) for (const session of this.#sessions.get(names) ?? []) found.add(session);
+    for (const name of changed) for (const names of this.#sets.get(name)) sets.add(names);
+    for (const names of sets) for (const session of this.#sessions.get(names)) found.add(session);
     return found;
   }
 
   #add(names: Names, session: S): void {
-    const known = this.#sessions.get(names);
-    if (known !== undefined) {
-      known.add(session);
-      return;
-    }
-    this.#sessions.set(names, new Set([session]));
-    for (const name of names.names) {
-      const sets = this.#sets.get(name);
-      if (sets === undefined) this.#sets.set(name, new Set([names]));
-      else sets.add(names);
-    }
+    if (this.#sessions.add(names, session)) for (const name of names.names) this.#sets.add(name, names);
   }
 
   #remove(names: Names, session: S): void {
-    const known = this.#sessions.get(names);
-    if (known?.delete(session) !== true || known.size > 0) return;
-    this.#sessions.delete(names);
-    for (const name of names.names) {
-      const sets = this.#sets.get(name);
-      sets?.delete(names);
-      if (sets?.size === 0) this.#sets.delete(name);
-    }
+    if (this.#sessions.delete(names, session)) for (const name of names.names) this.#sets.delete(name, names);
   }
 }
