@@ -32,6 +32,8 @@ export interface BundleDiff {
 
 /** An immutable set of resources of one type and one view: the content of one part. */
 export interface Bundle {
+  /** No other bundle has it: two can be compared without keeping both in memory. */
+  readonly id: number;
   readonly type: XdsType;
   /** The view that it belongs to. */
   readonly viewKey: string;

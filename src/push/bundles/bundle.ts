@@ -10,7 +10,10 @@ import { type Content, type ContentChanges, NO_CONTENT } from './contents.ts';
 
 const NO_DIFF: BundleDiff = { changed: [], removed: [] };
 
+let lastId = 0;
+
 class SharedBundle implements Bundle {
+  readonly id = ++lastId;
   readonly type: XdsType;
   readonly viewKey: string;
   readonly sequence: number;

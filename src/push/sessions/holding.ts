@@ -27,6 +27,11 @@ export class Holding<S extends Holder<S>> {
     this.#session = session;
   }
 
+  /** Whether the session holds only some of what its views have. */
+  get isOfSome(): boolean {
+    return this.#names !== undefined;
+  }
+
   /** False when nothing has changed. */
   set(names: readonly Names[] | undefined): boolean {
     const before = this.#names;

@@ -1,15 +1,15 @@
 /** One proxy's session: its current views, the views that it moves to, and the pending changes. */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 import { GENERATED_FOR, type GeneratedType, type OnDemand } from '../../generate/index.ts';
 import type { Push } from '../push.ts';
 import type { Bundle, LaterClusters, LaterHosts, Names, Parts, ProxySession, PushOutcome, PushSink } from '../types.ts';
-import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
+import type { PlacedView, ViewState } from '../views/index.ts';
 import { Holding } from './holding.ts';
 import { Needs } from './needs.ts';
 import { Outbound } from './outbound.ts';
-import { NO_PARTS, partsOf, type SharedContent } from './parts.ts';
+import { SessionContent, type SharedContent } from './parts.ts';
 import { PendingChanges } from './pending-changes.ts';
 
 /** The part of the engine that a session uses. */
@@ -73,10 +73,7 @@ export class Session implements ProxySession {
    * lost access.
    */
   #lastSecrets: readonly Bundle[] | undefined;
-  /** The last result of {@link content}. */
-  #content: Parts = NO_PARTS;
-  /** The bundles that `#content` was built from; empty when it has to be built again. */
-  #contentOf: readonly Bundles[] = [];
+  readonly #content: SessionContent<Session>;
   readonly #pending = new PendingChanges();
   /** Number of pushes that sent something. */
   #sent = 0;
@@ -96,6 +93,7 @@ export class Session implements ProxySession {
     this.connectionId = connectionId;
     this.sink = sink;
     this.#host = host;
+    this.#content = new SessionContent<Session>(this, host);
     this.#types = new Set(types.flatMap((type) => GENERATED_FOR[type]));
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     [this.ready, this.#resolveReady, this.#rejectReady] = [promise, resolve, reject];
@@ -146,7 +144,7 @@ export class Session implements ProxySession {
     for (const view of views) this.#host.enter(view, this);
     this.#next = sameViews(views, this.#views) ? undefined : views;
     this.#lastSecrets = this.#next && (this.#lastSecrets ?? this.#views.map((view) => view.bundles.sds));
-    this.#contentOf = [];
+    this.#content.outdate();
     this.#updateWaiting();
     this.#holding.enter(views);
     this.#leave(before.filter((view) => !views.includes(view) && !this.#views.includes(view)));
@@ -162,7 +160,7 @@ export class Session implements ProxySession {
     this.#views = next;
     this.#next = undefined;
     this.#lastSecrets = undefined;
-    this.#contentOf = [];
+    this.#content.outdate();
     this.#updateWaiting();
     this.#leave(left);
     this.#resolveReady();
@@ -240,8 +238,18 @@ export class Session implements ProxySession {
   }
 
   #updateWaiting(): void {
+    this.#holding.wait(this.#waits);
+    if (this.#isIdle) this.#content.drop();
+  }
+
+  get #waits(): boolean {
     const isSettled = this.#next === undefined && this.#pending.push === undefined && this.#postponed === undefined;
-    this.#holding.wait(!isSettled || !this.#needs.isEmpty);
+    return !isSettled || !this.#needs.isEmpty;
+  }
+
+  /** Its views may change many times before it looks at them: it is not found for changes of what it does not hold. */
+  get #isIdle(): boolean {
+    return this.#holding.isOfSome && !this.#waits;
   }
 
   parts(type: XdsType): readonly Bundle[] {
@@ -249,32 +257,7 @@ export class Session implements ProxySession {
   }
 
   content(): Parts {
-    if (!this.#areBundles(this.#contentOf)) this.#refresh();
-    return this.#content;
-  }
-
-  /** True when these are the current bundles of its views. */
-  #areBundles(seen: readonly Bundles[]): boolean {
-    const views = this.#views;
-    if (seen.length !== views.length) return false;
-    for (let index = 0; index < seen.length; index++) if (seen[index] !== views[index]?.shownTo(this)) return false;
-    return true;
-  }
-
-  #refresh(): void {
-    const { shared } = this.#host;
-    if (this.#lastSecrets === undefined && this.#areBundles(shared.bundles)) {
-      this.#contentOf = shared.bundles;
-      this.#content = shared.content;
-      return;
-    }
-    const before = this.#content;
-    const seen = this.#views.map((view) => view.shownTo(this));
-    const content = byXdsType((type) => partsOf(type, seen, before));
-    if (this.#lastSecrets !== undefined) content.sds = this.#lastSecrets;
-    this.#contentOf = seen;
-    if (XDS_TYPES.some((type) => content[type] !== before[type])) this.#content = content;
-    if (this.#lastSecrets === undefined) this.#host.shared = { bundles: seen, content: this.#content };
+    return this.#content.of(this.#views, this.#lastSecrets, !this.#isIdle);
   }
 
   version(): number {
@@ -382,8 +365,7 @@ export class Session implements ProxySession {
     this.#views = [];
     this.#next = undefined;
     this.#lastSecrets = undefined;
-    this.#content = NO_PARTS;
-    this.#contentOf = [];
+    this.#content.drop();
     this.#postponed = undefined;
     this.#endConverging(undefined);
     this.#leave(views);

@@ -51,9 +51,19 @@ export interface NamedClusters {
   readonly askable: ReadonlySet<string>;
 }
 
+const NONE: ReadonlySet<string> = new Set();
+/** One object for the many resources that name none. */
+const NOTHING_NAMED: NamedClusters = { led: NONE, askable: NONE };
+
 export function clusterNamesIn(bytes: Uint8Array): NamedClusters {
-  const named = { led: new Set<string>(), askable: new Set<string>() };
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (!buffer.includes(PREFIX)) return NOTHING_NAMED;
+  const { led, askable } = namesIn(buffer);
+  return { led, askable: askable.size === 0 ? NONE : askable };
+}
+
+function namesIn(buffer: Buffer): NamedClusters {
+  const named = { led: new Set<string>(), askable: new Set<string>() };
   const asking = askingProxiesIn(buffer);
   let next = 0;
   for (let at = buffer.indexOf(PREFIX); at >= 0; at = buffer.indexOf(PREFIX, at + 1)) {

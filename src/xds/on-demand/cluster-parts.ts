@@ -2,24 +2,35 @@
  * The clusters of a view that a proxy on demand has, and their endpoints: those that all proxies of the view have, in
  * one bundle that these share, and those of the hosts that this proxy uses.
  */
-import type { Memos, WeakMemo, WeakPairMemo } from '../../core/memo.ts';
+import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
 import { type Bundle, type EncodedResource, emptyBundle, nextBundle } from '../../push/index.ts';
 import { addedNames, type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 import { type ClusterNames, isUnaskable } from './cluster-names.ts';
 
-/** The resources of a bundle that all proxies of its view have. */
-export interface Base {
-  readonly full: Bundle;
-  /** The names that were wanted of the bundle. */
+type Resources = Iterable<readonly [string, EncodedResource]>;
+
+/** The resources of a view that all of its proxies have. It lasts as long as these do not change. */
+interface Base {
+  readonly viewKey: string;
+  /** The names that were wanted of the view. */
   readonly wanted: NameSet;
   /** The same, with those that these lead to. */
   readonly names: NameSet;
   readonly bundle: Bundle;
+  /**
+   * Clusters: the last bundle of the view that was found to have these resources. One for all proxies that have the
+   * base.
+   */
+  checked: Bundle | undefined;
 }
 
 /** A base, and the resources that a proxy has in addition. */
 export interface Part {
   readonly base: Base;
+  /** The bundle that it is a part of, by its number: proxies keep the part for long. */
+  readonly of: number;
+  /** That bundle, if everything of it is in the base. */
+  readonly whole: Bundle | undefined;
   /** The names that were wanted in addition. */
   readonly wanted: NameSet;
   /** The same, with those that these lead to. */
@@ -35,13 +46,17 @@ export function onDemand({ viewKey }: Bundle): string {
   return `${viewKey} on demand`;
 }
 
+/** Parts of one bundle, by what was wanted next to a base. */
+type PartsOfBundle = WeakPairMemo<Base, NameSet, Part>;
+
 export class ClusterParts {
   readonly #names: NameSets;
   readonly #clusterNames: ClusterNames;
   readonly #clusterBases: WeakPairMemo<Bundle, NameSet, Base>;
   readonly #endpointBases: WeakPairMemo<Bundle, NameSet, Base>;
-  readonly #clusters: WeakPairMemo<Base, NameSet, Part>;
-  readonly #endpoints: WeakPairMemo<Base, NameSet, Part>;
+  readonly #clusters: WeakMemo<Bundle, PartsOfBundle>;
+  readonly #endpoints: WeakMemo<Bundle, PartsOfBundle>;
+  readonly #newPartsOfBundle: () => PartsOfBundle;
   readonly #refs: WeakMemo<Bundle, NameSet>;
 
   constructor(names: NameSets, clusterNames: ClusterNames, memos: Memos) {
@@ -49,8 +64,9 @@ export class ClusterParts {
     this.#clusterNames = clusterNames;
     this.#clusterBases = memos.pairs('clusters that nobody asks for');
     this.#endpointBases = memos.pairs('endpoints that nobody asks for');
-    this.#clusters = memos.pairs('clusters of hosts that were asked for');
-    this.#endpoints = memos.pairs('endpoints of hosts that were asked for');
+    this.#clusters = memos.weak('clusters of hosts that were asked for');
+    this.#endpoints = memos.weak('endpoints of hosts that were asked for');
+    this.#newPartsOfBundle = () => new WeakPairMemo(memos.enabled);
     this.#refs = memos.weak('endpoints of clusters that nobody asks for');
   }
 
@@ -62,7 +78,8 @@ export class ClusterParts {
    */
   clusters(full: Bundle, fixed: NameSet, own: NameSet, previous: Part | undefined): Part {
     const base = this.#clusterBases.get(full, fixed, () => this.#clusterBase(full, fixed, previous?.base));
-    return this.#clusters.get(base, own, () => this.#part(base, own, previous, (names) => this.#closure(full, names)));
+    const known = this.#clusters.get(full, this.#newPartsOfBundle);
+    return known.get(base, own, () => this.#part(full, base, own, previous, (names) => this.#closure(full, names)));
   }
 
   /**
@@ -73,67 +90,73 @@ export class ClusterParts {
   endpoints(full: Bundle, clusters: Part, own: NameSet, previous: Part | undefined): Part {
     const { bundle } = clusters.base;
     const fixed = this.#refs.get(bundle, () => this.#names.of(bundle.resources().flatMap(({ refs }) => refs)));
-    const base = this.#endpointBases.get(full, fixed, () => {
-      const before = previous?.base;
-      if (before?.wanted === fixed && isSame(full, fixed, before.bundle)) return { ...before, full };
-      return {
-        full,
-        wanted: fixed,
-        names: fixed,
-        bundle: nextBundle(emptyBundle('eds', onDemand(full)), all(full, fixed)),
-      };
-    });
-    return this.#endpoints.get(
+    const base = this.#endpointBases.get(full, fixed, () => this.#endpointBase(full, fixed, previous?.base));
+    const known = this.#endpoints.get(full, this.#newPartsOfBundle);
+    return known.get(
       base,
       own,
-      () => endpointsAfter(previous, base, own) ?? this.#part(base, own, previous, (names) => names),
+      () => endpointsAfter(full, previous, base, own) ?? this.#part(full, base, own, previous, (names) => names),
     );
   }
 
   #clusterBase(full: Bundle, wanted: NameSet, before: Base | undefined): Base {
-    if (before?.wanted === wanted && before.full.viewKey === full.viewKey) {
-      const { changed, removed } = full.diffFrom(before.full);
+    if (before?.wanted === wanted && before.viewKey === full.viewKey && before.checked !== undefined) {
+      const { changed, removed } = full.diffFrom(before.checked);
       const isHere = (name: string) => before.names.has(name) || before.bundle.get(name) !== undefined;
-      if (!removed.some(isHere) && !changed.some((cluster) => isHere(cluster.name) || isUnaskable(cluster)))
-        return { ...before, full };
+      if (!removed.some(isHere) && !changed.some((cluster) => isHere(cluster.name) || isUnaskable(cluster))) {
+        before.checked = full;
+        return before;
+      }
     }
     const names = this.#closure(full, wanted);
     const resources = new Map(all(full, names));
     for (const cluster of full.resources()) if (isUnaskable(cluster)) resources.set(cluster.name, cluster);
-    return { full, wanted, names, bundle: nextBundle(emptyBundle('cds', onDemand(full)), resources) };
+    return { ...newBase(full, wanted, names, resources), checked: full };
+  }
+
+  #endpointBase(full: Bundle, wanted: NameSet, before: Base | undefined): Base {
+    const isKept = before?.wanted === wanted && before.viewKey === full.viewKey && isSame(full, wanted, before.bundle);
+    return isKept ? before : newBase(full, wanted, wanted, all(full, wanted));
   }
 
   /**
    * The part with these names. Its bundle is the one of the previous part if that has the same resources.
    * @param leadTo the names with those that they lead to
    */
-  #part(base: Base, wanted: NameSet, previous: Part | undefined, leadTo: (names: NameSet) => NameSet): Part {
-    const { full, bundle } = base;
-    const added = previous?.base === base ? addedNames(wanted, previous.wanted) : undefined;
-    if (previous !== undefined && added !== undefined)
-      return this.#grown(previous, wanted, leadTo(this.#names.of(added)));
+  #part(
+    full: Bundle,
+    base: Base,
+    wanted: NameSet,
+    previous: Part | undefined,
+    leadTo: (names: NameSet) => NameSet,
+  ): Part {
+    const isOfSame = previous?.base === base && previous.of === full.id;
+    const added = isOfSame ? addedNames(wanted, previous.wanted) : undefined;
+    if (isOfSame && added !== undefined) return this.#grown(full, previous, wanted, leadTo(this.#names.of(added)));
     const names = leadTo(wanted);
-    if (bundle.size === full.size) return { base, wanted, names, own: undefined, refs: NO_NAMES };
+    const of = full.id;
+    if (base.bundle.size === full.size) return { base, of, whole: full, wanted, names, own: undefined, refs: NO_NAMES };
     const resources = new Map<string, EncodedResource | undefined>();
-    const known = previous?.base.full.viewKey === full.viewKey ? previous : undefined;
+    const known = previous?.base.viewKey === full.viewKey ? previous : undefined;
     const before = known?.own ?? emptyBundle(full.type, `${full.viewKey} of one`);
     for (const name of known?.names.names ?? []) resources.set(name, undefined);
-    for (const [name, resource] of additional(base, names)) resources.set(name, resource);
+    for (const [name, resource] of additional(full, base, names)) resources.set(name, resource);
     const own = nextBundle(before, resources);
-    if (own === previous?.own && previous.names === names) return { ...previous, base, wanted };
+    if (own === previous?.own && previous.names === names) return { ...previous, base, of, wanted };
     const refs = this.#names.of([...resources.values()].flatMap((resource) => resource?.refs ?? []));
-    return { base, wanted, names, own, refs };
+    return { base, of, whole: undefined, wanted, names, own, refs };
   }
 
   /**
    * The part of the same base with more names: a proxy asks for one host after the other, and may have a thousand.
    * @param added the names, with those that they lead to
    */
-  #grown({ base, names, own, refs }: Part, wanted: NameSet, added: NameSet): Part {
-    const resources = own === undefined ? [] : additional(base, added);
+  #grown(full: Bundle, previous: Part, wanted: NameSet, added: NameSet): Part {
+    const { base, names, own, refs } = previous;
+    const resources = own === undefined ? [] : additional(full, base, added);
     const more = this.#names.of(resources.flatMap(([, resource]) => resource.refs));
     return {
-      base,
+      ...previous,
       wanted,
       names: this.#names.change(names, added, NO_NAMES),
       own: own && nextBundle(own, resources),
@@ -152,9 +175,15 @@ export class ClusterParts {
   }
 }
 
+function newBase(full: Bundle, wanted: NameSet, names: NameSet, resources: Resources): Base {
+  const bundle = nextBundle(emptyBundle(full.type, onDemand(full)), resources);
+  return { viewKey: full.viewKey, wanted, names, bundle, checked: undefined };
+}
+
 /** The bundles of a part: the first one is that of all proxies of the view. */
-export function bundlesOf({ base, own }: Part): readonly Bundle[] {
-  return own === undefined ? [base.full] : [base.bundle, own];
+export function bundlesOf({ base, whole, own }: Part): readonly Bundle[] {
+  const shared = whole ?? base.bundle;
+  return own === undefined ? [shared] : [shared, own];
 }
 
 /** The resources that have these names. */
@@ -168,7 +197,7 @@ function all(bundle: Bundle, { names }: NameSet): (readonly [string, EncodedReso
 }
 
 /** The resources that have these names and are not in the base. */
-function additional({ full, bundle }: Base, names: NameSet): readonly (readonly [string, EncodedResource])[] {
+function additional(full: Bundle, { bundle }: Base, names: NameSet): readonly (readonly [string, EncodedResource])[] {
   return all(full, names).filter(([name]) => bundle.get(name) === undefined);
 }
 
@@ -176,18 +205,19 @@ function additional({ full, bundle }: Base, names: NameSet): readonly (readonly 
  * The endpoints of the same names, next to the same base. Undefined where these are others. Without a list of all
  * resources: when an endpoint changes, this is done for each proxy that has it.
  */
-function endpointsAfter(previous: Part | undefined, base: Base, names: NameSet): Part | undefined {
+function endpointsAfter(full: Bundle, previous: Part | undefined, base: Base, names: NameSet): Part | undefined {
   if (previous?.own === undefined || previous.wanted !== names || previous.base.bundle !== base.bundle)
     return undefined;
-  if (base.bundle.size === base.full.size) return undefined;
+  const { bundle } = base;
+  if (bundle.size === full.size) return undefined;
   const { own } = previous;
   const changes: [string, EncodedResource | undefined][] = [];
   for (const name of names.names) {
-    if (base.bundle.size > 0 && base.bundle.get(name) !== undefined) continue;
-    const resource = base.full.get(name);
+    if (bundle.size > 0 && bundle.get(name) !== undefined) continue;
+    const resource = full.get(name);
     if (resource !== own.get(name)) changes.push([name, resource]);
   }
-  return { ...previous, base, own: changes.length === 0 ? own : nextBundle(own, changes) };
+  return { ...previous, base, of: full.id, own: changes.length === 0 ? own : nextBundle(own, changes) };
 }
 
 /** Whether both have the same resources of these names. */

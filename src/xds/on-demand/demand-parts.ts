@@ -1,8 +1,8 @@
 /** The parts of a proxy, made for what it has asked for and what it gets without asking. */
-import { XDS_TYPES } from '../../core/xds-types.ts';
 import type { Bundle, LaterClusters, Parts } from '../../push/index.ts';
-import { type NameSet, NO_NAMES, sameBundles } from '../protocol/index.ts';
+import { type NameSet, NO_NAMES } from '../protocol/index.ts';
 import { bundlesOf, type Part } from './cluster-parts.ts';
+import type { ContentIds } from './content-ids.ts';
 import type { HostPart, SharedDemand } from './shared-demand.ts';
 
 /** What the parts are made for. */
@@ -90,10 +90,10 @@ export class DemandParts {
   }
 
   /** The last result with other endpoints. Undefined where more than these has changed in the content. */
-  withEndpoints(content: Parts, last: { readonly content: Parts; readonly parts: Parts }): Parts | undefined {
+  withEndpoints(content: Parts, last: { readonly content: ContentIds; readonly parts: Parts }): Parts | undefined {
     const { cds, eds } = this.#derived;
     if (cds.length !== eds.length || content.eds.length !== eds.length) return undefined;
-    if (XDS_TYPES.some((type) => type !== 'eds' && !sameBundles(content[type], last.content[type]))) return undefined;
+    if (!last.content.matchBesidesEndpoints(content)) return undefined;
     const { parts } = this.#shared;
     const next: Part[] = [];
     for (const [index, clusters] of cds.entries()) {

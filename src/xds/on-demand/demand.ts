@@ -20,6 +20,7 @@ import { AnswerTimes } from './answer-times.ts';
 import type { AskEvent } from './ask-events.ts';
 import { AskLog } from './ask-log.ts';
 import { isOutbound } from './cluster-names.ts';
+import { ContentIds } from './content-ids.ts';
 import { type Demanded, DemandParts } from './demand-parts.ts';
 import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
@@ -37,7 +38,9 @@ export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
 
 /** The inputs of {@link Demand.parts}, and what it returned. */
 interface Last {
-  readonly content: Parts;
+  readonly content: ContentIds;
+  /** The bundle of virtual hosts in the content, by its number. */
+  readonly hosts: number | undefined;
   readonly asked: NameSet;
   readonly given: NameSet;
   readonly kept: NameSet;
@@ -72,8 +75,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #wake = (): void => {};
   /** The scope whose learned hosts it gets. */
   #following: { readonly scope: string; readonly leave: () => void } | undefined;
-  /** The virtual hosts of a bundle for what it has asked for. */
-  #lastAsked: { readonly of: Bundle; readonly asked: NameSet; readonly hosts: NameSet } | undefined;
+  /** The virtual hosts of a bundle, by its number, for what it has asked for. */
+  #lastAsked: { readonly of: number; readonly asked: NameSet; readonly hosts: NameSet } | undefined;
   /** It was sent everything, of which nothing is taken away. */
   #isWhole = false;
   /** Number of virtual hosts of its mesh. */
@@ -83,7 +86,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /** Clusters that have to be generated before it gets virtual hosts. */
   #awaited = NO_NAMES;
   /** All clusters for these are generated. */
-  #usableOf: { readonly of: Bundle; readonly given: NameSet; readonly kept: NameSet } | undefined;
+  #usableOf: { readonly of: number; readonly given: NameSet; readonly kept: NameSet } | undefined;
 
   constructor(shared: SharedDemand, onEvent: (event: AskEvent) => void) {
     this.#shared = shared;
@@ -175,12 +178,13 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     if (mode === undefined || this.isOverLimit) this.#becomeWhole();
     const asked = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
+    const isSameContent = this.#last?.content.match(content) === true;
     const hosts = outboundOf(content.vhds);
     if (hosts !== undefined) this.#count(hosts, mode);
     this.#size = laterHosts?.total ?? hosts?.size ?? 0;
     if (mode === 'learned' && hosts !== undefined) this.#learn(hosts, content.lds);
     else this.end();
-    if (named.length > 0 && hosts !== undefined && this.#last?.content !== content) {
+    if (named.length > 0 && hosts !== undefined && !isSameContent) {
       this.#named = this.#shared.namesOf(content.rds, named);
       this.#give(this.#shared.hostsOf(hosts, this.#generated(this.#named, laterHosts)));
     }
@@ -188,12 +192,12 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const [kept, awaited, last] = [this.#kept, this.#awaited, this.#last];
     const isSameDemand =
       last?.asked === asked && last.given === given && last.kept === kept && last.awaited === awaited;
-    if (isSameDemand && last.content === content) return last.parts;
+    if (isSameDemand && isSameContent) return last.parts;
     const parts = this.#isWhole
       ? this.#everything(content, hosts)
       : ((isSameDemand ? this.#parts.withEndpoints(content, last) : undefined) ??
         this.#parts.of(content, this.#demanded(hosts, given, laterClusters)));
-    this.#last = { content, asked, given, kept, awaited, parts };
+    this.#last = { content: new ContentIds(content), hosts: hosts?.id, asked, given, kept, awaited, parts };
     return parts;
   }
 
@@ -203,10 +207,10 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const [given, kept, usableBefore] = [this.#given, this.#kept, this.#usableOf];
     if (hosts === undefined || (later === undefined && laterHosts === undefined)) return given;
     // What is generated stays so.
-    if (usableBefore?.of === hosts && usableBefore.given === given && usableBefore.kept === kept) return given;
+    if (usableBefore?.of === hosts.id && usableBefore.given === given && usableBefore.kept === kept) return given;
     const { usable, awaited } = this.#shared.usable(hosts, { hosts: given, clusters: kept }, later, laterHosts);
     this.#awaited = awaited;
-    this.#usableOf = awaited.size === 0 ? { of: hosts, given, kept } : undefined;
+    this.#usableOf = awaited.size === 0 ? { of: hosts.id, given, kept } : undefined;
     return usable;
   }
 
@@ -273,7 +277,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     }
     const hasAsked = this.#asked.size > 0 || this.#askedClusters.size > 0;
     const last = this.#last;
-    const isSame = last?.asked === this.#asked && last.kept === this.#kept && outboundOf(last.content.vhds) === hosts;
+    const isSame = last?.asked === this.#asked && last.kept === this.#kept && last.hosts === hosts.id;
     if (hasAsked && !isSame) {
       const askable = this.#shared.askableOf(listeners);
       const clusters = [...this.#askedClusters.names].filter((name) => askable.has(name));
@@ -290,12 +294,12 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #askedHostsOf(hosts: Bundle): NameSet {
     const { names } = this.#shared;
     const last = this.#lastAsked;
-    const added = last?.of === hosts ? addedNames(this.#asked, last.asked) : undefined;
+    const added = last?.of === hosts.id ? addedNames(this.#asked, last.asked) : undefined;
     const found =
       last === undefined || added === undefined
         ? this.#shared.hostsOf(hosts, this.#asked)
         : names.change(last.hosts, this.#shared.hostsOf(hosts, names.of(added)), NO_NAMES);
-    this.#lastAsked = { of: hosts, asked: this.#asked, hosts: found };
+    this.#lastAsked = { of: hosts.id, asked: this.#asked, hosts: found };
     return found;
   }
 

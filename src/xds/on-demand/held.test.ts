@@ -94,7 +94,11 @@ test('what it holds has the clusters and endpoints of its hosts, and no answers'
     [clusterOf('a')],
   );
   assert.deepEqual(names('eds'), [clusterOf('a')]);
-  assert.deepEqual(held.of(session.content()), held.of(session.content()));
+  const clustersOfContent = held.of(session.content()).cds.flatMap((bundle) => bundle.resources());
+  assert.deepEqual(
+    clustersOfContent,
+    held.parts('cds').flatMap((bundle) => bundle.resources()),
+  );
 });
 
 test('hosts with wildcards and unknown hosts are held for the names that the proxy has asked for', () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from '../../core/testing/properties.ts';
 import type { Bundle, ConcernedNames, Parts, ProxySession } from '../../push/index.ts';
-import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
+import { collectGarbage, endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
 import { concernedNames } from './concerned-names.ts';
 import type { Demand } from './demand.ts';
@@ -107,12 +107,51 @@ async function connected(mesh: Mesh, shared: SharedDemand, count: number): Promi
   return proxies;
 }
 
+const largest = (bundles: readonly Bundle[]): Bundle => bundles.toSorted((a, b) => b.size - a.size)[0] ?? assert.fail();
+
 /** How many pushes each proxy gets by a change. */
 async function pushesOf(mesh: Mesh, proxies: readonly Sidecar[], change: () => void): Promise<readonly number[]> {
   const before = proxies.map(({ pushes }) => pushes);
   change();
   await mesh.settled();
   return proxies.map(({ pushes }, index) => pushes - (before[index] ?? 0));
+}
+
+test('a proxy that is pushed nothing does not keep what its views have had', async () => {
+  const mesh = newMesh(Number.POSITIVE_INFINITY, ['a', 'b'], withoutNames);
+  const proxies = await connected(mesh, newShared(), 3);
+  // Views with equal content share the first one.
+  change(mesh, '1s');
+  await mesh.settled();
+  const [ofA, ofB] = proxies;
+  ofA?.ask([`${ROUTES}/a`]);
+  ofB?.ask([`${ROUTES}/b`]);
+  await mesh.settled();
+  const seen = proxies.flatMap(({ session }) => {
+    const { vhds, cds, eds } = session.content();
+    return [vhds, cds, eds].map((bundles) => new WeakRef(largest(bundles)));
+  });
+  const pushes = await pushesOf(mesh, proxies, () => change(mesh, '2s'));
+  assert.deepEqual(
+    pushes.map((each) => each > 0),
+    [false, true, false],
+  );
+  await collectGarbage();
+  assert.deepEqual(
+    seen.map((each) => each.deref()?.type),
+    seen.map(() => undefined),
+  );
+});
+
+/** Changes everything of one service. */
+function change(mesh: Mesh, time: string): void {
+  const rule = { hosts: ['b'], http: [{ timeout: time, route: [{ destination: { host: 'b' } }] }] };
+  const settings = { host: 'b', trafficPolicy: { connectionPool: { tcp: { connectTimeout: time } } } };
+  mesh.change([
+    meshResource('VirtualService', NAMESPACE, 'b', rule),
+    meshResource('DestinationRule', NAMESPACE, 'b', settings),
+    endpoints(NAMESPACE, 'b', `10.3.0.${time.at(0)}`),
+  ]);
 }
 
 test('a change is pushed to the proxies that hold what changed', async () => {

@@ -40,7 +40,8 @@ export interface WantedHosts {
 
 /** The virtual hosts of one proxy, made for what it wants of a bundle. */
 export interface HostPart {
-  readonly full: Bundle;
+  /** The bundle that it is a part of, by its number: proxies keep the part for long. */
+  readonly of: number;
   readonly wanted: WantedHosts;
   readonly bundle: Bundle;
   /** The clusters that they lead to. */
@@ -156,12 +157,12 @@ export class SharedDemand {
     for (const resource of this.#hostsFor(full, wanted.asked.names, wanted.given.names))
       resources.set(resource.name, resource);
     const bundle = nextBundle(before, resources);
-    return { full, wanted, bundle, clusters: this.clustersOf([bundle]) };
+    return { of: full.id, wanted, bundle, clusters: this.clustersOf([bundle]) };
   }
 
   /** The same from fewer hosts of the same bundle: a proxy asks for one after the other, and may have a thousand. */
   #grownHosts(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart | undefined {
-    if (previous?.full !== full) return undefined;
+    if (previous?.of !== full.id) return undefined;
     const asked = addedNames(wanted.asked, previous.wanted.asked);
     const given = addedNames(wanted.given, previous.wanted.given);
     if (asked === undefined || given === undefined) return undefined;
@@ -171,7 +172,7 @@ export class SharedDemand {
       resources.map((each) => [each.name, each] as const),
     );
     const clusters = this.names.of(resources.flatMap((each) => [...this.clustersIn(each)]));
-    return { full, wanted, bundle, clusters: this.names.change(previous.clusters, clusters, NO_NAMES) };
+    return { of: full.id, wanted, bundle, clusters: this.names.change(previous.clusters, clusters, NO_NAMES) };
   }
 
   #hostsFor(full: Bundle, asked: Iterable<string>, given: Iterable<string>): readonly EncodedResource[] {
