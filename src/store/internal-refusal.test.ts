@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AnyResource, ResourceEvent } from '../resources/index.ts';
+import type { LastGood } from './last-good.ts';
 import { RefusedPolicies } from './refused-policies.ts';
 import { createStore } from './store.ts';
 import { resource } from './testing/documents.ts';
@@ -9,13 +10,13 @@ import { Memory } from './testing/memory.ts';
 const KEY = 'AuthorizationPolicy/ns/p';
 const DENY_ALL = { action: 'DENY', rules: [{}] };
 
-function opened() {
+function opened(lastGood: LastGood = new Memory()) {
   const store = createStore({
     sources: [{ id: 'test', cluster: 'c' }],
     cluster: 'c',
     appNamespaces: [],
     rootNamespace: 'root',
-    refusedPolicies: new RefusedPolicies({ lastGood: new Memory(), rootNamespace: 'root' }),
+    refusedPolicies: new RefusedPolicies({ lastGood, rootNamespace: 'root' }),
     onRefused: () => {},
     onResolved: () => {},
     onWarnings: () => {},
@@ -67,4 +68,21 @@ test('the last good version of a policy stays in force when the next one cannot 
     store.take().changes.map(({ after }) => after?.fingerprint),
     [policy(1).fingerprint],
   );
+});
+
+test('a policy whose good version cannot be saved is refused, and is replaced by the strictest', () => {
+  const memory = new Memory();
+  let isBroken = true;
+  const save = (): void => {
+    if (isBroken) throw new Error('a bug');
+  };
+  const { store, apply } = opened({
+    of: (source) => ({ ...memory.of(source), save }),
+    retain: (keys) => memory.retain(keys),
+  });
+  assert.equal(apply(policy(1)).failure, undefined);
+  assert.deepEqual([store.get(KEY)?.content, store.problems().length], [DENY_ALL, 1]);
+  isBroken = false;
+  apply(policy(2));
+  assert.deepEqual([store.get(KEY)?.content, store.problems()], [policy(2).content, []]);
 });

@@ -140,9 +140,10 @@ class SourceRefusals {
   #recordGood(resource: AnyResource): void {
     if (!isGuardedKind(resource.kind)) return;
     const key = keyOf(resource);
+    // First: one that cannot be saved is refused, and must not count as a good version then.
+    this.#options.lastGood.save(resource);
     this.#replacements.delete(key);
     this.#documents.add(key);
-    this.#options.lastGood.save(resource);
   }
 
   #forget(key: ResourceKey): void {
