@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { fakeClock } from '../core/testing/fake-clock.ts';
 import { eventId, type ResourceEvent } from '../resources/index.ts';
 import { createDirectorySource } from './directory/directory.ts';
@@ -49,6 +49,15 @@ test('an event that was not applied is not sent again after a newer one of its i
   assert.deepEqual(unapplied.send([]).events, [gone('b', 4)]);
 });
 
+test('an event that was not applied is not sent again while a newer one of its id is on its way', () => {
+  const unapplied = new UnappliedEvents();
+  unapplied.send([gone('a', 1), gone('b', 1)]).failed();
+  const newer = unapplied.send([gone('a', 2)]);
+  assert.deepEqual(unapplied.send([gone('c', 1)]).events, [gone('c', 1)]);
+  newer.failed();
+  assert.deepEqual(unapplied.send([]).events, [gone('b', 1), gone('a', 2)]);
+});
+
 test('a configuration server is not synced before what could not be applied is, though it repeats nothing', async () => {
   const { sent, applyInSlices } = failingSink(2);
   const { streams, clock, lines, isSynced } = played(undefined, false, 100_000, applyInSlices);
@@ -72,7 +81,8 @@ test('a configuration server is not synced before what could not be applied is, 
   assert.ok(lines.some((line) => line.includes('cannot apply VirtualService/ns/a: a bug')));
 });
 
-test('a directory is not synced before what could not be applied is, and sends it again by itself', async (context) => {
+/** A source of a directory with a file, and a sink that fails as often as it is told. */
+async function followed(context: TestContext, failures: number) {
   const dir = await mkdtemp(join(tmpdir(), 'meshd-unapplied-'));
   context.after(() => rm(dir, { recursive: true }));
   await writeFile(join(dir, 'a.yaml'), service('a'));
@@ -81,7 +91,7 @@ test('a directory is not synced before what could not be applied is, and sends i
   const log = (line: string): void => void lines.push(line);
   const logger = { debug: log, info: log, warn: log, error: log };
   const source = createDirectorySource({ dir, cluster: 'c', log: logger, clock, resyncMs: 0 });
-  const { sent, applyInSlices } = failingSink(2);
+  const { sent, applyInSlices } = failingSink(failures);
   let isSynced = false;
   void source.synced.then(() => {
     isSynced = true;
@@ -96,10 +106,26 @@ test('a directory is not synced before what could not be applied is, and sends i
   const until = async (isMet: () => boolean): Promise<void> => {
     for (let round = 0; round < 1000 && !isMet(); round++) await clock.advance(100);
   };
+  return { dir, clock, lines, sent, isSynced: () => isSynced, until };
+}
+
+test('a directory is not synced before what could not be applied is, and sends it again by itself', async (context) => {
+  const { clock, lines, sent, isSynced, until } = await followed(context, 2);
   await until(() => sent.length > 0);
   await clock.advance(0);
-  assert.equal(isSynced, false);
-  await until(() => isSynced);
+  assert.equal(isSynced(), false);
+  await until(isSynced);
   assert.deepEqual(sent, [['Service/default/a'], ['Service/default/a'], ['Service/default/a']]);
   assert.ok(lines.some((line) => line.startsWith('cannot apply Service/default/a: a bug; trying again')));
+});
+
+test('a directory of which nothing can be applied is tried again as rarely after many changes', async (context) => {
+  const { dir, clock, sent, until } = await followed(context, Number.POSITIVE_INFINITY);
+  for (let change = 0; change < 12; change++) {
+    const before = sent.length;
+    await writeFile(join(dir, `b${change}.yaml`), service(`b${change}`));
+    await until(() => sent.length > before && sent.at(-1)?.includes(`Service/default/b${change}`) === true);
+  }
+  const pending = clock.pending().length;
+  assert.ok(pending < 6, `${pending} timers`);
 });

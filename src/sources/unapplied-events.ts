@@ -23,10 +23,10 @@ export class UnappliedEvents {
     return this.#events.size;
   }
 
-  /** Sends the events that were not applied, but for newer ones of the same id, then these. */
+  /** Sends the events that were not applied, but for those of an id that is sent now or on its way, then these. */
   send(newer: readonly ResourceEvent[]): Sending {
     const ids = new Set(newer.map(eventId));
-    const older = [...this.#events.values()].filter((event) => !ids.has(eventId(event)));
+    const older = [...this.#events].filter(([id]) => !ids.has(id) && !this.#latest.has(id)).map(([, event]) => event);
     const sending: Sending = {
       events: older.length === 0 ? newer : [...older, ...newer],
       applied: () => {

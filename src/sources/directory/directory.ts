@@ -100,6 +100,8 @@ class DirectorySource implements Source {
   readonly #unapplied = new UnappliedEvents();
   /** Times in a row that the sink could not apply events. */
   #failures = 0;
+  /** Runs until such events are sent again. */
+  #retry: Timer | undefined;
   #sink: SourceSink | undefined;
   /** Whether the sink has everything that existed at start. */
   #isSynced = false;
@@ -247,7 +249,8 @@ class DirectorySource implements Source {
       this.#failures++;
       const consequence = this.#isSynced ? '' : '; ctl-discovery is not ready until then';
       log.error(`cannot apply ${this.#unapplied.named()}: ${messageOf(error)}; trying again${consequence}`);
-      this.#timers.after(
+      this.#retry?.cancel();
+      this.#retry = this.#timers.after(
         backoff(this.#failures, FIRST_RETRY_MS, MAX_RETRY_MS, () => 0),
         () => {
           // Before the first complete reading, only a scan can complete it.
