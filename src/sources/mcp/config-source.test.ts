@@ -311,3 +311,68 @@ test('a response that is delayed is answered when it is applied, and others are 
   await first(streams);
   assert.deepEqual([stream.sent.length, isSynced()], [sent + COLLECTIONS.length, true]);
 });
+
+/** A sink of which the test ends each application, and TLS settings that it renews. */
+function applying() {
+  const applications: PromiseWithResolvers<void>[] = [];
+  const apply = (): Promise<void> => {
+    applications.push(Promise.withResolvers());
+    return applications.at(-1)?.promise ?? assert.fail();
+  };
+  let renew = (): void => {};
+  const tls = {
+    current: async () => ({ roots: undefined, client: undefined, serverName: 'far' }),
+    onChange: (listener: () => void) => {
+      renew = listener;
+      return () => {};
+    },
+  };
+  return { applications, apply, tls, renewed: () => renew() };
+}
+
+test('a response that was delayed is not answered on the next stream', async () => {
+  const { applications, apply, tls, renewed } = applying();
+  const { streams } = played(tls, false, 100_000, apply, () => true);
+  const stream = await first(streams);
+  stream.handler.opened();
+  answer(stream, ROUTES, ['shop/web']);
+  renewed();
+  const next = await first(streams, 1);
+  next.handler.opened();
+  const sent = next.sent.length;
+  applications[0]?.resolve();
+  await first(streams);
+  assert.deepEqual([next.sent.length, stream.sent.length], [sent, COLLECTIONS.length]);
+});
+
+test('one stream is opened when documents cannot be applied while it is opened anew', async () => {
+  const { applications, apply, tls, renewed } = applying();
+  const { clock, streams } = played(tls, false, 100_000, apply);
+  const stream = await first(streams);
+  stream.handler.opened();
+  answer(stream, ROUTES, ['shop/web']);
+  renewed();
+  applications[0]?.reject(new Error('a bug'));
+  await clock.advance(60_000);
+  assert.deepEqual([streams.length, streams.map(({ closed }) => closed)], [2, [true, false]]);
+});
+
+test('what could not be applied is sent again on the next stream, though the server sends nothing', async () => {
+  const { applications, apply } = applying();
+  const { clock, streams, isSynced } = played(undefined, false, 100_000, apply);
+  const stream = await first(streams);
+  stream.handler.opened();
+  for (const collection of COLLECTIONS) if (collection !== ROUTES) answer(stream, collection);
+  answer(stream, ROUTES, ['shop/web']);
+  applications[0]?.reject(new Error('a bug'));
+  await clock.advance(500);
+  (await first(streams, 1)).handler.opened();
+  await first(streams);
+  assert.deepEqual([applications.length, isSynced()], [2, false]);
+  applications[1]?.reject(new Error('a bug'));
+  await clock.advance(1000);
+  (await first(streams, 2)).handler.opened();
+  applications[2]?.resolve();
+  await first(streams);
+  assert.deepEqual([applications.length, streams.map(({ closed }) => closed)], [3, [true, true, false]]);
+});

@@ -153,18 +153,16 @@ class ConfigSource implements Source {
   #open(tls: StreamTls | undefined): void {
     if (this.#closed) return;
     const { host, port, protocol, stream, clock, onReconnect, openStream = openClientStream } = this.#options;
-    let open = true;
+    // Not once it has ended, or another one is opened in its place.
+    const current = (): ClientStream | undefined => (this.#stream === opened ? opened : undefined);
     const lost = (error: CtlError): void => {
-      if (!open) return;
-      open = false;
-      this.#ended(queue, error);
+      if (current() !== undefined) this.#ended(queue, error);
     };
-    const current = (): ClientStream | undefined => (open ? this.#stream : undefined);
     const queue = new MessageQueue<Received>({
       process: (bytes) => this.#receive(bytes, current),
       done: (received) => this.#take(received, current()),
       failed: (error) => {
-        if (open) opened.close();
+        current()?.close();
         lost(error instanceof CtlError ? error : new CtlError('internal', oneLineOf(error), {}, error));
       },
       read: (enabled) => opened.read(enabled),
@@ -175,11 +173,16 @@ class ConfigSource implements Source {
       opened: () => {
         if (this.#streams > 0) onReconnect();
         this.#streams += 1;
-        for (const request of protocol.open()) this.#stream?.send(request);
+        for (const request of protocol.open()) opened.send(request);
         this.#awaitAnswers();
+        void this.#repeat().catch((error: unknown) => {
+          const ended = current();
+          ended?.close();
+          if (ended !== undefined) lost(toCtlError(error));
+        });
       },
       message: (bytes) => {
-        if (open && !this.#closed) queue.add(bytes);
+        if (current() !== undefined && !this.#closed) queue.add(bytes);
       },
       pingedTooOften: () => {
         const rarer = Math.min(2 * this.#keepaliveMs, RAREST_PINGS_MS);
@@ -199,9 +202,10 @@ class ConfigSource implements Source {
     const received = yield* this.#options.protocol.receive(bytes);
     if (received.events.length > 0) this.#hasSent = true;
     const sink = this.#closed ? undefined : this.#sink;
-    if (sink === undefined || (received.events.length === 0 && this.#unapplied.size === 0)) return received;
+    const sending = sink && this.#unapplied.send(received.events);
+    if (sink === undefined || sending === undefined || sending.events.length === 0) return received;
     const isDelayed = sink.delays?.() === true && this.#delayed < MAX_DELAYED;
-    const applied = this.#apply(sink, this.#unapplied.send(received.events));
+    const applied = this.#apply(sink, sending);
     if (applied === undefined) return received;
     if (!isDelayed) return applied.then(() => received);
     this.#delayed++;
@@ -213,6 +217,17 @@ class ConfigSource implements Source {
       )
       .finally(() => this.#delayed--);
     return NOT_YET;
+  }
+
+  /**
+   * Sends what could not be applied: a server that was told which versions are known does not send it again. Rejects
+   * with CtlError when it still cannot be applied.
+   */
+  async #repeat(): Promise<void> {
+    const sending = this.#unapplied.send([]);
+    if (this.#sink === undefined || sending.events.length === 0) return;
+    await this.#apply(this.#sink, sending);
+    this.#checkSynced();
   }
 
   /** Throws, or rejects with, CtlError for events that cannot be applied: an equal response later has no events. */
@@ -330,6 +345,7 @@ class ConfigSource implements Source {
   #reopen(): void {
     const [stream, queue] = [this.#stream, this.#queue];
     this.#stream = undefined;
+    this.#patience?.cancel();
     stream?.close();
     if (queue === undefined) this.#connect();
     else queue.close(() => this.#connect());
