@@ -256,6 +256,21 @@ test('collected changes that could not be applied are not passed on after newer 
   assert.deepEqual(passed, [['list', 'Service/ns/a@2']]);
 });
 
+test('a list of some kinds takes no part of the changes of others that could not be applied', async () => {
+  const { passed, running, sink: to } = slicingSink();
+  const { clock, opened } = pacedSources(to, 'east');
+  const [{ sink } = assert.fail()] = opened;
+  exhaust(sink);
+  const gateway: ResourceEvent = { type: 'delete', key: 'Gateway/ns/g', eventTime: 1 };
+  sink.apply([set('a', 1), gateway, { type: 'resolved', id: 'Gateway/ns/g#duplicate', eventTime: 1 }]);
+  await clock.advance(PACE_MS);
+  passed.length = 0;
+  sink.replace({ kinds: ['Service'], events: [set('a', 2)], eventTime: 2 });
+  running.at(-1)?.reject(new Error('a bug'));
+  await clock.advance(PACE_MS);
+  assert.deepEqual(passed, [['list', 'Service/ns/a@2'], ['delete']]);
+});
+
 test('collected changes are applied in slices, and their source learns when they are', async () => {
   const { passed, running, sink: to } = slicingSink();
   const { clock, opened } = pacedSources(to, 'east');

@@ -8,8 +8,9 @@ import type { Clock, Timer } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import type { Log } from '../core/log.ts';
-import { eventId, type ResourceEvent } from '../resources/index.ts';
+import { eventId, type ResourceEvent, type ResourceList } from '../resources/index.ts';
 import { applyInSlices, type Source, type SourceSink } from './source.ts';
+import { isInList } from './staged-sink.ts';
 
 /** Interval at which collected changes are passed on, ms: several times CTL_DEBOUNCE_AFTER. */
 export const PACE_MS = 1000;
@@ -53,6 +54,11 @@ export function pacedSource(source: Source, options: PaceOptions): Source {
   };
 }
 
+/** Changes on their way, by id, without those of which a newer list has come. */
+interface Passing {
+  events: ReadonlyMap<string, ResourceEvent>;
+}
+
 class PacedSink implements SourceSink {
   readonly #sink: SourceSink;
   readonly #name: string;
@@ -63,8 +69,8 @@ class PacedSink implements SourceSink {
   #timer: Timer | undefined;
   /** Settles when the collected changes have been applied; undefined while nobody waits for them. */
   #done: PromiseWithResolvers<void> | undefined;
-  /** Collected changes by id that are being applied in slices: later ones are collected meanwhile. */
-  #passing: ReadonlyMap<string, ResourceEvent> | undefined;
+  /** Collected changes that are being applied in slices: later ones are collected meanwhile. */
+  #passing: Passing | undefined;
   #delayedAt = Number.NEGATIVE_INFINITY;
   /** Why the collected changes could not be passed on, as it was logged last. */
   #problem = '';
@@ -104,7 +110,7 @@ class PacedSink implements SourceSink {
   *#due(all: readonly ResourceEvent[]): Iterable<readonly ResourceEvent[]> {
     if (this.#closed) return;
     const { isOfEndpoints = () => false } = this.#options;
-    const waits = (id: string): boolean => this.#collected.has(id) || this.#passing?.has(id) === true;
+    const waits = (id: string): boolean => this.#collected.has(id) || this.#passing?.events.has(id) === true;
     const isUrgent = (event: ResourceEvent): boolean => !waits(eventId(event)) && isOfEndpoints(event);
     const urgent = all.filter(isUrgent);
     if (urgent.length > 0) yield urgent;
@@ -127,12 +133,22 @@ class PacedSink implements SourceSink {
     if (this.#closed) return;
     if (this.#collected.size > 0) this.#sink.apply([...this.#collected.values()]);
     this.#collected.clear();
-    this.#passing = undefined;
+    this.#supersede(list);
     this.#timer?.cancel();
     this.#timer = undefined;
     this.#done?.resolve();
     this.#done = undefined;
     this.#sink.replace(list, seenAt);
+  }
+
+  /** What the list covers of the changes that are being applied need not be applied again. */
+  #supersede(list: ResourceList): void {
+    if (this.#passing === undefined) return;
+    // The end of a problem must not follow a list that has the problem.
+    const isLeft = (event: ResourceEvent): boolean => event.type !== 'resolved' && !isInList(list, event);
+    const left = [...this.#passing.events].filter(([, event]) => isLeft(event));
+    if (left.length > 0) this.#passing.events = new Map(left);
+    else this.#passing = undefined;
   }
 
   /** A change that will be collected must not prolong the wait of others. */
@@ -171,11 +187,12 @@ class PacedSink implements SourceSink {
 
   /** Passes on what was collected, in slices if the sink can do that. */
   #passOn(): void {
-    const [passing, done] = [new Map(this.#collected), this.#done];
+    const passing: Passing = { events: new Map(this.#collected) };
+    const done = this.#done;
     this.#collected.clear();
     this.#done = undefined;
     this.#passing = passing;
-    /** False where a list has come since then, which is newer. */
+    /** False where lists have come since then that cover all of them. */
     const isCurrent = (): boolean => {
       const is = this.#passing === passing;
       if (is) this.#passing = undefined;
@@ -189,10 +206,10 @@ class PacedSink implements SourceSink {
     };
     const failed = (error: unknown): void => {
       if (!isCurrent()) done?.resolve();
-      else if (!this.#closed) this.#keep(passing, done, error);
+      else if (!this.#closed) this.#keep(passing.events, done, error);
     };
     try {
-      const applied = applyInSlices(this.#sink, [...passing.values()]);
+      const applied = applyInSlices(this.#sink, [...passing.events.values()]);
       if (applied === undefined) passed();
       else applied.then(passed, failed);
     } catch (error) {

@@ -33,7 +33,7 @@ export function createStagedSink(): StagedSink {
     const id = eventId(event);
     const isGone = event.type === 'delete' || event.type === 'resolved';
     // The list that is passed on later lacks the resource, which deletes it.
-    if (isGone && [...scopes.values()].some((scope) => isIn(scope, event))) items.delete(id);
+    if (isGone && [...scopes.values()].some((scope) => isInList(scope, event))) items.delete(id);
     else items.set(id, event);
   };
 
@@ -57,7 +57,7 @@ export function createStagedSink(): StagedSink {
         ...(kinds === undefined ? {} : { kinds }),
         ...(namespace === undefined ? {} : { namespace }),
       };
-      for (const [id, event] of items) if (isIn(scope, event)) items.delete(id);
+      for (const [id, event] of items) if (isInList(scope, event)) items.delete(id);
       scopes.set(JSON.stringify(scope), scope);
       for (const event of list.events) put(event);
     },
@@ -66,7 +66,7 @@ export function createStagedSink(): StagedSink {
       released = sink;
       const left = new Set(items.values());
       for (const scope of scopes.values()) {
-        const events = [...left].filter((event): event is ListedEvent => isListed(event) && isIn(scope, event));
+        const events = [...left].filter((event): event is ListedEvent => isListed(event) && isInList(scope, event));
         for (const event of events) left.delete(event);
         sink.replace({ ...scope, events, eventTime });
       }
@@ -87,7 +87,8 @@ function keyOfEvent(event: ResourceEvent): ResourceKey | undefined {
   return event.type === 'resolved' ? undefined : eventId(event);
 }
 
-function isIn({ kinds, namespace }: Scope, event: ResourceEvent): boolean {
+/** Whether a list decides about what an event is about. */
+export function isInList({ kinds, namespace }: Scope, event: ResourceEvent): boolean {
   if (kinds === undefined && namespace === undefined) return true;
   const [kind, within] = keyOfEvent(event)?.split('/', 2) ?? [];
   const isOfKind = kinds === undefined || kinds.some((each) => each === kind);
