@@ -87,3 +87,29 @@ test('the changed keys of two maps are those with other values, whatever their s
     { numRuns: 300 },
   );
 });
+
+test('a map of many entries has the last value of each key, in order', () => {
+  const keys = Array.from({ length: 500 }, (_, at) => `key ${String(at).padStart(4, '0')}`);
+  const ascending = keys.map((key, at) => [key, at] as const);
+  const twice = [...ascending, ...ascending.map(([key, at]) => [key, at + 1000] as const)];
+  for (const entries of [ascending, ascending.toReversed(), twice, ascending.slice(0, 200).concat(ascending)]) {
+    const map = PMap.from(entries);
+    const expected = new Map(entries);
+    assert.equal(map.size, expected.size);
+    assert.deepEqual(
+      map.sorted(),
+      [...expected].sort(([a], [b]) => (a < b ? -1 : 1)),
+    );
+    assert.deepEqual(new Map(map.entries()), expected);
+    const edited = map.with([
+      ['key 0007', undefined],
+      ['key 0007a', 7],
+    ]);
+    assert.deepEqual(
+      edited.sorted().map(([key]) => key),
+      [...expected.keys(), 'key 0007a'].filter((key) => key !== 'key 0007').sort(),
+    );
+  }
+  const few = PMap.from(Array.from({ length: 300 }, (_, at) => [`key ${at % 10}`, at] as const));
+  assert.deepEqual([few.size, few.get('key 3')], [10, 293]);
+});

@@ -72,8 +72,15 @@ export class PMap<V> {
     return PMap.#empty;
   }
 
+  /** Of entries with the same key, the last one counts. Many entries in the order of their keys are not sorted again. */
   static from<V>(entries: Iterable<readonly [string, V]>): PMap<V> {
-    return PMap.empty<V>().with(entries);
+    const listed = Array.from(entries);
+    const table = listed.length > SMALL ? spread(listed) : [];
+    const size = table.reduce((sum, bucket) => sum + (bucket?.size ?? 0), 0);
+    if (size <= SMALL) return PMap.empty<V>().with(listed);
+    const map = new PMap(table, size);
+    if (areInOrder(listed)) map.#sorted = listed;
+    return map;
   }
 
   get(key: string): V | undefined {
@@ -219,6 +226,13 @@ function mappedBucket<V>(bucket: Bucket<V>, make: (value: V) => V): Bucket<V> {
 
 function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Whether the keys ascend, each of them once. */
+function areInOrder(entries: readonly (readonly [string, unknown])[]): boolean {
+  for (let at = 1; at < entries.length; at++)
+    if (byKey(entries[at - 1] ?? ['', 0], entries[at] ?? ['', 0]) >= 0) return false;
+  return true;
 }
 
 function push<T>(list: T[], item: T | undefined): void {

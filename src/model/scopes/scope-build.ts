@@ -3,7 +3,7 @@
  * the services that a scope needs because they are destinations of a virtual service or of unknown traffic.
  */
 import { PMap } from '../../core/pmap.ts';
-import { addTo, membersOf } from '../common/groups.ts';
+import { membersOf } from '../common/groups.ts';
 import { hostsOverlap } from '../common/hosts.ts';
 import { isVisible } from '../common/visibility.ts';
 import type { MeshState } from '../rules/mesh-state.ts';
@@ -88,23 +88,41 @@ export function visibleServices(state: MeshState, namespace: string): PMap<Servi
   return state.publicServices.with(differing.map((host) => [host, choose(state, namespace, host, () => true)]));
 }
 
-/** A superset of the host names that a listener imports. */
+/** A superset of the host names that a listener imports, mostly in order. */
 function* candidateHosts(state: MeshState, plan: ListenerPlan): Generator<string> {
   yield* membersOf(state.wildcardHosts, '');
   for (const [owner, { exact, wildcards }] of plan.imports) {
     yield* exact;
     if (wildcards.length === 0) continue;
-    const hosts = owner === '*' ? state.servicesByHost.keys() : membersOf(state.hostsByNamespace, owner);
-    for (const host of hosts) if (wildcards.some((pattern) => hostsOverlap(pattern, host))) yield host;
+    for (const host of hostsOwnedBy(state, owner))
+      if (wildcards.some((pattern) => hostsOverlap(pattern, host))) yield host;
   }
 }
 
-/** The same by the ports of services with these names; 0 for any port. */
-function candidatesByPort(state: MeshState, plan: ListenerPlan): ReadonlyMap<number, ReadonlySet<string>> {
-  const found = new Map<number, Set<string>>();
-  for (const host of new Set(candidateHosts(state, plan))) {
-    for (const { ports } of state.servicesByHost.get(host) ?? [])
-      for (const number of [0, ...ports.map(({ port }) => port)]) addTo(found, number, host);
+/** Hosts in order. @param owner a namespace; `*`: all of them */
+function hostsOwnedBy(state: MeshState, owner: string): readonly string[] {
+  if (owner !== '*') return membersOf(state.hostsByNamespace, owner);
+  return state.servicesByHost.sorted().map(([host]) => host);
+}
+
+/**
+ * The same for each of these ports; 0: any port. A single port has the candidates of all ports, because
+ * `listenerService` examines their ports anyway.
+ */
+function candidatesByPort(
+  state: MeshState,
+  plan: ListenerPlan,
+  numbers: ReadonlySet<number>,
+): ReadonlyMap<number, Iterable<string>> {
+  const [only] = numbers;
+  if (only !== undefined && numbers.size === 1) return new Map([[only, [...candidateHosts(state, plan)]]]);
+  const found = new Map(Array.from(numbers, (number) => [number, new Set<string>()] as const));
+  const ofAnyPort = found.get(0);
+  for (const host of candidateHosts(state, plan)) {
+    const services = state.servicesByHost.get(host);
+    if (services === undefined) continue;
+    ofAnyPort?.add(host);
+    for (const { ports } of services) for (const { port } of ports) found.get(port)?.add(host);
   }
   return found;
 }
@@ -115,7 +133,8 @@ type Imported = Pick<EgressListener, 'services' | 'virtualServices'>;
  * The imports of listeners of a namespace. Listeners of a Sidecar usually import the same hosts at different ports: the
  * hosts are determined once.
  */
-function importedBy(state: MeshState, namespace: string): (plan: ListenerPlan) => Imported {
+function importedBy(state: MeshState, { namespace, listeners }: ScopePlan): (plan: ListenerPlan) => Imported {
+  const numbers = new Set(listeners.map(({ servicePort }) => servicePort));
   const visible = meshVirtualServices(state.virtualServices, namespace);
   const groups = new Map<string, { byPort: ReturnType<typeof candidatesByPort> } & Pick<Imported, 'virtualServices'>>();
   return (plan) => {
@@ -123,7 +142,7 @@ function importedBy(state: MeshState, namespace: string): (plan: ListenerPlan) =
     let group = groups.get(plan.importsKey);
     if (group === undefined) {
       const virtualServices = visible.filter((each) => importsVirtualService(plan, each));
-      group = { byPort: candidatesByPort(state, plan), virtualServices };
+      group = { byPort: candidatesByPort(state, plan, numbers), virtualServices };
       groups.set(plan.importsKey, group);
     }
     const services = new Map<string, Service>();
@@ -190,14 +209,13 @@ function unionServices(
 }
 
 export function buildScope(state: MeshState, plan: ScopePlan): BuiltScope {
-  const { namespace } = plan;
-  const imported = importedBy(state, namespace);
+  const imported = importedBy(state, plan);
   const egress = plan.listeners.map((listener): EgressListener => {
     const { port, bind, captureMode } = listener;
     return { port, bind, captureMode, ...imported(listener) };
   });
   const routed = routedHosts(plan, egress);
-  const services = unionServices(state, namespace, egress, routed);
+  const services = unionServices(state, plan.namespace, egress, routed);
   return assembleScope(state, plan, { egress, services, routed, watches: watchesOf(plan, routed) });
 }
 
