@@ -2,6 +2,8 @@
  * A real Envoy that asks for the virtual hosts that it uses, beside one that gets everything: time until it is ready,
  * memory, bytes, lines of statistics, and what the first request to a service costs in addition. The first request also
  * makes Envoy connect to the application: the Envoy that has everything shows what that takes.
+ *
+ * The first Envoy on demand is the first proxy of its workload, for which everything is generated.
  */
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
@@ -12,8 +14,9 @@ import { type Envoy, startEnvoy } from '../../test/harness/envoy.ts';
 import { eventually } from '../../test/harness/eventually.ts';
 import { request } from '../../test/harness/http.ts';
 import type { Owner } from '../../test/harness/owner.ts';
+import { quiet } from '../counters.ts';
 import { type BenchContext, type Mesh, withMesh } from '../mesh.ts';
-import { quantiles, type Table } from '../results.ts';
+import { median, quantiles, type Table } from '../results.ts';
 import { monotonicMs } from '../world/clock.ts';
 import { HTTP_PORT, head } from '../world/documents.ts';
 import { namespaceName } from '../world/world.ts';
@@ -25,11 +28,18 @@ const CALLED = 200;
 /** The Envoys listen at the port of the services: only these have routes there. */
 const ADDRESSES = { all: '127.77.0.1', 'on-demand': '127.77.0.2' };
 type Measured = keyof typeof ADDRESSES;
+const MEASURED = Object.keys(ADDRESSES) as Measured[];
+/** How often an Envoy that starts is asked, ms. */
+const ASKED_EVERY_MS = 5;
 
 export function realEnvoys(context: BenchContext): Promise<Table> {
   return withMesh(context, { meshConfig: { connectTimeout: '100ms' } }, async (mesh, owner) => {
     const rows: string[][] = [];
-    await writeFile(join(mesh.world.folder, 'called.yaml'), callable(await startApplication(owner)).join('---\n'));
+    const { folder } = mesh.world;
+    await writeFile(join(folder, 'called.yaml'), callable(await startApplication(owner)).join('---\n'));
+    for (const each of MEASURED) await writeFile(join(folder, `${each}.yaml`), sidecarAt(each, ADDRESSES[each]));
+    // The documents are not part of what an Envoy waits for.
+    await quiet(mesh);
     context.progress('an Envoy, all');
     rows.push(rowOf('all', [await measured(owner, mesh, 'all')]));
     const onDemand: Figures[] = [];
@@ -39,7 +49,8 @@ export function realEnvoys(context: BenchContext): Promise<Table> {
     }
     rows.push(rowOf('on-demand', onDemand));
     const title = `A real Envoy: ${mesh.size.services} services, ${CALLED} of them called`;
-    const columns = ['configuration', 'first answer, s', 'kB received', 'heap, MiB', 'lines of statistics'];
+    const ready = ['first answer, s', 'of further proxies, s'];
+    const columns = ['configuration', ...ready, 'kB received', 'heap, MiB', 'lines of statistics'];
     const requests = ['first request more than the second, p50, ms', 'p99, ms', 'kB received then', 'heap then, MiB'];
     return { title, columns: [...columns, ...requests], rows };
   });
@@ -47,6 +58,7 @@ export function realEnvoys(context: BenchContext): Promise<Table> {
 
 /** What was measured with one Envoy. */
 interface Figures {
+  /** From its start to its first answer, s. */
   readonly ready: number;
   readonly first: Content;
   readonly then: Content;
@@ -62,10 +74,9 @@ interface Content {
 
 async function measured(owner: Owner, mesh: Mesh, configuration: Measured): Promise<Figures> {
   const address = ADDRESSES[configuration];
-  await writeFile(join(mesh.world.folder, `${configuration}.yaml`), sidecarAt(configuration, address));
   const started = monotonicMs();
   const envoy = await envoyOf(owner, mesh, configuration);
-  await eventually(() => timed(address, called(0)));
+  await eventually(() => timed(address, called(0)), { intervalMs: ASKED_EVERY_MS });
   const ready = (monotonicMs() - started) / 1000;
   const first = await figuresOf(envoy);
   const more: number[] = [];
@@ -79,15 +90,16 @@ async function measured(owner: Owner, mesh: Mesh, configuration: Measured): Prom
   return { ready, first, then, lines, more };
 }
 
-/** The requests of all Envoys, and the other figures of the first one. */
+/** The requests of all Envoys, and the other figures of the first one, which is the first of its workload. */
 function rowOf(configuration: Measured, envoys: readonly Figures[]): string[] {
-  const [one] = envoys;
+  const [one, ...further] = envoys;
   if (one === undefined) return [configuration];
   const { ready, first, then, lines } = one;
   const { p50, p99 } = quantiles(envoys.flatMap(({ more }) => more));
   return [
     configuration,
     ready.toFixed(2),
+    further.length === 0 ? '' : median(further.map((each) => each.ready)).toFixed(2),
     first.kB.toFixed(0),
     first.heapMiB.toFixed(1),
     String(lines),
