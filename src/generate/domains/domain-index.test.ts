@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Memos } from '../../core/memo.ts';
 import * as fc from '../../core/testing/properties.ts';
 import { httpPort, serviceOf } from '../testing/routes.ts';
-import { domainIndex } from './domain-index.ts';
+import { domainIndex, ownHosts } from './domain-index.ts';
 import { viewerOf } from './service-domains.ts';
 
 const MEMOS = new Memos();
@@ -47,4 +47,17 @@ test('an unchanged service is the same object in the next index', () => {
   const before = domainIndex(MEMOS, POOL.slice(1), 80, viewer);
   const after = domainIndex(MEMOS, POOL.slice(2), 80, viewer);
   assert.ok(after.ordered.every((host) => before.ordered.includes(host)));
+});
+
+test('viewers without own services have none however many there are, and others keep theirs', () => {
+  const index = domainIndex(MEMOS, POOL, 80, viewer);
+  const home = viewerOf('default.svc.cluster.local');
+  const own = ownHosts(MEMOS, index, home);
+  assert.equal(own.hosts.size, POOL.length);
+  for (let round = 0; round < 2; round++)
+    for (let at = 0; at < 1500; at++) {
+      const other = ownHosts(MEMOS, index, viewerOf(`other-${at}.svc.cluster.local`));
+      assert.deepEqual([other.hosts.size, other.domains, other.byDomain.size], [0, [], 0]);
+    }
+  assert.equal(ownHosts(MEMOS, index, home), own);
 });

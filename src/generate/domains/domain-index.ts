@@ -243,24 +243,42 @@ function inOrder(list: readonly IndexedHost[]): readonly IndexedHost[] {
 
 const NO_OWN: OwnHosts = { hosts: new Set(), domains: [], byDomain: new Map() };
 
-/**
- * The viewer's own services in an index. Results for viewers without services are not cached: proxies choose the
- * namespace that they state, so the cache could grow without limit.
- */
+/** Most viewers without own services that are known to have none: proxies choose the namespace that they state. */
+const MAX_WITHOUT = 1024;
+
+/** The viewers of an index, by the suffix of their own services. */
+interface Viewers {
+  readonly own: Map<string, OwnHosts>;
+  /** Those that have none. The oldest is evicted first. */
+  readonly without: Set<string>;
+}
+
+/** The viewer's own services in an index. */
 export function ownHosts(memos: Memos, index: DomainIndex, viewer: Viewer): OwnHosts {
-  const known = memos.weak<DomainIndex, Map<string, OwnHosts>>('own hosts').get(index, () => new Map());
-  let own = known.get(viewer.own);
-  if (own === undefined) {
-    const hosts = [...index.hosts.values()].filter(({ entry }) => isOwn(entry.service, viewer));
-    if (hosts.length === 0) return NO_OWN;
-    const found = hosts.flatMap((host) => {
-      const domains = serviceDomains(memos, host.entry.service, host.port, viewer);
-      return domains.filter((domain) => !host.domains.includes(domain)).map((domain) => [domain, host] as const);
-    });
-    const byDomain = new Map<string, readonly IndexedHost[]>();
-    for (const [domain, host] of found) byDomain.set(domain, [...(byDomain.get(domain) ?? []), host]);
-    own = { hosts: new Set(hosts), domains: found.map(([domain]) => domain), byDomain };
-    known.set(viewer.own, own);
+  const viewers = memos
+    .weak<DomainIndex, Viewers>('own hosts')
+    .get(index, () => ({ own: new Map(), without: new Set() }));
+  if (viewers.without.has(viewer.own)) return NO_OWN;
+  const known = viewers.own.get(viewer.own);
+  if (known !== undefined) return known;
+  const hosts = [...index.hosts.values()].filter(({ entry }) => isOwn(entry.service, viewer));
+  if (hosts.length === 0) {
+    viewers.without.add(viewer.own);
+    const [oldest] = viewers.without;
+    if (oldest !== undefined && viewers.without.size > MAX_WITHOUT) viewers.without.delete(oldest);
+    return NO_OWN;
   }
+  const own = ownOf(memos, hosts, viewer);
+  viewers.own.set(viewer.own, own);
   return own;
+}
+
+function ownOf(memos: Memos, hosts: readonly IndexedHost[], viewer: Viewer): OwnHosts {
+  const found = hosts.flatMap((host) => {
+    const domains = serviceDomains(memos, host.entry.service, host.port, viewer);
+    return domains.filter((domain) => !host.domains.includes(domain)).map((domain) => [domain, host] as const);
+  });
+  const byDomain = new Map<string, readonly IndexedHost[]>();
+  for (const [domain, host] of found) byDomain.set(domain, [...(byDomain.get(domain) ?? []), host]);
+  return { hosts: new Set(hosts), domains: found.map(([domain]) => domain), byDomain };
 }
