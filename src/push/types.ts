@@ -34,6 +34,8 @@ export interface BundleDiff {
 export interface Bundle {
   /** No other bundle has it: two can be compared without keeping both in memory. */
   readonly id: number;
+  /** Refers to the bundle without keeping it in memory: one object. */
+  readonly ref: WeakRef<Bundle>;
   readonly type: XdsType;
   /** The view that it belongs to. */
   readonly viewKey: string;

@@ -21,12 +21,18 @@ class SharedBundle implements Bundle {
   /** Differences from it by the newer bundle: most of its time a bundle is the newest, and has none. */
   #diffs: WeakMap<SharedBundle, BundleDiff> | undefined;
   #body: readonly Uint8Array[] | undefined;
+  #ref: WeakRef<Bundle> | undefined;
 
   constructor(type: XdsType, viewKey: string, sequence: number, content: Content) {
     this.type = type;
     this.viewKey = viewKey;
     this.sequence = sequence;
     this.content = content;
+  }
+
+  get ref(): WeakRef<Bundle> {
+    this.#ref ??= new WeakRef<Bundle>(this);
+    return this.#ref;
   }
 
   get size(): number {

@@ -6,6 +6,7 @@ import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
 import { type Bundle, type EncodedResource, emptyBundle, nextBundle } from '../../push/index.ts';
 import { addedNames, type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 import { type ClusterNames, isUnaskable } from './cluster-names.ts';
+import { isUnconcerned } from './concerned-names.ts';
 
 type Resources = Iterable<readonly [string, EncodedResource]>;
 
@@ -27,8 +28,8 @@ interface Base {
 /** A base, and the resources that a proxy has in addition. */
 export interface Part {
   readonly base: Base;
-  /** The bundle that it is a part of, by its number: proxies keep the part for long. */
-  readonly of: number;
+  /** The bundle that it is a part of. Proxies keep the part for long, and that bundle would keep a mesh in memory. */
+  readonly of: WeakRef<Bundle>;
   /** That bundle, if everything of it is in the base. */
   readonly whole: Bundle | undefined;
   /** The names that were wanted in addition. */
@@ -130,11 +131,11 @@ export class ClusterParts {
     previous: Part | undefined,
     leadTo: (names: NameSet) => NameSet,
   ): Part {
-    const isOfSame = previous?.base === base && previous.of === full.id;
-    const added = isOfSame ? addedNames(wanted, previous.wanted) : undefined;
-    if (isOfSame && added !== undefined) return this.#grown(full, previous, wanted, leadTo(this.#names.of(added)));
+    const grows = previous?.base === base && hasSame(previous, full);
+    const added = grows ? addedNames(wanted, previous.wanted) : undefined;
+    if (grows && added !== undefined) return this.#grown(full, previous, wanted, leadTo(this.#names.of(added)));
     const names = leadTo(wanted);
-    const of = full.id;
+    const of = full.ref;
     if (base.bundle.size === full.size) return { base, of, whole: full, wanted, names, own: undefined, refs: NO_NAMES };
     const resources = new Map<string, EncodedResource | undefined>();
     const known = previous?.base.viewKey === full.viewKey ? previous : undefined;
@@ -157,6 +158,7 @@ export class ClusterParts {
     const more = this.#names.of(resources.flatMap(([, resource]) => resource.refs));
     return {
       ...previous,
+      of: full.ref,
       wanted,
       names: this.#names.change(names, added, NO_NAMES),
       own: own && nextBundle(own, resources),
@@ -178,6 +180,11 @@ export class ClusterParts {
 function newBase(full: Bundle, wanted: NameSet, names: NameSet, resources: Resources): Base {
   const bundle = nextBundle(emptyBundle(full.type, onDemand(full)), resources);
   return { viewKey: full.viewKey, wanted, names, bundle, checked: undefined };
+}
+
+/** Whether a part has the same resources of this bundle as of its own. */
+function hasSame({ of, own, names }: Part, full: Bundle): boolean {
+  return of === full.ref || (own !== undefined && isUnconcerned(of, full, [names]));
 }
 
 /** The bundles of a part: the first one is that of all proxies of the view. */
@@ -217,7 +224,7 @@ function endpointsAfter(full: Bundle, previous: Part | undefined, base: Base, na
     const resource = full.get(name);
     if (resource !== own.get(name)) changes.push([name, resource]);
   }
-  return { ...previous, base, of: full.id, own: changes.length === 0 ? own : nextBundle(own, changes) };
+  return { ...previous, base, of: full.ref, own: changes.length === 0 ? own : nextBundle(own, changes) };
 }
 
 /** Whether both have the same resources of these names. */

@@ -1,6 +1,7 @@
 /** Which changes of a view concern which proxies on demand, by the names that these hold. */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle, EncodedResource } from '../../push/index.ts';
+import type { NameSet } from '../protocol/index.ts';
 import { domainsOf } from './aliased-resource.ts';
 import { isUnaskable } from './cluster-names.ts';
 import { ANY, splitName } from './host-table.ts';
@@ -25,4 +26,18 @@ export function concernedNames(type: XdsType, before: Bundle, now: Bundle): read
 function namesOfDomains(host: EncodedResource): readonly string[] {
   const { routes } = splitName(host.name);
   return domainsOf(host).map((domain) => `${routes}/${domain}`);
+}
+
+/** With more differences, what a proxy gets is made anew. */
+const FEW = 64;
+
+/** Whether a proxy has of a bundle what it had of an earlier one, by the names that it holds. */
+export function isUnconcerned(earlier: WeakRef<Bundle>, now: Bundle, held: readonly NameSet[]): boolean {
+  const before = earlier.deref();
+  if (before === now) return true;
+  if (before === undefined || before.viewKey !== now.viewKey) return false;
+  const { changed, removed } = now.diffFrom(before);
+  if (changed.length + removed.length > FEW) return false;
+  const names = concernedNames(now.type, before, now);
+  return names !== undefined && !names.some((name) => held.some((each) => each.has(name)));
 }

@@ -24,6 +24,7 @@ import { answeredName, madeName, readyName, restrictedHost } from './aliased-res
 import { Askers } from './askers.ts';
 import { ClusterNames, isOutbound } from './cluster-names.ts';
 import { ClusterParts, onDemand } from './cluster-parts.ts';
+import { isUnconcerned } from './concerned-names.ts';
 import { ANY, type FoundHost, HostTable, isKnown, splitName } from './host-table.ts';
 import { LearnedHosts } from './learned-hosts.ts';
 
@@ -40,8 +41,8 @@ export interface WantedHosts {
 
 /** The virtual hosts of one proxy, made for what it wants of a bundle. */
 export interface HostPart {
-  /** The bundle that it is a part of, by its number: proxies keep the part for long. */
-  readonly of: number;
+  /** The bundle that it is a part of. Proxies keep the part for long, and that bundle would keep a mesh in memory. */
+  readonly of: WeakRef<Bundle>;
   readonly wanted: WantedHosts;
   readonly bundle: Bundle;
   /** The clusters that they lead to. */
@@ -157,12 +158,13 @@ export class SharedDemand {
     for (const resource of this.#hostsFor(full, wanted.asked.names, wanted.given.names))
       resources.set(resource.name, resource);
     const bundle = nextBundle(before, resources);
-    return { of: full.id, wanted, bundle, clusters: this.clustersOf([bundle]) };
+    return { of: full.ref, wanted, bundle, clusters: this.clustersOf([bundle]) };
   }
 
-  /** The same from fewer hosts of the same bundle: a proxy asks for one after the other, and may have a thousand. */
+  /** The same from fewer hosts: a proxy asks for one after the other, and may have a thousand. */
   #grownHosts(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart | undefined {
-    if (previous?.of !== full.id) return undefined;
+    if (previous === undefined) return undefined;
+    if (!isUnconcerned(previous.of, full, [previous.wanted.asked, previous.wanted.given])) return undefined;
     const asked = addedNames(wanted.asked, previous.wanted.asked);
     const given = addedNames(wanted.given, previous.wanted.given);
     if (asked === undefined || given === undefined) return undefined;
@@ -172,7 +174,7 @@ export class SharedDemand {
       resources.map((each) => [each.name, each] as const),
     );
     const clusters = this.names.of(resources.flatMap((each) => [...this.clustersIn(each)]));
-    return { of: full.id, wanted, bundle, clusters: this.names.change(previous.clusters, clusters, NO_NAMES) };
+    return { of: full.ref, wanted, bundle, clusters: this.names.change(previous.clusters, clusters, NO_NAMES) };
   }
 
   #hostsFor(full: Bundle, asked: Iterable<string>, given: Iterable<string>): readonly EncodedResource[] {
