@@ -27,6 +27,10 @@ export class Multimap<K, V extends object> {
     return isLast && this.#entries.delete(key);
   }
 
+  has(key: K): boolean {
+    return this.#entries.has(key);
+  }
+
   get(key: K): Iterable<V> {
     const known = this.#entries.get(key);
     if (known instanceof Few) return known.values;

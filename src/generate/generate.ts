@@ -49,6 +49,7 @@ import {
   type GenerationFailure,
   type GenerationFinding,
   type GenerationResult,
+  type HostsPart,
   type PatchProblem,
   type PlacedResources,
   type TypeReads,
@@ -253,7 +254,7 @@ export function* generateInSlices(
   const snapshot = MeshReader.of(mesh);
   const units: Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>> = {};
   const placed = new Map<Unit, PlacedResources>();
-  const parts = new Map<Unit, number>();
+  const parts = new Map<Unit, HostsPart>();
   const reads: Partial<Record<GeneratedType, TypeReads>> = {};
   const findings: GenerationFinding[] = [];
   const failures: GenerationFailure[] = [];
@@ -273,7 +274,7 @@ export function* generateInSlices(
       if (output.problem !== undefined) failures.push({ type, unit, ...shared(output.problem) });
       if (output.placed === undefined) built.set(unit, output.resources);
       else placed.set(unit, output.placed);
-      if (output.among !== undefined) parts.set(unit, output.among);
+      if (output.part !== undefined) parts.set(unit, output.part);
       findings.push(...output.findings);
     }
     units[type] = built;

@@ -40,6 +40,7 @@ export {
   type GenerationFailure,
   type GenerationFinding,
   type GenerationResult,
+  type HostsPart,
   type Misfit,
   type TypeReads,
   type Unit,

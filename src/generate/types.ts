@@ -113,8 +113,19 @@ export interface UnitOutput {
   readonly placed?: PlacedResources;
   /** Which EnvoyFilters do not fit the unit, and why. */
   readonly problem?: PatchProblem;
-  /** Set if `resources` are a part: how many there are at most in all. */
-  readonly among?: number;
+  /** Set if `resources` are the virtual hosts for some names. */
+  readonly part?: HostsPart;
+}
+
+/** A part of the virtual hosts of a route configuration, generated for names. */
+export interface HostsPart {
+  /** How many virtual hosts there are at most in all. */
+  readonly among: number;
+  /**
+   * Of the names those without which the virtual hosts would be the same: there is none for them, or names before them
+   * have it.
+   */
+  readonly spare: readonly string[];
 }
 
 /**
@@ -141,8 +152,8 @@ export interface TypeReads {
 export interface GenerationResult {
   readonly units: GeneratedUnits;
   readonly placed: ReadonlyMap<Unit, PlacedResources>;
-  /** Units of virtual hosts of which a part was generated: see {@link UnitOutput.among}. */
-  readonly parts: ReadonlyMap<Unit, number>;
+  /** Units of virtual hosts of which a part was generated. */
+  readonly parts: ReadonlyMap<Unit, HostsPart>;
   readonly reads: Readonly<Partial<Record<GeneratedType, TypeReads>>>;
   readonly findings: readonly GenerationFinding[];
   readonly failures: readonly GenerationFailure[];

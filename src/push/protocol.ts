@@ -10,6 +10,7 @@ import type {
   GeneratedType,
   GenerationFailure,
   GenerationFinding,
+  HostsPart,
   Placement,
   Unit,
   View,
@@ -85,8 +86,8 @@ export interface UnitAnswer {
   readonly placements?: readonly number[];
   /** The unit's number: later answers refer to the resources by it. */
   readonly number: number;
-  /** Set if the resources are a part of the virtual hosts of a route configuration: how many these are at most. */
-  readonly among?: number;
+  /** Set if the resources are the virtual hosts for some names. */
+  readonly part?: HostsPart;
   /** Number of the set of facts that were read for it; `NO_READS` for a unit that does not exist. */
   readonly reads: number;
   /** Undefined for the resources that were sent with this number before. */

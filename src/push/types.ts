@@ -176,8 +176,9 @@ export interface LaterHosts {
    * The same; resolves when they are generated, and rejects when they cannot be. Undefined if nothing is to be
    * generated.
    * @param names undefined: all virtual hosts
+   * @param by the session that needs them, until it holds the names
    */
-  need(names: Iterable<string> | undefined): Promise<void> | undefined;
+  need(names: Iterable<string> | undefined, by: object): Promise<void> | undefined;
   /** How many virtual hosts there are in all, at most. */
   readonly total: number;
 }

@@ -85,18 +85,31 @@ const clusterOf = (name: string, port = HTTP_PORT, subset = '') => `outbound|${p
 /** A section of a configuration dump. */
 interface Config {
   readonly dynamic_active_clusters?: readonly { readonly cluster: { readonly name: string } }[];
+  readonly dynamic_route_configs?: readonly {
+    readonly route_config: { readonly virtualHosts?: readonly { readonly name: string }[] };
+  }[];
 }
 
-/** Names of the clusters that ctl-discovery has generated for proxies like this one. */
-async function generatedClusters(): Promise<ReadonlySet<string>> {
+/** What ctl-discovery has generated for proxies like this one. */
+async function generated(): Promise<readonly Config[]> {
   const { client, mesh } = shared.get();
-  const names = [false, true].map(async (askable) => {
+  const dumps = [false, true].map(async (askable) => {
     const path = `/debug/config_dump?proxyID=${client.workload}&askable=${askable}`;
-    const { configs } = (await mesh.discovery().http(path)).json() as { readonly configs: readonly Config[] };
-    const clusters = configs.flatMap(({ dynamic_active_clusters: all = [] }) => all);
-    return clusters.map(({ cluster }) => cluster.name);
+    return ((await mesh.discovery().http(path)).json() as { readonly configs: readonly Config[] }).configs;
   });
-  return new Set((await Promise.all(names)).flat());
+  return (await Promise.all(dumps)).flat();
+}
+
+/** Names of the clusters. */
+async function generatedClusters(): Promise<ReadonlySet<string>> {
+  const clusters = (await generated()).flatMap(({ dynamic_active_clusters: all = [] }) => all);
+  return new Set(clusters.map(({ cluster }) => cluster.name));
+}
+
+/** Names of the virtual hosts. */
+async function generatedHosts(): Promise<ReadonlySet<string>> {
+  const routes = (await generated()).flatMap(({ dynamic_route_configs: all = [] }) => all);
+  return new Set(routes.flatMap(({ route_config: { virtualHosts = [] } }) => virtualHosts.map(({ name }) => name)));
 }
 
 /** Nobody has used these services, so that they have no clusters. */
@@ -343,4 +356,27 @@ test('the next proxy of the workload has what the first one has used', async () 
   between.use(mesh.discovery().ports.grpc);
   assert.deepEqual(await send('led-last'), [200, 'v2']);
   assert.ok((await generatedClusters()).size < IDLE / 2);
+  shared.set({ ...shared.get(), client: next });
+});
+
+test('names without a service, and those of proxies that have gone, lead to no further virtual hosts', async () => {
+  for (const round of ['first', 'second']) {
+    for (let at = 0; at < 600; at += 50) {
+      const names = Array.from({ length: 50 }, (_, index) => `${round}-${at + index}.unknown.example`);
+      const answers = await Promise.all(names.map((name) => send(name)));
+      assert.deepEqual([...new Set(answers.map(([status]) => status))], [502]);
+    }
+    const { client, startClient } = shared.get();
+    if (round === 'second') break;
+    await client.stop();
+    shared.set({ ...shared.get(), client: await startClient() });
+  }
+  assert.deepEqual(await send('known'), [200, 'v2']);
+  const hosts = await generatedHosts();
+  const hostOf = (name: string) => `${HTTP_PORT}/${name}.${SUFFIX}:${HTTP_PORT}`;
+  assert.deepEqual([hosts.has(hostOf('known')), hosts.has(hostOf('idle-0'))], [true, false]);
+  const { mesh } = shared.get();
+  const name = 'second-7.unknown.example';
+  await mesh.config.apply('late-entry', starEntry(name, V1));
+  await retry(async () => assert.deepEqual(await send(name), [200, 'v1']));
 });

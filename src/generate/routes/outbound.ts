@@ -105,10 +105,11 @@ export function wantedVirtualHosts(
   const scope = addressedScope(snapshot, view);
   if (plan === undefined || scope === undefined || !isDiscovered(view, plan)) return NOTHING;
   const { hosts, context } = hostInputs(plan, scope, snapshot, view);
-  const { virtualHosts, duplicates, takesAll, among } = wantedHosts(hosts, context, names);
+  const { virtualHosts, duplicates, takesAll, among, spare } = wantedHosts(hosts, context, names);
   const pieces = takesAll ? virtualHosts : [...virtualHosts, catchAllHost(scope, context)];
   const resources = pieces.map((piece) => discoveredHost(snapshot.memos, unit, piece));
-  return { ...withDuplicates('vhds', unit, { resources, findings: [] }, duplicates), among: among + 1 };
+  const output = withDuplicates('vhds', unit, { resources, findings: [] }, duplicates);
+  return { ...output, part: { among: among + 1, spare } };
 }
 
 /**

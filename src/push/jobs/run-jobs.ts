@@ -153,14 +153,14 @@ function answerTo(job: GenerateJob, parts: GeneratedParts, layout: Layout, sentU
       placements?: readonly number[],
     ) => {
       const kind = placement === undefined ? `${type} ${unit}` : `${type} ${unit} ${placement}`;
-      const among = type === 'vhds' ? result.parts.get(unit) : undefined;
+      const part = type === 'vhds' ? result.parts.get(unit) : undefined;
       const { resources: sent, ...named } = sentUnits.send(resources, `${viewKey} ${kind}`, kind);
       units.push({
         type,
         unit,
         ...(placements !== undefined && { placements }),
         ...named,
-        ...(among !== undefined && { among }),
+        ...(part !== undefined && { part }),
         reads: readsOf(unit),
         resources: sent?.map((each) => layout.append(each)),
       });

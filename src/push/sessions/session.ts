@@ -178,7 +178,7 @@ export class Session implements ProxySession {
     if (this.#views.length === 0 || this.has(placed)) return false;
     // It may have some of what the view lacks, which is generated now.
     const { later, laterHosts } = placed.view;
-    if ([later?.need(undefined), laterHosts?.need(undefined)].some((waits) => waits !== undefined)) return true;
+    if ([later?.need(undefined), laterHosts?.need(undefined, this)].some((waits) => waits !== undefined)) return true;
     if (placed.isTriedBefore(this, this.#wantedVersion)) return true;
     if (placed.view.lastJobFailed) return false;
     return (placed.isDirty || placed.inFlight) && placed.committedVersion < this.#wantedVersion;

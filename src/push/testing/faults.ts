@@ -1,5 +1,6 @@
 /** Meshes, Sidecars and generators for tests of the whole engine. */
 import type { GeneratedJob, Generator } from '../jobs/generator.ts';
+import type { GenerateJob } from '../protocol.ts';
 import { endpoints, inline, type Mesh, meshResource, service } from './mesh.ts';
 
 export const SHOP = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1'), service('other', 'db')];
@@ -25,6 +26,23 @@ export function changing(change: (job: GeneratedJob) => GeneratedJob) {
       withdraw: (source) => inner.withdraw(source),
       close: () => inner.close(),
     };
+  };
+}
+
+/** An inline generator. @param taken called with each job */
+export function watched(taken: (job: GenerateJob) => void) {
+  return (snapshot: Parameters<typeof inline>[0]): Generator => {
+    const generator = inline(snapshot);
+    const submit = generator.submit.bind(generator);
+    generator.submit = (source, options) => {
+      const takeJob = (): GenerateJob => {
+        const job = source.takeJob();
+        taken(job);
+        return job;
+      };
+      return submit({ key: source.key, lanes: () => source.lanes(), takeJob }, options);
+    };
+    return generator;
   };
 }
 

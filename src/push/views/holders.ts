@@ -43,6 +43,10 @@ export class Holders<S extends object> {
     }
   }
 
+  isHeld(name: string): boolean {
+    return this.#sets.has(name);
+  }
+
   /** Whether it is to be found for each commit of the view. */
   wait(session: S, waits: boolean): void {
     if (waits) this.#waiting.add(session);

@@ -1,30 +1,55 @@
 /**
  * The virtual hosts of a view that are generated when a proxy asks for them. Which virtual host is for a name is only
- * known among all of them, so that the view keeps the names: each job for a route configuration generates the virtual
- * hosts for its names again, and finds others for them where the mesh has changed.
+ * known among all of them, so that the view keeps the names that its proxies hold: each job for a route configuration
+ * that has changed looks all of its names up again, and finds other virtual hosts for them where the mesh has changed.
  */
 import { CtlError } from '../../core/errors.ts';
 import { laterClusterUnits, MeshReader, mayGenerateHosts, type Unit, type View } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import type { JobAnswer } from '../protocol.ts';
-import type { LaterHosts } from '../types.ts';
+import type { LaterHosts, Names } from '../types.ts';
+import { NeededNames } from './needed-names.ts';
 import { rejected, Waiters } from './waiters.ts';
 
-/** With more names all virtual hosts are generated: each ask costs the time of the names before it. */
-const MAX_NAMES = 1024;
+/** With more virtual hosts for names, all are generated: an ask costs the time of those before it. */
+const MAX_HOSTS = 1024;
+/**
+ * Most names of a view: to look up more takes as long as to generate all virtual hosts. One proxy has at most 1,024 of
+ * them, for which there may be no virtual host.
+ */
+const MAX_NAMES = 16 * MAX_HOSTS;
 /** Most characters of a host name with a port (RFC 1035, section 2.3.4). */
 const MAX_HOST = 253 + ':65535'.length;
 /** Names of route configurations are not longer: such a name is one of none. */
 const MAX_ROUTES = 512;
 
+/**
+ * What is known of the virtual host for a name. `wanted`: nothing, the next job looks it up. `decisive`: it is
+ * generated for this name. `spare`: there is none, or it is generated for other names.
+ */
+type NameState = 'wanted' | 'decisive' | 'spare';
+
 /** What a job generates virtual hosts for. */
 export interface HostSelection {
-  /** The names that are kept; undefined: all virtual hosts. */
+  /** What is looked up; undefined: all virtual hosts. */
   readonly names: readonly string[] | undefined;
-  /** Those of them for which nothing was generated before. */
+  /** Names that were not looked up before. */
   readonly wanted: ReadonlySet<string>;
   /** The route configurations of which virtual hosts are generated for the first time. */
   readonly units: 'all' | ReadonlySet<Unit>;
+  /** Those whose virtual hosts are generated. */
+  readonly of: 'all' | ReadonlySet<Unit>;
+  /** Those of them of which all names are looked up. */
+  readonly whole: ReadonlySet<Unit>;
+  /** See `HostsOnAsk.#drops`. */
+  readonly drops: number;
+}
+
+/** The state of a view when it takes a job with virtual hosts. */
+interface TakenHosts {
+  readonly of: 'all' | ReadonlySet<Unit>;
+  /** The job is only for what no proxy has yet. */
+  readonly isStep: boolean;
 }
 
 /** The route configuration of a name. */
@@ -33,23 +58,33 @@ export function routesOf(name: string): Unit {
 }
 
 /**
- * What is kept for a name: callers choose names, which are kept as long as the view is. No longer host has a virtual
- * host of its own, but one for its last characters may be for it. Undefined: there is none for it.
+ * What is looked up for a name: callers choose names. No longer host has a virtual host of its own, but one for its
+ * last characters may be for it. Undefined: there is none for it.
  */
-function keptFor(name: string): string | undefined {
+function lookedUpFor(name: string): string | undefined {
   const routes = routesOf(name);
   const host = name.slice(routes.length + 1);
   if (routes.length > MAX_ROUTES) return undefined;
   return host.length <= MAX_HOST ? name : `${routes}/${host.slice(-MAX_HOST)}`;
 }
 
+function isOf(units: 'all' | ReadonlySet<Unit>, name: string): boolean {
+  return units === 'all' || units.has(routesOf(name));
+}
+
 export class HostsOnAsk implements LaterHosts {
   readonly #onWanted: () => void;
+  readonly #isHeld: (name: string) => boolean;
   /** Whether virtual hosts of the view are generated for names. */
   #isOn = false;
-  readonly #names = new Set<string>();
-  /** Names for which nothing was generated yet. */
+  readonly #names = new Map<string, NameState>();
+  /** The names of that state. */
   readonly #wanted = new Set<string>();
+  readonly #needed = new NeededNames();
+  /** Route configurations of which steps look up decisive and wanted names only. */
+  readonly #known = new Set<Unit>();
+  /** How often decisive names were dropped: others may be decisive then. */
+  #drops = 0;
   #areAllWanted = false;
   /** How many virtual hosts a route configuration has. */
   readonly #sizes = new Map<Unit, number>();
@@ -57,9 +92,13 @@ export class HostsOnAsk implements LaterHosts {
   /** Why the last job failed, until it is tried again. */
   #failed: { readonly error: unknown } | undefined;
 
-  /** @param onWanted called when there is something to generate */
-  constructor(onWanted: () => void) {
+  /**
+   * @param onWanted called when there is something to generate
+   * @param isHeld whether a proxy holds a name, or waits for it
+   */
+  constructor(onWanted: () => void, isHeld: (name: string) => boolean) {
     this.#onWanted = onWanted;
+    this.#isHeld = isHeld;
   }
 
   /** Whether virtual hosts are generated for names. */
@@ -81,36 +120,40 @@ export class HostsOnAsk implements LaterHosts {
   }
 
   has(name: string): boolean {
-    const kept = this.#isOn ? keptFor(name) : undefined;
-    return kept !== undefined && this.#lacks(kept);
+    return this.#isOn && this.#lacks(name);
   }
 
-  #lacks(kept: string): boolean {
-    return !this.#names.has(kept) || this.#wanted.has(kept);
+  #lacks(name: string): boolean {
+    const state = this.#names.get(name);
+    return state === undefined ? lookedUpFor(name) !== undefined : state === 'wanted';
   }
 
   want(names: Iterable<string>): void {
     if (this.#isOn) this.#want(names);
   }
 
-  /** @returns what is kept for those that are to be generated; undefined: all */
+  /** @returns those that are to be generated; undefined: all */
   #want(names: Iterable<string>): ReadonlySet<string> | undefined {
     const missing = new Set<string>();
-    for (const name of names) {
-      const kept = keptFor(name);
-      if (kept !== undefined && this.#lacks(kept)) missing.add(kept);
-    }
+    for (const name of names) if (this.#lacks(name)) missing.add(name);
     if (missing.size === 0) return missing;
-    if (this.#names.union(missing).size > MAX_NAMES) {
+    if (!this.#hasRoomFor(missing)) {
       this.#wantAll();
       return undefined;
     }
     for (const name of missing) {
-      this.#names.add(name);
+      this.#names.set(name, 'wanted');
       this.#wanted.add(name);
     }
     this.#onWanted();
     return missing;
+  }
+
+  #hasRoomFor(missing: ReadonlySet<string>): boolean {
+    const isMet = (): boolean => this.#names.size + missing.size - this.#wanted.intersection(missing).size <= MAX_NAMES;
+    if (isMet()) return true;
+    this.#dropNames();
+    return isMet();
   }
 
   #wantAll(): void {
@@ -118,12 +161,22 @@ export class HostsOnAsk implements LaterHosts {
     this.#onWanted();
   }
 
-  need(names: Iterable<string> | undefined): Promise<void> | undefined {
+  need(names: Iterable<string> | undefined, by: object): Promise<void> | undefined {
     if (!this.#isOn) return undefined;
     if (names === undefined) this.#wantAll();
-    const missing = names && this.#want(names);
+    const missing = names && this.#want(this.#needed.add(by, names));
     if (missing?.size === 0) return undefined;
     return this.#failed === undefined ? this.#waiting.add(missing) : rejected(this.#failed.error);
+  }
+
+  /** A proxy holds these, whatever it needed. @param names undefined: everything */
+  held(by: object, names: readonly Names[] | undefined): void {
+    this.#needed.held(by, names);
+  }
+
+  /** A proxy has left the view. */
+  left(by: object): void {
+    this.#needed.held(by, undefined);
   }
 
   /** The route configurations with virtual hosts that are wanted. */
@@ -132,11 +185,34 @@ export class HostsOnAsk implements LaterHosts {
   }
 
   /** What a job with virtual hosts generates. */
-  selection(): HostSelection {
+  selection({ of, isStep }: TakenHosts): HostSelection {
     const { units } = this;
     const wanted = new Set(this.#wanted);
-    const names = this.#isOn && !this.#areAllWanted ? [...this.#names].sort() : undefined;
-    return { names, wanted, units };
+    if (!this.#isOn || this.#areAllWanted) return { names: undefined, wanted, units, of, whole: new Set(), drops: 0 };
+    this.#dropNames();
+    const whole = new Set<Unit>();
+    const names = new Set<string>();
+    for (const [name, state] of this.#names) {
+      if (!isOf(of, name)) continue;
+      const unit = routesOf(name);
+      if (isStep && state === 'spare' && this.#known.has(unit)) continue;
+      if (!isStep || !this.#known.has(unit)) whole.add(unit);
+      const lookedUp = lookedUpFor(name);
+      if (lookedUp !== undefined) names.add(lookedUp);
+    }
+    return { names: [...names].sort(), wanted, units, of, whole, drops: this.#drops };
+  }
+
+  /** Drops names whose last proxy has gone. */
+  #dropNames(): void {
+    const needed = this.#needed.all();
+    for (const [name, state] of this.#names) {
+      if (state === 'wanted' || needed.has(name) || this.#isHeld(name)) continue;
+      this.#names.delete(name);
+      if (state === 'spare') continue;
+      this.#known.delete(routesOf(name));
+      this.#drops++;
+    }
   }
 
   /** The next job is submitted. */
@@ -152,18 +228,17 @@ export class HostsOnAsk implements LaterHosts {
   }
 
   /** A job with these was committed. */
-  generated({ names, wanted }: HostSelection, { units, failures, complete }: JobAnswer): void {
+  generated(selection: HostSelection, answer: JobAnswer): void {
+    const { units, failures, complete } = answer;
     if (complete.includes('vhds')) this.#sizes.clear();
-    for (const { type, unit, among } of units) if (type === 'vhds' && among !== undefined) this.#sizes.set(unit, among);
+    for (const { type, unit, part } of units)
+      if (type === 'vhds' && part !== undefined) this.#sizes.set(unit, part.among);
     if (!this.#isOn) return;
+    const { names, wanted } = selection;
     const failed = failures.filter(({ type, misfits }) => type === 'vhds' && misfits === undefined);
     const broken = new Map(failed.map(({ unit, message }) => [unit, message]));
     if (names === undefined && complete.includes('vhds')) this.#allGenerated();
-    for (const name of wanted) {
-      this.#wanted.delete(name);
-      // The route configuration keeps its last good version, without the virtual host for this name.
-      if (broken.has(routesOf(name))) this.#names.delete(name);
-    }
+    else if (names !== undefined) this.#note(selection, answer, broken);
     for (const [unit, message] of broken) {
       const error = new CtlError('unavailable', `virtual hosts of ${unit} could not be generated: ${message}`);
       const isOfUnit = (name: string): boolean => routesOf(name) === unit && wanted.has(name);
@@ -172,6 +247,34 @@ export class HostsOnAsk implements LaterHosts {
     this.#waiting.resolve((waiting) =>
       waiting === undefined ? !this.#isOn : !some(waiting, (name) => this.#lacks(name)),
     );
+  }
+
+  /** Notes what was found for names. @param broken route configurations that could not be generated */
+  #note(
+    { names = [], wanted, of, whole, drops }: HostSelection,
+    { units }: JobAnswer,
+    broken: ReadonlyMap<Unit, string>,
+  ): void {
+    const lookedUp = new Set(names);
+    const parts = new Map(units.flatMap(({ type, unit, part }) => (type === 'vhds' && part ? [[unit, part]] : [])));
+    const decisive = new Set(lookedUp);
+    for (const name of names) {
+      // Without a part there is no such route configuration.
+      if (!parts.has(routesOf(name))) decisive.delete(name);
+    }
+    for (const [unit, { spare }] of parts) for (const host of spare) decisive.delete(`${unit}/${host}`);
+    for (const name of this.#names.keys()) {
+      const found = lookedUpFor(name);
+      if (!isOf(of, name) || found === undefined || !lookedUp.has(found)) continue;
+      if (!broken.has(routesOf(name))) this.#names.set(name, decisive.has(found) ? 'decisive' : 'spare');
+      // The route configuration keeps its last good version, without the virtual host for this name.
+      else if (wanted.has(name)) this.#names.delete(name);
+      else continue;
+      this.#wanted.delete(name);
+    }
+    for (const unit of whole) if (!broken.has(unit) && drops === this.#drops) this.#known.add(unit);
+    if (this.#names.values().reduce((count, state) => count + (state === 'decisive' ? 1 : 0), 0) > MAX_HOSTS)
+      this.#wantAll();
   }
 
   /**
@@ -183,6 +286,8 @@ export class HostsOnAsk implements LaterHosts {
     this.#isOn = false;
     this.#names.clear();
     this.#wanted.clear();
+    this.#known.clear();
+    this.#needed.clear();
   }
 }
 

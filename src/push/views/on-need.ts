@@ -38,12 +38,18 @@ export class OnNeed {
   readonly #above: number;
   readonly #led: LedClusters;
 
-  constructor(view: View, snapshot: () => Snapshot, { when = LATER, leadsTo, onWanted }: LaterClustersOptions) {
+  /** @param isHeld whether a proxy holds a name, or waits for it */
+  constructor(
+    view: View,
+    snapshot: () => Snapshot,
+    { when = LATER, leadsTo, onWanted }: LaterClustersOptions,
+    isHeld: (name: string) => boolean,
+  ) {
     this.#view = view;
     this.#snapshot = snapshot;
     this.#above = when.above;
     this.clusters = new LaterUnits(when, onWanted ?? (() => {}));
-    this.hosts = new HostsOnAsk(onWanted ?? (() => {}));
+    this.hosts = new HostsOnAsk(onWanted ?? (() => {}), isHeld);
     this.#led = new LedClusters(this.clusters, leadsTo);
   }
 
@@ -81,9 +87,10 @@ export class OnNeed {
     if (generated.has('vhds')) {
       if (hosts.areWanted) addUnits(selection, 'vhds', hosts.units);
     } else if (selection.has('vhds') && isFirst()) hosts.begin(this.#view, this.#snapshot(), this.#above);
+    const ofHosts = selection.get('vhds');
     return {
       later: selection.get('cds') === 'all' ? this.#laterClusters(!generated.has('cds') && isNew()) : undefined,
-      hosts: selection.has('vhds') ? hosts.selection() : undefined,
+      hosts: ofHosts && hosts.selection({ of: ofHosts, isStep }),
     };
   }
 

@@ -45,6 +45,7 @@ interface OwnerView {
   readonly isComplete: boolean;
   readonly completeVersion: number;
   serves(types: ReadonlySet<GeneratedType>): boolean;
+  held(session: object, names: readonly Names[] | undefined): void;
 }
 
 export class PlacedView<S extends Member, V extends OwnerView> {
@@ -110,6 +111,12 @@ export class PlacedView<S extends Member, V extends OwnerView> {
     if (!this.sessions.has(session)) return;
     if (names !== undefined) this.#holders ??= new Holders(this.sessions);
     this.#holders?.set(session, names);
+    this.view.held(session, names);
+  }
+
+  /** Whether some session has only a part of the view, and holds this name. */
+  isHeld(name: string): boolean {
+    return this.#holders?.isHeld(name) === true;
   }
 
   /** A session that has a part of the view waits for what each commit may complete, or does not any more. */

@@ -21,7 +21,7 @@ import { type GeneratedJob, type Lane, laneOf } from '../jobs/index.ts';
 import type { GenerateJob, JobAnswer } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';
 import { mergedPush, type Push } from '../push.ts';
-import type { LaterClusters, LaterHosts } from '../types.ts';
+import type { LaterClusters, LaterHosts, Names } from '../types.ts';
 import { consequence, FilterVersions, nameOf } from './filter-versions.ts';
 import {
   addedNames,
@@ -88,7 +88,8 @@ export class ViewState<S extends Member> {
 
   /** @param snapshot the current snapshot, from which jobs are generated */
   constructor(key: string, view: View, snapshot: () => Snapshot, later: LaterClustersOptions = {}) {
-    this.#onNeed = new OnNeed(view, snapshot, later);
+    const isHeld = (name: string): boolean => this.#placed.values().some((placed) => placed.isHeld(name));
+    this.#onNeed = new OnNeed(view, snapshot, later, isHeld);
     this.key = key;
     this.view = view;
     this.#snapshot = snapshot;
@@ -147,7 +148,13 @@ export class ViewState<S extends Member> {
     if (!placed.leave(session)) return false;
     for (const { sessions } of this.#placed.values()) if (sessions.has(session)) return true;
     this.#sessions.delete(session);
+    this.#onNeed.hosts.left(session);
     return true;
+  }
+
+  /** See `HostsOnAsk.held`. */
+  held(session: S, names: readonly Names[] | undefined): void {
+    this.#onNeed.hosts.held(session, names);
   }
 
   /** True when no unit failed to be generated. */

@@ -16,6 +16,8 @@ const ANY = '*';
 export interface WantedHosts extends EncodedHosts {
   /** How many there are at most, without the catch-all. */
   readonly among: number;
+  /** Names without which there would be the same virtual hosts: they have none, or names before them have it. */
+  readonly spare: readonly string[];
 }
 
 /**
@@ -27,10 +29,13 @@ export function wantedHosts(hosts: OutboundHosts, context: RouteContext, names: 
   const { owners } = candidateSet(hosts, context, viewer);
   const viewed = owners.for(context.memos, viewer);
   const found = new Set<Candidate>();
+  const spare: string[] = [];
   for (const name of names) {
+    const before = found.size;
     for (const candidate of owners.named(name)) found.add(candidate);
     const chosen = viewed.chosenFor(name);
     if (chosen !== undefined) found.add(chosen);
+    if (found.size === before) spare.push(name);
   }
   const all = viewed.ownerOf(ANY);
   if (all !== undefined) found.add(all);
@@ -45,5 +50,6 @@ export function wantedHosts(hosts: OutboundHosts, context: RouteContext, names: 
     duplicates: viewed.lost().map(lostText),
     takesAll: all !== undefined,
     among: owners.size,
+    spare,
   };
 }

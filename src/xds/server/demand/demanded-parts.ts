@@ -37,7 +37,7 @@ function neededOnDemand<Request>(
   request: Request,
 ): Promise<void> | undefined {
   const { laterHosts, laterClusters, namedHosts } = session;
-  const hosts = laterHosts?.need(demand.hostsFor(type, request, session.content(), namedHosts));
+  const hosts = laterHosts?.need(demand.hostsFor(type, request, session.content(), namedHosts), session);
   // In the same job: the proxy does not wait for another one.
   if (hosts !== undefined && type === 'vhds')
     laterClusters?.want(likelyClusters(demand.askedIn(request), session.node.dnsDomain));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GeneratedJob } from '../../../push/jobs/index.ts';
-import { changing } from '../../../push/testing/faults.ts';
+import { changing, watched } from '../../../push/testing/faults.ts';
 import { inline, Mesh, meshResource, service, sidecar } from '../../../push/testing/mesh.ts';
 import type { AnyResource } from '../../../resources/kinds/types.ts';
 import { concernedNames, leadsTo } from '../../on-demand/index.ts';
@@ -15,8 +15,6 @@ const SERVICES = HOSTS.map((name, at) => service(NAMESPACE, name, { clusterIP: `
 async function connected(more: readonly AnyResource[] = [], generator = inline) {
   const options = { concerned: concernedNames, leadsTo, laterClusters: { above: 1 }, canaryAbove: 0 };
   const mesh = new Mesh(generator, [...SERVICES, ...more], options);
-  const node = { ...sidecar('10.1.0.1', NAMESPACE), discoversVirtualHosts: true };
-  const configuration = 'on-demand' as const;
   let pushes = 0;
   const sink = {
     push: () => {
@@ -24,26 +22,32 @@ async function connected(more: readonly AnyResource[] = [], generator = inline) 
       return Promise.resolve('nothing' as const);
     },
   };
-  const session = mesh.engine.connect({ ...node, options: { configuration } }, sink, 'Envoy');
-  await session.ready;
+  const connect = async (address: string) => {
+    const node = { ...sidecar(address, NAMESPACE), discoversVirtualHosts: true };
+    const options = { configuration: 'on-demand' as const };
+    const made = mesh.engine.connect({ ...node, options }, sink, 'Envoy');
+    await made.ready;
+    return made;
+  };
+  const session = await connect('10.1.0.1');
   const hosts = () =>
     session.content().vhds.flatMap((bundle) => bundle.resources().map(({ name }) => name.split('/')[1]));
-  return { mesh, session, hosts, pushes: () => pushes };
+  return { mesh, session, hosts, connect, pushes: () => pushes };
 }
 
 test('a virtual host is generated when a proxy needs it, others are not', async () => {
   const { session, hosts } = await connected();
   assert.deepEqual(hosts(), ['allow_any']);
   assert.equal(session.laterHosts?.has('80/s3'), true);
-  await session.laterHosts?.need(['80/s3']);
+  await session.laterHosts?.need(['80/s3'], session);
   assert.deepEqual(hosts(), ['allow_any', `s3.${DNS}:80`]);
   assert.equal(session.laterHosts?.has('80/s3'), false);
-  assert.equal(session.laterHosts?.need(['80/s3']), undefined);
+  assert.equal(session.laterHosts?.need(['80/s3'], session), undefined);
 });
 
 test('a name without a service has the virtual host of a service that is created later', async () => {
   const { mesh, session, hosts } = await connected();
-  await session.laterHosts?.need(['80/new']);
+  await session.laterHosts?.need(['80/new'], session);
   assert.deepEqual(hosts(), ['allow_any']);
   mesh.change([service(NAMESPACE, 'new', { clusterIP: '10.9.2.1' })]);
   await mesh.settled();
@@ -52,26 +56,127 @@ test('a name without a service has the virtual host of a service that is created
 
 test('a proxy that waits for a virtual host gets it where it was generated for another name', async () => {
   const { mesh, session, pushes } = await connected();
-  await session.laterHosts?.need(['80/s3']);
+  await session.laterHosts?.need(['80/s3'], session);
   await mesh.settled();
   const name = `80/s3.${DNS}:80`;
   session.hold([{ names: [name] }]);
   const before = pushes();
   session.laterHosts?.want([name]);
   await mesh.settled();
-  await session.laterHosts?.need([name]);
+  await session.laterHosts?.need([name], session);
   await mesh.settled();
   assert.ok(pushes() > before);
 });
 
-test('all virtual hosts are generated for a proxy that needs them, and for more names than a view keeps', async () => {
-  const names = Array.from({ length: 1025 }, (_, index) => `80/unknown-${index}`);
-  for (const needed of [undefined, names]) {
-    const { session, hosts } = await connected();
-    await session.laterHosts?.need(needed);
-    assert.equal(session.laterHosts, undefined);
-    assert.equal(hosts().length, HOSTS.length + 1);
+test('all virtual hosts are generated for a proxy that needs them', async () => {
+  const { session, hosts } = await connected();
+  await session.laterHosts?.need(undefined, session);
+  assert.equal(session.laterHosts, undefined);
+  assert.equal(hosts().length, HOSTS.length + 1);
+});
+
+const numbered = (count: number, suffix = '') => Array.from({ length: count }, (_, at) => `80/unknown-${at}${suffix}`);
+
+test('names without a service count for as long as their proxy is there, and get the services created later', async () => {
+  const { mesh, session, hosts, connect } = await connected();
+  const hostile = await connect('10.1.0.2');
+  const names = [...numbered(1023), '80/new'];
+  await hostile.laterHosts?.need(names, hostile);
+  hostile.hold([{ names }]);
+  await session.laterHosts?.need(['80/s3'], session);
+  session.hold([{ names: ['80/s3'] }]);
+  assert.deepEqual(hosts(), ['allow_any', `s3.${DNS}:80`]);
+  mesh.change([service(NAMESPACE, 'new', { clusterIP: '10.9.2.1' })]);
+  await mesh.settled();
+  assert.deepEqual(hosts(), ['allow_any', `new.${DNS}:80`, `s3.${DNS}:80`].sort());
+  hostile.close();
+  mesh.change([service(NAMESPACE, 'other', { clusterIP: '10.9.2.2' })]);
+  await mesh.settled();
+  assert.deepEqual(hosts(), ['allow_any', `s3.${DNS}:80`]);
+  assert.equal(session.laterHosts?.has('80/s3'), false);
+  assert.ok(names.every((name) => session.laterHosts?.has(name) === true));
+});
+
+test('a step looks up only names of which virtual hosts are generated, and others when one of these goes', async () => {
+  const any = meshResource('VirtualService', NAMESPACE, 'any', {
+    hosts: ['*.example.com'],
+    http: [{ route: [{ destination: { host: 's3' } }] }],
+  });
+  const lookedUp: (readonly string[] | undefined)[] = [];
+  const { session, hosts, connect } = await connected(
+    [any],
+    watched((job) => lookedUp.push(job.hosts)),
+  );
+  const other = await connect('10.1.0.2');
+  const needs = async (by: typeof session, ...names: string[]): Promise<void> => {
+    by.hold([{ names }]);
+    await by.laterHosts?.need(names, by);
+  };
+  await needs(other, '80/a.example.com', '80/unknown');
+  await needs(session, '80/b.example.com');
+  await needs(session, '80/b.example.com', '80/s1');
+  await needs(session, '80/b.example.com', '80/s1', '80/c.example.com');
+  other.close();
+  await needs(session, '80/b.example.com', '80/s1', '80/c.example.com', '80/d.example.com');
+  assert.deepEqual(lookedUp.slice(-5), [
+    ['80/a.example.com', '80/unknown'],
+    ['80/a.example.com', '80/b.example.com'],
+    ['80/a.example.com', '80/s1'],
+    ['80/a.example.com', '80/c.example.com', '80/s1'],
+    ['80/b.example.com', '80/c.example.com', '80/d.example.com', '80/s1'],
+  ]);
+  assert.deepEqual(hosts(), ['allow_any', '*.example.com:80', `s1.${DNS}:80`].sort());
+});
+
+test('a name is kept for a proxy that does not hold it yet', async () => {
+  const { mesh, session, hosts, connect } = await connected();
+  const other = await connect('10.1.0.2');
+  other.hold([{ names: ['80/s3'] }]);
+  await other.laterHosts?.need(['80/s3'], other);
+  // It is there already: the request is answered in a moment, in which the other proxy disconnects.
+  assert.equal(session.laterHosts?.need(['80/s3'], session), undefined);
+  session.hold([{ names: ['80/s1'] }]);
+  other.close();
+  mesh.change([service(NAMESPACE, 'new', { clusterIP: '10.9.2.1' })]);
+  await mesh.settled();
+  assert.deepEqual(hosts(), ['allow_any', `s3.${DNS}:80`]);
+});
+
+test('all virtual hosts are generated for the names of more proxies than a view looks up, and of those in use', async () => {
+  const { mesh, session, hosts, connect } = await connected();
+  for (let at = 0; at < 16; at++) {
+    const hostile = await connect(`10.1.1.${at}`);
+    const names = numbered(1024, `.${at}`);
+    hostile.hold([{ names }]);
+    await hostile.laterHosts?.need(names, hostile);
+    assert.ok(session.laterHosts !== undefined);
+    // What proxies asked for that have gone does not count.
+    if (at < 3) hostile.close();
   }
+  const names = numbered(3 * 1024);
+  await session.laterHosts?.need(names, session);
+  assert.deepEqual(hosts(), ['allow_any']);
+  await session.laterHosts?.need(['80/s3'], session);
+  await mesh.settled();
+  assert.equal(session.laterHosts, undefined);
+  assert.equal(hosts().length, HOSTS.length + 1);
+});
+
+test('all virtual hosts are generated where proxies use more than a thousand', async () => {
+  const more = Array.from({ length: 1025 }, (_, at) =>
+    service(NAMESPACE, `m${at}`, { clusterIP: `10.8.${at >> 8}.${at & 255}` }),
+  );
+  const { mesh, session, hosts } = await connected(more);
+  const names = more.map((_, at) => `80/m${at}`);
+  session.hold([{ names }]);
+  await session.laterHosts?.need(names.slice(1), session);
+  await mesh.settled();
+  assert.equal(hosts().length, 1025);
+  assert.ok(session.laterHosts !== undefined);
+  await session.laterHosts?.need(names, session);
+  await mesh.settled();
+  assert.equal(session.laterHosts, undefined);
+  assert.equal(hosts().length, 1025 + HOSTS.length + 1);
 });
 
 test('where a route configuration cannot be generated, nobody asks for all virtual hosts again and again', async () => {
@@ -86,9 +191,9 @@ test('where a route configuration cannot be generated, nobody asks for all virtu
     return { ...job, answer };
   });
   const { mesh, session, hosts } = await connected([], broken);
-  await session.laterHosts?.need(['80/s3']);
+  await session.laterHosts?.need(['80/s3'], session);
   breaks = true;
-  await assert.rejects(async () => session.laterHosts?.need(undefined), /a bug/);
+  await assert.rejects(async () => session.laterHosts?.need(undefined, session), /a bug/);
   await mesh.settled();
   assert.equal(session.laterHosts, undefined);
   const before = jobs;
@@ -108,7 +213,7 @@ test('for a name that is longer than a host name, the virtual host of its suffix
   const { session, hosts } = await connected([any]);
   const long = 'x.'.repeat(10_000);
   const names = [`80/${long}unknown`, `${long}/s1`, `80/${long}example.com`];
-  await session.laterHosts?.need(names);
+  await session.laterHosts?.need(names, session);
   assert.deepEqual(hosts(), ['allow_any', '*.example.com:80'].sort());
   assert.ok(names.every((name) => session.laterHosts?.has(name) === false));
 });

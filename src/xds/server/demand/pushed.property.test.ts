@@ -26,6 +26,8 @@ const PROXIES = 3;
 const WILDCARD = '*.example';
 /** A host that has one of its own, or that one. */
 const OUTSIDE = 'a.example';
+/** Hosts that have that one, or none. */
+const OTHERS = ['b.example', 'unknown'];
 
 const clusterOf = (name: string): string => `outbound|${TCP_PORT}||${name}.${DNS}`;
 /** Two services have the same one: one of these has a virtual host for it. */
@@ -50,7 +52,7 @@ const step = fc.oneof(
   fc.record({
     kind: fc.constant('ask' as const),
     proxy,
-    host: fc.constantFrom(OUTSIDE, SHARED),
+    host: fc.constantFrom(OUTSIDE, ...OTHERS, SHARED),
     isShort: fc.constant(true),
   }),
   fc.record({ kind: fc.constant('ask tcp' as const), proxy, host: fc.constantFrom(...TCP) }),
