@@ -8,7 +8,7 @@ import type { Clock, Timer } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
 import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import type { Log } from '../core/log.ts';
-import { eventId, type ResourceEvent, type ResourceList } from '../resources/index.ts';
+import { eventId, type ResourceEvent, type ResourceKey, type ResourceList } from '../resources/index.ts';
 import { applyInSlices, type Source, type SourceSink } from './source.ts';
 import { isInList } from './staged-sink.ts';
 
@@ -158,6 +158,10 @@ class PacedSink implements SourceSink {
 
   delays(): boolean {
     return this.#timer !== undefined || this.#passing !== undefined;
+  }
+
+  refusals(): ReadonlyMap<ResourceKey, string> {
+    return this.#sink.refusals?.() ?? new Map();
   }
 
   close(): void {

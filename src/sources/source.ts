@@ -12,7 +12,7 @@
  *   deleted.
  * - A document that is refused is a problem, and never a deletion of the version before.
  */
-import type { ResourceEvent, ResourceList } from '../resources/index.ts';
+import type { ResourceEvent, ResourceKey, ResourceList } from '../resources/index.ts';
 
 /** The identity of a source, in configuration, debug pages, metrics and messages. */
 export interface SourceIdentity {
@@ -71,6 +71,11 @@ export interface SourceSink {
    * the source may send more before that. Default: it is not.
    */
   delays?(): boolean;
+  /**
+   * Documents of the source that are refused though the source could read them, because of an internal error: keys, and
+   * why, one line. They are applied again later. Default: none are known.
+   */
+  refusals?(): ReadonlyMap<ResourceKey, string>;
   /** At once: all resources of the source, or all within the list's kinds or namespace: those that are missing were deleted. */
   replace(list: ResourceList, seenAt?: number): void;
   /** Something is changing, at `at` in monotonic ms; the change comes later, if there is one. */

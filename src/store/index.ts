@@ -3,4 +3,5 @@ export { createDebouncer, type DebounceHooks, type Debouncer } from './debounce/
 export { type LastGoodStore, openLastGood } from './last-good.ts';
 export { type RefusedDocument, RefusedPolicies } from './refused-policies.ts';
 export type { CountedEvent, SourceDocument } from './source-documents.ts';
-export { type AppliedSummary, createStore, type Store } from './store.ts';
+export { createStore } from './store.ts';
+export type { AppliedSummary, Store } from './types.ts';

@@ -2,6 +2,7 @@
 import {
   type AnyResource,
   CLUSTER_KINDS,
+  eventId,
   inCluster,
   type Kind,
   keyOf,
@@ -36,6 +37,8 @@ export class SourceDocuments {
   readonly #replacements = new Set<ResourceKey>();
   /** By id. */
   readonly problems = new Map<string, ResourceProblem>();
+  /** Documents that are refused because of an internal error, and that no newer event is about. */
+  readonly unapplied = new Map<ResourceKey, ResourceEvent>();
 
   constructor(id: string, cluster: string | undefined) {
     this.id = id;
@@ -47,6 +50,12 @@ export class SourceDocuments {
     return resource === undefined
       ? undefined
       : { source: this.id, resource, replacesRefused: this.#replacements.has(key) };
+  }
+
+  /** The event decides about its document, whatever could not be applied before. */
+  superseded(event: ResourceEvent): void {
+    this.unapplied.delete(eventId(event));
+    if (event.type === 'invalid' && event.problem.key !== undefined) this.unapplied.delete(event.problem.key);
   }
 
   /** How an event counts in metrics; called before the event is applied. */

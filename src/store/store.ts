@@ -20,7 +20,7 @@ import {
 } from '../resources/index.ts';
 import type { SourceIdentity } from '../sources/index.ts';
 import { attempt, refusalsOf } from './internal-refusal.ts';
-import type { AdmittedEvent, RefusedPolicies } from './refused-policies.ts';
+import type { AdmittedEvent } from './refused-policies.ts';
 import {
   type CountedEvent,
   kindOfKey,
@@ -28,97 +28,7 @@ import {
   type SourceDocument,
   SourceDocuments,
 } from './source-documents.ts';
-
-export interface StoreOptions {
-  /** In configured order: the document of the first source that has one for a key is in force. */
-  readonly sources: readonly SourceIdentity[];
-  /**
-   * The program's own cluster (`--clusterID`). Resources of CLUSTER_KINDS from sources of other clusters have their
-   * cluster's name in metadata and key.
-   */
-  readonly cluster: string;
-  /** `--appNamespace`: namespaces whose resources are kept; empty: all. Cluster-scoped kinds are always kept. */
-  readonly appNamespaces: readonly string[];
-  /** Always kept, because it has the mesh-wide resources. */
-  readonly rootNamespace: string;
-  /**
-   * Replaces refused policies, so that their workloads stay protected; if absent, refused policies are not replaced.
-   */
-  readonly refusedPolicies?: RefusedPolicies;
-  /** Called once for every new or changed problem of a source. */
-  readonly onRefused: (source: string, problem: ResourceProblem) => void;
-  /** Called when such a problem has ended: its document is valid or deleted. */
-  readonly onResolved: (source: string, problem: ResourceProblem) => void;
-  /**
-   * Called when the document of a source begins to differ from the document of another source that is in force for the
-   * same key: with the one in force first, then all that differ from it. Equal documents of several sources are not a
-   * conflict.
-   */
-  readonly onShared?: (key: ResourceKey, documents: readonly SourceDocument[]) => void;
-  /** Called when a source no longer has the document in force, and the document of another source comes into force. */
-  readonly onTakeover?: (key: ResourceKey, from: string, document: SourceDocument) => void;
-  /** Called for every version of a resource whose warnings differ from those of the version before, if it has any. */
-  readonly onWarnings?: (key: ResourceKey, resource: AnyResource) => void;
-}
-
-/** The effect of a batch of events. */
-export interface AppliedSummary {
-  /** Keys whose resource in force differs from before the batch. */
-  readonly changed: ReadonlySet<ResourceKey>;
-  /** The events of the source, for metrics. */
-  readonly events: readonly CountedEvent[];
-  /** Number of problems in the batch that are new or changed. */
-  readonly newProblems: number;
-  /**
-   * Why the first of the events that could not be applied could not; the others were. A document that was refused
-   * instead is a problem and not a failure.
-   */
-  readonly failure: Error | undefined;
-}
-
-export interface Store {
-  /** Applies changes of a source; see {@link AppliedSummary.failure}. Throws InternalError for an unknown source. */
-  apply(source: string, events: readonly ResourceEvent[]): AppliedSummary;
-  /** The same in slices. Changes that are taken in between have a part of the events. */
-  applyInSlices(source: string, events: readonly ResourceEvent[]): Slices<AppliedSummary>;
-  /** Replaces everything of a source, or everything that the list covers: documents that are not listed are deleted. */
-  replace(source: string, list: ResourceList): AppliedSummary;
-  /** The same in slices, as {@link applyInSlices}. */
-  replaceInSlices(source: string, list: ResourceList): Slices<AppliedSummary>;
-  /**
-   * Adds a source after the configured ones. Added sources are ordered by id, so what is in force does not depend on
-   * the order in which they were added. Does nothing when there is one with this id.
-   */
-  add(source: SourceIdentity): void;
-  /**
-   * Removes a source that was removed at this event time (monotonic ms), with its documents and the replacements of its
-   * refused documents.
-   */
-  remove(source: string, eventTime: number): AppliedSummary;
-  /**
-   * Removes and returns pending changes (all, or those whose key passes), in key order. Several changes of a key are
-   * one, from the first `before` to the last `after`.
-   */
-  take(filter?: (key: ResourceKey) => boolean): MeshUpdate;
-  /** The change of a key since the last `take()`. */
-  pending(key: ResourceKey): ResourceChange;
-  /** Whether a `take()` would return anything. */
-  hasPending(): boolean;
-  /** The resource in force. */
-  get(key: ResourceKey): AnyResource | undefined;
-  /** All documents of a key, the one in force first. */
-  documents(key: ResourceKey): SourceDocument[];
-  /** What would be in force if the source had this document of the key (undefined: none). */
-  inForceWith(source: string, key: ResourceKey, document: AnyResource | undefined): AnyResource | undefined;
-  /** Whether resources of this key are kept: see `appNamespaces`. */
-  keeps(key: ResourceKey): boolean;
-  /** The documents of a source. */
-  documentsOf(source: string): ReadonlyMap<ResourceKey, AnyResource>;
-  /** Keys of which several sources have a document. */
-  sharedKeys(): Iterable<ResourceKey>;
-  /** The problems of all sources, in their order. */
-  problems(): ResourceProblem[];
-}
+import type { AppliedSummary, Store, StoreOptions } from './types.ts';
 
 /** The state of a key before its first change since the last `take`. */
 interface Pending {
@@ -179,6 +89,16 @@ class DocumentStore implements Store {
   *replaceInSlices(id: string, list: ResourceList): Slices<AppliedSummary> {
     const source = this.#source(id);
     return yield* this.#run(source, source.changesTo({ ...list, events: source.inCluster(list.events) }));
+  }
+
+  *retryInSlices(id: string): Slices<AppliedSummary> {
+    const source = this.#source(id);
+    return yield* this.#run(source, [...source.unapplied.values()]);
+  }
+
+  unapplied(id: string): ReadonlyMap<ResourceKey, string> {
+    const { unapplied, problems } = this.#sources.find((each) => each.id === id) ?? {};
+    return new Map([...(unapplied?.keys() ?? [])].map((key) => [key, problems?.get(key)?.message ?? 'internal error']));
   }
 
   add(identity: SourceIdentity): void {
@@ -282,15 +202,29 @@ class DocumentStore implements Store {
     let failure: Error | undefined;
     for (const event of relevant) {
       // One by one: an event that cannot be applied affects no other.
-      const before = event.type === 'set' ? source.document(keyOf(event.resource)) : undefined;
-      const error = attempt(() => this.#applyEvent(source, event, batch));
-      if (error !== undefined && event.type === 'set') this.#restore(source, keyOf(event.resource), before);
-      if (error !== undefined && !this.#refuseFailed(source, event, error, batch)) failure ??= error;
+      const error = this.#applyOrRefuse(source, event, batch);
+      failure ??= error;
       yield;
     }
     const changed = new Set<ResourceKey>();
     for (const [key, before] of batch.start) if (before?.fingerprint !== this.get(key)?.fingerprint) changed.add(key);
     return { changed, events: batch.counted, newProblems: batch.newProblems, failure };
+  }
+
+  /** @returns the error of an event that could neither be applied nor be refused */
+  #applyOrRefuse(source: SourceDocuments, event: ResourceEvent, batch: Batch): Error | undefined {
+    source.superseded(event);
+    const key = event.type === 'set' ? keyOf(event.resource) : undefined;
+    const before = key === undefined ? undefined : source.document(key);
+    const { length } = batch.counted;
+    const error = attempt(() => this.#applyEvent(source, event, batch));
+    if (error === undefined) return undefined;
+    if (event.type === 'set' && key !== undefined) {
+      this.#restore(source, key, before);
+      source.unapplied.set(key, event);
+    }
+    batch.counted.length = length;
+    return this.#refuseFailed(source, event, error, batch) ? undefined : error;
   }
 
   #applyEvent(source: SourceDocuments, event: ResourceEvent, batch: Batch): void {
@@ -306,6 +240,8 @@ class DocumentStore implements Store {
     this.#putNoted(source, event, batch);
     // Only now: a document that could not be applied is no good version of it.
     for (const each of admit()) this.#putNoted(source, each, batch);
+    // Last: the problem of a document that still cannot be applied has not ended.
+    if (event.type !== 'resolved') this.#resolve(source, keyOfEvent(event));
   }
 
   /** Takes back what the event of a document has done before it failed. */
@@ -361,10 +297,7 @@ class DocumentStore implements Store {
       const [next] = this.documents(key);
       if (next !== undefined) onTakeover?.(key, source.id, next);
     }
-    // A replacement of a refused document does not end the problem.
-    if (event.type === 'hold' || event.type === 'release') return;
-    this.#resolve(source, key);
-    if (resource?.warnings === undefined) return;
+    if (event.type === 'hold' || resource?.warnings === undefined) return;
     if (JSON.stringify(replaced?.warnings) !== JSON.stringify(resource.warnings)) onWarnings?.(key, resource);
   }
 

@@ -157,6 +157,7 @@ class RunningSources implements Sources {
     return {
       apply: (events, seenAt) => isInForce() && sink.apply(events, seenAt),
       applyInSlices: (events, seenAt) => (isInForce() ? applyInSlices(sink, events, seenAt) : undefined),
+      refusals: () => (isInForce() ? sink.refusals?.() : undefined) ?? new Map(),
       replace: (list, seenAt) => isInForce() && sink.replace(list, seenAt),
       changing: (at) => isInForce() && sink.changing(at),
     };

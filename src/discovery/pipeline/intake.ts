@@ -106,7 +106,8 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const store = createLoggedStore(settings, rootNamespace, sources, { refusedPolicies, refusedDocuments, meter });
 
   const batches = new Batches(systemClock.now);
-  const { applied, sinkOf, removed } = storeSinks({ store, meter, batches, followers, now: systemClock.now });
+  const sinks = storeSinks({ store, meter, batches, followers, clock: systemClock });
+  const { applied, sinkOf, removed } = sinks;
   return {
     sources,
     store,
@@ -130,6 +131,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
     async close() {
       await remotes.close();
       await sources.close();
+      sinks.close();
       batches.finish();
       await lastGood.written();
     },

@@ -376,3 +376,24 @@ test('what could not be applied is sent again on the next stream, though the ser
   await first(streams);
   assert.deepEqual([applications.length, streams.map(({ closed }) => closed)], [3, [true, true, false]]);
 });
+
+test('a server learns which documents were refused because of an internal error, until they are in force', async () => {
+  const refusals = new Map<string, string>();
+  const { streams, store } = played(undefined, false, 100_000, undefined, undefined, () => refusals);
+  const stream = await first(streams);
+  stream.handler.opened();
+  const last = () => {
+    const { errorDetail, responseNonce } = requestOf(stream.sent.at(-1) ?? new Uint8Array());
+    return [responseNonce, errorDetail?.code, errorDetail?.message];
+  };
+  refusals.set('VirtualService/shop/b', 'cannot be applied because of an internal error: a bug');
+  refusals.set('VirtualService/shop/other', 'it is not of this response');
+  const refused = 'refused documents: shop/b: cannot be applied because of an internal error: a bug';
+  answer(stream, ROUTES, ['shop/a', 'shop/b']);
+  assert.deepEqual([last(), store.documents.size], [[`n-${ROUTES}`, 3, refused], 2]);
+  answer(stream, ROUTES, ['shop/a', 'shop/b', 'web']);
+  assert.match(String(last()[2]), /^refused documents: web: metadata.name: .*; shop\/b: cannot be applied because/);
+  refusals.delete('VirtualService/shop/b');
+  answer(stream, ROUTES, ['shop/a', 'shop/b']);
+  assert.deepEqual(last(), [`n-${ROUTES}`, undefined, undefined]);
+});

@@ -253,9 +253,10 @@ class ConfigSource implements Source {
   }
 
   /** @param stream that the message has come from, unless it has ended */
-  #take({ group, replies, problem }: Received, stream: ClientStream | undefined): void {
+  #take(received: Received, stream: ClientStream | undefined): void {
+    const { group, problem } = received;
     if (this.#closed) return;
-    for (const reply of replies) stream?.send(reply);
+    for (const reply of this.#repliesTo(received)) stream?.send(reply);
     if (problem !== undefined) {
       if (group !== undefined) this.#refused.set(group, problem);
       this.#health.bad(`${this.id}: a response is refused: ${problem}`, CONSEQUENCE);
@@ -269,6 +270,17 @@ class ConfigSource implements Source {
     else if (stream !== undefined) this.#health.good(`${this.id} is read again`);
     this.#waiting.delete(group);
     this.#checkSynced();
+  }
+
+  /** A document that the sink has refused is refused for its server, too. */
+  #repliesTo({ replies, documents = [], nack }: Received): readonly Uint8Array[] {
+    const refusals = this.#sink?.refusals?.();
+    if (nack === undefined || refusals === undefined || refusals.size === 0) return replies;
+    const refused = documents.flatMap((key) => {
+      const message = refusals.get(key);
+      return message === undefined ? [] : `${key.slice(key.indexOf('/') + 1)}: ${message}`;
+    });
+    return refused.length === 0 ? replies : nack(refused);
   }
 
   #checkSynced(): void {

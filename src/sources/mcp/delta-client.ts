@@ -71,12 +71,13 @@ export class DeltaClient {
     const { typeUrl: group, resources, removed } = response;
     if (!BY_XDS_TYPE.has(group)) return { group: undefined, events: [], replies: [] };
     try {
-      const { events, refused } = yield* this.#options.documents.change(group, resources, removed);
+      const { events, refused, documents } = yield* this.#options.documents.change(group, resources, removed);
       const unanswered = this.#unanswered.get(group);
       for (const name of [...resources.map((each) => each.name), ...removed]) unanswered?.delete(name);
-      const replies = [answer(response, refused.length === 0 ? undefined : nackMessage(refused))];
+      const nack = (more: readonly string[]) => [answer(response, nackMessage([...refused, ...more]))];
+      const replies = refused.length === 0 ? [answer(response)] : nack([]);
       const problem = this.#incomplete.get(group);
-      return { group, events, replies, ...(problem === undefined ? {} : { problem }) };
+      return { group, events, documents, replies, nack, ...(problem === undefined ? {} : { problem }) };
     } catch (error) {
       if (!(error instanceof CtlError)) throw error;
       const { message } = error;

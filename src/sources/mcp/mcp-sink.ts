@@ -106,15 +106,15 @@ export class McpSink implements ConfigProtocol {
       };
     }
     this.#answered.add(collection);
-    const { events } = applied;
+    const { events, documents } = applied;
     const unnamed = unnamedProblem(response.resources);
     const refused = unnamed === undefined ? applied.refused : [unnamed, ...applied.refused];
-    const reply =
-      refused.length === 0
-        ? this.#request({ collection, responseNonce: nonce })
-        : this.#nack(response, INVALID_ARGUMENT, nackMessage(refused));
+    const nack = (more: readonly string[]): Uint8Array[] => [
+      this.#nack(response, INVALID_ARGUMENT, nackMessage([...refused, ...more])),
+    ];
+    const replies = refused.length === 0 ? [this.#request({ collection, responseNonce: nonce })] : nack([]);
     const problem = unnamed === undefined ? {} : { problem: `${collection}: ${unnamed}` };
-    return { group: collection, events, replies: [reply], ...problem };
+    return { group: collection, events, documents, replies, nack, ...problem };
   }
 
   afterEnd({ code, message }: CtlError): string | undefined {

@@ -1,7 +1,7 @@
 /** The contract of the protocols by which configuration sources are read. Implementations do no I/O. */
 import type { CtlError } from '../../core/errors.ts';
 import type { Slices } from '../../core/slices.ts';
-import type { ResourceEvent } from '../../resources/index.ts';
+import type { ResourceEvent, ResourceKey } from '../../resources/index.ts';
 
 /** What a message of the source has caused. */
 export interface Received {
@@ -10,6 +10,13 @@ export interface Received {
   readonly events: readonly ResourceEvent[];
   /** Messages to send. */
   readonly replies: readonly Uint8Array[];
+  /** The documents of the message that could be read. Absent: it has none. */
+  readonly documents?: readonly ResourceKey[];
+  /**
+   * What to send in place of {@link replies} if documents of the message turn out to be refused: their names, and why.
+   * Absent: it has no documents.
+   */
+  readonly nack?: (refused: readonly string[]) => readonly Uint8Array[];
   /**
    * Why the message is no answer for its group, one line: it was refused as a whole, or does not say which documents
    * exist.

@@ -5,7 +5,13 @@
 import { CtlError } from '../../core/errors.ts';
 import type { Slices } from '../../core/slices.ts';
 import { type ExchangedKind, readResource } from '../../mcp/index.ts';
-import { type DocumentLimits, keyOf, type ResourceEvent } from '../../resources/index.ts';
+import {
+  type DocumentLimits,
+  keyOf,
+  type ResourceEvent,
+  type ResourceKey,
+  type ResourceProblem,
+} from '../../resources/index.ts';
 
 /** A resource of a response. */
 export interface ReceivedResource {
@@ -22,6 +28,8 @@ export interface Applied {
   readonly events: readonly ResourceEvent[];
   /** Why documents of the response are refused, with their names. Others of the response are in force. */
   readonly refused: readonly string[];
+  /** The other documents of the response. */
+  readonly documents: readonly ResourceKey[];
 }
 
 interface Entry {
@@ -95,6 +103,11 @@ export class ReceivedDocuments {
     if (most > this.maxCount) this.#refuse(`at least ${most * ENTRY_BYTES}`);
     const changed = new Map<string, ReceivedResource | undefined>(removed.map((name) => [name, undefined]));
     const refused: string[] = [];
+    const documents: ResourceKey[] = [];
+    const note = (name: string, read: Entry['read']): void => {
+      if ('resource' in read) documents.push(keyOf(read.resource));
+      else refused.push(problemIn(name, read.problem));
+    };
     for (const resource of resources) {
       const known = entries.get(resource.name);
       // An equal version is not enough: a source may have lost its numbers.
@@ -102,7 +115,7 @@ export class ReceivedDocuments {
       else {
         changed.delete(resource.name);
         entries.set(resource.name, { ...known, version: resource.version });
-        refused.push(...problemIn(resource.name, known.read));
+        note(resource.name, known.read);
       }
       yield;
     }
@@ -114,12 +127,12 @@ export class ReceivedDocuments {
       else {
         const entry = this.#entryOf(kind, resource);
         entries.set(name, entry);
-        refused.push(...problemIn(name, entry.read));
+        note(name, entry.read);
       }
       events.push(...this.#eventsOf(before, this.#inForce(kind, name)));
       yield;
     }
-    return { events, refused };
+    return { events, refused, documents };
   }
 
   /** Servers send the same document for each version of its API: it is read and kept once. */
@@ -181,8 +194,8 @@ function isSame(entry: Entry, { bytes, fault }: ReceivedResource): boolean {
   return entry.fault === fault && entry.bytes.equals(bytes);
 }
 
-function problemIn(name: string, read: Entry['read']): string[] {
-  return 'problem' in read ? [`${name}: ${read.problem.field}: ${read.problem.message}`] : [];
+function problemIn(name: string, { field, message }: ResourceProblem): string {
+  return `${name}: ${field}: ${message}`;
 }
 
 function sizeOf(name: string, entry: { readonly bytes: Buffer } | undefined): number {

@@ -13,7 +13,7 @@ import { BY_XDS_TYPE, RESOURCE_TYPE_URL } from '../../mcp/index.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import type { Received } from './protocol.ts';
-import type { ReceivedDocuments, ReceivedResource } from './received.ts';
+import type { Applied, ReceivedDocuments, ReceivedResource } from './received.ts';
 import { addTo, anyAt, checkedToken, nackMessage, readable, resourceAt, unnamedProblem } from './resources.ts';
 
 const { DiscoveryRequest } = envoy.service.discovery.v3;
@@ -61,26 +61,36 @@ export class XdsClient {
 
   *receive(bytes: Buffer): Slices<Received> {
     const response = yield* decodeResponse(bytes, this.#options.documents.maxCount);
-    const { typeUrl, version, resources } = response;
+    const { typeUrl, resources } = response;
     const { documents } = this.#options;
     if (!BY_XDS_TYPE.has(typeUrl)) return { group: undefined, events: [], replies: [] };
     try {
       const problem = problemOf(response);
       if (problem !== undefined) {
-        const { events, refused } = yield* documents.change(typeUrl, resources, []);
-        const replies = [this.#answer(response, nackMessage([problem, ...refused]))];
-        return { group: typeUrl, events, problem: `${typeUrl}: ${problem}`, replies };
+        const applied = yield* documents.change(typeUrl, resources, []);
+        const received = this.#received(response, applied, [problem, ...applied.refused]);
+        return { ...received, problem: `${typeUrl}: ${problem}` };
       }
-      const { events, refused } = yield* documents.replace(typeUrl, resources);
-      if (refused.length > 0)
-        return { group: typeUrl, events, replies: [this.#answer(response, nackMessage(refused))] };
-      this.#accepted.set(typeUrl, version);
-      return { group: typeUrl, events, replies: [this.#answer(response)] };
+      const applied = yield* documents.replace(typeUrl, resources);
+      return this.#received(response, applied, applied.refused);
     } catch (error) {
       if (!(error instanceof CtlError)) throw error;
       const { message } = error;
       return { group: typeUrl, events: [], problem: message, replies: [this.#answer(response, message)] };
     }
+  }
+
+  #received(response: Response, { events, documents }: Applied, refused: readonly string[]): Received {
+    const { typeUrl, version } = response;
+    const before = this.#accepted.get(typeUrl) ?? '';
+    const nack = (more: readonly string[]): Uint8Array[] => {
+      // A later response may have been accepted meanwhile.
+      if (this.#accepted.get(typeUrl) === version) this.#accepted.set(typeUrl, before);
+      return [this.#answer(response, nackMessage([...refused, ...more]))];
+    };
+    if (refused.length === 0) this.#accepted.set(typeUrl, version);
+    const replies = refused.length === 0 ? [this.#answer(response)] : nack([]);
+    return { group: typeUrl, events, documents, replies, nack };
   }
 
   #answer({ typeUrl, nonce: responseNonce }: Response, problem?: string): Uint8Array {

@@ -269,3 +269,34 @@ test('a server of xDS that changes its encoding removes nothing, and the source 
   send(type, []);
   assert.deepEqual([source.health(), store.documents.size], [{ ok: true }, 0]);
 });
+
+test('a server of xDS learns which documents were refused because of an internal error', async () => {
+  const { DiscoveryRequest, DiscoveryResponse } = envoy.service.discovery.v3;
+  const refusals = new Map([['VirtualService/shop/web', 'cannot be applied: a bug']]);
+  const nack = 'refused documents: shop/web: cannot be applied: a bug';
+  const delta = played(undefined, true, 100_000, undefined, undefined, () => refusals);
+  const stream = await first(delta.streams);
+  stream.handler.opened();
+  answerDelta(stream, ROUTE_TYPE, [{ name: 'shop/web' }]);
+  assert.equal(DeltaDiscoveryRequest.decode(stream.sent.at(-1) ?? new Uint8Array()).errorDetail?.message, nack);
+
+  const world = await withoutDelta(played(undefined, true, 100_000, undefined, undefined, () => refusals).streams);
+  const body = { typeUrl: 'type.googleapis.com/istio.networking.v1alpha3.VirtualService', value: ROUTE };
+  const value = istio.mcp.v1alpha1.Resource.encode({ metadata: { name: 'shop/web', version: '1' }, body }).finish();
+  const answered = (versionInfo: string) => {
+    const resources = [{ typeUrl: RESOURCE_TYPE_URL, value }];
+    const response = { typeUrl: ROUTE_TYPE, versionInfo, nonce: `n-${versionInfo}`, resources };
+    world.handler.message(Buffer.from(DiscoveryResponse.encode(response).finish()));
+    const {
+      errorDetail,
+      versionInfo: stated,
+      responseNonce,
+    } = DiscoveryRequest.decode(world.sent.at(-1) ?? body.value);
+    return [stated, responseNonce, errorDetail?.message];
+  };
+  assert.deepEqual(answered('1'), ['', 'n-1', nack]);
+  refusals.clear();
+  assert.deepEqual(answered('2'), ['2', 'n-2', undefined]);
+  refusals.set('VirtualService/shop/web', 'cannot be applied: a bug');
+  assert.deepEqual(answered('3'), ['2', 'n-3', nack]);
+});

@@ -1,7 +1,7 @@
 /** What of a store is in force, known from its changes alone, as snapshots know it. */
 import assert from 'node:assert/strict';
 import type { AnyResource, ResourceKey } from '../../resources/kinds/types.ts';
-import type { Store } from '../store.ts';
+import type { Store } from '../types.ts';
 
 export class Follower {
   readonly #store: Store;

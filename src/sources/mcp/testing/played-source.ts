@@ -38,6 +38,7 @@ export function played(
   maxBytes = 100_000,
   applyInSlices?: NonNullable<SourceSink['applyInSlices']>,
   delays?: NonNullable<SourceSink['delays']>,
+  refusals?: NonNullable<SourceSink['refusals']>,
 ) {
   const clock = fakeClock();
   const [streams, lines, store]: [Opened[], string[], EventStore] = [[], [], new EventStore()];
@@ -80,6 +81,7 @@ export function played(
     apply,
     ...(applyInSlices !== undefined && { applyInSlices }),
     ...(delays !== undefined && { delays }),
+    ...(refusals !== undefined && { refusals }),
     replace: () => assert.fail(),
     changing: () => {},
   });
