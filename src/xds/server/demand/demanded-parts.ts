@@ -3,6 +3,7 @@ import { type XdsType, xdsTypeOfUrl } from '../../../core/xds-types.ts';
 import type { Parts, ProxySession } from '../../../push/index.ts';
 import type { Asking, HeldContent, StreamDemand } from '../../on-demand/index.ts';
 import type { DemandCount } from './demand-of-streams.ts';
+import { likelyClusters } from './likely-clusters.ts';
 
 /** @param demand absent: it gets everything */
 export function demandedParts<Request>(session: ProxySession, demand: StreamDemand<Request> | undefined): Parts {
@@ -37,21 +38,12 @@ function neededOnDemand<Request>(
   request: Request,
 ): Promise<void> | undefined {
   const { laterHosts, laterClusters, namedHosts } = session;
-  const hosts = laterHosts?.need(demand.hostsFor(type, request, session.content(), namedHosts), session);
-  // In the same job: the proxy does not wait for another one.
-  if (hosts !== undefined && type === 'vhds')
+  const names = demand.hostsFor(type, request, session.content(), namedHosts);
+  const hosts = laterHosts?.need(names, session);
+  // In the same job: the proxy does not wait for another one. One that needs all virtual hosts needs all clusters.
+  if (hosts !== undefined && names !== undefined && type === 'vhds')
     laterClusters?.want(likelyClusters(demand.askedIn(request), session.node.dnsDomain));
   return hosts ?? laterClusters?.need(demand.clustersFor(type, request, session.content()));
-}
-
-/** Names of clusters of the services that these names of hosts probably are of. */
-function* likelyClusters(names: Iterable<string>, dnsDomain: string): Iterable<string> {
-  const labels = dnsDomain.split('.');
-  for (const name of names) {
-    const [routes = '', host = ''] = name.split('/');
-    yield `outbound|${routes}||${host}`;
-    for (const at of labels.keys()) yield `outbound|${routes}||${[host, ...labels.slice(at)].join('.')}`;
-  }
 }
 
 export function askingOf(
