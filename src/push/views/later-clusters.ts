@@ -145,6 +145,11 @@ export class LaterUnits implements LaterClusters {
     return this.#failed === undefined ? this.#waiting.add(units) : rejected(this.#failed.error);
   }
 
+  /** Those who wait go on: they have moved to another view, where they may have to wait, or have gone. */
+  release(): void {
+    this.#waiting.resolve(() => true);
+  }
+
   /** A job failed: nobody waits until it is tried again. */
   fail(error: unknown): void {
     if (this.#units.size === 0) return;

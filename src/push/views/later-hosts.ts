@@ -179,6 +179,11 @@ export class HostsOnAsk implements LaterHosts {
     this.#needed.held(by, undefined);
   }
 
+  /** Those who wait go on: they have moved to another view, where they may have to wait, or have gone. */
+  release(): void {
+    this.#waiting.resolve(() => true);
+  }
+
   /** The route configurations with virtual hosts that are wanted. */
   get units(): 'all' | ReadonlySet<Unit> {
     return this.#areAllWanted ? 'all' : new Set(Array.from(this.#wanted, routesOf));

@@ -70,6 +70,14 @@ export class OnNeed {
     this.hosts.fail(error);
   }
 
+  /** A session has left the view. @param isLast nothing is generated for nobody */
+  left(session: object, isLast: boolean): void {
+    this.hosts.left(session);
+    if (!isLast) return;
+    this.clusters.release();
+    this.hosts.release();
+  }
+
   /** See `LaterUnits.classify`. */
   classify(changed: ChangedHosts): void {
     this.clusters.classify(changed.of(this.#view), this.#view, this.#snapshot);

@@ -148,7 +148,7 @@ export class ViewState<S extends Member> {
     if (!placed.leave(session)) return false;
     for (const { sessions } of this.#placed.values()) if (sessions.has(session)) return true;
     this.#sessions.delete(session);
-    this.#onNeed.hosts.left(session);
+    this.#onNeed.left(session, this.#sessions.size === 0);
     return true;
   }
 

@@ -68,7 +68,8 @@ export class SimulatedServer {
 
   open(transport: Transport, demand: Demand, { index, configuration }: SimulatedNode): AdsStream<DeltaRequest> {
     const options = { configuration, ...(index === 0 && { http10: true as const }) };
-    const node = { ...sidecar(`10.1.0.${index + 1}`, 'shop'), discoversVirtualHosts: true, options };
+    const made = sidecar(`10.1.0.${index + 1}`, 'shop');
+    const node = { ...made, labels: { index: String(index) }, discoversVirtualHosts: true, options };
     return new AdsStream<DeltaRequest>({
       transport,
       protocol: this.#protocol,
@@ -106,7 +107,7 @@ export class SimulatedServer {
 }
 
 export interface SimulatedNode {
-  /** The proxy with index 0 has other capabilities than all others, and so other views. */
+  /** Its label `index`. The proxy with index 0 has other capabilities than all others, and so other views. */
   readonly index: number;
   readonly configuration: SidecarConfiguration;
 }

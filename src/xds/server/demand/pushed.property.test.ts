@@ -43,6 +43,33 @@ const RESOURCES = [
   }),
 ];
 
+const FILTERS = ['none', 'header', 'other header', 'one host', 'timeout', 'misfit', 'cluster'] as const;
+type Filter = (typeof FILTERS)[number];
+
+const context = 'SIDECAR_OUTBOUND';
+const withoutHeader = (name: string) => ({
+  applyTo: 'VIRTUAL_HOST',
+  match: { context },
+  patch: { operation: 'MERGE', value: { response_headers_to_remove: [name] } },
+});
+/** Virtual hosts are generated for all services while one of these is there, but for that of clusters. */
+const PATCHES: Readonly<Record<Filter, object | undefined>> = {
+  none: undefined,
+  header: withoutHeader('x-one'),
+  'other header': withoutHeader('x-other'),
+  'one host': {
+    ...withoutHeader('x-one'),
+    match: { context, routeConfiguration: { vhost: { name: `s0.${DNS}:80` } } },
+  },
+  timeout: {
+    applyTo: 'HTTP_ROUTE',
+    match: { context },
+    patch: { operation: 'MERGE', value: { route: { timeout: '7s' } } },
+  },
+  misfit: { ...withoutHeader('x-one'), patch: { operation: 'MERGE', value: { routes: [{ match: { prefix: '/' } }] } } },
+  cluster: { applyTo: 'CLUSTER', match: { context }, patch: { operation: 'MERGE', value: { connect_timeout: '3s' } } },
+};
+
 const proxy = fc.nat({ max: PROXIES - 1 });
 /** One that does not exist at first among them. */
 const host = fc.constantFrom(...HOSTS, 'new');
@@ -71,6 +98,7 @@ const step = fc.oneof(
     exists,
   }),
   fc.record({ kind: fc.constant('settings' as const), seconds: fc.integer({ min: 1, max: 2 }) }),
+  fc.record({ kind: fc.constant('filter' as const), filter: fc.constantFrom(...FILTERS), isForOne: fc.boolean() }),
   fc.record({ kind: fc.constant('reconnect' as const), proxy }),
   fc.record({ kind: fc.constant('replace' as const), proxy }),
   fc.record({ kind: fc.constant('restart' as const) }),
@@ -78,7 +106,8 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 /** Whether a step may take something away from a proxy. */
-const changesMesh = ({ kind }: Step): boolean => ['service', 'rule', 'TLS', 'route', 'settings'].includes(kind);
+const changesMesh = ({ kind }: Step): boolean =>
+  ['service', 'rule', 'TLS', 'route', 'settings', 'filter'].includes(kind);
 
 /** Whether a step leads proxies to what does not exist, or not any more. */
 const leadsNowhere = (each: Step): boolean => each.kind === 'service' || (each.kind === 'route' && each.to === 'new');
@@ -102,6 +131,12 @@ function editOf(each: Step): Edit {
     if (!each.exists) return { gone: `DestinationRule/${NAMESPACE}/${each.host}` };
     const trafficPolicy = { tls: { mode: 'SIMPLE', credentialName: 'authorities' } };
     return { made: meshResource('DestinationRule', NAMESPACE, each.host, { host: each.host, trafficPolicy }) };
+  }
+  if (each.kind === 'filter') {
+    const patch = PATCHES[each.filter];
+    if (patch === undefined) return { gone: `EnvoyFilter/${NAMESPACE}/filter` };
+    const spec = { configPatches: [patch], ...(each.isForOne && { workloadSelector: { labels: { index: '2' } } }) };
+    return { made: meshResource('EnvoyFilter', NAMESPACE, 'filter', spec) };
   }
   if (each.kind !== 'route') return {};
   if (each.host === WILDCARD && !each.exists) return { gone: `VirtualService/${NAMESPACE}/any` };
@@ -305,6 +340,38 @@ const FOUND: [Setup, Step[]][] = [
   ],
 ];
 
+/** A proxy waits for a cluster of a view that it leaves, and that nobody else has. */
+const moved = (count: number): [Setup, Step[]] => [
+  { mode: 'on-demand', above: 0, canaryAbove: 0, delay: 0 },
+  [
+    { kind: 'turns', count },
+    { kind: 'filter', filter: 'timeout', isForOne: false },
+    { kind: 'ask tcp', proxy: 0, host: 't0' },
+  ],
+];
+
+/** A proxy comes back to a view that others have, and in which nobody has what it has asked for any more. */
+const cameBack = (mode: Setup['mode'], filter: Filter, delay: number): [Setup, Step[]] => {
+  const rest = Array.from({ length: 4 }, (): Step => ({ kind: 'turns', count: 12 }));
+  return [
+    { mode, above: 0, canaryAbove: 0, delay },
+    [
+      ...rest,
+      { kind: 'ask', proxy: 2, host: 's1', isShort: true },
+      ...rest,
+      { kind: 'filter', filter, isForOne: true },
+      ...rest,
+      { kind: 'ask', proxy: 1, host: 's3', isShort: false },
+      ...rest,
+      { kind: 'filter', filter: 'none', isForOne: true },
+    ],
+  ];
+};
+
+const CAME_BACK = FILTERS.flatMap((filter) => [cameBack('on-demand', filter, 0), cameBack('learned', filter, 4)]);
+
+const MOVED = Array.from({ length: 5 }, (_, count) => moved(count));
+
 const RESTARTS = [restarted('on-demand', 0), restarted('on-demand', 4), restarted('learned', 4)];
 
 test('property: whatever happens while clusters are generated, proxies are pushed what fresh ones get', async () => {
@@ -323,6 +390,9 @@ test('property: whatever happens while clusters are generated, proxies are pushe
       if (!steps.some(changesMesh)) for (const { lost } of run.proxies) assert.deepEqual(lost, []);
       for (const each of run.proxies) each.disconnect();
     }),
-    { numRuns: 40, examples: [learnedEarly(4, 8), learnedEarly(10, 16), ...RESTARTS, ...LED, ...FOUND] },
+    {
+      numRuns: 40,
+      examples: [learnedEarly(4, 8), learnedEarly(10, 16), ...RESTARTS, ...LED, ...FOUND, ...MOVED, ...CAME_BACK],
+    },
   );
 });
