@@ -9,7 +9,7 @@
  */
 import type { SecureContext } from 'node:tls';
 import { encodeFields } from '../../src/protobuf/wire/index.ts';
-import { answerName } from '../../src/xds/on-demand/aliased-resource.ts';
+import { answerName } from '../../src/xds/on-demand/own-names.ts';
 import type { Content, Mode } from '../options.ts';
 import type { Body, BodyIndex } from './bodies.ts';
 import { LARGE_WINDOW } from './frames.ts';

@@ -8,6 +8,7 @@
 import { XDS } from '../../core/xds-types.ts';
 import { BackwardWriter, WireReader } from '../../protobuf/wire/index.ts';
 import { contentVersion, type EncodedResource, resourceMessage } from '../../push/index.ts';
+import { answerName } from './own-names.ts';
 
 /** Fields of `envoy.service.discovery.v3.Resource`, and of its `google.protobuf.Any`. */
 const RESOURCE = { version: 1, message: 2, name: 3, aliases: 4 };
@@ -23,44 +24,6 @@ const BYTES = 256;
 
 /** The version of resources without a message: the name is all that they say. */
 const ANSWERED = 'answered';
-
-/** Begin the last part of names of resources that exist for one proxy only. No host has a space. */
-const ANSWER = 'answer ';
-const MADE_FOR = 'any ';
-
-/** Whether a name is of a resource that is made here. */
-export function isOwnName(name: string): boolean {
-  const host = name.slice(name.lastIndexOf('/') + 1);
-  return host.startsWith(ANSWER) || host.startsWith(MADE_FOR);
-}
-
-/** Whether a resource only ends the wait for a name. */
-export function isAnswer({ name }: EncodedResource): boolean {
-  return name.slice(name.lastIndexOf('/') + 1).startsWith(ANSWER);
-}
-
-const ownName = (name: string, kind: string): string => {
-  const host = name.lastIndexOf('/') + 1;
-  return `${name.slice(0, host)}${kind}${name.slice(host)}`;
-};
-
-/** The name of the resource that ends the wait for a name. */
-export function answerName(name: string): string {
-  return ownName(name, ANSWER);
-}
-
-/** The name of a virtual host that was made for a name. */
-export function madeName(name: string): string {
-  return ownName(name, MADE_FOR);
-}
-
-/**
- * A name without a host. Its answer makes a route configuration usable: Envoy waits for a first response with a name of
- * the configuration.
- */
-export function readyName(routes: string): string {
-  return `${routes}/`;
-}
 
 /** Ends the wait for a name. */
 export function answeredName(alias: string): EncodedResource {

@@ -8,9 +8,9 @@ import { type Bundle, resourceMessage } from '../../push/index.ts';
 import { endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import { NO_NAMES } from '../protocol/index.ts';
 import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
-import { answerName, madeName } from './aliased-resource.ts';
 import { type Demand, MAX_ASKED } from './demand.ts';
 import { FORGET_MS } from './learned-hosts.ts';
+import { answerName, madeName } from './own-names.ts';
 import type { SharedDemand } from './shared-demand.ts';
 
 const { VirtualHost } = envoy.config.route.v3;

@@ -15,7 +15,6 @@ import {
   scopeOfKey,
 } from '../../push/index.ts';
 import { addedNames, type DeltaRequest, type NameSet, NO_NAMES } from '../protocol/index.ts';
-import { answerName, isOwnName } from './aliased-resource.ts';
 import { AnswerTimes } from './answer-times.ts';
 import type { AskEvent } from './ask-events.ts';
 import { AskLog } from './ask-log.ts';
@@ -25,6 +24,7 @@ import { type Demanded, DemandParts } from './demand-parts.ts';
 import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
+import { answerName, isOwnName } from './own-names.ts';
 import { outboundOf, type SharedDemand } from './shared-demand.ts';
 import type { Asking, Given, StreamDemand } from './stream-demand.ts';
 

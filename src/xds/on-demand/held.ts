@@ -13,11 +13,11 @@ import {
   scopeOfKey,
 } from '../../push/index.ts';
 import type { NameSet } from '../protocol/index.ts';
-import { isAnswer, isOwnName, madeName } from './aliased-resource.ts';
 import type { AskLog } from './ask-log.ts';
 import { isUnaskable, OUTBOUND_PREFIX } from './cluster-names.ts';
 import type { HeldBecause, HeldContent } from './held-content.ts';
 import { splitName } from './host-table.ts';
+import { isAnswer, isOwnName, madeName } from './own-names.ts';
 import { outboundOf, type SharedDemand } from './shared-demand.ts';
 
 /** Reasons that one answer gives: a cluster may be used by hundreds of virtual hosts. */

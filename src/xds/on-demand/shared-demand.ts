@@ -20,13 +20,14 @@ import {
 } from '../../push/index.ts';
 import { addedNames, type NameSet, type NameSets, NO_NAMES } from '../protocol/index.ts';
 import { AbsentClusters } from './absent-clusters.ts';
-import { answeredName, madeName, readyName, restrictedHost } from './aliased-resource.ts';
+import { answeredName, restrictedHost } from './aliased-resource.ts';
 import { Askers } from './askers.ts';
 import { ClusterNames, isOutbound } from './cluster-names.ts';
 import { ClusterParts, onDemand } from './cluster-parts.ts';
 import { isUnconcerned } from './concerned-names.ts';
 import { ANY, type FoundHost, HostTable, isKnown, splitName } from './host-table.ts';
 import { LearnedHosts } from './learned-hosts.ts';
+import { madeName, readyName } from './own-names.ts';
 
 /** Most resources of one kind that are made for names and kept: proxies ask for the same names. */
 const MAX_MADE = 20_000;
