@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
-import { buildAside } from '../test/harness/built.ts';
+import { buildAside, programEnv } from '../test/harness/built.ts';
 import { type Child, startChild } from '../test/harness/child.ts';
 import { eventually } from '../test/harness/eventually.ts';
 import { tempDir } from '../test/harness/files.ts';
@@ -117,6 +117,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     // The push engine is measured. Making a CA key at startup would add 0.1 to 2 CPU s at random. So there is no
     // authority, and no TLS without files for it.
     env: {
+      ...programEnv(),
       ENABLE_CA_SERVER: 'false',
       CTL_CERT_PROVIDER: 'none',
       PILOT_CERT_PROVIDER: 'none',

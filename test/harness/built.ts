@@ -29,3 +29,11 @@ export function programFile(name: 'ctl-agent' | 'ctl-discovery' | 'ctl-jwt'): st
   const folder = process.env.TEST_PROGRAMS;
   return folder === undefined ? join(REPOSITORY, `src/${name}.ts`) : join(folder, `${name}.js`);
 }
+
+/**
+ * Variables for a program of `programFile`. What the build has compiled is beside it; with another folder, which the
+ * variable of the tests names, it would compile that again and write it there.
+ */
+export function programEnv(): Readonly<Record<string, string | undefined>> {
+  return process.env.TEST_PROGRAMS === undefined ? {} : { NODE_COMPILE_CACHE: undefined };
+}

@@ -1,6 +1,6 @@
 /** `ctl-discovery discovery` in a process of its own, from its sources, on free loopback ports. */
 import { join } from 'node:path';
-import { programFile } from './built.ts';
+import { programEnv, programFile } from './built.ts';
 import { type Child, type Exit, startChild } from './child.ts';
 import { eventually } from './eventually.ts';
 import { freePorts, tempDir } from './files.ts';
@@ -88,7 +88,7 @@ export async function startDiscovery(owner: Owner, options: DiscoveryOptions): P
     name: 'ctl-discovery',
     command: process.execPath,
     args: [options.program ?? programFile('ctl-discovery'), 'discovery', ...flags, ...(options.flags ?? [])],
-    env: { SELF_SIGNED_CA_DIR: caDir, CTL_STATE_DIR: join(caDir, 'state'), ...options.env },
+    env: { ...programEnv(), SELF_SIGNED_CA_DIR: caDir, CTL_STATE_DIR: join(caDir, 'state'), ...options.env },
   });
   const discovery = controlled(child, ports);
   if (options.waitReady !== false) await discovery.waitReady();

@@ -12,7 +12,7 @@ export {
 } from './agent.ts';
 export { type Balancer, startBalancer } from './balancer.ts';
 export { type BootstrapOptions, bootstrapJson } from './bootstrap.ts';
-export { buildAside, programFile } from './built.ts';
+export { buildAside, programEnv, programFile } from './built.ts';
 export { type Child, type ChildOptions, type Exit, startChild } from './child.ts';
 export { claim, claimNumber } from './claims.ts';
 export {

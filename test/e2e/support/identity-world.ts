@@ -8,7 +8,7 @@
  *   plain.legacy ─ application ────┼─ bridge ─ ctl-discovery :15012
  *   …                              ┘
  */
-import { chmod, chown, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { issueToken } from '../../../src/security/index.ts';
 import {
@@ -19,6 +19,7 @@ import {
   type Namespace,
   type Network,
   type Owner,
+  programEnv,
   programFile,
   redirectTraffic,
   startAgent,
@@ -237,17 +238,6 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
   };
 }
 
-/**
- * Node's compile cache, so that starting a mesh does not mostly compile the same files. One for each user, because each
- * can write only its own.
- */
-async function compileCache(uid = 0): Promise<string> {
-  const folder = join(import.meta.dirname, '../../../.cache/compile-cache', String(uid));
-  await mkdir(folder, { recursive: true });
-  await chown(folder, uid, uid);
-  return folder;
-}
-
 /** Far longer than a start takes, even when other tests use the cores. */
 const START_TIMEOUT_MS = 60_000;
 
@@ -269,8 +259,7 @@ async function startDiscoveryIn(
   ];
   const argv = [process.execPath, DISCOVERY, 'discovery', ...addresses, ...flags];
   const [command = '', ...args] = netns.command(argv);
-  const cached = { NODE_COMPILE_CACHE: await compileCache(), ...env };
-  const child = await startChild(owner, { name: 'ctl-discovery', command, args, env: cached });
+  const child = await startChild(owner, { name: 'ctl-discovery', command, args, env: { ...programEnv(), ...env } });
   await eventually(
     () => {
       child.assertRunning();
@@ -350,7 +339,6 @@ async function startAgentIn(
     waitReady: false,
     flags: options.flags ?? [],
     env: {
-      NODE_COMPILE_CACHE: await compileCache(PROXY_UID),
       SERVICE_ACCOUNT: name,
       CA_TOKEN_FILE: tokenFile,
       CA_ROOT_CA: join(caDir, 'root-cert.pem'),
