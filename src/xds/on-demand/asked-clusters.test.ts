@@ -72,3 +72,22 @@ test('in place of a cluster that does not exist, and that a listener names, a pr
   }
   session.close();
 });
+
+test('the same for a cluster that others had asked for, and for which it asks when it is gone', async () => {
+  const tcpRoute = [{ route: [{ destination: { host: 'late' } }] }];
+  const { mesh, session, shared } = await started(
+    meshResource('VirtualService', NAMESPACE, 'a', { hosts: ['a'], tcp: tcpRoute }),
+    tcp('late', 9),
+  );
+  const [other, demand] = [newDemand(shared), newDemand(shared)];
+  const has = () => clusters(demand.parts(session.content(), 'learned').cds);
+  ask(shared, other, [nameOf('late')]);
+  other.parts(session.content(), 'learned');
+  assert.deepEqual(has(), [nameOf('late')]);
+  mesh.change([], [resourceKey('Service', NAMESPACE, 'late')]);
+  await mesh.settled();
+  assert.deepEqual(has(), []);
+  ask(shared, demand, [nameOf('late')]);
+  assert.deepEqual(has(), [nameOf('late')]);
+  session.close();
+});

@@ -36,16 +36,21 @@ const WILDCARD = '*';
 /** Types that lead to clusters without having been asked for: the first response has these clusters. */
 export const ALWAYS_NEEDED: readonly XdsType[] = ['lds', 'ecds'];
 
+/** What a proxy gets is made for these, in their meaning in {@link Demand}. */
+type Names = Readonly<Record<'asked' | 'askedClusters' | 'given' | 'kept' | 'awaited', NameSet>>;
+
 /** The inputs of {@link Demand.parts}, and what it returned. */
-interface Last {
+interface Last extends Names {
   readonly content: ContentIds;
   /** The bundle of virtual hosts in the content, by its number. */
   readonly hosts: number | undefined;
-  readonly asked: NameSet;
-  readonly given: NameSet;
-  readonly kept: NameSet;
-  readonly awaited: NameSet;
   readonly parts: Parts;
+}
+
+function isSame(one: Names, other: Names): boolean {
+  // A proxy may ask for a cluster that was given to it and that was removed: `kept` has it already.
+  const isSameAsked = one.asked === other.asked && one.askedClusters === other.askedClusters;
+  return isSameAsked && one.given === other.given && one.kept === other.kept && one.awaited === other.awaited;
 }
 
 export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
@@ -189,15 +194,15 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       this.#give(this.#shared.hostsOf(hosts, this.#generated(this.#named, laterHosts)));
     }
     const given = this.#usable(hosts, laterClusters, laterHosts);
-    const [kept, awaited, last] = [this.#kept, this.#awaited, this.#last];
-    const isSameDemand =
-      last?.asked === asked && last.given === given && last.kept === kept && last.awaited === awaited;
+    const last = this.#last;
+    const demand = { asked, askedClusters: this.#askedClusters, given, kept: this.#kept, awaited: this.#awaited };
+    const isSameDemand = last !== undefined && isSame(demand, last);
     if (isSameDemand && isSameContent) return last.parts;
     const parts = this.#isWhole
       ? this.#everything(content, hosts)
       : ((isSameDemand ? this.#parts.withEndpoints(content, last) : undefined) ??
         this.#parts.of(content, this.#demanded(hosts, given, laterClusters)));
-    this.#last = { content: new ContentIds(content), hosts: hosts?.id, asked, given, kept, awaited, parts };
+    this.#last = { content: new ContentIds(content), hosts: hosts?.id, ...demand, parts };
     return parts;
   }
 
