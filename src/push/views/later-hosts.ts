@@ -25,9 +25,11 @@ const MAX_ROUTES = 512;
 
 /**
  * What is known of the virtual host for a name. `wanted`: nothing, the next job looks it up. `decisive`: it is
- * generated for this name. `spare`: there is none, or it is generated for other names.
+ * generated for this name. `spare`: there is none, or it is generated for other names. `failed`: its route
+ * configuration could not be generated with it. It is tried again for a request, and when the route configuration has
+ * changed.
  */
-type NameState = 'wanted' | 'decisive' | 'spare';
+type NameState = 'wanted' | 'decisive' | 'spare' | 'failed';
 
 /** What a job generates virtual hosts for. */
 export interface HostSelection {
@@ -120,7 +122,7 @@ export class HostsOnAsk implements LaterHosts {
   }
 
   has(name: string): boolean {
-    return this.#isOn && this.#lacks(name);
+    return this.#isOn && (this.#lacks(name) || this.#names.get(name) === 'failed');
   }
 
   #lacks(name: string): boolean {
@@ -132,10 +134,13 @@ export class HostsOnAsk implements LaterHosts {
     if (this.#isOn) this.#want(names);
   }
 
-  /** @returns those that are to be generated; undefined: all */
-  #want(names: Iterable<string>): ReadonlySet<string> | undefined {
+  /**
+   * @param again whether those are tried again that failed
+   * @returns those that are to be generated; undefined: all
+   */
+  #want(names: Iterable<string>, again = false): ReadonlySet<string> | undefined {
     const missing = new Set<string>();
-    for (const name of names) if (this.#lacks(name)) missing.add(name);
+    for (const name of names) if (this.#lacks(name) || (again && this.#names.get(name) === 'failed')) missing.add(name);
     if (missing.size === 0) return missing;
     if (!this.#hasRoomFor(missing)) {
       this.#wantAll();
@@ -164,7 +169,7 @@ export class HostsOnAsk implements LaterHosts {
   need(names: Iterable<string> | undefined, by: object): Promise<void> | undefined {
     if (!this.#isOn) return undefined;
     if (names === undefined) this.#wantAll();
-    const missing = names && this.#want(this.#needed.add(by, names));
+    const missing = names && this.#want(this.#needed.add(by, names), true);
     if (missing?.size === 0) return undefined;
     return this.#failed === undefined ? this.#waiting.add(missing) : rejected(this.#failed.error);
   }
@@ -202,6 +207,7 @@ export class HostsOnAsk implements LaterHosts {
       const unit = routesOf(name);
       if (isStep && state === 'spare' && this.#known.has(unit)) continue;
       if (!isStep || !this.#known.has(unit)) whole.add(unit);
+      if (state === 'failed') continue;
       const lookedUp = lookedUpFor(name);
       if (lookedUp !== undefined) names.add(lookedUp);
     }
@@ -214,7 +220,7 @@ export class HostsOnAsk implements LaterHosts {
     for (const [name, state] of this.#names) {
       if (state === 'wanted' || needed.has(name) || this.#isHeld(name)) continue;
       this.#names.delete(name);
-      if (state === 'spare') continue;
+      if (state !== 'decisive') continue;
       this.#known.delete(routesOf(name));
       this.#drops++;
     }
@@ -273,13 +279,22 @@ export class HostsOnAsk implements LaterHosts {
       if (!isOf(of, name) || found === undefined || !lookedUp.has(found)) continue;
       if (!broken.has(routesOf(name))) this.#names.set(name, decisive.has(found) ? 'decisive' : 'spare');
       // The route configuration keeps its last good version, without the virtual host for this name.
-      else if (wanted.has(name)) this.#names.delete(name);
+      else if (wanted.has(name)) this.#names.set(name, 'failed');
       else continue;
       this.#wanted.delete(name);
     }
     for (const unit of whole) if (!broken.has(unit) && drops === this.#drops) this.#known.add(unit);
+    this.#tryFailed((name) => whole.has(routesOf(name)) && !broken.has(routesOf(name)) && !wanted.has(name));
     if (this.#names.values().reduce((count, state) => count + (state === 'decisive' ? 1 : 0), 0) > MAX_HOSTS)
       this.#wantAll();
+  }
+
+  #tryFailed(isTried: (name: string) => boolean): void {
+    for (const [name, state] of this.#names) {
+      if (state !== 'failed' || !isTried(name)) continue;
+      this.#names.set(name, 'wanted');
+      this.#wanted.add(name);
+    }
   }
 
   /**

@@ -16,9 +16,11 @@ async function connected(more: readonly AnyResource[] = [], generator = inline) 
   const options = { concerned: concernedNames, leadsTo, laterClusters: { above: 1 }, canaryAbove: 0 };
   const mesh = new Mesh(generator, [...SERVICES, ...more], options);
   let pushes = 0;
+  let pushed = (): void => {};
   const sink = {
     push: () => {
       pushes++;
+      pushed();
       return Promise.resolve('nothing' as const);
     },
   };
@@ -32,7 +34,10 @@ async function connected(more: readonly AnyResource[] = [], generator = inline) 
   const session = await connect('10.1.0.1');
   const hosts = () =>
     session.content().vhds.flatMap((bundle) => bundle.resources().map(({ name }) => name.split('/')[1]));
-  return { mesh, session, hosts, connect, pushes: () => pushes };
+  const onPush = (call: () => void): void => {
+    pushed = call;
+  };
+  return { mesh, session, hosts, connect, onPush, pushes: () => pushes };
 }
 
 test('a virtual host is generated when a proxy needs it, others are not', async () => {
@@ -179,16 +184,78 @@ test('all virtual hosts are generated where proxies use more than a thousand', a
   assert.equal(hosts().length, 1025 + HOSTS.length + 1);
 });
 
+/** The job, without the virtual hosts of port 80: these could not be generated. */
+function withoutHosts(job: GeneratedJob): GeneratedJob {
+  const { units, failures } = job.answer;
+  const made = units.find(({ type, unit }) => type === 'vhds' && unit === '80');
+  if (made === undefined) return job;
+  const failed = { type: 'vhds', unit: '80', message: 'a bug', reads: made.reads } as const;
+  const answer = { ...job.answer, units: units.filter((each) => each !== made), failures: [...failures, failed] };
+  return { ...job, answer };
+}
+
+test('a route configuration that cannot be generated fails those alone who ask for hosts of it', async () => {
+  const ports = [{ name: 'http', port: 8080, targetPort: 8080 }];
+  let [breaks, jobs] = [false, 0];
+  const broken = changing((job): GeneratedJob => {
+    jobs++;
+    return breaks ? withoutHosts(job) : job;
+  });
+  const elsewhere = service(NAMESPACE, 'elsewhere', { clusterIP: '10.9.2.1', ports });
+  const { mesh, session, hosts, connect } = await connected([elsewhere], broken);
+  const other = await connect('10.1.0.2');
+  await session.laterHosts?.need(['80/s3'], session);
+  breaks = true;
+  const waits = [
+    session.laterHosts?.need(['80/s3', '8080/elsewhere'], session),
+    other.laterHosts?.need(['80/s1'], other),
+  ];
+  await waits[0];
+  await assert.rejects(async () => waits[1], /a bug/);
+  const had = [`s3.${DNS}:80`, `elsewhere.${DNS}:8080`];
+  assert.deepEqual(hosts().sort(), ['allow_any', 'allow_any', ...had].sort());
+  // What failed is tried again for who asks again, and not for nobody.
+  await mesh.settled();
+  const before = jobs;
+  await mesh.settled();
+  assert.equal(jobs, before);
+  assert.equal(session.laterHosts?.need(['80/s3', '8080/elsewhere'], session), undefined);
+  breaks = false;
+  await other.laterHosts?.need(['80/s1'], other);
+  assert.deepEqual(hosts().sort(), ['allow_any', 'allow_any', `s1.${DNS}:80`, ...had].sort());
+});
+
+test('a host that cannot be generated is not generated again and again for a proxy that gets it without asking', async () => {
+  let [breaks, jobs] = [false, 0];
+  const broken = changing((job): GeneratedJob => {
+    jobs++;
+    return breaks ? withoutHosts(job) : job;
+  });
+  const { mesh, session, hosts, onPush } = await connected([], broken);
+  const name = `80/s3.${DNS}:80`;
+  session.hold([{ names: [name] }]);
+  // As a proxy that has learned of it.
+  onPush(() => session.laterHosts?.want([name]));
+  breaks = true;
+  session.laterHosts?.want([name]);
+  await mesh.settled();
+  assert.equal(session.laterHosts?.has(name), true);
+  const before = jobs;
+  await mesh.settled();
+  assert.equal(jobs, before);
+  // It is when the route configuration can be generated again.
+  breaks = false;
+  mesh.change([service(NAMESPACE, 'new', { clusterIP: '10.9.2.1' })]);
+  await mesh.settled();
+  assert.deepEqual(hosts(), ['allow_any', `s3.${DNS}:80`]);
+  assert.equal(session.laterHosts?.has(name), false);
+});
+
 test('where a route configuration cannot be generated, nobody asks for all virtual hosts again and again', async () => {
   let [breaks, jobs] = [false, 0];
   const broken = changing((job): GeneratedJob => {
     jobs++;
-    const { units, failures } = job.answer;
-    const whole = breaks ? units.find(({ type, unit }) => type === 'vhds' && unit === '80') : undefined;
-    if (whole === undefined) return job;
-    const failed = { type: 'vhds', unit: '80', message: 'a bug', reads: whole.reads } as const;
-    const answer = { ...job.answer, units: units.filter((each) => each !== whole), failures: [...failures, failed] };
-    return { ...job, answer };
+    return breaks ? withoutHosts(job) : job;
   });
   const { mesh, session, hosts } = await connected([], broken);
   await session.laterHosts?.need(['80/s3'], session);
