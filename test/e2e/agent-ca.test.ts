@@ -11,7 +11,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { startAgentIdentity } from '../../src/agent/identity/index.ts';
 import type { WorkloadSecrets } from '../../src/agent/types.ts';
-import { issueToken } from '../../src/security/index.ts';
+import { issueToken } from '../../src/security/local-issuer.ts';
 import { defaultAgentSettings } from '../../src/settings/index.ts';
 import { discoveryPorts, eventually, startDiscovery, tempDir } from '../harness/index.ts';
 

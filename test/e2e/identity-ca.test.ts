@@ -10,7 +10,7 @@ import { type TestContext, test } from 'node:test';
 import { credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { encode, mesh } from '../../src/protobuf/index.ts';
 import { ecKey } from '../../src/security/authority/testing/fixtures.ts';
-import { issueToken } from '../../src/security/index.ts';
+import { issueToken } from '../../src/security/local-issuer.ts';
 import { type Discovery, discoveryPorts, startDiscovery, tempDir } from '../harness/index.ts';
 import {
   call,

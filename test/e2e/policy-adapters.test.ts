@@ -10,7 +10,7 @@ import { type Client, Metadata } from '@grpc/grpc-js';
 import { POLICY_NAMESPACE_METADATA } from '../../src/core/proxy.ts';
 import { encode, envoy } from '../../src/protobuf/index.ts';
 import { ecKey } from '../../src/security/authority/testing/fixtures.ts';
-import { issueToken } from '../../src/security/index.ts';
+import { issueToken } from '../../src/security/local-issuer.ts';
 import { type Discovery, type EchoReply, eventually, request, tempDir } from '../harness/index.ts';
 import { certificate, channel, client } from './support/identity-calls.ts';
 import { startProxy } from './support/mesh.ts';

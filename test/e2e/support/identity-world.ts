@@ -10,7 +10,7 @@
  */
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { issueToken } from '../../../src/security/index.ts';
+import { issueToken } from '../../../src/security/local-issuer.ts';
 import {
   type Agent,
   type Child,

@@ -6,7 +6,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CertificateSet } from '../../../src/agent/identity/testing/certificates.ts';
-import { issueToken } from '../../../src/security/index.ts';
+import { issueToken } from '../../../src/security/local-issuer.ts';
 import {
   type Agent,
   type AgentOptions,
