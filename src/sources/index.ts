@@ -22,6 +22,7 @@ export { type PaceOptions, pacedSource } from './paced-source.ts';
 export { ReadingShares } from './pacing/reading-shares.ts';
 export {
   applyInSlices,
+  replaceInSlices,
   type Source,
   type SourceHealth,
   type SourceIdentity,

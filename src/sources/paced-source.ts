@@ -9,7 +9,7 @@ import { messageOf } from '../core/errors.ts';
 import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import type { Log } from '../core/log.ts';
 import { eventId, type ResourceEvent, type ResourceKey, type ResourceList } from '../resources/index.ts';
-import { applyInSlices, type Source, type SourceSink } from './source.ts';
+import { applyInSlices, replaceInSlices, type Source, type SourceSink } from './source.ts';
 import { isInList } from './staged-sink.ts';
 
 /** Interval at which collected changes are passed on, ms: several times CTL_DEBOUNCE_AFTER. */
@@ -131,6 +131,17 @@ class PacedSink implements SourceSink {
   /** What was collected comes first: the list is newer. */
   replace(...[list, seenAt]: Parameters<SourceSink['replace']>): void {
     if (this.#closed) return;
+    this.#passOnBefore(list);
+    this.#sink.replace(list, seenAt);
+  }
+
+  replaceInSlices(...[list, seenAt]: Parameters<SourceSink['replace']>): Promise<void> | undefined {
+    if (this.#closed) return undefined;
+    this.#passOnBefore(list);
+    return replaceInSlices(this.#sink, list, seenAt);
+  }
+
+  #passOnBefore(list: ResourceList): void {
     if (this.#collected.size > 0) this.#sink.apply([...this.#collected.values()]);
     this.#collected.clear();
     this.#supersede(list);
@@ -138,7 +149,6 @@ class PacedSink implements SourceSink {
     this.#timer = undefined;
     this.#done?.resolve();
     this.#done = undefined;
-    this.#sink.replace(list, seenAt);
   }
 
   /** What the list covers of the changes that are being applied need not be applied again. */

@@ -78,6 +78,11 @@ export interface SourceSink {
   refusals?(): ReadonlyMap<ResourceKey, string>;
   /** At once: all resources of the source, or all within the list's kinds or namespace: those that are missing were deleted. */
   replace(list: ResourceList, seenAt?: number): void;
+  /**
+   * The same; a long list is applied in slices, and takes effect as a whole. What the source sends meanwhile ends that:
+   * the rest is applied at once, before it. Resolves and rejects as {@link applyInSlices}.
+   */
+  replaceInSlices?(list: ResourceList, seenAt?: number): Promise<void> | undefined;
   /** Something is changing, at `at` in monotonic ms; the change comes later, if there is one. */
   changing(at: number): void;
 }
@@ -90,5 +95,12 @@ export function applyInSlices(
 ): Promise<void> | undefined {
   if (sink.applyInSlices !== undefined) return sink.applyInSlices(events, seenAt);
   sink.apply(events, seenAt);
+  return undefined;
+}
+
+/** Sends a list to a sink, in slices if it can do that. */
+export function replaceInSlices(sink: SourceSink, list: ResourceList, seenAt?: number): Promise<void> | undefined {
+  if (sink.replaceInSlices !== undefined) return sink.replaceInSlices(list, seenAt);
+  sink.replace(list, seenAt);
   return undefined;
 }

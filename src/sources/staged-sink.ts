@@ -10,7 +10,7 @@ import {
   type ResourceKey,
   type ResourceList,
 } from '../resources/index.ts';
-import { applyInSlices, type SourceSink } from './source.ts';
+import { applyInSlices, replaceInSlices, type SourceSink } from './source.ts';
 
 export interface StagedSink extends SourceSink {
   /**
@@ -60,6 +60,11 @@ export function createStagedSink(): StagedSink {
       for (const [id, event] of items) if (isInList(scope, event)) items.delete(id);
       scopes.set(JSON.stringify(scope), scope);
       for (const event of list.events) put(event);
+    },
+    replaceInSlices(list, seenAt) {
+      if (released !== undefined) return replaceInSlices(released, list, seenAt);
+      this.replace(list, seenAt);
+      return undefined;
     },
     changing: (at) => released?.changing(at),
     release(sink, eventTime) {

@@ -6,7 +6,13 @@
 import type { Clock } from '../../core/clock.ts';
 import { type Connection, KubernetesClient } from '../../kubernetes/index.ts';
 import type { ResourceEvent, ResourceList } from '../../resources/index.ts';
-import { createStagedSink, type Source, type SourceHealth, type SourceSink } from '../../sources/index.ts';
+import {
+  createStagedSink,
+  replaceInSlices,
+  type Source,
+  type SourceHealth,
+  type SourceSink,
+} from '../../sources/index.ts';
 
 const [NAMESPACE, NAME] = ['default', 'kubernetes'] as const;
 /** A list, because only lists of Services are permitted. */
@@ -74,6 +80,12 @@ export function refusingOwn(source: Source, { uid, clock, onOwn }: OwnClusterChe
         if (!accepts(list.events)) return;
         staged.replace(list, seenAt);
         if (list.kinds?.includes('Service') !== false) release();
+      },
+      replaceInSlices: (list, seenAt) => {
+        if (!accepts(list.events)) return undefined;
+        const applied = replaceInSlices(staged, list, seenAt);
+        if (list.kinds?.includes('Service') !== false) release();
+        return applied;
       },
       changing: (at) => staged.changing(at),
     };

@@ -13,7 +13,7 @@ import type { Log } from '../../core/log.ts';
 import type { SourceStatus } from '../../debug/index.ts';
 import { type ClusterAccess, type Connection, KubernetesClient, readKubeconfig } from '../../kubernetes/index.ts';
 import type { Kind } from '../../resources/index.ts';
-import { pacedSource, type Source, type SourceSink } from '../../sources/index.ts';
+import { pacedSource, replaceInSlices, type Source, type SourceSink } from '../../sources/index.ts';
 import type { Sources } from '../config/sources.ts';
 import { ownUid, refusingOwn } from './own-cluster.ts';
 import { followRemoteSecrets, MAX_KUBECONFIG, type RemoteEntry, type RemoteSecrets } from './remote-secrets.ts';
@@ -339,6 +339,10 @@ function noting(source: Source, connection: Connection, kinds: Set<Kind>): Sourc
     replace: (list, seenAt) => {
       for (const kind of list.kinds ?? []) kinds.add(kind);
       sink.replace(list, seenAt);
+    },
+    replaceInSlices: (list, seenAt) => {
+      for (const kind of list.kinds ?? []) kinds.add(kind);
+      return replaceInSlices(sink, list, seenAt);
     },
     changing: (at) => sink.changing(at),
   });

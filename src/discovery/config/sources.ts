@@ -5,6 +5,7 @@ import type { SourceStatus } from '../../debug/index.ts';
 import {
   applyInSlices,
   createStagedSink,
+  replaceInSlices,
   type Source,
   type SourceHealth,
   type SourceIdentity,
@@ -159,6 +160,7 @@ class RunningSources implements Sources {
       applyInSlices: (events, seenAt) => (isInForce() ? applyInSlices(sink, events, seenAt) : undefined),
       refusals: () => (isInForce() ? sink.refusals?.() : undefined) ?? new Map(),
       replace: (list, seenAt) => isInForce() && sink.replace(list, seenAt),
+      replaceInSlices: (list, seenAt) => (isInForce() ? replaceInSlices(sink, list, seenAt) : undefined),
       changing: (at) => isInForce() && sink.changing(at),
     };
   }

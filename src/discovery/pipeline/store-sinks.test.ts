@@ -65,6 +65,38 @@ describe('a source whose events cannot all be applied', () => {
   }
 });
 
+describe('a long list', () => {
+  const listOf = (count: number) => ({
+    events: eventsWithFailing(count).filter((event) => event.type === 'set'),
+    eventTime: 0,
+  });
+
+  it('leaves time for other work, and takes effect as a whole', async () => {
+    const { store, changed, sink } = opened(() => {});
+    const applied = sink.replaceInSlices?.(listOf(40 * MAX_AT_ONCE));
+    let isEnded = false;
+    void applied?.then(() => {
+      isEnded = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual([isEnded, changed.length], [false, 0]);
+    await applied;
+    assert.equal(changed.length, 40 * MAX_AT_ONCE);
+    // Most of a short list may be deletions.
+    assert.ok(sink.replaceInSlices?.(listOf(1)) instanceof Promise);
+    assert.deepEqual([sink.apply([]), store.documentsOf(SOURCE.id).size], [undefined, 1]);
+  });
+
+  it('is applied before what its source sends meanwhile', async () => {
+    const { store, sink } = opened(() => {});
+    const applied = sink.replaceInSlices?.(listOf(2 * MAX_AT_ONCE));
+    sink.apply([{ type: 'delete', key: `Service/ns/s${2 * MAX_AT_ONCE - 1}`, eventTime: 0 }]);
+    assert.equal(store.documentsOf(SOURCE.id).size, 2 * MAX_AT_ONCE - 1);
+    await applied;
+    assert.equal(store.documentsOf(SOURCE.id).size, 2 * MAX_AT_ONCE - 1);
+  });
+});
+
 /** A document that cannot be applied until the test says so, and how often that was tried. */
 function failing(name: string, version = 1) {
   const state = { isBroken: true, tries: 0 };

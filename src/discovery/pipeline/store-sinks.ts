@@ -57,6 +57,11 @@ export function storeSinks({ store, meter, batches, followers, clock }: StoreSin
         batches.runInSlices(id, events.length, receive(id, store.applyInSlices(id, events), seenAt)),
       refusals: () => store.unapplied(id),
       replace: (list, seenAt) => batches.run(id, receive(id, store.replaceInSlices(id, list), seenAt)),
+      replaceInSlices: (list, seenAt) => {
+        // What a list lacks is deleted.
+        const most = Math.max(list.events.length, store.documentsOf(id).size);
+        return batches.runInSlices(id, most, receive(id, store.replaceInSlices(id, list), seenAt));
+      },
       changing(at) {
         for (const each of followers) each.changePending(at);
       },

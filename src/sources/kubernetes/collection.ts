@@ -23,6 +23,7 @@ import { CollectionReading } from './collection-reading.ts';
 import type { FailureReport } from './failures.ts';
 import type { FeedMember } from './kind-feed.ts';
 import type { ObjectQuota, QuotaAccount } from './object-quota.ts';
+import type { Applied } from './ordered-sink.ts';
 import { isSameObject, keyOfObject, type ReceivedObject, readObject, unreadableObject } from './read-object.ts';
 import { Relisting } from './relisting.ts';
 import type { ServedType } from './types.ts';
@@ -58,6 +59,9 @@ export interface CollectionOptions {
   readonly onAbsent: () => void;
 }
 
+/** Reading pauses for this long at a time while something of the collection waits to be applied, ms. */
+const PAUSE_MS = 20;
+
 export class Collection {
   readonly #options: CollectionOptions;
   readonly #account: QuotaAccount | undefined;
@@ -71,6 +75,8 @@ export class Collection {
   #type: ServedType;
   #following: Following;
   #hasList = false;
+  /** Reports that are not applied yet. */
+  #unapplied = 0;
   #isForbidden = false;
   #absent = false;
   #closed = false;
@@ -123,7 +129,7 @@ export class Collection {
   async remove(): Promise<void> {
     await this.close();
     this.#options.failures.forget(this.#name);
-    this.#options.member.remove();
+    await this.#options.member.remove();
   }
 
   close(): Promise<void> {
@@ -152,7 +158,7 @@ export class Collection {
         ...(namespace === undefined || !type.namespaced ? {} : { namespace }),
         ...(objectName === undefined ? {} : { name: objectName }),
         ...(watchSeconds === undefined ? {} : { watchSeconds }),
-        ...(pause === undefined ? {} : { pause }),
+        pause: (objects, bytes) => Math.max(pause?.(objects, bytes) ?? 0, this.#unapplied > 0 ? PAUSE_MS : 0),
         ...(retain === undefined ? {} : { retain }),
       },
       {
@@ -216,12 +222,31 @@ export class Collection {
   #readingOf(reading: ObjectReading): CollectionReading {
     return new CollectionReading(this.#name, reading, {
       read: (received) => this.#read(received),
-      report: (events) => this.#options.member.onChanges(events),
-      onFailure: (error) => {
-        this.#options.failures.failed(this.#name, `cannot apply changes: ${messageOf(error)}; it is listed again`);
-        this.#relisting.failed();
-      },
+      report: (events) => this.#awaitApplied(this.#options.member.onChanges(events)),
+      onFailure: (error) => this.#lost(error),
     });
+  }
+
+  /** Changes were lost. */
+  #lost(error: unknown): void {
+    if (this.#closed) return;
+    this.#options.failures.failed(this.#name, `cannot apply changes: ${messageOf(error)}; it is listed again`);
+    this.#relisting.failed();
+  }
+
+  /** Reading pauses until what was reported is applied. */
+  #awaitApplied(applied: Applied, then: () => void = () => {}): void {
+    if (applied === undefined) {
+      then();
+      return;
+    }
+    this.#unapplied++;
+    applied
+      .finally(() => this.#unapplied--)
+      .then(() => {
+        if (!this.#closed) then();
+      })
+      .catch((error: unknown) => this.#lost(error));
   }
 
   #listed(events: readonly ListedEvent[]): void {
@@ -230,11 +255,13 @@ export class Collection {
     this.#isListing = false;
     this.#mayReuse = true;
     this.#account?.list(events);
-    this.#options.member.onList(events);
+    const applied = this.#options.member.onList(events);
     this.#relisting.cancel();
-    this.#hasList = true;
-    this.#readable();
-    this.#options.onSettled();
+    this.#awaitApplied(applied, () => {
+      this.#hasList = true;
+      this.#readable();
+      this.#options.onSettled();
+    });
   }
 
   #changed(events: readonly ResourceEvent[]): void {
@@ -242,7 +269,7 @@ export class Collection {
       if (event.type === 'set' || event.type === 'invalid') this.#account?.set(event);
       else this.#account?.delete(eventId(event));
     }
-    this.#options.member.onChanges(events);
+    this.#awaitApplied(this.#options.member.onChanges(events));
   }
 
   #readable(): void {

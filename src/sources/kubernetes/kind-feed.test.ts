@@ -31,7 +31,6 @@ function feedOf(...names: readonly string[]) {
         changes.push(...events);
       },
       replace: (list) => void lists.push(list),
-      changing: () => {},
     },
   });
   const members = new Map(names.map((name) => [name, feed.add(name, 0)]));

@@ -14,18 +14,18 @@ import {
   type ResourceKey,
   type ResourceProblem,
 } from '../../resources/index.ts';
-import type { SourceSink } from '../source.ts';
+import type { Applied, OrderedSink } from './ordered-sink.ts';
 
 /** A collection of the kind. */
 export interface FeedMember {
-  onList(events: readonly ListedEvent[]): void;
-  onChanges(events: readonly ResourceEvent[]): void;
+  onList(events: readonly ListedEvent[]): Applied;
+  onChanges(events: readonly ResourceEvent[]): Applied;
   /** The last report about an object; undefined if it is not kept. */
   known(key: ResourceKey): ListedEvent | undefined;
   /** Called if the collection cannot be read at all: the list of the kind does not wait for it. */
   skip(): void;
   /** Called when the collection no longer exists: its documents are deleted. */
-  remove(): void;
+  remove(): Applied;
 }
 
 interface Member {
@@ -45,7 +45,7 @@ export interface KindFeedOptions {
   /** Whether several collections can hold this kind. */
   readonly isShared: boolean;
   readonly now: () => number;
-  readonly sink: SourceSink;
+  readonly sink: Pick<OrderedSink, 'apply' | 'replace'>;
 }
 
 export class KindFeed {
@@ -74,23 +74,17 @@ export class KindFeed {
     };
   }
 
-  #onList(member: Member, events: readonly ListedEvent[]): void {
+  #onList(member: Member, events: readonly ListedEvent[]): Applied {
     member.state = 'listed';
-    if (!this.#options.isShared) {
-      this.#replace(events);
-      return;
-    }
+    if (!this.#options.isShared) return this.#replace(events);
     const before = [...member.items.keys()];
     member.items.clear();
     for (const event of events) member.items.set(eventId(event), event);
-    this.#report(new Set([...before, ...member.items.keys()]));
+    return this.#report(new Set([...before, ...member.items.keys()]));
   }
 
-  #onChanges(member: Member, events: readonly ResourceEvent[]): void {
-    if (!this.#options.isShared) {
-      this.#options.sink.apply(events);
-      return;
-    }
+  #onChanges(member: Member, events: readonly ResourceEvent[]): Applied {
+    if (!this.#options.isShared) return this.#options.sink.apply(events);
     const keys = new Set<ResourceKey>();
     let eventTime = this.#options.now();
     for (const event of events) {
@@ -100,25 +94,25 @@ export class KindFeed {
       if (event.type === 'set' || event.type === 'invalid') member.items.set(key, event);
       else member.items.delete(key);
     }
-    this.#apply(keys, eventTime);
+    return this.#apply(keys, eventTime);
   }
 
   #skip(member: Member): void {
     if (member.state === 'unread') member.state = 'skipped';
   }
 
-  #remove(member: Member): void {
+  #remove(member: Member): Applied {
     this.#members = this.#members.filter((each) => each !== member);
-    this.#report(new Set(member.items.keys()));
+    return this.#report(new Set(member.items.keys()));
   }
 
   /** Reports the list of the kind when all members have been listed; later, what is in force for each of the keys. */
-  #report(keys: ReadonlySet<ResourceKey>): void {
-    if (this.#isReported || !this.#members.every(({ state }) => state === 'listed')) this.#apply(keys);
-    else this.#replaceMerged();
+  #report(keys: ReadonlySet<ResourceKey>): Applied {
+    if (this.#isReported || !this.#members.every(({ state }) => state === 'listed')) return this.#apply(keys);
+    return this.#replaceMerged();
   }
 
-  #replaceMerged(): void {
+  #replaceMerged(): Applied {
     const keys = new Set(this.#members.flatMap(({ items }) => [...items.keys()]));
     const events: ListedEvent[] = [];
     this.#duplicates = new Set();
@@ -129,17 +123,21 @@ export class KindFeed {
       this.#duplicates.add(key);
       events.push({ type: 'invalid', problem: duplicate(key, first, second), eventTime: this.#options.now() });
     }
-    this.#replace(events);
-    this.#isReported = true;
+    return this.#reported(() => {
+      const applied = this.#replace(events);
+      // Later reports wait for it.
+      this.#isReported = true;
+      return applied;
+    });
   }
 
-  #replace(events: readonly ListedEvent[]): void {
+  #replace(events: readonly ListedEvent[]): Applied {
     const { kind, namespace, sink, now } = this.#options;
-    sink.replace({ events, eventTime: now(), kinds: [kind], ...(namespace === undefined ? {} : { namespace }) });
+    return sink.replace({ events, eventTime: now(), kinds: [kind], ...(namespace === undefined ? {} : { namespace }) });
   }
 
   /** Reports what is in force for each of the keys. */
-  #apply(keys: ReadonlySet<ResourceKey>, eventTime = this.#options.now()): void {
+  #apply(keys: ReadonlySet<ResourceKey>, eventTime = this.#options.now()): Applied {
     const events = [...keys].flatMap((key): ResourceEvent[] => {
       const [first, second] = this.#documents(key);
       if (first === undefined) return [...this.#resolved(key, eventTime), { type: 'delete', key, eventTime }];
@@ -147,13 +145,19 @@ export class KindFeed {
       this.#duplicates.add(key);
       return [first.event, { type: 'invalid', problem: duplicate(key, first, second), eventTime }];
     });
-    if (events.length === 0) return;
-    try {
-      this.#options.sink.apply(events);
-    } catch (error) {
-      // The state of the sink is unknown from here on.
+    return events.length === 0 ? undefined : this.#reported(() => this.#options.sink.apply(events));
+  }
+
+  /** After a failure, the state of the sink is unknown: the whole kind is reported with the next list. */
+  #reported(report: () => Applied): Applied {
+    const failed = (error: unknown): never => {
       this.#isReported = false;
       throw error;
+    };
+    try {
+      return report()?.catch(failed);
+    } catch (error) {
+      return failed(error);
     }
   }
 

@@ -20,18 +20,21 @@ import {
   MESH_KINDS,
   type ObjectAccess,
   type Resource,
+  type ResourceEvent,
+  type ResourceList,
   SERVICE_API_KINDS,
 } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import { ObjectReading } from '../pacing/object-reading.ts';
 import { ReadingShares } from '../pacing/reading-shares.ts';
-import type { Source, SourceHealth, SourceSink } from '../source.ts';
+import { applyInSlices, replaceInSlices, type Source, type SourceHealth, type SourceSink } from '../source.ts';
 import { Collection } from './collection.ts';
 import { CONFIG_MAPS_IN, CredentialNames, SECRETS_IN } from './credential-names.ts';
 import { Definitions } from './definitions.ts';
 import { FailureReport } from './failures.ts';
 import { KindFeed } from './kind-feed.ts';
 import { ObjectQuota } from './object-quota.ts';
+import { OrderedSink } from './ordered-sink.ts';
 import { readingPace } from './reading-pace.ts';
 import type { ServedTypes } from './served-types.ts';
 import { coreTypes, definedKinds, INGRESS_TYPES, rankOf, retainedOf, type ServedType, workloadTypes } from './types.ts';
@@ -130,7 +133,7 @@ class KubernetesSource implements Source {
   /** By `<plural>.<group>`; one for each namespace that is read. */
   readonly #collections = new Map<string, readonly Collection[]>();
   #definitions: Definitions | undefined;
-  #sink: SourceSink | undefined;
+  #sink: OrderedSink | undefined;
   readonly #named: readonly NamedKind[];
   #namedTimer: Timer | undefined;
   readonly #warnings = new Set<string>();
@@ -165,7 +168,7 @@ class KubernetesSource implements Source {
   }
 
   start(sink: SourceSink): void {
-    this.#sink = this.#withNames(sink);
+    this.#sink = new OrderedSink(this.#withNames(sink));
     const {
       useEndpointSlice,
       meshKinds,
@@ -198,6 +201,7 @@ class KubernetesSource implements Source {
     this.#failures.close();
     this.#namedTimer?.cancel();
     this.#reading?.close();
+    this.#sink?.close();
     const collections = [...this.#collections.values()].flat();
     await Promise.all([this.#definitions?.close(), ...collections.map((collection) => collection.close())]);
     this.#unobserve();
@@ -277,14 +281,30 @@ class KubernetesSource implements Source {
 
   /** Updates the names of referenced objects from what is reported. */
   #withNames(sink: SourceSink): SourceSink {
+    const listed = (list: ResourceList): void => {
+      if (this.#named.filter(({ names }) => names.replace(list)).length > 0) this.#followNamedSoon();
+    };
+    const changed = (events: readonly ResourceEvent[]): void => {
+      if (this.#named.filter(({ names }) => names.apply(events)).length > 0) this.#followNamedSoon();
+    };
     return {
       apply: (events, seenAt) => {
         sink.apply(events, seenAt);
-        if (this.#named.filter(({ names }) => names.apply(events)).length > 0) this.#followNamedSoon();
+        changed(events);
+      },
+      applyInSlices: (events, seenAt) => {
+        const applied = applyInSlices(sink, events, seenAt);
+        if (applied === undefined) changed(events);
+        return applied?.then(() => changed(events));
       },
       replace: (list, seenAt) => {
         sink.replace(list, seenAt);
-        if (this.#named.filter(({ names }) => names.replace(list)).length > 0) this.#followNamedSoon();
+        listed(list);
+      },
+      replaceInSlices: (list, seenAt) => {
+        const applied = replaceInSlices(sink, list, seenAt);
+        if (applied === undefined) listed(list);
+        return applied?.then(() => listed(list));
       },
       changing: (at) => sink.changing(at),
     };

@@ -2,7 +2,7 @@
 import { Connection, type ResourceType } from '../../../kubernetes/index.ts';
 import { fastClock } from '../../../kubernetes/testing/fast-clock.ts';
 import { DEFINITIONS, ScriptedApiServer } from '../../../kubernetes/testing/scripted-api-server.ts';
-import { keyOf, type ResourceProblem } from '../../../resources/index.ts';
+import { keyOf, type ResourceList, type ResourceProblem } from '../../../resources/index.ts';
 import { createStore } from '../../../store/index.ts';
 import { createKubernetesSource, type KubernetesSourceOptions } from '../kubernetes.ts';
 
@@ -38,8 +38,16 @@ export async function scripted(...types: readonly ResourceType[]): Promise<Scrip
   return server;
 }
 
-/** The source with a store behind it. */
-export function follow(server: ScriptedApiServer, options: Partial<KubernetesSourceOptions> = {}) {
+/**
+ * The source with a store behind it.
+ *
+ * @param slices applies a list with its second parameter, now or later; default: now
+ */
+export function follow(
+  server: ScriptedApiServer,
+  options: Partial<KubernetesSourceOptions> = {},
+  slices?: (list: ResourceList, replace: () => void) => Promise<void> | undefined,
+) {
   const lines: string[] = [];
   const note = (message: string): void => void lines.push(message);
   const lists: string[] = [];
@@ -70,15 +78,17 @@ export function follow(server: ScriptedApiServer, options: Partial<KubernetesSou
   let synced = false;
   /** Keys of documents that were set, once for each time, beside lists. */
   const sets: string[] = [];
+  const replace = (list: ResourceList): void => {
+    lists.push(`${list.kinds?.join()}${list.namespace === undefined ? '' : ` in ${list.namespace}`}`);
+    for (const key of store.replace(source.id, list).changed) keys.add(key);
+  };
   source.start({
     apply: (events) => {
       for (const event of events) if (event.type === 'set') sets.push(keyOf(event.resource));
       for (const key of store.apply(source.id, events).changed) keys.add(key);
     },
-    replace: (list) => {
-      lists.push(`${list.kinds?.join()}${list.namespace === undefined ? '' : ` in ${list.namespace}`}`);
-      for (const key of store.replace(source.id, list).changed) keys.add(key);
-    },
+    replace,
+    ...(slices !== undefined && { replaceInSlices: (list) => slices(list, () => replace(list)) }),
     changing: () => {},
   });
   source.synced.then(() => {
