@@ -135,6 +135,7 @@ async function startLeader(t: TestContext, earlyMs = 0) {
       statuses.changed([`Gateway/edge/${name}`]);
       await has('Acknowledged', 1, name);
     },
+    remove: () => server.remove(path, { name: 'web', namespace: 'edge' }),
     find(found: readonly ValidationMessage[]): void {
       messages.set('uid-web', found);
       statuses.changed([KEY]);
@@ -163,6 +164,21 @@ test('a timer that fires before its time, by the clock, is not waited for again'
   leader.set(1);
   leader.report({}, { pending: 1 });
   await leader.has('Pending', 1);
+});
+
+test('a document that was created again is waited for again', async (t) => {
+  const leader = await startLeader(t);
+  const waits = () => leader.timers.filter((ms) => ms === OVERDUE_MS).length;
+  leader.set(1);
+  leader.report({ pending: 1 });
+  await leader.has('Pending', 1);
+  const before = waits();
+  leader.remove();
+  await leader.acknowledge('other');
+  leader.set(1);
+  leader.report({ pending: 1 });
+  await leader.has('Pending', 1);
+  assert.equal(waits(), before + 1);
 });
 
 test('findings are written beside the condition, and removed when they are gone', async (t) => {

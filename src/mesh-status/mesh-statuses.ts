@@ -60,7 +60,13 @@ export class MeshStatuses {
   start(): void {
     const { objects, reconciled, client, findings } = this.#options;
     const { clock } = client.connection;
-    this.#unfollow.push(objects.follow((keys) => this.#writer.changed(keys)));
+    this.#unfollow.push(
+      objects.follow((keys) => {
+        // Another object of the name has generations of its own.
+        for (const key of keys) if (objects.get(key) === undefined) this.#arrived(key);
+        this.#writer.changed(keys);
+      }),
+    );
     if (reconciled !== undefined) {
       const onChanged = (documents: readonly ResourceKey[]): void =>
         documents.length === 0 ? this.allChanged() : this.changed(documents);
