@@ -11,6 +11,7 @@ const KEY = 'AuthorizationPolicy/ns/p';
 const DENY_ALL = { action: 'DENY', rules: [{}] };
 
 function opened(lastGood: LastGood = new Memory()) {
+  let resolved = 0;
   const store = createStore({
     sources: [{ id: 'test', cluster: 'c' }],
     cluster: 'c',
@@ -18,7 +19,9 @@ function opened(lastGood: LastGood = new Memory()) {
     rootNamespace: 'root',
     refusedPolicies: new RefusedPolicies({ lastGood, rootNamespace: 'root' }),
     onRefused: () => {},
-    onResolved: () => {},
+    onResolved: () => {
+      resolved++;
+    },
     onWarnings: () => {},
   });
   const apply = (...resources: readonly AnyResource[]) =>
@@ -26,7 +29,7 @@ function opened(lastGood: LastGood = new Memory()) {
       'test',
       resources.map((each): ResourceEvent => ({ type: 'set', resource: each, eventTime: 0 })),
     );
-  return { store, apply };
+  return { store, apply, resolved: () => resolved };
 }
 
 /** The document with fields whose reading fails, as a bug might make it. */
@@ -85,4 +88,15 @@ test('a policy whose good version cannot be saved is refused, and is replaced by
   isBroken = false;
   apply(policy(2));
   assert.deepEqual([store.get(KEY)?.content, store.problems()], [policy(2).content, []]);
+});
+
+test('a list with a document that still cannot be applied does not say that its problem has ended', () => {
+  const { store, resolved } = opened();
+  const list = (document: AnyResource) =>
+    store.replace('test', { events: [{ type: 'set', resource: document, eventTime: 0 }], eventTime: 0 });
+  const poison = poisoned(policy(2), 'warnings');
+  for (const newProblems of [1, 0]) assert.equal(list(poison).newProblems, newProblems);
+  assert.deepEqual([resolved(), store.problems().length, store.get(KEY)?.content], [0, 1, DENY_ALL]);
+  list(policy(3));
+  assert.deepEqual([resolved(), store.problems(), store.get(KEY)?.content], [1, [], policy(3).content]);
 });

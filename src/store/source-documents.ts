@@ -111,12 +111,15 @@ export class SourceDocuments {
       );
     };
     const present = new Set<ResourceKey>();
-    const refused = new Set<string>();
+    /** Ids of problems about which the events decide. */
+    const decided = new Set<string>();
     for (const event of events) {
-      if (event.type === 'set') present.add(keyOf(event.resource));
-      else {
+      if (event.type === 'set') {
+        present.add(keyOf(event.resource));
+        decided.add(keyOf(event.resource));
+      } else {
         const { id, key, kept = [] } = event.problem;
-        refused.add(id);
+        decided.add(id);
         for (const each of key === undefined ? kept : [key]) present.add(each);
       }
     }
@@ -125,7 +128,7 @@ export class SourceDocuments {
       (key) => !present.has(key) && !this.#replacements.has(key) && isListed(key),
     );
     const resolved = [...this.problems.values()].flatMap(({ id, key }) =>
-      refused.has(id) || !isListed(key) ? [] : id,
+      decided.has(id) || !isListed(key) ? [] : id,
     );
     return [
       ...gone.map((key) => ({ type: 'delete', key, eventTime }) as const),
