@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { eventually } from '../eventually.ts';
 import { tempDir } from '../files.ts';
-import type { Owner } from '../owner.ts';
+import { createScope, type Owner } from '../owner.ts';
 import { type Kubernetes, startKubernetes } from './control-plane.ts';
 import { applyDefinitions } from './deploy.ts';
 import { copyData, type FirstData } from './first-data.ts';
@@ -37,16 +37,22 @@ async function ready({ api }: Kubernetes): Promise<void> {
 /** Makes the data in a folder that ends with its owner; returns the folder. */
 export async function makeFirstData(owner: Owner): Promise<string> {
   const folder = await tempDir(owner);
-  const cluster = await startKubernetes(owner);
-  const { etcd, api, dataFolder } = cluster;
-  const copy = (name: FirstData) => copyData(dataFolder, join(folder, name));
-  await etcd.stop();
-  await copy('empty');
-  await etcd.start();
-  await ready(cluster);
-  await applyDefinitions(api);
-  await established(cluster);
-  await etcd.stop();
-  await copy('definitions');
+  // Ends here: its API server would go on, and ask for an etcd that has ended, beside all tests.
+  const scope = createScope();
+  try {
+    const cluster = await startKubernetes(scope);
+    const { etcd, api, dataFolder } = cluster;
+    const copy = (name: FirstData) => copyData(dataFolder, join(folder, name));
+    await etcd.stop();
+    await copy('empty');
+    await etcd.start();
+    await ready(cluster);
+    await applyDefinitions(api);
+    await established(cluster);
+    await etcd.stop();
+    await copy('definitions');
+  } finally {
+    await scope.close();
+  }
   return folder;
 }
