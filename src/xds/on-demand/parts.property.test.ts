@@ -8,7 +8,7 @@ import { Memos } from '../../core/memo.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import * as fc from '../../core/testing/properties.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import type { LaterHosts, Parts } from '../../push/index.ts';
+import type { Parts } from '../../push/index.ts';
 import { type DeltaRequest, NameSets } from '../protocol/index.ts';
 import { EMPTY_REQUEST, newShared } from '../testing/demand.ts';
 import {
@@ -26,6 +26,7 @@ import {
 import { concernedNames } from './concerned-names.ts';
 import { Demand } from './demand.ts';
 import { SharedDemand } from './shared-demand.ts';
+import type { Given } from './stream-demand.ts';
 
 const PROXIES = 3;
 const ASKING = { mode: 'on-demand', workload: 'pod.shop', at: 0, since: 0 } as const;
@@ -33,6 +34,9 @@ const ASKS = [
   ...['80/a', '80/a:80', '80/b', '80/b:80', '80/api.x', '80/a-db.x', '80/none', '80/*', '80/', '81/a', '81/a:80'],
   ...['80/a:81', '82/a'],
 ];
+
+/** What may be generated later. */
+const LATER = [...HOSTS, ...CLUSTERS];
 
 const proxy = fc.nat(PROXIES - 1);
 const step = fc.oneof(
@@ -43,11 +47,11 @@ const step = fc.oneof(
   // As a canary does when what it tries is withheld.
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('back' as const), steps: fc.integer({ min: 1, max: 4 }) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('other views' as const) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('generate' as const), hosts: few(HOSTS) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('generate' as const), names: few(LATER) }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('ask' as const), proxy, names: few(ASKS) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('ask tcp' as const), proxy, names: few(CLUSTERS) }) },
   {
-    weight: 1,
+    weight: 2,
     arbitrary: fc.record({ kind: fc.constant('had' as const), proxy, hosts: few(HOSTS), clusters: few(CLUSTERS) }),
   },
 );
@@ -55,8 +59,7 @@ type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 const some = fc.subarray([...Array(PROXIES).keys()]);
 const scenario = fc.record({
-  /** Virtual hosts that are generated later. */
-  later: fc.subarray(HOSTS),
+  later: fc.subarray(LATER),
   first: fc.array(edit, { maxLength: 24, size: 'medium' }),
   steps: fc.array(fc.record({ step, looking: some, busy: some }), {
     maxLength: 24,
@@ -92,38 +95,45 @@ class Sidecar {
     this.isOutdated = true;
   }
 
-  look(content: Parts, laterHosts: LaterHosts): void {
-    const parts = this.#demand.parts(content, 'on-demand', { laterHosts });
+  look(content: Parts, given: Given): void {
+    const parts = this.#demand.parts(content, 'on-demand', given);
     for (const bundle of parts.cds)
       for (const { refs } of bundle.resources()) for (const ref of refs) this.#endpoints.add(ref);
     this.#held = heldOf(parts);
     this.isOutdated = false;
-    // The scope of what proxies learn is known by the view.
-    for (const [part, { viewKey }] of parts.vhds.entries())
-      assert.ok(viewKey.startsWith(content.vhds[part]?.viewKey ?? assert.fail()), viewKey);
+    // The view tells the scope of what proxies learn, and which bundles follow others.
+    const views = [...content.vhds.map(({ viewKey }) => viewKey), 'absent clusters'];
+    for (const { viewKey } of [...parts.vhds, ...parts.cds, ...parts.eds])
+      assert.ok(
+        views.some((view) => viewKey.startsWith(view)),
+        viewKey,
+      );
   }
 
   /** Whether a change concerns it. */
   isConcerned(before: Parts, now: Parts): boolean {
-    const { held } = this.#demand;
-    if (held === undefined) return true;
     return XDS_TYPES.some((type) =>
       now[type].some((bundle, part) => {
         const other = before[type][part];
         if (other?.viewKey !== bundle.viewKey) return true;
         if (other === bundle) return false;
         const names = concernedNames(type, other, bundle);
-        return names === undefined || names.some((name) => held.some((each) => each.has(name)));
+        return names === undefined || this.holds(names);
       }),
     );
   }
 
+  /** Whether it has one of these names, or waits for it. */
+  holds(names: readonly string[]): boolean {
+    return this.#demand.held?.some((held) => names.some((name) => held.has(name))) !== false;
+  }
+
   /** What it would hold if nothing had been remembered. */
-  check(content: Parts, laterHosts: LaterHosts): void {
+  check(content: Parts, given: Given): void {
     const memos = new Memos({ enabled: false });
     const demand = new Demand(new SharedDemand(new NameSets(memos), memos, fakeClock()), () => {});
     for (const { type, request } of this.#requests) demand.receive(type, request, ASKING);
-    const fresh = heldOf(demand.parts(content, 'on-demand', { laterHosts }));
+    const fresh = heldOf(demand.parts(content, 'on-demand', given));
     const held = this.#held ?? assert.fail();
     for (const type of XDS_TYPES) if (type !== 'eds') assert.deepEqual(held[type], fresh[type], type);
     // Endpoints stay until Envoy no longer has the cluster.
@@ -136,9 +146,10 @@ class Sidecar {
   }
 }
 
-/** Virtual hosts that are generated later. */
-function laterHostsOf(later: ReadonlySet<string>): LaterHosts {
-  return { has: (name) => later.has(name), want: () => {}, need: () => undefined, total: HOSTS.length };
+/** What is generated later: all of these names, until they are taken away. */
+function givenWith(later: ReadonlySet<string>): Given {
+  const laterClusters = { has: (name: string) => later.has(name), want: () => {}, need: () => undefined };
+  return { laterClusters, laterHosts: { ...laterClusters, total: HOSTS.length } };
 }
 
 interface Scenario {
@@ -155,7 +166,7 @@ interface Scenario {
 
 class Run {
   readonly #later: Set<string>;
-  readonly #laterHosts: LaterHosts;
+  readonly #given: Given;
   readonly #proxies: readonly Sidecar[];
   readonly #states: State[];
   #views = 0;
@@ -163,7 +174,7 @@ class Run {
   constructor({ later, first }: Scenario) {
     const shared = newShared();
     this.#later = new Set(later);
-    this.#laterHosts = laterHostsOf(this.#later);
+    this.#given = givenWith(this.#later);
     this.#proxies = Array.from({ length: PROXIES }, () => new Sidecar(shared));
     this.#states = [edited(firstState(), first, this.#later)];
     this.#check(this.#state.content, [], []);
@@ -189,7 +200,8 @@ class Run {
       case 'other views':
         return inOtherViews(state, ++this.#views);
       case 'generate':
-        for (const name of step.hosts) this.#later.delete(name);
+        for (const name of step.names) this.#later.delete(name);
+        for (const each of this.#proxies) each.isOutdated ||= each.holds(step.names);
         return edited(state, [], this.#later);
       default:
         this.#ask(step);
@@ -211,8 +223,8 @@ class Run {
     const { content } = this.#state;
     for (const [index, each] of this.#proxies.entries()) {
       each.isOutdated ||= each.isConcerned(before, content);
-      if (each.isOutdated ? !busy.includes(index) : looking.includes(index)) each.look(content, this.#laterHosts);
-      if (!each.isOutdated) each.check(content, this.#laterHosts);
+      if (each.isOutdated ? !busy.includes(index) : looking.includes(index)) each.look(content, this.#given);
+      if (!each.isOutdated) each.check(content, this.#given);
     }
   }
 }

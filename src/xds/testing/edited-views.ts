@@ -55,10 +55,11 @@ interface Host {
 
 const NO_HOST: Host = { domains: [], clusters: [], version: 0 };
 
-/** What the views have, and what of the virtual hosts the bundles are made from. */
+/** What the views have, and the virtual hosts and clusters of the mesh, of which some are generated later. */
 export interface State {
   readonly content: Parts;
   readonly hosts: ReadonlyMap<string, Host>;
+  readonly clusters: ReadonlyMap<string, EncodedResource>;
 }
 
 /** Equal content is one object, as in the engine. */
@@ -97,34 +98,47 @@ export function firstState(): State {
   const inbound = resource('cds', 'inbound|80', texts(3, [CLUSTERS[0] ?? '']));
   const [first, ...others] = content.cds;
   const cds = others.map((bundle) => nextBundle(bundle, [[inbound.name, inbound]]));
-  return { content: { ...content, cds: first === undefined ? cds : [first, ...cds] }, hosts: new Map() };
+  return {
+    content: { ...content, cds: first === undefined ? cds : [first, ...cds] },
+    hosts: new Map(),
+    clusters: new Map(),
+  };
 }
 
 type Changes = Partial<Record<XdsType, Map<string, EncodedResource | undefined>>>;
 
-/** The state after edits, which are one change. No two virtual hosts of a route configuration have the same domain. */
-export function edited({ content, hosts }: State, edits: readonly Edit[], later: ReadonlySet<string>): State {
-  const next = new Map(hosts);
+/**
+ * The state after edits, which are one change. No two virtual hosts of a route configuration have the same domain.
+ * @param later names of virtual hosts and clusters that are not generated yet
+ */
+export function edited({ content, ...before }: State, edits: readonly Edit[], later: ReadonlySet<string>): State {
+  const mesh = { hosts: new Map(before.hosts), clusters: new Map(before.clusters) };
   const changes: Changes = {};
   const set = (type: XdsType, name: string, value: EncodedResource | undefined): void => {
     changes[type] ??= new Map();
     changes[type].set(name, value);
   };
-  for (const each of edits) apply(each, next, set);
+  for (const each of edits) apply(each, mesh, set);
   for (const name of HOSTS) {
-    const value = later.has(name) ? undefined : next.get(name);
+    const value = later.has(name) ? undefined : mesh.hosts.get(name);
     set('vhds', name, value && hostResource(name, value));
   }
+  for (const name of CLUSTERS) set('cds', name, later.has(name) ? undefined : mesh.clusters.get(name));
   const bundles = byXdsType((type) => {
     const [outbound, ...others] = content[type];
     return outbound === undefined ? [] : [nextBundle(outbound, changes[type] ?? []), ...others];
   });
-  return { content: bundles, hosts: next };
+  return { content: bundles, ...mesh };
+}
+
+interface MutableMesh {
+  readonly hosts: Map<string, Host>;
+  readonly clusters: Map<string, EncodedResource>;
 }
 
 type Change = (type: XdsType, name: string, value: EncodedResource | undefined) => void;
 
-function apply(each: Edit, hosts: Map<string, Host>, set: Change): void {
+function apply(each: Edit, { hosts, clusters }: MutableMesh, set: Change): void {
   switch (each.kind) {
     case 'host': {
       const { domains } = hosts.get(each.host) ?? NO_HOST;
@@ -141,11 +155,11 @@ function apply(each: Edit, hosts: Map<string, Host>, set: Change): void {
       const { cluster: name, members, isUnaskable, endpoints } = each;
       const settings = [isUnaskable ? 'kubernetes://secret' : 'EDS', `version ${each.version}`];
       const fields = [...members, ...settings, ...endpoints.map((one) => `endpoints of ${one}`)];
-      set('cds', name, resource('cds', name, texts(3, fields), endpoints));
+      clusters.set(name, resource('cds', name, texts(3, fields), endpoints));
       return;
     }
     case 'no cluster':
-      set('cds', each.cluster, undefined);
+      clusters.delete(each.cluster);
       return;
     case 'endpoints': {
       const fields = texts(2, [`version ${each.version}`]);
@@ -170,7 +184,7 @@ function moveDomains(hosts: Map<string, Host>, name: string, domains: readonly s
 }
 
 /** The same resources in other views. */
-export function inOtherViews({ content, hosts }: State, views: number): State {
+export function inOtherViews({ content, ...mesh }: State, views: number): State {
   const moved = byXdsType((type) =>
     content[type].map((bundle, part) =>
       nextBundle(
@@ -179,7 +193,7 @@ export function inOtherViews({ content, hosts }: State, views: number): State {
       ),
     ),
   );
-  return { content: moved, hosts };
+  return { content: moved, ...mesh };
 }
 
 /** The versions of resources by name; no bundle has one that another has. */
