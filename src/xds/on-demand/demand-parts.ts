@@ -31,6 +31,9 @@ interface Derived {
 
 const NOTHING: Derived = { hosts: undefined, cds: [], eds: [] };
 
+/** So many names of endpoints that do not exist any more are kept: to look for them takes time. */
+const FEW_GONE = 32;
+
 export class DemandParts {
   readonly #shared: SharedDemand;
   #derived = NOTHING;
@@ -74,8 +77,7 @@ export class DemandParts {
     // Listeners do not wait for them: they may have new policies.
     later?.want([...fixed.names, ...own.names]);
     const cds = content.cds.map((bundle, index) => shared.parts.clusters(bundle, fixed, own, before.cds[index]));
-    // Endpoints stay until Envoy no longer has the cluster.
-    for (const { refs } of cds) this.#endpoints = shared.names.change(this.#endpoints, refs, NO_NAMES);
+    this.#addEndpoints(cds, content.eds);
     // Each part of a proxy has endpoints for its own clusters.
     const eds = cds.flatMap((clusters, index) => {
       const full = content.eds[index];
@@ -87,6 +89,16 @@ export class DemandParts {
     this.#held = [...new Set([asked, ...concerning, ...namesIn(cds), ...namesIn(eds)])];
     const absent = shared.absentOf(content, askedClusters);
     return { ...content, vhds, cds: [...cds.flatMap(bundlesOf), ...absent], eds: eds.flatMap(bundlesOf) };
+  }
+
+  /** Endpoints stay until Envoy no longer has the cluster. */
+  #addEndpoints(clusters: readonly Part[], full: readonly Bundle[]): void {
+    const { names } = this.#shared;
+    const refs = clusters.reduce((all, part) => names.change(all, part.refs, NO_NAMES), NO_NAMES);
+    const all = names.change(this.#endpoints, refs, NO_NAMES);
+    const exists = (name: string): boolean => refs.has(name) || full.some((bundle) => bundle.get(name) !== undefined);
+    // A new version of a service may have new names: those of earlier ones would become more and more.
+    this.#endpoints = all.size > 2 * refs.size + FEW_GONE ? names.of([...all.names].filter(exists)) : all;
   }
 
   /** The last result with other endpoints. Undefined where more than these has changed in the content. */

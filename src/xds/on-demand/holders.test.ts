@@ -71,6 +71,11 @@ class Sidecar {
     return parts;
   }
 
+  /** Number of names by which it is found. */
+  get names(): number {
+    return this.#demand.held?.reduce((sum, { size }) => sum + size, 0) ?? assert.fail();
+  }
+
   /** Whether changes of what has this name concern it. */
   holds(name: string): boolean {
     return this.#demand.held?.some((names) => names.has(name)) === true;
@@ -141,6 +146,26 @@ test('a proxy that is pushed nothing does not keep what its views have had', asy
     seen.map((each) => each.deref()?.type),
     seen.map(() => undefined),
   );
+});
+
+test('a proxy is found by few names of versions that have gone', async () => {
+  const mesh = newMesh(Number.POSITIVE_INFINITY, ['a'], withoutNames);
+  const [proxy = assert.fail()] = await connected(mesh, newShared(), 1);
+  proxy.ask([`${ROUTES}/a`]);
+  for (let version = 1; version <= 100; version++) {
+    const subset = `v${version}`;
+    mesh.change([
+      meshResource('DestinationRule', NAMESPACE, 'a', { host: 'a', subsets: [{ name: subset, labels: { app: 'a' } }] }),
+      meshResource('VirtualService', NAMESPACE, 'a', {
+        hosts: ['a'],
+        http: [{ route: [{ destination: { host: 'a', subset } }] }],
+      }),
+    ]);
+    await mesh.settled();
+    assert.ok(proxy.held.cds.has(`outbound|80|${subset}|a.${DNS}`));
+    assert.ok(proxy.held.eds.has(`outbound|80|${subset}|a.${DNS}`));
+  }
+  assert.ok(proxy.names < 60, `${proxy.names} names`);
 });
 
 /** Changes everything of one service. */
