@@ -7,7 +7,7 @@
 import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
-import { foreignViewer, isOwn, serviceDomains, type Viewer, viewerKey } from './service-domains.ts';
+import { foreignViewer, hasDomain, isOwn, serviceDomains, type Viewer, viewerKey } from './service-domains.ts';
 
 export interface OwnHosts {
   readonly hosts: ReadonlySet<IndexedHost>;
@@ -169,7 +169,7 @@ class Index implements DomainIndex {
     this.#byDomain ??= hostsByDomain(this.#list);
     const { hosts } = this.#byDomain;
     const found = hosts.get(withoutPort(domain)) ?? NO_HOSTS;
-    return (isList(found) ? found : [found]).filter(({ domains }) => domains.includes(domain));
+    return (isList(found) ? found : [found]).filter(({ domains }) => hasDomain(domains, domain));
   }
 
   get wildcardLengths(): ReadonlySet<number> {
@@ -185,7 +185,7 @@ class Index implements DomainIndex {
 
 const NO_HOSTS: readonly IndexedHost[] = [];
 
-const isList = (found: IndexedHost | readonly IndexedHost[]): found is readonly IndexedHost[] => Array.isArray(found);
+const isList = <List extends readonly IndexedHost[]>(found: IndexedHost | List): found is List => Array.isArray(found);
 
 const PORT = /:\d+$/;
 
@@ -195,7 +195,7 @@ function withoutPort(domain: string): string {
 }
 
 function hostsByDomain(list: readonly IndexedHost[]): ByDomain {
-  const hosts = new Map<string, IndexedHost | readonly IndexedHost[]>();
+  const hosts = new Map<string, IndexedHost | IndexedHost[]>();
   const wildcardLengths = new Set<number>();
   const sharing = new Set<IndexedHost>();
   for (const host of list) {
@@ -211,9 +211,12 @@ function hostsByDomain(list: readonly IndexedHost[]): ByDomain {
         hosts.set(name, host);
         continue;
       }
-      const all = isList(known) ? [...known, host] : [known, host];
-      for (const each of all) sharing.add(each);
-      hosts.set(name, all);
+      sharing.add(host);
+      if (isList(known)) known.push(host);
+      else {
+        sharing.add(known);
+        hosts.set(name, [known, host]);
+      }
     }
   }
   return { hosts, wildcardLengths, sharing };
@@ -273,12 +276,19 @@ export function ownHosts(memos: Memos, index: DomainIndex, viewer: Viewer): OwnH
   return own;
 }
 
+/** Adds to one of several lists. */
+export function addTo<T>(lists: Map<string, T[]>, domain: string, item: T): void {
+  const list = lists.get(domain);
+  if (list === undefined) lists.set(domain, [item]);
+  else list.push(item);
+}
+
 function ownOf(memos: Memos, hosts: readonly IndexedHost[], viewer: Viewer): OwnHosts {
   const found = hosts.flatMap((host) => {
     const domains = serviceDomains(memos, host.entry.service, host.port, viewer);
-    return domains.filter((domain) => !host.domains.includes(domain)).map((domain) => [domain, host] as const);
+    return domains.filter((domain) => !hasDomain(host.domains, domain)).map((domain) => [domain, host] as const);
   });
-  const byDomain = new Map<string, readonly IndexedHost[]>();
-  for (const [domain, host] of found) byDomain.set(domain, [...(byDomain.get(domain) ?? []), host]);
+  const byDomain = new Map<string, IndexedHost[]>();
+  for (const [domain, host] of found) addTo(byDomain, domain, host);
   return { hosts: new Set(hosts), domains: found.map(([domain]) => domain), byDomain };
 }

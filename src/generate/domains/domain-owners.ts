@@ -4,7 +4,7 @@
  * `settleCandidates`.
  */
 import type { Memos } from '../../core/memo.ts';
-import { type DomainIndex, type IndexedHost, type OwnHosts, ownHosts } from './domain-index.ts';
+import { addTo, type DomainIndex, type IndexedHost, type OwnHosts, ownHosts } from './domain-index.ts';
 import { byPrecedence, domainsOfCandidate, type LostDomain, type SidecarCandidate } from './ownership.ts';
 import type { Viewer } from './service-domains.ts';
 
@@ -30,8 +30,8 @@ export class DomainOwners<Candidate extends OwningCandidate> {
   readonly #places = new Map<Candidate, number>();
   readonly #ofService = new Map<IndexedHost, Candidate | readonly Candidate[]>();
   /** Of hosts that are not services. */
-  readonly #others = new Map<string, readonly Candidate[]>();
-  readonly #othersByName = new Map<string, readonly Candidate[]>();
+  readonly #others = new Map<string, Candidate[]>();
+  readonly #othersByName = new Map<string, Candidate[]>();
   /** Candidates that may have a domain in common with another one, for any viewer. */
   readonly #sharing = new Set<Candidate>();
   /** By the suffix of the viewer's own services. */
@@ -57,9 +57,8 @@ export class DomainOwners<Candidate extends OwningCandidate> {
 
   #addOther(candidate: Candidate): void {
     const { name } = candidate;
-    this.#othersByName.set(name, [...(this.#othersByName.get(name) ?? NONE), candidate]);
-    for (const domain of candidate.domains)
-      this.#others.set(domain, [...(this.#others.get(domain) ?? NONE), candidate]);
+    addTo(this.#othersByName, name, candidate);
+    for (const domain of candidate.domains) addTo(this.#others, domain, candidate);
   }
 
   #noteShared(candidates: readonly Candidate[]): void {
@@ -135,6 +134,8 @@ interface Found<Candidate> {
 export class ViewedOwners<Candidate extends OwningCandidate> {
   readonly #found: Found<Candidate>;
   readonly #chosen = new Map<string, Candidate | undefined>();
+  /** Of domains that several candidates have. */
+  readonly #owners = new Map<string, Candidate>();
   #lost: readonly LostDomain<Candidate>[] | undefined;
 
   constructor(found: Found<Candidate>) {
@@ -142,11 +143,17 @@ export class ViewedOwners<Candidate extends OwningCandidate> {
   }
 
   ownerOf(domain: string): Candidate | undefined {
+    const known = this.#owners.get(domain);
+    if (known !== undefined) return known;
     const { withDomain, compare } = this.#found;
-    return withDomain(domain).reduce<Candidate | undefined>(
+    const all = withDomain(domain);
+    const owner = all.reduce<Candidate | undefined>(
       (first, each) => (first === undefined || compare(each, first) < 0 ? each : first),
       undefined,
     );
+    // Each of many candidates asks for it.
+    if (owner !== undefined && all.length > 1) this.#owners.set(domain, owner);
+    return owner;
   }
 
   /**

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Memos } from '../../core/memo.ts';
 import { httpPort, serviceOf } from '../testing/routes.ts';
-import { serviceDomains, viewerOf } from './service-domains.ts';
+import { hasDomain, serviceDomains, viewerOf } from './service-domains.ts';
 
 const MEMOS = new Memos();
 
@@ -37,5 +37,18 @@ describe('domains of a service', () => {
   test('a headless service has its pods’ names', () => {
     const service = serviceOf('web', [httpPort(80)], { headless: true });
     assert.ok(serviceDomains(MEMOS, service, 80, viewerOf(OWN)).includes('*.web.default.svc.cluster.local'));
+  });
+  test('each address once, of few and of many', () => {
+    for (const count of [3, 3000]) {
+      const some = Array.from({ length: count }, (_, index) => `10.0.${index >> 8}.${index & 255}`);
+      const service = serviceOf('x', [httpPort(80)], { hostname: 'a.example.com', addresses: [...some, ...some] });
+      const domains = serviceDomains(MEMOS, service, 80, viewerOf(OWN));
+      assert.deepEqual(
+        domains,
+        ['a.example.com', ...some].flatMap((host) => [host, `${host}:80`]),
+      );
+      for (const each of domains) assert.ok(hasDomain(domains, each));
+      assert.ok(!hasDomain(domains, '10.1.0.0'));
+    }
   });
 });

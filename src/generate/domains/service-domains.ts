@@ -77,6 +77,23 @@ export function hostDomains(
   return host === '*' ? ['*'] : [host, `${host}:${port}`];
 }
 
+/** Up to so many addresses, domains are looked up in their list. */
+const FEW_ADDRESSES = 16;
+
+/** Of long lists of domains. */
+const SETS = new WeakMap<readonly string[], ReadonlySet<string>>();
+
+/** Whether a service has a domain. It may have tens of thousands, for its addresses. */
+export function hasDomain(domains: readonly string[], domain: string): boolean {
+  if (domains.length <= 4 * FEW_ADDRESSES) return domains.includes(domain);
+  let known = SETS.get(domains);
+  if (known === undefined) {
+    known = new Set(domains);
+    SETS.set(domains, known);
+  }
+  return known.has(domain);
+}
+
 function makeServiceDomains(
   service: Service,
   port: number,
@@ -85,8 +102,13 @@ function makeServiceDomains(
 ): readonly string[] {
   const domains: string[] = [];
   // Ten thousand services have such lists, which are short: a Set for each takes longer.
+  const known = service.addresses.length > FEW_ADDRESSES ? new Set<string>() : undefined;
   const add = (host: string): void => {
-    for (const domain of hostDomains(host, port, viewer)) if (!domains.includes(domain)) domains.push(domain);
+    for (const domain of hostDomains(host, port, viewer)) {
+      if (known === undefined ? domains.includes(domain) : known.has(domain)) continue;
+      known?.add(domain);
+      domains.push(domain);
+    }
   };
   const names = [service.hostname, ...short];
   for (const name of names) add(name);
