@@ -168,7 +168,8 @@ function propertiesStage(): Stage {
 
 const UNIT_FILES = ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts', 'pages/**/*.test.ts'];
 const GOLDEN_FILES = ['test/golden/**/*.test.ts', 'test/*.test.ts'];
-/** Those that only compute: no process or socket, and nothing waits for a time. */
+/** Those of each that only compute: no process or socket, and nothing waits for a time. */
+const COMPUTING_UNIT_FILES = ['src/**/*.property.test.ts', 'src/**/*.fuzz.test.ts'];
 const COMPUTING_FILES = ['test/incremental.test.ts', 'test/field-coverage.test.ts', 'test/*.property.test.ts'];
 
 const CORES = availableParallelism();
@@ -210,11 +211,20 @@ const STAGES: readonly Stage[] = [
   typesStage(),
   testStage('unit', {
     patterns: UNIT_FILES,
-    first: ['frame-sequences', 'webhooks/server/hostile', 'reflector-faults', '.property.', 'xds-proxy/', 'sharing'],
+    except: COMPUTING_UNIT_FILES,
+    first: ['webhooks/server/hostile', 'reflector-faults', 'xds-proxy/', 'sharing'],
     concurrency: WAITING_FILES,
     timeoutMs: 120_000,
     verbose: false,
     together: true,
+  }),
+  testStage('unit-computed', {
+    partOf: 'unit',
+    patterns: COMPUTING_UNIT_FILES,
+    first: ['frame-sequences', 'machine', 'oracle'],
+    concurrency: 1,
+    timeoutMs: 120_000,
+    verbose: false,
   }),
   testStage('golden', {
     patterns: GOLDEN_FILES,
