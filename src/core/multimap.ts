@@ -10,11 +10,9 @@ export class Multimap<K, V extends object> {
   add(key: K, value: V): boolean {
     const known = this.#entries.get(key);
     if (known instanceof Set) known.add(value);
-    else if (known instanceof Few) {
-      if (known.add(value)) return false;
-      this.#entries.set(key, new Set([...known.values, value]));
-    } else if (known === undefined) this.#entries.set(key, value);
-    else if (known !== value) this.#entries.set(key, new Few(known, value));
+    else if (known instanceof Few) this.#entries.set(key, known.with(value));
+    else if (known === undefined) this.#entries.set(key, value);
+    else if (known !== value) this.#entries.set(key, new Few([known, value]));
     return known === undefined;
   }
 
@@ -22,9 +20,8 @@ export class Multimap<K, V extends object> {
   delete(key: K, value: V): boolean {
     const known = this.#entries.get(key);
     if (known === value) return this.#entries.delete(key);
-    if (!(known instanceof Few || known instanceof Set)) return false;
-    const isLast = known.delete(value) && known.size === 0;
-    return isLast && this.#entries.delete(key);
+    if (known instanceof Few) this.#entries.set(key, known.without(value));
+    return known instanceof Set && known.delete(value) && known.size === 0 && this.#entries.delete(key);
   }
 
   has(key: K): boolean {
@@ -42,30 +39,24 @@ export class Multimap<K, V extends object> {
 /** Most values of a list. */
 const MAX_LISTED = 8;
 
-/** Few values, in a list: a set of them takes five times the memory. */
+/** Two values or some more, in a list without room for others: a set of them takes five times the memory. */
 class Few<V> {
-  readonly values: V[];
+  readonly values: readonly V[];
 
-  constructor(...values: V[]) {
+  constructor(values: readonly V[]) {
     this.values = values;
   }
 
-  get size(): number {
-    return this.values.length;
+  with(value: V): Few<V> | Set<V> {
+    if (this.values.includes(value)) return this;
+    return this.values.length < MAX_LISTED ? new Few([...this.values, value]) : new Set([...this.values, value]);
   }
 
-  /** False if there are too many. */
-  add(value: V): boolean {
-    if (this.values.includes(value)) return true;
-    if (this.size === MAX_LISTED) return false;
-    this.values.push(value);
-    return true;
-  }
-
-  delete(value: V): boolean {
+  without(value: V): V | Few<V> {
     const at = this.values.indexOf(value);
-    if (at < 0) return false;
-    this.values.splice(at, 1);
-    return true;
+    if (at < 0) return this;
+    const [first, second] = this.values;
+    const other = at === 0 ? second : first;
+    return this.values.length === 2 && other !== undefined ? other : new Few(this.values.toSpliced(at, 1));
   }
 }

@@ -23,9 +23,9 @@ export class SessionContent<S> {
   readonly #session: S;
   /** The content that a session built last, for the next session with the same views. */
   readonly #host: { shared: SharedContent };
-  #content: Parts = NO_PARTS;
-  /** The bundles that it was built from; empty when it has to be built again. */
-  #of: readonly Bundles[] = [];
+  /** Weak until garbage is collected while the session is idle: it refers to all that the views had then. */
+  #last: SharedContent | WeakRef<SharedContent> = NOTHING_SHARED;
+  #isOutdated = false;
 
   constructor(session: S, host: { shared: SharedContent }) {
     this.#session = session;
@@ -34,15 +34,21 @@ export class SessionContent<S> {
 
   /**
    * @param secrets in place of those of the views
-   * @param keep whether the content is kept: it keeps all that the views have now in memory
+   * @param isIdle whether the content may be built again the next time
    */
-  of(views: readonly ShownView<S>[], secrets: readonly Bundle[] | undefined, keep: boolean): Parts {
-    if (this.#isOf(this.#of, views)) return this.#content;
-    const { shared } = this.#host;
-    const result = secrets === undefined && this.#isOf(shared.bundles, views) ? shared : this.#build(views, secrets);
-    if (secrets === undefined) this.#host.shared = result;
-    if (keep) [this.#of, this.#content] = [result.bundles, result.content];
+  of(views: readonly ShownView<S>[], secrets: readonly Bundle[] | undefined, isIdle: boolean): Parts {
+    const last = this.#last instanceof WeakRef ? (this.#last.deref() ?? NOTHING_SHARED) : this.#last;
+    if (!this.#isOutdated && this.#isOf(last.bundles, views)) return last.content;
+    const result = this.#current(last, views, secrets);
+    this.#isOutdated = false;
+    this.#last = isIdle ? new WeakRef(result) : result;
     return result.content;
+  }
+
+  #current(last: SharedContent, views: readonly ShownView<S>[], secrets: readonly Bundle[] | undefined): SharedContent {
+    if (secrets !== undefined) return this.#build(last.content, views, secrets);
+    if (!this.#isOf(this.#host.shared.bundles, views)) this.#host.shared = this.#build(last.content, views, secrets);
+    return this.#host.shared;
   }
 
   #isOf(bundles: readonly Bundles[], views: readonly ShownView<S>[]): boolean {
@@ -52,8 +58,7 @@ export class SessionContent<S> {
     return true;
   }
 
-  #build(views: readonly ShownView<S>[], secrets: readonly Bundle[] | undefined): SharedContent {
-    const before = this.#content;
+  #build(before: Parts, views: readonly ShownView<S>[], secrets: readonly Bundle[] | undefined): SharedContent {
     const bundles = views.map((view) => view.shownTo(this.#session));
     const content = byXdsType((type) => partsOf(type, bundles, before));
     if (secrets !== undefined) content.sds = secrets;
@@ -62,12 +67,16 @@ export class SessionContent<S> {
 
   /** It is built again the next time. */
   outdate(): void {
-    this.#of = [];
+    this.#isOutdated = true;
+  }
+
+  /** The session is idle. */
+  loosen(): void {
+    if (!(this.#last instanceof WeakRef)) this.#last = new WeakRef(this.#last);
   }
 
   drop(): void {
-    this.#of = [];
-    this.#content = NO_PARTS;
+    this.#last = NOTHING_SHARED;
   }
 }
 

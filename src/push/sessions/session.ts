@@ -239,7 +239,7 @@ export class Session implements ProxySession {
 
   #updateWaiting(): void {
     this.#holding.wait(this.#waits);
-    if (this.#isIdle) this.#content.drop();
+    if (this.#isIdle) this.#content.loosen();
   }
 
   get #waits(): boolean {
@@ -257,7 +257,7 @@ export class Session implements ProxySession {
   }
 
   content(): Parts {
-    return this.#content.of(this.#views, this.#lastSecrets, !this.#isIdle);
+    return this.#content.of(this.#views, this.#lastSecrets, this.#isIdle);
   }
 
   version(): number {
