@@ -49,7 +49,8 @@ class Few<V> {
 
   with(value: V): Few<V> | Set<V> {
     if (this.values.includes(value)) return this;
-    return this.values.length < MAX_LISTED ? new Few([...this.values, value]) : new Set([...this.values, value]);
+    // A copy by spreading would have room for many more.
+    return this.values.length < MAX_LISTED ? new Few(this.values.concat([value])) : new Set([...this.values, value]);
   }
 
   without(value: V): V | Few<V> {
