@@ -3,16 +3,16 @@
  * sets each.
  */
 export class Multimap<K, V extends object> {
-  /** A value, a list of few, or a set. */
-  readonly #entries = new Map<K, V | Few<V> | Set<V>>();
+  /** A value, a short list, or a set. */
+  readonly #entries = new Map<K, V | ShortList<V> | Set<V>>();
 
   /** @returns whether it is the first value of the key */
   add(key: K, value: V): boolean {
     const known = this.#entries.get(key);
     if (known instanceof Set) known.add(value);
-    else if (known instanceof Few) this.#entries.set(key, known.with(value));
+    else if (known instanceof ShortList) this.#entries.set(key, known.with(value));
     else if (known === undefined) this.#entries.set(key, value);
-    else if (known !== value) this.#entries.set(key, new Few([known, value]));
+    else if (known !== value) this.#entries.set(key, new ShortList([known, value]));
     return known === undefined;
   }
 
@@ -20,7 +20,7 @@ export class Multimap<K, V extends object> {
   delete(key: K, value: V): boolean {
     const known = this.#entries.get(key);
     if (known === value) return this.#entries.delete(key);
-    if (known instanceof Few) this.#entries.set(key, known.without(value));
+    if (known instanceof ShortList) this.#entries.set(key, known.without(value));
     return known instanceof Set && known.delete(value) && known.size === 0 && this.#entries.delete(key);
   }
 
@@ -30,7 +30,7 @@ export class Multimap<K, V extends object> {
 
   get(key: K): Iterable<V> {
     const known = this.#entries.get(key);
-    if (known instanceof Few) return known.values;
+    if (known instanceof ShortList) return known.values;
     if (known instanceof Set) return known;
     return known === undefined ? [] : [known];
   }
@@ -39,25 +39,27 @@ export class Multimap<K, V extends object> {
 /** Most values of a list. */
 const MAX_LISTED = 8;
 
-/** Two values or some more, in a list without room for others: a set of them takes five times the memory. */
-class Few<V> {
+/** From two to {@link MAX_LISTED} values, in an array without spare capacity: a set takes five times the memory. */
+class ShortList<V> {
   readonly values: readonly V[];
 
   constructor(values: readonly V[]) {
     this.values = values;
   }
 
-  with(value: V): Few<V> | Set<V> {
+  with(value: V): ShortList<V> | Set<V> {
     if (this.values.includes(value)) return this;
-    // A copy by spreading would have room for many more.
-    return this.values.length < MAX_LISTED ? new Few(this.values.concat([value])) : new Set([...this.values, value]);
+    // Spread syntax would keep and increase spare capacity.
+    return this.values.length < MAX_LISTED
+      ? new ShortList(this.values.concat([value]))
+      : new Set([...this.values, value]);
   }
 
-  without(value: V): V | Few<V> {
+  without(value: V): V | ShortList<V> {
     const at = this.values.indexOf(value);
     if (at < 0) return this;
     const [first, second] = this.values;
     const other = at === 0 ? second : first;
-    return this.values.length === 2 && other !== undefined ? other : new Few(this.values.toSpliced(at, 1));
+    return this.values.length === 2 && other !== undefined ? other : new ShortList(this.values.toSpliced(at, 1));
   }
 }

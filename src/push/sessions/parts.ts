@@ -70,8 +70,8 @@ export class SessionContent<S> {
     this.#isOutdated = true;
   }
 
-  /** The session is idle. */
-  loosen(): void {
+  /** The session is idle: the content may be collected as garbage. */
+  holdWeakly(): void {
     if (!(this.#last instanceof WeakRef)) this.#last = new WeakRef(this.#last);
   }
 

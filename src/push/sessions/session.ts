@@ -239,7 +239,7 @@ export class Session implements ProxySession {
 
   #updateWaiting(): void {
     this.#holding.wait(this.#waits);
-    if (this.#isIdle) this.#content.loosen();
+    if (this.#isIdle) this.#content.holdWeakly();
   }
 
   get #waits(): boolean {

@@ -38,7 +38,7 @@ interface HeldTrial<S> {
 }
 
 /** The part of a view that its placements use. */
-interface OwnerView {
+export interface OwnerView {
   readonly isDirty: boolean;
   readonly inFlight: boolean;
   readonly committedVersion: number;

@@ -19,7 +19,6 @@ import {
 import type { Snapshot } from '../../model/index.ts';
 import { type GeneratedJob, type Lane, laneOf } from '../jobs/index.ts';
 import type { GenerateJob, JobAnswer } from '../protocol.ts';
-import { placementKey } from '../proxies/index.ts';
 import { mergedPush, type Push } from '../push.ts';
 import type { LaterClusters, LaterHosts, Names } from '../types.ts';
 import { consequence, FilterVersions, nameOf } from './filter-versions.ts';
@@ -36,7 +35,8 @@ import {
 import type { ChangedHosts, LaterClustersOptions } from './later-clusters.ts';
 import { lendClusters } from './lent-clusters.ts';
 import { OnNeed } from './on-need.ts';
-import { type Member, PlacedView } from './placed-view.ts';
+import type { Member, PlacedView } from './placed-view.ts';
+import { Placements } from './placements.ts';
 import { addUnits, inOrder, type SelectedUnits } from './selected-units.ts';
 import { UnitProblems } from './unit-problems.ts';
 import { type Encoders, ViewBundles } from './view-bundles.ts';
@@ -53,9 +53,7 @@ type Placed<S extends Member> = PlacedView<S, ViewState<S>>;
 export class ViewState<S extends Member> {
   readonly key: string;
   readonly view: View;
-  /** The placements of its proxies, including recent ones. */
-  readonly #placed = new Map<string, Placed<S>>();
-  readonly #sessions = new Set<S>();
+  readonly #placements: Placements<S, ViewState<S>>;
   /** True from the first commit on, for as long as the bundles may be served to new sessions. */
   built = false;
   inFlight = false;
@@ -88,8 +86,8 @@ export class ViewState<S extends Member> {
 
   /** @param snapshot the current snapshot, from which jobs are generated */
   constructor(key: string, view: View, snapshot: () => Snapshot, later: LaterClustersOptions = {}) {
-    const isHeld = (name: string): boolean => this.#placed.values().some((placed) => placed.isHeld(name));
-    this.#onNeed = new OnNeed(view, snapshot, later, isHeld);
+    this.#placements = new Placements<S, ViewState<S>>(this, () => this.#bundles.initial);
+    this.#onNeed = new OnNeed(view, snapshot, later, (name) => this.#placements.isHeld(name));
     this.key = key;
     this.view = view;
     this.#snapshot = snapshot;
@@ -99,45 +97,38 @@ export class ViewState<S extends Member> {
 
   /** Sessions that have this view, or are moving to it. */
   get sessions(): ReadonlySet<S> {
-    return this.#sessions;
+    return this.#placements.sessions;
   }
 
   /** Those whose proxies have it or move to it. */
   lanes(): Iterable<Lane> {
-    const callers = new Set([...this.#placed.values()].flatMap((placed) => [...placed.callers()]));
-    return Array.from(callers, (caller) => laneOf(caller, this.view.namespace));
+    return Array.from(this.#placements.callers(), (caller) => laneOf(caller, this.view.namespace));
   }
 
   /** The view in a placement, which is created when it is new. */
   ensurePlacement(placement: Placement): Placed<S> {
-    const key = placementKey(placement);
-    let placed = this.#placed.get(key);
-    if (placed === undefined) {
-      placed = new PlacedView(this, key, placement, this.#bundles.initial);
-      this.#placed.set(key, placed);
-    }
-    return placed;
+    return this.#placements.ensure(placement);
   }
 
   /** The view in a placement, if it has that. */
   findPlacement(placement: Placement): Placed<S> | undefined {
-    return this.#placed.get(placementKey(placement));
+    return this.#placements.find(placement);
   }
 
   /** The view in each of its placements. */
   placements(): Iterable<Placed<S>> {
-    return this.#placed.values();
+    return this.#placements.all();
   }
 
   /** Removes an empty placement. False when the view has none left. */
-  removePlacement({ key }: Placed<S>): boolean {
-    this.#placed.delete(key);
-    return this.#placed.size > 0;
+  removePlacement(placed: Placed<S>): boolean {
+    this.#placements.remove(placed);
+    return this.#placements.size > 0;
   }
 
   /** Adds a session to a placement; does nothing when it is there already. */
   enter(placed: Placed<S>, session: S): void {
-    if (placed.enter(session)) this.#sessions.add(session);
+    this.#placements.enter(placed, session);
   }
 
   /**
@@ -145,10 +136,9 @@ export class ViewState<S extends Member> {
    * time.
    */
   leave(placed: Placed<S>, session: S): boolean {
-    if (!placed.leave(session)) return false;
-    for (const { sessions } of this.#placed.values()) if (sessions.has(session)) return true;
-    this.#sessions.delete(session);
-    this.#onNeed.left(session, this.#sessions.size === 0);
+    if (!this.#placements.leave(placed, session)) return false;
+    const { sessions } = this.#placements;
+    if (!sessions.has(session)) this.#onNeed.left(session, sessions.size === 0);
     return true;
   }
 
@@ -194,7 +184,7 @@ export class ViewState<S extends Member> {
 
   /** The unit that has a resource of this name, in any placement. */
   unitOf(type: GeneratedType, name: string): Unit | undefined {
-    const placed = type === 'cds' ? Array.from(this.#placed.values(), ({ clusters }) => clusters) : [];
+    const placed = type === 'cds' ? Array.from(this.#placements.all(), ({ clusters }) => clusters) : [];
     for (const units of [this.#units[type], ...placed])
       for (const [unit, resources] of units) if (resources.some((each) => each.name === name)) return unit;
     return undefined;
@@ -256,7 +246,7 @@ export class ViewState<S extends Member> {
 
   /** Called before a proxy moves from the other view to this one. */
   inherit(other: ViewState<S>): void {
-    if (!this.built) this.#filters?.inherit(other.#filters, this.#sessions.size > 0);
+    if (!this.built) this.#filters?.inherit(other.#filters, this.#placements.sessions.size > 0);
   }
 
   /**
@@ -265,7 +255,7 @@ export class ViewState<S extends Member> {
    */
   takeJob(): GenerateJob {
     this.#returnJob();
-    const placed = [...this.#placed.values()];
+    const placed = [...this.#placements.all()];
     this.#onNeed.classifyAll();
     const isStep = this.#dirty === undefined && this.#onNeed.areWanted;
     const dirty = this.#dirty;
@@ -289,7 +279,7 @@ export class ViewState<S extends Member> {
   }
 
   #everySession(is: (views: readonly unknown[]) => boolean): boolean {
-    return [...this.#sessions].every(({ views = [] }) => is(views));
+    return [...this.#placements.sessions].every(({ views = [] }) => is(views));
   }
 
   /** See `LaterUnits.classify`. */
@@ -353,7 +343,7 @@ export class ViewState<S extends Member> {
     const kept = failures.filter(({ misfits }) => misfits === undefined);
     for (const { type, unit } of kept) if (type === 'cds') lendClusters(unit, ofPlaced);
     const complete = job.answer.complete.includes('cds') || this.#generated.has('cds');
-    const placements = this.#placed.values();
+    const placements = this.#placements.all();
     const { changed, apply } = this.#bundles.next(
       { units: this.#units, edits: units, placements, placed: ofPlaced, complete },
       { snapshot, encoders, failures: lines },
@@ -388,7 +378,7 @@ export class ViewState<S extends Member> {
     this.#taken = undefined;
     const push = dirty?.push ?? NO_PUSH;
     // Placements that were added while the job ran.
-    for (const each of this.#placed.values()) lines.push(...this.beginPlacement(each, snapshot, encoders, push));
+    for (const each of this.#placements.all()) lines.push(...this.beginPlacement(each, snapshot, encoders, push));
     return { changed, failures: lines, push: dirty?.push, first, found: hosts?.wanted ?? NO_NAMES };
   }
 
@@ -405,7 +395,7 @@ export class ViewState<S extends Member> {
   updateEndpoints(hostnames: Iterable<string>, snapshot: Snapshot, encoders: Encoders): EndpointsResult<Placed<S>> {
     const clusters = [...hostnames].flatMap((host) => (this.#units.cds.get(host) ?? []).map(({ name }) => name));
     const failures: BuildFailure[] = [];
-    const changed = this.#bundles.update(clusters, this.#placed.values(), { snapshot, encoders, failures });
+    const changed = this.#bundles.update(clusters, this.#placements.all(), { snapshot, encoders, failures });
     const view = this.view;
     const names = isClientView(view) ? clusters.map((name) => endpointName(view.endpointNames, name)) : [];
     return { changed, names, failures };
