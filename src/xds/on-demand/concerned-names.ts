@@ -1,4 +1,5 @@
 /** Which changes of a view concern which proxies on demand, by the names that these hold. */
+import { WeakPairMemo } from '../../core/memo.ts';
 import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle, EncodedResource } from '../../push/index.ts';
 import type { NameSet } from '../protocol/index.ts';
@@ -29,7 +30,10 @@ function namesOfDomains(host: EncodedResource): readonly string[] {
 }
 
 /** With more differences, what a proxy gets is made anew. */
-const FEW = 64;
+const MAX_DIFFERENCES = 64;
+
+/** For all proxies that had one bundle and get the other. */
+const CONCERNED = new WeakPairMemo<Bundle, Bundle, readonly string[] | undefined>(true);
 
 /** Whether a proxy has of a bundle what it had of an earlier one, by the names that it holds. */
 export function isUnconcerned(earlier: WeakRef<Bundle>, now: Bundle, held: readonly NameSet[]): boolean {
@@ -37,7 +41,7 @@ export function isUnconcerned(earlier: WeakRef<Bundle>, now: Bundle, held: reado
   if (before === now) return true;
   if (before === undefined || before.viewKey !== now.viewKey) return false;
   const { changed, removed } = now.diffFrom(before);
-  if (changed.length + removed.length > FEW) return false;
-  const names = concernedNames(now.type, before, now);
+  if (changed.length + removed.length > MAX_DIFFERENCES) return false;
+  const names = CONCERNED.get(before, now, () => concernedNames(now.type, before, now));
   return names !== undefined && !names.some((name) => held.some((each) => each.has(name)));
 }
