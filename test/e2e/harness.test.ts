@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import type { JsonValue } from '../../src/protobuf/index.ts';
 import {
   bootstrapJson,
+  bridgeLinkAddress,
   createNetwork,
   type EchoReply,
   exchange,
@@ -143,6 +144,18 @@ test('without iptables, the reason for skipping says so', { skip }, async (t) =>
   const script = `import { netnsUnavailable } from ${JSON.stringify(module)}; console.log(await netnsUnavailable());`;
   const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], { env: { PATH: folder } });
   assert.match(stdout, /^cannot make network namespaces: .*iptables.*\n$/);
+});
+
+test('the bridge of namespaces keeps its link address when some are added', { skip }, async (t) => {
+  const network = await createNetwork(t);
+  const neighbour = async (label: string) => {
+    const { run } = await network.addNamespace(label);
+    const [, gateway = ''] = /via (\S+)/.exec(await run('ip', 'route', 'show', 'default')) ?? [];
+    // Nobody listens there: the namespace learns the address all the same.
+    await run('curl', '-s', '--max-time', '20', `http://${gateway}:9`).catch(() => undefined);
+    return /lladdr (\S+)/.exec(await run('ip', 'neigh', 'show', gateway))?.[1];
+  };
+  for (const label of ['first', 'second', 'third']) assert.equal(await neighbour(label), bridgeLinkAddress(0));
 });
 
 test('in network namespaces, redirected connections arrive at their original destination', { skip }, async (t) => {

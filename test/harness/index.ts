@@ -39,6 +39,7 @@ export { freePort, freePorts, tempDir } from './files.ts';
 export { buildGoProgram, GO_ENVIRONMENT, goCommand, goUnavailable, goVersion } from './go.ts';
 export { type RequestOptions, type Response, request } from './http.ts';
 export {
+  bridgeLinkAddress,
   canOwnNetwork,
   createNetwork,
   createNetworkHere,

@@ -134,10 +134,16 @@ interface Hub {
   readonly namespace: string | undefined;
 }
 
+/**
+ * The address of the link of a bridge, locally administered (RFC 7042). Without one, a bridge has the lowest of its
+ * ports: a namespace that is added can change it, and answers to the address before are lost for up to a minute.
+ */
+export const bridgeLinkAddress = (network: number): string => `02:00:c6:12:${network.toString(16).padStart(2, '0')}:01`;
+
 function addBridge({ network, bridge, namespace: name }: Hub): Promise<void> {
   return runIp(name, [
     'link set lo up',
-    `link add ${bridge} type bridge`,
+    `link add ${bridge} address ${bridgeLinkAddress(network)} type bridge`,
     `addr add ${addressOf(network, 1)}/24 dev ${bridge}`,
     `addr add ${address6Of(network, 1)}/64 dev ${bridge} nodad`,
     `link set ${bridge} up`,
