@@ -4,8 +4,8 @@
  */
 export { KindObjects, type KindObjectsOptions, type StatusObject, statusKey } from './kind-objects.ts';
 export { apiFields, mergedConditions } from './merged-conditions.ts';
-export { ReplicaReports } from './reports/replica-reports.ts';
-export { type ReportKind, ReportLease, type ReportLeaseOptions, type ReportPlace } from './reports/report-lease.ts';
+export { ReportExchange } from './reports/report-exchange.ts';
+export type { ReportKind, ReportLeaseOptions, ReportPlace } from './reports/report-lease.ts';
 export { encodeEntries, MAX_BYTES, splitReport } from './reports/report-text.ts';
 export { type NextVisit, Rounds } from './rounds.ts';
 export { type StatusRules, StatusWriter } from './status-writer.ts';

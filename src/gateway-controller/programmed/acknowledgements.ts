@@ -6,7 +6,7 @@
  */
 import { createFailureLog } from '../../core/log.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import { ReplicaReports, type ReportKind, ReportLease, type ReportLeaseOptions } from '../../object-status/index.ts';
+import { ReportExchange, type ReportKind, type ReportLeaseOptions } from '../../object-status/index.ts';
 import { ConnectedProxies, type ConnectedProxiesOptions } from './connected-proxies.ts';
 import type { ObservedProxy } from './noted-proxy.ts';
 import { decodeGateway, encodeReport, type GatewayReport } from './report.ts';
@@ -34,27 +34,18 @@ const reportsOf = (revision: string): ReportKind => ({
 });
 
 export class AcknowledgedListeners implements Acknowledgements {
-  readonly #options: AcknowledgedListenersOptions & { readonly kind: ReportKind };
   readonly #proxies: ConnectedProxies;
-  readonly #lease: ReportLease;
-  /** Undefined when this replica does not lead. */
-  #leading: { readonly others: ReplicaReports; onChanged(gateways: readonly string[]): void } | undefined;
+  readonly #exchange: ReportExchange;
 
   constructor(options: AcknowledgedListenersOptions) {
-    const kind = reportsOf(options.revision);
-    this.#options = { ...options, kind };
-    this.#proxies = new ConnectedProxies({
-      ...options,
-      onChanged: (gateways) =>
-        this.#leading === undefined ? this.#lease.changed() : this.#leading.onChanged(gateways),
-    });
+    const { log, revision } = options;
+    this.#proxies = new ConnectedProxies({ ...options, onChanged: (gateways) => this.#exchange.changed(gateways) });
     const what = 'the report about gateway proxies';
-    const tooLarge = createFailureLog(options.log, `${what} is too large`, `${what} is complete again`);
-    this.#lease = new ReportLease({
+    const tooLarge = createFailureLog(log, `${what} is too large`, `${what} is complete again`);
+    this.#exchange = new ReportExchange({
       ...options,
-      kind,
+      kind: reportsOf(revision),
       report: () => {
-        if (this.#leading !== undefined) return undefined;
         const report = this.#proxies.report();
         const { text, left } = encodeReport(report);
         if (left > 0) tooLarge.failed(`${left} Gateways are left out; their new listeners will not become Programmed`);
@@ -76,26 +67,17 @@ export class AcknowledgedListeners implements Acknowledgements {
 
   of(gateway: string): readonly GatewayReport[] {
     const own = this.#proxies.of(gateway);
-    const reported = this.#leading?.others.of(gateway) ?? [];
+    const reported = this.#exchange.of(gateway);
     const others = reported.flatMap((text) => (text === undefined ? [] : [decodeGateway(text)]));
     return own === undefined ? others : [own, ...others];
   }
 
   follow(onChanged: (gateways: readonly string[]) => void): () => Promise<void> {
-    const others = new ReplicaReports({ ...this.#options, onChanged });
-    const leading = { others, onChanged };
-    this.#leading = leading;
-    others.start();
-    this.#lease.changed();
-    return async () => {
-      if (this.#leading === leading) this.#leading = undefined;
-      this.#lease.changed();
-      await others.close();
-    };
+    return this.#exchange.follow(onChanged);
   }
 
   async close(): Promise<void> {
     this.#proxies.close();
-    await this.#lease.close();
+    await this.#exchange.close();
   }
 }

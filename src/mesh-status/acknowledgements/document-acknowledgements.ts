@@ -6,13 +6,7 @@
  *   statuses in the API server ─▶ open documents: those that are settled need no report
  */
 import type { ProxyNode } from '../../core/proxy.ts';
-import {
-  encodeEntries,
-  ReplicaReports,
-  type ReportKind,
-  ReportLease,
-  type ReportLeaseOptions,
-} from '../../object-status/index.ts';
+import { encodeEntries, ReportExchange, type ReportKind, type ReportLeaseOptions } from '../../object-status/index.ts';
 import type { ResourceKey } from '../../resources/index.ts';
 import { type DocumentState, decodeState, encodeState } from './document-state.ts';
 import { FollowedProxies, type FollowedProxiesOptions, type ObservedProxy } from './followed-proxies.ts';
@@ -42,31 +36,24 @@ const REPORTS: ReportKind = {
 };
 
 export class DocumentAcknowledgements implements Acknowledgements {
-  readonly #options: DocumentAcknowledgementsOptions;
   readonly #proxies: FollowedProxies;
   readonly #documents: OpenDocuments;
-  readonly #lease: ReportLease;
-  /** Undefined when this replica does not lead. */
-  #leading: { readonly others: ReplicaReports; onChanged(keys: readonly ResourceKey[]): void } | undefined;
+  readonly #exchange: ReportExchange;
 
   constructor(options: DocumentAcknowledgementsOptions) {
-    this.#options = options;
     this.#proxies = new FollowedProxies(options);
     this.#documents = new OpenDocuments({
       ...options,
       proxies: this.#proxies,
-      onChanged: (keys) => (this.#leading === undefined ? this.#lease.changed() : this.#leading.onChanged(keys)),
+      onChanged: (keys) => this.#exchange.changed(keys),
     });
-    this.#lease = new ReportLease({
-      ...options,
-      kind: REPORTS,
-      // An empty report says that there is a replica. What is left out follows once the statuses of others are written.
-      report: () => (this.#leading === undefined ? this.#report() : undefined),
-    });
+    // An empty report says that there is a replica. What is left out follows once the statuses of others are written.
+    this.#exchange = new ReportExchange({ ...options, kind: REPORTS, report: () => this.#report() });
   }
 
+  /** Writes the first report. */
   start(): void {
-    this.#lease.changed();
+    this.#exchange.changed([]);
   }
 
   /** See `WorkloadConnected`. */
@@ -87,30 +74,21 @@ export class DocumentAcknowledgements implements Acknowledgements {
   }
 
   of(key: ResourceKey): readonly (DocumentState | undefined)[] {
-    const others = this.#leading?.others.of(key) ?? [];
+    const others = this.#exchange.of(key);
     return [this.#documents.of(key), ...others.map((text) => (text === undefined ? undefined : decodeState(text)))];
   }
 
   get areKnown(): boolean {
-    return this.#leading?.others.areKnown === true;
+    return this.#exchange.areKnown;
   }
 
   follow(onChanged: (keys: readonly ResourceKey[]) => void): () => Promise<void> {
-    const others = new ReplicaReports({ ...this.#options, kind: REPORTS, onChanged });
-    const leading = { others, onChanged };
-    this.#leading = leading;
-    others.start();
-    this.#lease.changed();
-    return async () => {
-      if (this.#leading === leading) this.#leading = undefined;
-      this.#lease.changed();
-      await others.close();
-    };
+    return this.#exchange.follow((keys) => onChanged(keys as readonly ResourceKey[]));
   }
 
   async close(): Promise<void> {
     this.#documents.close();
-    await this.#lease.close();
+    await this.#exchange.close();
   }
 
   #report(): string {
