@@ -219,12 +219,24 @@ function endpointsAfter(full: Bundle, previous: Part | undefined, base: Base, na
   if (bundle.size === full.size) return undefined;
   const { own } = previous;
   const changes: [string, EncodedResource | undefined][] = [];
-  for (const name of names.names) {
-    if (bundle.size > 0 && bundle.get(name) !== undefined) continue;
+  for (const name of changedNames(previous.of, full, names)) {
     const resource = full.get(name);
-    if (resource !== own.get(name)) changes.push([name, resource]);
+    if (resource === own.get(name) || bundle.get(name) !== undefined) continue;
+    changes.push([name, resource]);
   }
   return { ...previous, base, of: full.ref, own: changes.length === 0 ? own : nextBundle(own, changes) };
+}
+
+/** Those of the names whose resources may be others than in an earlier bundle. */
+function changedNames(earlier: WeakRef<Bundle>, full: Bundle, names: NameSet): Iterable<string> {
+  const before = earlier.deref();
+  if (before === undefined || before.viewKey !== full.viewKey) return names.names;
+  // One for all proxies that had the earlier bundle.
+  const { changed, removed } = full.diffFrom(before);
+  if (changed.length + removed.length > 2 * names.size) return names.names;
+  const found = removed.filter((name) => names.has(name));
+  for (const { name } of changed) if (names.has(name)) found.push(name);
+  return found;
 }
 
 /** Whether both have the same resources of these names. */
