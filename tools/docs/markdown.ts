@@ -63,6 +63,34 @@ export function paragraphsOf(text: string): { readonly line: number; readonly te
   return paragraphs;
 }
 
+/** A row of a table. */
+export interface Row {
+  readonly line: number;
+  /** Number of its cells. */
+  readonly cells: number;
+}
+
+/** The delimiter row of a table, below its header. */
+const DELIMITER = /^\|(?: *:?-{3,}:? *\|)+$/;
+
+/** The tables of a document: the header, the delimiter row, and the rows below these (GitHub Flavored Markdown 4.10). */
+export function tablesOf(text: string): readonly (readonly Row[])[] {
+  const lines = proseOf(text);
+  return lines.flatMap(({ text: content }, index) => {
+    if (!DELIMITER.test(content) || index === 0) return [];
+    const end = lines.findIndex((line, at) => at > index && !line.text.startsWith('|'));
+    return [
+      lines.slice(index - 1, end < 0 ? undefined : end).map((line) => ({ line: line.line, cells: cellsIn(line.text) })),
+    ];
+  });
+}
+
+const cellsIn = (row: string): number =>
+  row
+    .trim()
+    .replace(/^\||(?<!\\)\|$/g, '')
+    .split(/(?<!\\)\|/).length;
+
 /** The anchors of a document's headings, as hosting sites make them. */
 export function anchorsOf(text: string): Set<string> {
   const headings = proseOf(text).filter((line) => /^#+ /.test(line.text));

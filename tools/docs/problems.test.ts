@@ -55,6 +55,12 @@ for (const [what, text, problem] of [
   ['a flag that does not exist', '`--noneSuch`', /^docs\/a\.md:1: no table has --noneSuch/],
   ['a metric that does not exist', '`ctl_none`', /^docs\/a\.md:1: no table has ctl_none/],
   ['a long paragraph', `- short\n- ${'a\n  '.repeat(91)}`, /^docs\/a\.md:2: a paragraph of 91 words, at most 90/],
+  ['a table with a column too many', '| a | b |\n| --- | --- | --- |', /^docs\/a\.md:2: a row of 3 cells, expected 2/],
+  [
+    'a row with a cell too few',
+    '| a | b |\n| --- | --- |\n| `x\\|y` |',
+    /^docs\/a\.md:3: a row of 1 cells, expected 2/,
+  ],
   ['a long line of prose', 'a'.repeat(141), /^docs\/a\.md:1: 141 columns/],
 ] as const) {
   test(`a problem is found: ${what}`, (context) => {

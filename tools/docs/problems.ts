@@ -10,7 +10,7 @@ import { parseResource } from '../../src/resources/index.ts';
 import { agentEnv, discoveryFlags } from '../../src/settings/index.ts';
 import { MODULES } from '../checks/modules.ts';
 import { documentedAnnotations } from './annotations.ts';
-import { anchorsOf, type Block, blocksOf, documentsOf, paragraphsOf, proseOf } from './markdown.ts';
+import { anchorsOf, type Block, blocksOf, documentsOf, paragraphsOf, proseOf, tablesOf } from './markdown.ts';
 import { referencePages } from './reference.ts';
 
 /** The first line of an example that no test runs, with the reason. */
@@ -185,6 +185,16 @@ const paragraphs: Check = ({ documents }) =>
         .map(({ line, words }) => `${document}:${line}: a paragraph of ${words} words, at most ${MAX_WORDS}`),
     );
 
+/** All rows of a table have the cells of its header: otherwise it is not shown as a table, or without some cells. */
+const tables: Check = ({ documents }) =>
+  [...documents].flatMap(([document, text]) =>
+    tablesOf(text).flatMap(([header, ...rows]) =>
+      rows
+        .filter(({ cells }) => cells !== header?.cells)
+        .map(({ line, cells }) => `${document}:${line}: a row of ${cells} cells, expected ${header?.cells}`),
+    ),
+  );
+
 /** `docs/reference` agrees with the tables. */
 const reference: Check = ({ documents }) => {
   const pages = referencePages();
@@ -222,6 +232,7 @@ const CHECKS: readonly Check[] = [
   ports,
   size,
   paragraphs,
+  tables,
   reference,
   annotations,
 ];
