@@ -119,6 +119,8 @@ export class HostsOnAsk implements LaterHosts {
   /** To be called before the first job for all virtual hosts. @param above with at most so many hosts, all are generated */
   begin(view: View, snapshot: Snapshot, above: number): void {
     this.#isOn = mayGenerateHosts(view) && laterClusterUnits(MeshReader.of(snapshot), view).size > above;
+    // The mesh may have become smaller since such a job was taken that failed.
+    if (!this.#isOn) this.#forget();
   }
 
   has(name: string): boolean {
@@ -217,6 +219,7 @@ export class HostsOnAsk implements LaterHosts {
   /** Drops names whose last proxy has gone. */
   #dropNames(): void {
     const needed = this.#needed.all();
+    const before = this.#names.size;
     for (const [name, state] of this.#names) {
       if (state === 'wanted' || needed.has(name) || this.#isHeld(name)) continue;
       this.#names.delete(name);
@@ -224,6 +227,13 @@ export class HostsOnAsk implements LaterHosts {
       this.#known.delete(routesOf(name));
       this.#drops++;
     }
+    if (this.#names.size < before) this.#dropUnits();
+  }
+
+  /** Drops route configurations of which there are no names: proxies also name some that do not exist. */
+  #dropUnits(): void {
+    const named = new Set(Array.from(this.#names.keys(), routesOf));
+    for (const unit of this.#known) if (!named.has(unit)) this.#known.delete(unit);
   }
 
   /** The next job is submitted. */
@@ -244,7 +254,10 @@ export class HostsOnAsk implements LaterHosts {
     if (complete.includes('vhds')) this.#sizes.clear();
     for (const { type, unit, part } of units)
       if (type === 'vhds' && part !== undefined) this.#sizes.set(unit, part.among);
-    if (!this.#isOn) return;
+    if (!this.#isOn) {
+      this.#waiting.resolve(() => true);
+      return;
+    }
     const { names, wanted } = selection;
     const failed = failures.filter(({ type, misfits }) => type === 'vhds' && misfits === undefined);
     const broken = new Map(failed.map(({ unit, message }) => [unit, message]));
@@ -302,8 +315,12 @@ export class HostsOnAsk implements LaterHosts {
    * generated whole when it changes: proxies that need everything would otherwise ask for it again and again.
    */
   #allGenerated(): void {
-    this.#areAllWanted = false;
     this.#isOn = false;
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.#areAllWanted = false;
     this.#names.clear();
     this.#wanted.clear();
     this.#known.clear();

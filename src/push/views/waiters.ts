@@ -35,8 +35,13 @@ export class Waiters {
 
   /** @param fails whether those fail that wait for these names */
   reject(error: unknown, fails: (names: ReadonlySet<string> | undefined) => boolean = () => true): void {
-    const failed = this.#waiting.filter(({ names }) => fails(names));
-    this.#waiting = this.#waiting.filter((waiting) => !failed.includes(waiting));
+    const before = this.#waiting;
+    this.#waiting = [];
+    const failed = before.filter((waiting) => {
+      const isFailed = fails(waiting.names);
+      if (!isFailed) this.#waiting.push(waiting);
+      return isFailed;
+    });
     for (const { reject } of failed) reject(error);
   }
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GeneratedJob } from '../../../push/jobs/index.ts';
 import { changing, watched } from '../../../push/testing/faults.ts';
-import { inline, Mesh, meshResource, service, sidecar } from '../../../push/testing/mesh.ts';
+import { collectGarbage, inline, Mesh, meshResource, service, sidecar } from '../../../push/testing/mesh.ts';
 import type { AnyResource } from '../../../resources/kinds/types.ts';
 import { concernedNames, leadsTo } from '../../on-demand/index.ts';
 
@@ -294,4 +294,25 @@ test('all virtual hosts are generated where an EnvoyFilter changes some', async 
   assert.equal(session.laterHosts, undefined);
   assert.ok(session.laterClusters !== undefined);
   assert.ok(hosts().length >= HOSTS.length);
+});
+
+test('names of route configurations that do not exist are dropped with the proxy that asked for them', async () => {
+  const { mesh, session, connect } = await connected();
+  const bytesAfter = async (rounds: number): Promise<number> => {
+    for (let round = 0; round < rounds; round++) {
+      const hostile = await connect('10.1.0.2');
+      const names = Array.from({ length: 1000 }, (_, at) => `${'x'.repeat(480)}-${rounds}-${round}-${at}/a`);
+      hostile.hold([{ names }]);
+      await hostile.laterHosts?.need(names, hostile);
+      hostile.close();
+      await session.laterHosts?.need([`80/unknown-${rounds}-${round}`], session);
+      await mesh.settled();
+    }
+    await collectGarbage();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = await bytesAfter(4);
+  // The names of 20 rounds have 10 MB.
+  const after = await bytesAfter(20);
+  assert.ok(after - before < 5_000_000, `${after - before} bytes`);
 });
