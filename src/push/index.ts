@@ -1,6 +1,13 @@
 /** Push: views, bundles, generation in workers, the push queue. */
 
-export { contentVersion, emptyBundle, encodeResource, nextBundle, resourceMessage } from './bundles/index.ts';
+export {
+  bundleAfter,
+  contentVersion,
+  emptyBundle,
+  encodeResource,
+  nextBundle,
+  resourceMessage,
+} from './bundles/index.ts';
 export type { DemandStatus } from './demand-status.ts';
 export { type ContentHolder, EarlierContents } from './earlier/index.ts';
 export type { EngineObserver, ReadUnits, Reason, TouchedPart, TouchedPlacement } from './engine/index.ts';

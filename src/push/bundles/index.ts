@@ -1,5 +1,5 @@
 /** Encoded resources and immutable bundles of them; equal content is kept once. */
-export { emptyBundle, isUntouched, keptBundle, nextBundle } from './bundle.ts';
+export { bundleAfter, emptyBundle, isUntouched, keptBundle, nextBundle } from './bundle.ts';
 export { BundleTemplates, type UnitContents } from './bundle-templates.ts';
 export { contentVersion, encodeResource, resourceMessage } from './encode-resource.ts';
 export { EndpointEncoder } from './endpoint-encoder.ts';

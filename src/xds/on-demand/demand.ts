@@ -18,18 +18,16 @@ import { addedNames, type DeltaRequest, type NameSet, NO_NAMES } from '../protoc
 import { AnswerTimes } from './answer-times.ts';
 import type { AskEvent } from './ask-events.ts';
 import { AskLog } from './ask-log.ts';
+import { AskedNames, clustersIn, hostsIn, MAX_ASKED } from './asked-names.ts';
 import { isOutbound } from './cluster-names.ts';
 import { ContentIds } from './content-ids.ts';
 import { type Demanded, DemandParts } from './demand-parts.ts';
 import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
 import type { LearningProxy } from './learned-hosts.ts';
-import { answerName, isOwnName } from './own-names.ts';
+import { answerName } from './own-names.ts';
 import { outboundOf, type SharedDemand } from './shared-demand.ts';
 import type { Asking, Given, StreamDemand } from './stream-demand.ts';
-
-/** More names than a workload calls. A proxy that has asked for more gets everything. */
-export const MAX_ASKED = 1024;
 
 const WILDCARD = '*';
 
@@ -57,7 +55,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   readonly #shared: SharedDemand;
   readonly #onEvent: (event: AskEvent) => void;
   readonly answers = new AnswerTimes();
-  #asked = NO_NAMES;
+  readonly #asked: AskedNames;
   /** Virtual hosts that it has without having asked on this stream: it had them before, or others have asked. */
   #given = NO_NAMES;
   /** Virtual hosts and clusters that it had before this stream. */
@@ -71,8 +69,6 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #workload = '';
   /** Names that it would ask for to get what it gets without asking. */
   #named = NO_NAMES;
-  /** Clusters that it has asked for: for TCP, Envoy asks for clusters. */
-  #askedClusters = NO_NAMES;
   /** Clusters that it has without virtual hosts: it had them before this stream, or it or others have asked for them. */
   #kept = NO_NAMES;
   /** Of what it has asked for, what others learn. */
@@ -95,13 +91,13 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
 
   constructor(shared: SharedDemand, onEvent: (event: AskEvent) => void) {
     this.#shared = shared;
+    this.#asked = new AskedNames(shared.names);
     this.#parts = new DemandParts(shared);
     this.#onEvent = onEvent;
   }
 
-  /** The names that the proxy has asked for. */
-  get asked(): NameSet {
-    return this.#asked;
+  namesOf(type: XdsType, subscribed: NameSet): NameSet {
+    return this.#asked.kept(type, subscribed);
   }
 
   get held(): readonly NameSet[] | undefined {
@@ -133,7 +129,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   receive(type: XdsType, request: DeltaRequest, asking: Asking): DeltaRequest {
     const { mode, workload } = asking;
     this.#workload = workload;
-    if (mode === undefined && this.#asked.size === 0) return request;
+    if (mode === undefined && this.#asked.hosts.size === 0) return request;
     if (type === 'cds') this.#keep(request, asking);
     return type === 'vhds' ? this.#receiveHosts(request, asking) : request;
   }
@@ -142,37 +138,33 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     if (initialVersions.size > 0) this.#hasReportedClusters = true;
     if (initialVersions.size === 0 && subscribe.size === 0) return;
     const { names } = this.#shared;
-    const asked = [...subscribe.names].filter(isOutbound);
-    const before = this.#askedClusters;
-    for (const name of asked) if (!before.has(name)) this.#log.add(name, initialVersions.has(name) ? undefined : at);
-    this.#askedClusters = names.change(before, names.of(asked), NO_NAMES);
-    if (this.#askedClusters !== before) this.#onEvent({ names: this.#askedClusters.size - before.size });
+    const added = this.#asked.add('cds', subscribe);
+    for (const name of added) this.#log.add(name, initialVersions.has(name) ? undefined : at);
+    if (added.length > 0) this.#onEvent({ names: added.length });
     // Nobody waits for the answer to what a proxy lists when it connects again.
-    if (initialVersions.size === 0) this.answers.asked('cds', this.#askedClusters.size - before.size, since);
-    const outbound = [...initialVersions.keys()].filter(isOutbound);
-    this.#reportedClusters = names.change(this.#reportedClusters, names.of(outbound), NO_NAMES);
-    this.#kept = names.change(this.#kept, names.of([...asked, ...outbound]), NO_NAMES);
+    if (initialVersions.size === 0) this.answers.asked('cds', added.length, since);
+    const reported = clustersIn(initialVersions.keys());
+    this.#reportedClusters = names.change(this.#reportedClusters, names.of(reported), NO_NAMES);
+    this.#kept = names.change(this.#kept, names.of([...clustersIn(subscribe.names), ...reported]), NO_NAMES);
   }
 
   #receiveHosts(request: DeltaRequest, { at, since }: Asking): DeltaRequest {
+    const { initialVersions, subscribe } = request;
     const { names } = this.#shared;
-    const asked = [...request.subscribe.names].filter((name) => name !== WILDCARD && !isOwnName(name));
+    const asked = hostsIn(subscribe.names);
     // Envoy asks again when a request was too late for the first answer, or finds no route.
-    const again = asked.filter((name) => this.#asked.has(name)).map(answerName);
-    if (asked.length > again.length) {
-      for (const name of asked)
-        if (!this.#asked.has(name)) this.#log.add(name, request.initialVersions.has(answerName(name)) ? undefined : at);
-      this.#asked = names.change(this.#asked, names.of(asked), NO_NAMES);
-      this.#onEvent({ names: asked.length - again.length });
-    }
-    if (request.initialVersions.size === 0) this.answers.asked('vhds', asked.length, since);
-    const reported = [...request.initialVersions.keys()].filter((name) => !isOwnName(name));
+    const again = asked.filter((name) => this.#asked.hosts.has(name)).map(answerName);
+    const added = this.#asked.add('vhds', subscribe);
+    for (const name of added) this.#log.add(name, initialVersions.has(answerName(name)) ? undefined : at);
+    if (added.length > 0) this.#onEvent({ names: added.length });
+    if (initialVersions.size === 0) this.answers.asked('vhds', asked.length, since);
+    const reported = hostsIn(initialVersions.keys());
     if (reported.length > 0) {
       this.#reported = names.change(this.#reported, names.of(reported), NO_NAMES);
       this.#give(names.of(reported));
     }
-    const subscribe = request.subscribe.has(WILDCARD) ? [...again, WILDCARD] : again;
-    return { ...request, subscribe: names.of(subscribe), unsubscribe: NO_NAMES };
+    const subscribed = subscribe.has(WILDCARD) ? [...again, WILDCARD] : again;
+    return { ...request, subscribe: names.of(subscribed), unsubscribe: NO_NAMES };
   }
 
   /**
@@ -181,7 +173,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
    */
   parts(content: Parts, mode: OnDemand | undefined, { named = [], laterClusters, laterHosts }: Given = {}): Parts {
     if (mode === undefined || this.isOverLimit) this.#becomeWhole();
-    const asked = this.#asked;
+    const { hosts: asked, clusters: askedClusters } = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
     const isSameContent = this.#last?.content.match(content) === true;
     const hosts = outboundOf(content.vhds);
@@ -195,7 +187,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     }
     const given = this.#usable(hosts, laterClusters, laterHosts);
     const last = this.#last;
-    const demand = { asked, askedClusters: this.#askedClusters, given, kept: this.#kept, awaited: this.#awaited };
+    const demand = { asked, askedClusters, given, kept: this.#kept, awaited: this.#awaited };
     const isSameDemand = last !== undefined && isSame(demand, last);
     if (isSameDemand && isSameContent) return last.parts;
     const parts = this.#isWhole
@@ -233,13 +225,11 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     content: Parts,
     named: readonly string[],
   ): Iterable<string> | undefined {
-    const asked = this.#asked.size + this.#askedClusters.size + subscribe.size;
-    if (this.#isWhole || asked > MAX_ASKED) return undefined;
+    if (this.#isWhole || this.#asked.wouldExceed(type, subscribe)) return undefined;
     if (type !== 'vhds') return [];
-    if (initialVersions.size > MAX_ASKED) return undefined;
-    const names = [...subscribe.names, ...initialVersions.keys()].filter(
-      (name) => name !== WILDCARD && !isOwnName(name),
-    );
+    const had = hostsIn(initialVersions.keys());
+    if (had.length > MAX_ASKED) return undefined;
+    const names = [...hostsIn(subscribe.names), ...had];
     return named.length === 0 ? names : [...names, ...this.#shared.namesOf(content.rds, named).names];
   }
 
@@ -252,10 +242,9 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     { initialVersions, subscribe }: DeltaRequest,
     content: Parts,
   ): Iterable<string> | undefined {
-    const asked = this.#asked.size + this.#askedClusters.size + subscribe.size;
-    const had = initialVersions.size;
+    const had = type === 'vhds' ? hostsIn(initialVersions.keys()).length : initialVersions.size;
     // It gets everything, or had much of it: one wait for all takes less memory than thousands of names for each proxy.
-    if (this.#isWhole || asked > MAX_ASKED || had > MAX_ASKED) return undefined;
+    if (this.#isWhole || had > MAX_ASKED || this.#asked.wouldExceed(type, subscribe)) return undefined;
     // It has clusters, of which it has not said yet which: none of these may be taken away.
     if (had > 0 && type !== 'cds' && !this.#hasReportedClusters) return undefined;
     return this.#shared.clustersFor(type, { asked: subscribe, had: initialVersions.keys() }, content);
@@ -280,12 +269,12 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       this.end();
       this.#following = { scope, leave: learned.follow(scope, this) };
     }
-    const hasAsked = this.#asked.size > 0 || this.#askedClusters.size > 0;
+    const asked = this.#asked;
     const last = this.#last;
-    const isSame = last?.asked === this.#asked && last.kept === this.#kept && last.hosts === hosts.id;
-    if (hasAsked && !isSame) {
+    const isSame = last?.asked === asked.hosts && last.kept === this.#kept && last.hosts === hosts.id;
+    if (asked.size > 0 && !isSame) {
       const askable = this.#shared.askableOf(listeners);
-      const clusters = [...this.#askedClusters.names].filter((name) => askable.has(name));
+      const clusters = [...asked.clusters.names].filter((name) => askable.has(name));
       this.#used = names.change(this.#askedHostsOf(hosts), names.of(clusters), NO_NAMES);
       askers.note(scope, this.#used, learned.of(scope, size), this.#workload);
       learned.learn(scope, this.#used.names, size);
@@ -298,13 +287,14 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /** The virtual hosts that it has asked for. */
   #askedHostsOf(hosts: Bundle): NameSet {
     const { names } = this.#shared;
+    const { hosts: asked } = this.#asked;
     const last = this.#lastAsked;
-    const added = last?.of === hosts.id ? addedNames(this.#asked, last.asked) : undefined;
+    const added = last?.of === hosts.id ? addedNames(asked, last.asked) : undefined;
     const found =
       last === undefined || added === undefined
-        ? this.#shared.hostsOf(hosts, this.#asked)
+        ? this.#shared.hostsOf(hosts, asked)
         : names.change(last.hosts, this.#shared.hostsOf(hosts, names.of(added)), NO_NAMES);
-    this.#lastAsked = { of: hosts.id, asked: this.#asked, hosts: found };
+    this.#lastAsked = { of: hosts.id, asked, hosts: found };
     return found;
   }
 
@@ -331,7 +321,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   }
 
   get isOverLimit(): boolean {
-    return this.#asked.size + this.#askedClusters.size > MAX_ASKED;
+    return this.#asked.isOverLimit;
   }
 
   /** @param given names of virtual hosts and clusters */
@@ -346,17 +336,17 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
 
   /** Everything, with answers to what it has asked for: requests wait for them. */
   #everything(content: Parts, hosts: Bundle | undefined): Parts {
-    const answered = (bundle: Bundle): Bundle => this.#shared.everything(bundle, this.#asked);
+    const answered = (bundle: Bundle): Bundle => this.#shared.everything(bundle, this.#asked.hosts);
     return { ...content, vhds: content.vhds.map((bundle) => (bundle === hosts ? answered(bundle) : bundle)) };
   }
 
   #demanded(hosts: Bundle | undefined, given: NameSet, later?: LaterClusters): Demanded {
     return {
       hosts,
-      asked: this.#asked,
+      asked: this.#asked.hosts,
       given,
       kept: this.#kept,
-      askedClusters: this.#askedClusters,
+      askedClusters: this.#asked.clusters,
       concerning: [this.#given, this.#awaited, this.#named],
       later,
     };
@@ -367,8 +357,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const named = hosts === undefined ? NO_NAMES : this.#shared.hostsOf(hosts, this.#named);
     return {
       log: this.#log,
-      asked: this.#asked,
-      askedClusters: this.#askedClusters,
+      asked: this.#asked.hosts,
+      askedClusters: this.#asked.clusters,
       given: this.#given,
       named,
       reported: this.#reported,

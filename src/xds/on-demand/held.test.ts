@@ -4,7 +4,8 @@ import { after, before, test } from 'node:test';
 import { inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
 import type { ProxySession } from '../../push/types.ts';
 import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
-import { type Demand, MAX_ASKED } from './demand.ts';
+import { MAX_ASKED } from './asked-names.ts';
+import type { Demand } from './demand.ts';
 import { answerName, madeName } from './own-names.ts';
 import type { SharedDemand } from './shared-demand.ts';
 

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import * as fc from '../../core/testing/properties.ts';
 import type { Bundle, ConcernedNames, Parts, ProxySession } from '../../push/index.ts';
 import { collectGarbage, endpoints, inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
+import { NO_NAMES } from '../protocol/index.ts';
 import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
 import { concernedNames } from './concerned-names.ts';
 import type { Demand } from './demand.ts';
@@ -82,7 +83,7 @@ class Sidecar {
   }
 
   get asked(): readonly string[] {
-    return [...this.#demand.asked.names];
+    return [...this.#demand.namesOf('vhds', NO_NAMES).names];
   }
 
   async begin(): Promise<void> {

@@ -11,6 +11,7 @@ import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
 import type { XdsType } from '../../core/xds-types.ts';
 import {
   type Bundle,
+  bundleAfter,
   type EncodedResource,
   emptyBundle,
   type LaterClusters,
@@ -211,13 +212,14 @@ export class SharedDemand {
     );
   }
 
-  /** All virtual hosts, and answers to the names that a proxy has asked for. */
+  /** All virtual hosts, and answers to the names that a proxy has asked for: made for each change of any of the hosts. */
   everything(full: Bundle, asked: NameSet): Bundle {
     return this.#everything.get(full, asked, () => {
-      const resources = [...full.resources(), ...Array.from(asked.names, answeredName)];
-      return nextBundle(
+      const answers = Array.from(asked.names, (name) => made(this.#answers, name, () => answeredName(name)));
+      return bundleAfter(
         emptyBundle('vhds', onDemand(full)),
-        resources.map((each) => [each.name, each] as const),
+        full,
+        answers.map((each) => [each.name, each] as const),
       );
     });
   }

@@ -26,7 +26,8 @@ export interface Given {
 
 /** What a stream asks for, whatever its variant. */
 export interface StreamDemand<Request> {
-  readonly asked: NameSet;
+  /** The names of a type that are kept for the proxy. @param subscribed those that it subscribes to */
+  namesOf(type: XdsType, subscribed: NameSet): NameSet;
   /**
    * The names of what the proxy has or waits for, and of what leads to it; the same object while nothing changes.
    * Undefined: everything.

@@ -8,11 +8,10 @@
  * by all streams and written in slices anyway.
  */
 
-import { CtlError } from '../../core/errors.ts';
 import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { Bundle } from '../../push/index.ts';
 import type { Answer } from './inflight.ts';
-import { type Interest, MAX_SUBSCRIBED_NAMES, WILDCARD, withoutWildcard } from './interest.ts';
+import { type Interest, limitNames, WILDCARD, withoutWildcard } from './interest.ts';
 import { bodyOf, type Plan } from './plans/plan.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './plans/removal-policy.ts';
 import type { DeltaRequest } from './requests.ts';
@@ -39,7 +38,7 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     // Virtual hosts are sent before the proxy subscribes to them: this may be the proxy's first request of the type.
     if (request.initialVersions.size > 0) {
       subscription.addKnown(resourcesOutside(request.initialVersions, parts));
-      limit(subscription.reported);
+      limitNames(subscription.reported);
     }
     // Changes of the subscription count even when the nonce is stale: the proxy does not repeat them.
     if (request.subscribe.size > 0 || request.unsubscribe.size > 0) this.#change(subscription, before, request);
@@ -49,7 +48,7 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     const added = withoutWildcard(request.subscribe, this.shared.names);
     const dropped = withoutWildcard(request.unsubscribe, this.shared.names);
     const names = this.shared.names.change(before.names, added, dropped);
-    limit(names.size);
+    limitNames(names.size);
     const wildcard =
       !subscription.namesOnly &&
       (before.wildcard || request.subscribe.has(WILDCARD)) &&
@@ -108,9 +107,4 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     };
     return { message, plan, full: false };
   }
-}
-
-function limit(names: number): void {
-  if (names <= MAX_SUBSCRIBED_NAMES) return;
-  throw new CtlError('invalid_argument', `a stream may name at most ${MAX_SUBSCRIBED_NAMES} resources of a type`);
 }

@@ -13,6 +13,7 @@
 export { sameBundles } from './client-state.ts';
 export { DeltaProtocol } from './delta.ts';
 export type { Answer } from './inflight.ts';
+export { limitNames } from './interest.ts';
 export { AdsMachine, type Outgoing } from './machine.ts';
 export { addedNames, NameSet, NameSets, NO_NAMES } from './name-set.ts';
 export type { AnyRequest, DeltaRequest, ExtensionList, SotwRequest, VersionMap } from './requests.ts';

@@ -1,4 +1,5 @@
 /** A stream's subscription of one type: the wildcard, names, or both. */
+import { CtlError } from '../../core/errors.ts';
 import { type NameSet, type NameSets, NO_NAMES, onlyName } from './name-set.ts';
 
 export interface Interest {
@@ -28,3 +29,9 @@ export function withoutWildcard(names: NameSet, sets: NameSets): NameSet {
  * The maximum number of names of a type that one stream may subscribe to: as many as two of the largest requests have.
  */
 export const MAX_SUBSCRIBED_NAMES = 200_000;
+
+/** Throws CtlError invalid_argument if a stream names more resources of a type. */
+export function limitNames(names: number): void {
+  if (names <= MAX_SUBSCRIBED_NAMES) return;
+  throw new CtlError('invalid_argument', `a stream may name at most ${MAX_SUBSCRIBED_NAMES} resources of a type`);
+}

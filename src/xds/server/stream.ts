@@ -194,7 +194,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     const asked = demand?.receive(type, request, askingOf(session, clock)) ?? request;
     const shown = XDS[type].confidential ? withoutSecrets(asked) : asked;
     const answer = this.#machine.receive(type, shown, this.#content(session), this.#deps.clock.wall());
-    const names = type === 'vhds' && demand?.asked.size ? demand.asked : this.#machine.names(type);
+    const subscribed = this.#machine.names(type);
+    const names = demand?.namesOf(type, subscribed) ?? subscribed;
     this.#limits.names.hold(type, names, this.#machine.reported(type));
     if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);
     else if (answer.kind === 'nack') this.#rejected(type, shown, answer, session);
