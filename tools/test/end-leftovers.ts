@@ -4,7 +4,7 @@
  * whole run, would never end.
  */
 import { readFileSync, writeSync } from 'node:fs';
-import { after } from 'node:test';
+import { after, afterEach, beforeEach } from 'node:test';
 import { isMainThread } from 'node:worker_threads';
 
 /** Until then everything is reported, and hooks that clean up have run, also on a busy machine, ms. */
@@ -24,14 +24,40 @@ function usedCpu(): number {
   return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
 }
 
+/**
+ * The hook after all tests runs as soon as all tests that are known have ended: also when the next file that shares the
+ * process is still being loaded. The time therefore counts from the last test on.
+ */
+function endAfterLastTest(graceMs: number): void {
+  const end = (): void => {
+    process.stderr.write(`ended with open handles: ${process.getActiveResourcesInfo().join(' ')}\n`);
+    process.exit(1);
+  };
+  // Tests may replace these functions.
+  const [start, cancel] = [setTimeout, clearTimeout];
+  let timer: NodeJS.Timeout | undefined;
+  let running = 0;
+  let ended = false;
+  const decide = (): void => {
+    cancel(timer);
+    if (ended && running === 0) timer = start(end, graceMs).unref();
+  };
+  beforeEach(() => {
+    running++;
+    decide();
+  });
+  afterEach(() => {
+    running--;
+    decide();
+  });
+  after(() => {
+    ended = true;
+    decide();
+  });
+}
+
 // Workers and forked processes of tests get the same options of Node.js.
 if (isMainThread && process.argv[1]?.endsWith('.test.ts') === true) {
   process.once('exit', () => writeSync(process.stderr.fd, `CPU time of the test file: ${usedCpu()}0 ms\n`));
-  after(() => {
-    const end = (): void => {
-      process.stderr.write(`ended with open handles: ${process.getActiveResourcesInfo().join(' ')}\n`);
-      process.exit(1);
-    };
-    setTimeout(end, Number(process.env.TEST_GRACE_MS ?? GRACE_MS)).unref();
-  });
+  endAfterLastTest(Number(process.env.TEST_GRACE_MS ?? GRACE_MS));
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import type { Outcome } from './files.ts';
+import type { Outcome, TestRun } from './files.ts';
 
 const LEAVES_SERVER = `
   import { test } from 'node:test';
@@ -16,14 +16,21 @@ const LEAVES_SERVER = `
   });
 `;
 
+/** Those of the run, and the time after which a process is ended. */
+type Options = Partial<TestRun> & { readonly graceMs?: number };
+
 /** Runs files in a process of its own: a run inside of another one would skip its files. */
-async function linesOf(folder: string, files: Readonly<Record<string, string>>, more: object): Promise<string[]> {
+async function linesOf(
+  folder: string,
+  files: Readonly<Record<string, string>>,
+  { graceMs = 500, ...options }: Options,
+): Promise<string[]> {
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
   const paths = Object.keys(files).map((name) => join(folder, name));
   const script = `
     import { runTests } from ${JSON.stringify(join(import.meta.dirname, 'files.ts'))};
     const signal = new AbortController().signal;
-    const more = ${JSON.stringify({ folder, ...more })};
+    const more = ${JSON.stringify({ folder, ...options })};
     const options = { concurrency: 1, timeoutMs: 60_000, verbose: false, signal, ...more };
     const outcome = await runTests({ files: ${JSON.stringify(paths)}, ...options });
     process.stdout.write('\\n' + JSON.stringify(outcome));
@@ -31,11 +38,12 @@ async function linesOf(folder: string, files: Readonly<Record<string, string>>, 
   const { NODE_TEST_CONTEXT: _, ...outer } = process.env;
   const runner = join(folder, 'run.mjs');
   await writeFile(runner, script);
-  const { stdout } = await promisify(execFile)(process.execPath, [runner], { env: { ...outer, TEST_GRACE_MS: '500' } });
+  const env = { ...outer, TEST_GRACE_MS: String(graceMs) };
+  const { stdout } = await promisify(execFile)(process.execPath, [runner], { env });
   return stdout.split('\n');
 }
 
-async function outcomeOf(folder: string, files: Readonly<Record<string, string>>, more: object): Promise<unknown> {
+async function outcomeOf(folder: string, files: Readonly<Record<string, string>>, more: Options): Promise<unknown> {
   return JSON.parse((await linesOf(folder, files, more)).at(-1) ?? '');
 }
 
@@ -108,4 +116,21 @@ test('a file that cannot be loaded is one failure of those that share its proces
   assert.deepEqual([outcome.passed, outcome.failed], [1, 2]);
   assert.match(outcome.failures.join('\n'), /first\.test\.ts: first/);
   assert.match(outcome.failures.join('\n'), /load .*broken\.test\.ts/);
+});
+
+test('the time after which a process is ended counts from the last test of all files that share it', async (t) => {
+  const folder = await emptyFolder(t);
+  await writeFile(join(folder, 'delay.mjs'), "export { setTimeout as delay } from 'node:timers/promises';");
+  const graceMs = 2_000;
+  const files = {
+    'first.test.ts': `import { test } from 'node:test'; test('first', () => {});`,
+    // The first test has ended when this one is known.
+    'late.test.ts': `
+      import { test } from 'node:test';
+      import { delay } from './delay.mjs';
+      await delay(100);
+      test('takes longer than that time', () => delay(${graceMs + 500}));`,
+  };
+  const outcome = await outcomeOf(folder, files, { together: true, graceMs });
+  assert.deepEqual(outcome, { passed: 2, failed: 0, skipped: 0, failures: [] });
 });
