@@ -162,7 +162,7 @@ async function subscribed(world: World, namespace: string): Promise<Peer> {
   return peer;
 }
 
-describe('connections of one caller that read nothing', { timeout: 60_000 }, () => {
+describe('connections of one caller that read nothing', { timeout: 120_000 }, () => {
   it('take no slots: all of them are sent their configuration, and a change reaches another caller', async () => {
     const world = await start();
     const honest = await subscribed(world, 'honest');
@@ -181,7 +181,7 @@ describe('connections of one caller that read nothing', { timeout: 60_000 }, () 
   });
 });
 
-describe('proxies of one caller that reject everything', { timeout: 60_000 }, () => {
+describe('proxies of one caller that reject everything', { timeout: 120_000 }, () => {
   it('are sent each version a bounded number of times, and a change reaches another caller', async () => {
     const world = await start();
     const honest = await subscribed(world, 'honest');

@@ -130,7 +130,7 @@ const ENDINGS: Readonly<Record<string, (client: RawClient) => void>> = {
 
 for (const [how, end] of Object.entries(ENDINGS))
   test(`a plain connection releases its slot, and the server does not wait for it: ${how}`, {
-    timeout: 20_000,
+    timeout: 120_000,
   }, async (t) => {
     const served = await server(t, { maxConnections: 5 });
     // One address has at most four of five.

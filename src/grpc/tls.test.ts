@@ -194,7 +194,7 @@ test('handshakes that never end time out', async (t) => {
   client.close();
 });
 
-test('connections that have sent a part of a record hold no slot', { timeout: 20_000 }, async (t) => {
+test('connections that have sent a part of a record hold no slot', { timeout: 120_000 }, async (t) => {
   const server = await startTls(t, 120_000);
   // Without timers, no slot ends early.
   mock.timers.enable({ apis: ['setTimeout'] });

@@ -65,7 +65,7 @@ const CROWDS: Readonly<Record<string, readonly [address: (index: number) => stri
 };
 
 for (const [what, [address, first]] of Object.entries(CROWDS))
-  test(`${MANY} connections ${what} do not block requests of any address`, { timeout: 60_000 }, async (t) => {
+  test(`${MANY} connections ${what} do not block requests of any address`, { timeout: 120_000 }, async (t) => {
     const { port, lines } = await start(t, { headersTimeoutMs: 60_000 });
     const crowd = Array.from({ length: MANY }, (_, index) => hold(t, port, address(index), first));
     await Promise.all(crowd);

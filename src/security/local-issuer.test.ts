@@ -56,7 +56,7 @@ describe('the local issuer', () => {
     issuer.close();
   });
 
-  it('is trusted while its key exists', { timeout: 20_000 }, async () => {
+  it('is trusted while its key exists', { timeout: 120_000 }, async () => {
     const { ask, issuer, advance, problems } = await trusting();
     const first = await token();
     assert.equal(await ask(first), 'shop/web until 60000');
@@ -72,7 +72,7 @@ describe('the local issuer', () => {
     issuer.close();
   });
 
-  it('keeps the last good key when the file is damaged, and reports that once', { timeout: 20_000 }, async () => {
+  it('keeps the last good key when the file is damaged, and reports that once', { timeout: 120_000 }, async () => {
     const good = await token();
     const { ask, issuer, advance, problems } = await trusting();
     await writeFile(join(directory, 'jwks.json'), '{');

@@ -105,7 +105,7 @@ async function plainCall(port: number): Promise<string> {
   const plain = new Client(`${ADDRESS}:${port}`, credentials.createInsecure(), { 'grpc.enable_retries': 0 });
   const same = (bytes: Buffer) => bytes;
   const answer = await new Promise<string>((resolve) => {
-    const deadline = Date.now() + 10_000;
+    const deadline = Date.now() + 60_000;
     plain.makeUnaryRequest(SAY, same, same, Buffer.alloc(0), { deadline }, (error, bytes) => {
       resolve(error === null ? `answer ${bytes?.subarray(2).toString()}` : 'refused');
     });

@@ -24,7 +24,7 @@ import { lazy, suiteOwner } from './support/suite.ts';
 const skip = (await netnsUnavailable()) ?? false;
 
 /** Shorter than the outage of a test, longer than everything else between two rotations. */
-const AGENT = { SECRET_TTL: '8s', SECRET_ROTATION_CHECK_INTERVAL: '1s', TERMINATION_DRAIN_DURATION_SECONDS: '4' };
+const AGENT = { SECRET_TTL: '16s', SECRET_ROTATION_CHECK_INTERVAL: '1s', TERMINATION_DRAIN_DURATION_SECONDS: '4' };
 /**
  * Envoys and agents wait up to 30 s between two attempts to reach a ctl-discovery that was away: an Envoy whose agent
  * needs a new certificate first waits for both.

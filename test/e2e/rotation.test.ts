@@ -2,8 +2,11 @@
  * Rotation of certificates and roots under traffic: no request fails, no connection is dropped. Lifetimes are seconds
  * instead of hours; the program is the same.
  *
- *   root     ├── signs ──┤ announced │ next signs …        (50 s, replaced from the middle of its life on)
- *   leaves   ├──┤├──┤├──┤├──┤├──┤├──┤ …                    (30 s, replaced after 5 s)
+ *   root     ├─ signs ─┤ announced │ next signs …        (100 s, replaced from the first quarter of its life on)
+ *   leaves   ├──┤├──┤├──┤├──┤├──┤├──┤ …                  (50 s, replaced after 6 s)
+ *
+ * No certificate outlives its root: a root that signs has at least 50 s left, and so has every new leaf. That is much
+ * longer than a restart of the control plane takes, also on a crowded machine.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -16,14 +19,14 @@ import { lazy, suiteOwner } from './support/suite.ts';
 const skip = (await netnsUnavailable()) ?? false;
 
 const SHORT_LIVED = {
-  CA_SELF_SIGNED_CA_CERT_TTL: '50s',
-  // Of the nearly three minutes of such a root, which begin two minutes before it is made.
-  CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: '15',
+  CA_SELF_SIGNED_CA_CERT_TTL: '100s',
+  // Of the nearly four minutes of such a root, which begin two minutes before it is made.
+  CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: '35',
   // Longer than agents take to renew, so that every agent has a root before the root signs.
   CA_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '8s',
   CA_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false',
 };
-const AGENT = { SECRET_TTL: '30s', SECRET_GRACE_PERIOD_RATIO: '0.85', SECRET_ROTATION_CHECK_INTERVAL: '1s' };
+const AGENT = { SECRET_TTL: '50s', SECRET_GRACE_PERIOD_RATIO: '0.88', SECRET_ROTATION_CHECK_INTERVAL: '1s' };
 
 interface Shared {
   readonly world: IdentityWorld;
@@ -75,7 +78,7 @@ describe('under load', { skip }, () => {
   test('a rotation of the root fails no request, before, during and after the trust in the old one', async () => {
     const { world, client, server, load, firstRoot } = shared.get();
     const rooted = (what: string, holds: (pem: string) => boolean) =>
-      eventually(async () => assert.ok(holds(await rootsOf(world)), what), { timeoutMs: 50_000, intervalMs: 200 });
+      eventually(async () => assert.ok(holds(await rootsOf(world)), what), { timeoutMs: 120_000, intervalMs: 200 });
     await rooted('another root signs', (pem) => firstOf(pem) !== firstRoot);
     await load.more(50);
     await rooted('the first root has gone', (pem) => !pem.includes(firstRoot));

@@ -11,7 +11,7 @@ export interface RequestOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: string | Uint8Array;
-  /** Default 5 s. */
+  /** Default 15 s. */
   readonly timeoutMs?: number;
 }
 

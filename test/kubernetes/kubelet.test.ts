@@ -1,13 +1,24 @@
 /** The simulated scheduler and kubelet with the real controller manager. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { test } from 'node:test';
-import { createNetworkHere, type EchoReply, eventually, netnsUnavailable, request } from '../harness/index.ts';
+import { promisify } from 'node:util';
+import {
+  createNetworkHere,
+  type EchoReply,
+  eventually,
+  inOwnNetwork,
+  netnsUnavailable,
+  request,
+  startEcho,
+} from '../harness/index.ts';
 import {
   type ApiObject,
   IMAGES,
   type Image,
   type Kubernetes,
   kubernetesUnavailable,
+  type ServiceProxy,
   startKubelet,
   startKubernetes,
   startServiceProxy,
@@ -18,6 +29,8 @@ interface PodStatus {
   readonly conditions?: readonly { readonly type: string; readonly status: string }[];
   readonly containerStatuses?: readonly { readonly state: { readonly waiting?: { readonly message: string } } }[];
 }
+
+const execute = promisify(execFile);
 
 const skip = kubernetesUnavailable() ?? (await netnsUnavailable()) ?? false;
 
@@ -52,6 +65,12 @@ async function readyAddresses({ api }: Kubernetes, namespace: string): Promise<s
   return endpoints.filter(({ conditions }) => conditions.ready).flatMap(({ addresses }) => addresses);
 }
 
+/** The address of a Service, `<name>.<namespace>`, as Pods find it; throws while the proxy does not have it. */
+function addressIn(proxy: ServiceProxy, service: string): string {
+  const [, address] = new RegExp(`^(\\S+) ${service}.svc`, 'm').exec(proxy.hosts()) ?? [];
+  return address ?? assert.fail(`no address of ${service}`);
+}
+
 test('the Pods of a Deployment run and become endpoints of their Service', { skip }, async (t) => {
   const cluster = await startKubernetes(t, { controllerManager: true });
   const network = await createNetworkHere(t);
@@ -71,10 +90,12 @@ test('the Pods of a Deployment run and become endpoints of their Service', { ski
   assert.equal(new Set(names).size, 2);
   for (const name of names) assert.match(name, /^hello-/);
 
-  // By the address of the Service, as its name leads to it.
-  const [, address = ''] = new RegExp(`^(\\S+) hello.${namespace}.svc`, 'm').exec(proxy.hosts()) ?? [];
-  const answers = await Promise.all([1, 2].map(() => request({ address, port: 80 })));
-  assert.deepEqual(new Set(answers.map((answer) => (answer.json() as EchoReply).name)), new Set(names));
+  // By the address of the Service, as its name leads to it. The proxy sees it and its endpoints by watches of its own.
+  await eventually(async () => {
+    const address = addressIn(proxy, `hello.${namespace}`);
+    const answers = await Promise.all([1, 2].map(() => request({ address, port: 80 })));
+    assert.deepEqual(new Set(answers.map((answer) => (answer.json() as EchoReply).name)), new Set(names));
+  });
 
   await cluster.api.apply([deployment(namespace, 1)]);
   const one = await eventually(async () => {
@@ -85,6 +106,31 @@ test('the Pods of a Deployment run and become endpoints of their Service', { ski
   assert.ok(both.includes(one[0] ?? ''));
   const [ended = ''] = both.filter((address) => address !== one[0]);
   await eventually(() => assert.rejects(request({ address: ended, port: 8080, timeoutMs: 1_000 })));
+});
+
+test('a connection to a Service is not held up by an endpoint that has gone', {
+  skip: skip || (inOwnNetwork() ? false : 'needs a network namespace of its own, as the stage `kubernetes` has'),
+}, async (t) => {
+  const cluster = await startKubernetes(t);
+  const proxy = startServiceProxy(t, cluster.api);
+  const namespace = await cluster.newNamespace();
+  const [gone, alive] = ['10.244.21.1', '10.244.21.2'];
+  const echo = await startEcho(t, { name: 'alive', address: alive });
+  const dropped = ['INPUT', '-d', gone, '-p', 'tcp', '--dport', String(echo.port), '-j', 'DROP'];
+  await execute('iptables', ['-w', '-A', ...dropped]);
+  t.after(() => execute('iptables', ['-w', '-D', ...dropped]));
+  const metadata = { name: 'hello', namespace, labels: { 'kubernetes.io/service-name': 'hello' } };
+  const ports = [{ name: 'http', port: echo.port, protocol: 'TCP' }];
+  const endpoints = [gone, alive].map((address) => ({ addresses: [address], conditions: { ready: true } }));
+  const slice = { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice', metadata, addressType: 'IPv4' };
+  await cluster.api.apply([{ ...slice, ports, endpoints }, service(namespace)]);
+  const answered = async (): Promise<void> => {
+    const answer = await request({ address: addressIn(proxy, `hello.${namespace}`), port: 80 });
+    assert.equal((answer.json() as EchoReply).name, 'alive');
+  };
+  await eventually(answered);
+  // In turn, one of two begins with the endpoint that has gone.
+  for (let times = 0; times < 2; times++) await answered();
 });
 
 /** Answers with the files and variables that a container has. */

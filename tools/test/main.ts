@@ -181,6 +181,12 @@ const WAITING_FILES = CORES + 1;
 /** Tests of whole programs wait for half of their time. */
 const PROGRAM_FILES = CORES + 2;
 
+/**
+ * Limit for a test and for a whole file, ms: then it hangs. On a crowded machine files take several times as long as
+ * on an idle one, and those of the unit tests are up to forty that share a process.
+ */
+const HANGS_MS = 900_000;
+
 /** Limit for a test that runs beside other stages, ms, and how long it may take after these have ended. */
 const [BESIDE_TEST_MS, BESIDE_GRACE_MS] = [7_200_000, 600_000];
 
@@ -214,7 +220,7 @@ const STAGES: readonly Stage[] = [
     except: COMPUTING_UNIT_FILES,
     first: ['webhooks/server/hostile', 'reflector-faults', 'xds-proxy/', 'sharing'],
     concurrency: WAITING_FILES,
-    timeoutMs: 120_000,
+    timeoutMs: HANGS_MS,
     verbose: false,
     together: true,
   }),
@@ -223,7 +229,7 @@ const STAGES: readonly Stage[] = [
     patterns: COMPUTING_UNIT_FILES,
     first: ['frame-sequences', 'machine', 'oracle'],
     concurrency: 1,
-    timeoutMs: 120_000,
+    timeoutMs: HANGS_MS,
     verbose: false,
   }),
   testStage('golden', {
@@ -231,7 +237,7 @@ const STAGES: readonly Stage[] = [
     except: COMPUTING_FILES,
     first: ['test/bench.test', 'test/golden.test', 'test/bench-neighbours'],
     concurrency: CORES,
-    timeoutMs: 300_000,
+    timeoutMs: HANGS_MS,
     verbose: false,
     // For the benches.
     prepare: preparePrograms,
@@ -241,7 +247,7 @@ const STAGES: readonly Stage[] = [
     patterns: COMPUTING_FILES,
     first: ['test/incremental', 'test/mesh-copy', 'test/engine', 'test/memos'],
     concurrency: CORES,
-    timeoutMs: 600_000,
+    timeoutMs: HANGS_MS,
     verbose: false,
   }),
   testStage('e2e', {
@@ -266,8 +272,7 @@ const STAGES: readonly Stage[] = [
       'identity-ca',
     ],
     concurrency: PROGRAM_FILES,
-    // Of a whole file, which on a crowded machine takes several times as long.
-    timeoutMs: 900_000,
+    timeoutMs: HANGS_MS,
     verbose: true,
     prepare: preparePrograms,
   }),
@@ -297,7 +302,7 @@ const STAGES: readonly Stage[] = [
       'remote-clusters',
     ],
     concurrency: PROGRAM_FILES,
-    timeoutMs: 900_000,
+    timeoutMs: HANGS_MS,
     verbose: true,
     prepare: prepareKubernetes,
     runner: runTestsInOwnNetwork,

@@ -136,7 +136,7 @@ test('names of other secrets are ignored, and files without certificates are ref
 });
 
 test('files that are neither regular nor revocation lists are not served, and do not delay other secrets', {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async (context) => {
   const { files, clock, log, at, served } = await setting(context);
   await promisify(execFile)('mkfifo', [at('pipe')]);

@@ -32,7 +32,7 @@ export async function askUdp(port: number, message: Buffer, host = '127.0.0.1'):
   const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4');
   try {
     const [answer] = (await Promise.all([
-      once(socket, 'message', { signal: AbortSignal.timeout(20_000) }),
+      once(socket, 'message', { signal: AbortSignal.timeout(60_000) }),
       new Promise((resolve) => socket.send(message, port, host, resolve)),
     ]).then(([received]) => received)) as [Buffer];
     return answer;

@@ -35,7 +35,7 @@ const NAMES: Readonly<Record<number, string>> = Object.fromEntries(
 );
 
 /** Longest wait for a frame, ms. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** Header fields as a block. */
 export function block(fields: Fields): Buffer {

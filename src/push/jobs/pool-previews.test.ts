@@ -101,7 +101,7 @@ describe('previews of a generation pool', () => {
     assert.deepEqual((answer as unknown as { dropped: number[] }).dropped, [1]);
   });
 
-  it('report a worker that they ended, also when their caller is gone', { timeout: 60_000 }, async () => {
+  it('report a worker that they ended, also when their caller is gone', { timeout: 120_000 }, async () => {
     const pool = poolOf(500);
     const gone = new AbortController();
     const { source, taken, lost } = sourceOf(0);

@@ -51,6 +51,13 @@ async function refused(loading: Promise<string>): Promise<string> {
 /** A promise and its resolve function. */
 const closed = () => Promise.withResolvers<void>();
 
+/** Loads with a short limit until a request has reached the server in time, as not each does on a crowded machine. */
+async function abandoned(server: string, timeoutMs: number, came: () => boolean): Promise<void> {
+  const message = new RegExp(`: no response within ${timeoutMs / 1_000} s$`);
+  do assert.match(await refused(load(server, { timeoutMs })), message);
+  while (!came());
+}
+
 describe('a key server', () => {
   it('gives its keys in one request', async (t) => {
     const asked: (string | undefined)[] = [];
@@ -69,7 +76,7 @@ describe('a key server', () => {
     );
     assert.match(
       await refused(load(`http://127.0.0.1:${port}/keys`)),
-      /^http:\/\/127\.0\.0\.1:\d+\/keys: (socket hang up|read ECONNRESET)$/,
+      /^http:\/\/127\.0\.0\.1:\d+\/keys: (socket hang up|read ECONNRESET|write (EPIPE|ECONNRESET))$/,
     );
     assert.match(
       await refused(load('http://127.0.0.1:1/keys')),
@@ -96,14 +103,20 @@ describe('a key server', () => {
 
   it('that hangs is abandoned after the time limit', async (t) => {
     const gone = closed();
-    const server = await serve(t, (_, response) => response.on('close', gone.resolve));
-    assert.match(await refused(load(server, { timeoutMs: 50 })), /: no response within 0\.05 s$/);
+    let asked = 0;
+    const server = await serve(t, (_, response) => {
+      asked++;
+      response.on('close', gone.resolve);
+    });
+    await abandoned(server, 50, () => asked > 0);
     await gone.promise;
   });
 
   it('that answers slowly is abandoned after the time limit', async (t) => {
     const gone = closed();
+    let asked = 0;
     const server = await serve(t, (_, response) => {
+      asked++;
       response.writeHead(200).write('{');
       const drip = setInterval(() => response.write(' '), 5);
       response.on('close', () => {
@@ -111,7 +124,7 @@ describe('a key server', () => {
         gone.resolve();
       });
     });
-    assert.match(await refused(load(server, { timeoutMs: 100 })), /: no response within 0\.1 s$/);
+    await abandoned(server, 100, () => asked > 0);
     await gone.promise;
   });
 

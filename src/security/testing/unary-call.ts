@@ -29,7 +29,7 @@ export async function unaryCall(
   const asIs = (bytes: Buffer): Buffer => bytes;
   try {
     return await new Promise((resolve, reject) => {
-      const deadline = Date.now() + 10_000;
+      const deadline = Date.now() + 60_000;
       caller.makeUnaryRequest(path, asIs, asIs, Buffer.from(request), metadata, { deadline }, (error, value) =>
         value === undefined ? reject(error ?? new Error('no answer')) : resolve(value),
       );

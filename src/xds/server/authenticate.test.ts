@@ -84,7 +84,7 @@ const web = (changes: Partial<Caller> = {}): Caller => ({
   ...changes,
 });
 
-describe('a stream that is authenticated', { timeout: 20_000 }, () => {
+describe('a stream that is authenticated', { timeout: 120_000 }, () => {
   it('is answered what it sent before it was authenticated', async () => {
     const { outcome } = open();
     await until(() => asked === 1);

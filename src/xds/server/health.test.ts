@@ -30,7 +30,7 @@ afterEach(async () => {
   await server.close({ drainMs: 0 });
 });
 
-describe('health service', { timeout: 20_000 }, () => {
+describe('health service', { timeout: 120_000 }, () => {
   function check(service: string): Promise<number> {
     return new Promise((resolve, reject) => {
       client.makeUnaryRequest(HEALTH_PATHS.check, asIs, asIs, encodeHealthRequest(service), (error, reply) =>

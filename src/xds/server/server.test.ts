@@ -99,7 +99,7 @@ afterEach(async () => {
   await server.close({ drainMs: 0 });
 });
 
-describe('ADS over a socket', { timeout: 20_000 }, () => {
+describe('ADS over a socket', { timeout: 120_000 }, () => {
   it('Delta: serves all types in order, then only what changes', async () => {
     await start();
     const peer = open('delta');
@@ -182,7 +182,7 @@ describe('ADS over a socket', { timeout: 20_000 }, () => {
   });
 });
 
-describe('clients that misbehave', { timeout: 20_000 }, () => {
+describe('clients that misbehave', { timeout: 120_000 }, () => {
   async function refusedWith(
     bytes: Buffer,
     mode: 'sotw' | 'delta' = 'delta',
@@ -331,7 +331,7 @@ describe('clients that misbehave', { timeout: 20_000 }, () => {
   });
 });
 
-describe('a rejected resource', { timeout: 20_000 }, () => {
+describe('a rejected resource', { timeout: 120_000 }, () => {
   it('is quarantined in that version, and the rest is served', async () => {
     await start();
     content.set('lds', 'broken', '1');

@@ -71,7 +71,7 @@ afterEach(async () => {
   await server.close({ drainMs: 0 });
 });
 
-describe('requests that are not completed', { timeout: 20_000 }, () => {
+describe('requests that are not completed', { timeout: 120_000 }, () => {
   it('are refused after a timeout', async () => {
     await start({ requestTimeoutMs: 50 });
     assert.equal(await call(session(), HALF, false).ended, status.DEADLINE_EXCEEDED);
@@ -172,7 +172,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
   });
 });
 
-describe('streams of proxies', { timeout: 20_000 }, () => {
+describe('streams of proxies', { timeout: 120_000 }, () => {
   const request = prefixed(
     encodeDeltaRequest({ typeUrl: XDS.cds.url, node: encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local') }),
   );
@@ -205,7 +205,7 @@ describe('streams of proxies', { timeout: 20_000 }, () => {
   });
 });
 
-describe('a connection', { timeout: 20_000 }, () => {
+describe('a connection', { timeout: 120_000 }, () => {
   for (const [maxStreams, announced] of [
     [100_000, 1000],
     [7, 7],

@@ -37,17 +37,46 @@ interface Slice extends ApiObject {
 
 const SERVICE_LABEL = 'kubernetes.io/service-name';
 
-/** A connection to the first target that accepts one; undefined without any. */
-async function connectAny(targets: readonly (readonly [address: string, port: number])[]): Promise<Socket | undefined> {
-  for (const [host, port] of targets) {
+/** When a target has not answered for so long, the next one is tried as well: one that has gone drops what it gets. */
+const NEXT_TARGET_MS = 1_000;
+
+/**
+ * A connection to the first target that accepts one; undefined when all refuse it.
+ * @param opened receives each socket, also those that are not chosen
+ */
+function connectAny(
+  targets: readonly (readonly [address: string, port: number])[],
+  opened: (socket: Socket) => void,
+): Promise<Socket | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Socket | undefined>();
+  const open = new Set<Socket>();
+  const left = [...targets];
+  let timer: NodeJS.Timeout | undefined;
+  const settle = (chosen: Socket | undefined): void => {
+    clearTimeout(timer);
+    left.length = 0;
+    for (const socket of open) if (socket !== chosen) socket.destroy();
+    resolve(chosen);
+  };
+  const next = (): void => {
+    clearTimeout(timer);
+    const [host, port] = left.shift() ?? [];
+    if (port === undefined) {
+      if (open.size === 0) settle(undefined);
+      return;
+    }
     const socket = connect({ host, port });
-    const connected = await new Promise<boolean>((resolve) => {
-      socket.once('connect', () => resolve(true));
-      socket.once('error', () => resolve(false));
+    open.add(socket);
+    opened(socket);
+    socket.once('connect', () => settle(socket));
+    socket.once('close', () => {
+      open.delete(socket);
+      next();
     });
-    if (connected) return socket;
-  }
-  return undefined;
+    timer = setTimeout(next, NEXT_TARGET_MS);
+  };
+  next();
+  return promise;
 }
 
 class Services {
@@ -109,13 +138,14 @@ class Services {
 
   async #relay(near: Socket, address: string, port: number): Promise<void> {
     this.#track(near);
-    const far = await connectAny(this.#targets(address, port));
+    const far = await connectAny(this.#targets(address, port), (socket) => {
+      this.#track(socket);
+      near.once('close', () => socket.destroy());
+    });
     if (far === undefined) {
       near.destroy();
       return;
     }
-    this.#track(far);
-    near.on('close', () => far.destroy());
     far.on('close', () => near.destroy());
     near.pipe(far).pipe(near);
   }
