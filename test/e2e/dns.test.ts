@@ -243,7 +243,7 @@ describe('DNS over TLS', { skip }, () => {
   test('a caller without a certificate of the mesh gets no answer from the control plane', async () => {
     const { world: mesh, upstream } = world();
     const query = streamEncode({ type: 'query', id: 1, flags: 256, questions: [{ type: 'A', name: 'web.shop' }] });
-    const connect = `timeout 5 openssl s_client -quiet -connect ${mesh.control.address}:15053`;
+    const connect = `timeout 30 openssl s_client -quiet -connect ${mesh.control.address}:15053`;
     const text = await upstream.run(
       'sh',
       '-c',

@@ -102,7 +102,7 @@ test("the README's quickstart: a request through the gateway reaches a Pod with 
   const { cluster, run, pods, gatewayAddress } = await startCluster(t, '', { nginx: IMAGES.echo });
   await eventually(() => cluster.api.get('/api/v1/namespaces/default/serviceaccounts/default'));
   assert.match(await run(example('README.md', 'a mesh with a gateway')), /virtualservice\S*hello created/);
-  const call = `curl -sS --fail --max-time 5 http://${await gatewayAddress()}/`;
+  const call = `curl -sS --fail --max-time 15 http://${await gatewayAddress()}/`;
   await eventually(async () => assert.match(await run(call), /hello-/), { timeoutMs: 60_000 });
   const [hello] = await pods('/api/v1/namespaces/default/pods?labelSelector=app%3Dhello');
   assert.match(JSON.stringify(hello?.spec), /mesh-proxy/);
@@ -126,7 +126,7 @@ test('the control plane, a gateway with HTTPS, an upgrade and a second revision,
   const gateway = await gatewayAddress();
   await run(example('docs/deploying.md', 'serve HTTPS', { '/tmp/shop': join(folder, 'shop') }));
   const to = `shop.example.com:443:${gateway}:443`;
-  const call = `curl -sS --max-time 5 --cacert ${folder}/shop.pem --connect-to ${to} https://shop.example.com/`;
+  const call = `curl -sS --max-time 15 --cacert ${folder}/shop.pem --connect-to ${to} https://shop.example.com/`;
   await eventually(async () => assert.match(await run(call), /shop/), { timeoutMs: 60_000 });
   // The control plane has no right to the Secret.
   const account = '--as system:serviceaccount:mesh-system:ctl-discovery';

@@ -221,7 +221,7 @@ describe('injected Pods', { skip }, () => {
     const spec = { serviceAccountName: 'client', restartPolicy: 'Never', containers: [call] };
     const template = { metadata: { labels: { app: 'job' } }, spec };
     await mesh.apply({ ...core('Job', 'once'), apiVersion: 'batch/v1', spec: { backoffLimit: 0, template } });
-    await mesh.kubectl('-n', SHOP, 'wait', '--for=condition=complete', '--timeout=60s', 'job/once');
+    await mesh.kubectl('-n', SHOP, 'wait', '--for=condition=complete', '--timeout=300s', 'job/once');
   });
 
   test('an application waits for a proxy that is an ordinary container', async () => {

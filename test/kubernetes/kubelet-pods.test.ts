@@ -18,6 +18,7 @@ import {
   kubernetesUnavailable,
   startKubelet,
   startKubernetes,
+  watchCollection,
 } from '../harness/kubernetes/index.ts';
 
 const skip = kubernetesUnavailable() ?? (await netnsUnavailable()) ?? false;
@@ -250,11 +251,35 @@ describe('containers of the simulated kubelet', { skip }, () => {
     await gone('probed');
   });
 
+  test('a container stays ready while few probes in a row fail', async () => {
+    const seen: string[] = [];
+    const scope = createScope();
+    watchCollection(scope, cluster.api, PODS, {
+      changed: ({ metadata, status }) => {
+        if (metadata.name !== 'flapping') return;
+        const { conditions = [] } = status as Partial<PodStatus>;
+        const now = conditions.find(({ type }) => type === 'Ready')?.status ?? 'False';
+        if (now !== (seen.at(-1) ?? 'False')) seen.push(now);
+      },
+      gone: () => undefined,
+    });
+    // Of the first probes, two in a row fail twice; from the tenth on all do.
+    const probe = 'cd /var/lib/shared; echo >> probes; case $(wc -l < probes) in 1|2|5|8|9) ;; *) exit 1 ;; esac';
+    const readinessProbe = { exec: { command: ['sh', '-c', probe] }, timeoutSeconds: 60, failureThreshold: 3 };
+    await start('flapping', { containers: [script('app', 'sleep 1000', { readinessProbe })] });
+    await eventually(() => assert.equal(seen.at(-1), 'True'));
+    await eventually(() => assert.equal(seen.at(-1), 'False'));
+    assert.deepEqual(seen, ['True', 'False']);
+    await scope.close();
+    await remove('flapping');
+    await gone('flapping');
+  });
+
   test('a deleted Pod ends its containers by their hooks, with SIGTERM, in time, and sidecars last', async () => {
     const trap = (name: string) => `trap '${name} ends; exit 0' TERM; while :; do sleep 0.05; done`;
     const preStop = { exec: { command: ['sh', '-c', 'sleep 0.3; touch /var/lib/shared/stopping'] } };
     await start('ending', {
-      terminationGracePeriodSeconds: 2,
+      terminationGracePeriodSeconds: 60,
       initContainers: [
         script('one', trap('echo one'), { restartPolicy: 'Always' }),
         script('two', trap('echo two'), { restartPolicy: 'Always' }),

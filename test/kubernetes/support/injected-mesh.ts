@@ -135,7 +135,7 @@ function accessTo(
       });
     },
     async curl(pod, url, ...more) {
-      const command = ['curl', '-sS', '--max-time', '10', '-w', '\n%{http_code}', ...more, url];
+      const command = ['curl', '-sS', '--max-time', '30', '-w', '\n%{http_code}', ...more, url];
       // Without an answer curl ends with an error.
       const script = ['sh', '-c', '"$@" || echo', 'sh', ...command];
       const lines = (await kubelet.execute(pod, 'app', script)).trimEnd().split('\n');

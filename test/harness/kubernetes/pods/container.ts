@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Namespace } from '../../netns.ts';
 import { environmentOf, expand, type ReadKey } from './fields.ts';
-import { handle, listeningPorts, patienceMs, probeFailure, type Target } from './probes.ts';
+import { failuresOf, handle, listeningPorts, patienceMs, probeFailure, type Target } from './probes.ts';
 import { type ContainerProcess, type Mount, startProcess } from './process.ts';
 import { type Container, type ContainerStart, type Image, messageOf, type Pod, tcpPorts } from './types.ts';
 
@@ -217,6 +217,8 @@ export class PodContainer {
     const { startupProbe, livenessProbe } = this.spec;
     const target = this.#target(process);
     let healthy = performance.now();
+    /** Probes of readiness that have failed one after the other. */
+    let failures = 0;
     const check = async (): Promise<boolean> => {
       const probe = this.started ? livenessProbe : startupProbe;
       const failure = probe && (await probeFailure(probe, target));
@@ -235,8 +237,10 @@ export class PodContainer {
       const alive = await check();
       const unready = alive && this.started ? await this.#whyUnready(target) : this.unready;
       if (signal.aborted) return;
-      const ready = alive && unready === undefined;
-      this.#show({ ready, unready });
+      failures = unready === undefined ? 0 : failures + 1;
+      const endures = this.ready && failures < failuresOf(this.spec.readinessProbe);
+      const ready = alive && (unready === undefined || endures);
+      this.#show({ ready, unready: ready ? undefined : unready });
       // Not awaited: its end ends this loop.
       if (!alive && !this.#ended.signal.aborted) void process.end(UNHEALTHY_GRACE_MS);
       await delay(ready ? READY_POLL_MS : STARTING_POLL_MS, undefined, { signal }).catch(() => undefined);

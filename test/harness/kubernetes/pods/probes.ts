@@ -103,3 +103,7 @@ export async function probeFailure(probe: Probe, target: Target): Promise<string
 /** How long a probe may fail before the container is restarted, in ms: probes here are more frequent than they ask. */
 export const patienceMs = ({ initialDelaySeconds = 0, periodSeconds, failureThreshold }: Probe): number =>
   (initialDelaySeconds + (periodSeconds ?? PERIOD) * (failureThreshold ?? FAILURES)) * 1_000;
+
+/** How many probes have to fail one after the other, so that a ready container is unready; without a probe, one look. */
+export const failuresOf = (probe: Probe | undefined): number =>
+  probe === undefined ? 1 : (probe.failureThreshold ?? FAILURES);
