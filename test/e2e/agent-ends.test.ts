@@ -77,13 +77,15 @@ const listens = (): Promise<boolean> =>
   });
 
 for (const signal of ['SIGHUP', 'SIGQUIT', 'SIGALRM', 'SIGPWR'] as const) {
-  test(`${signal} ends the agent with its Envoy, after a drain`, async (t) => {
-    const started = await agent(t);
+  test(`${signal} begins the drain of the agent, and a second one ends it with its Envoy`, async (t) => {
+    // Longer than anything here takes.
+    const started = await agent(t, { env: { TERMINATION_DRAIN_DURATION_SECONDS: '600' } });
     const { response, text } = await request();
     started.signal(signal);
     await eventually(async () => assert.equal(await started.readiness(), 503));
     response.end(' and ended');
     await eventually(() => assert.match(text(), /and ended/));
+    started.signal(signal);
     assert.deepEqual(await started.exited, { code: 0, signal: null });
     assert.equal(await started.envoyPid(), undefined);
   });

@@ -64,7 +64,7 @@ const paths = (...list: readonly string[]): Document => ({ to: [{ operation: { p
 /** The outcome of a request by the client without a proxy. */
 function call(path: string): Promise<string> {
   const { plain, web } = shared.get();
-  return httpOutcome(plain, web, ['-m', '5', `http://${web.netns.address}:8080${path}`]);
+  return httpOutcome(plain, web, ['-m', '20', `http://${web.netns.address}:8080${path}`]);
 }
 
 /** What the counters are about, by their names for Prometheus. */

@@ -111,7 +111,7 @@ before(async () => {
 /** The arguments of curl for a request to a host whose name the client has resolved to the workload's address. */
 function request(host: string, to: Workload, port = 8080): string[] {
   const address = to.name === 'kube' ? to.serviceAddress : to.netns.address;
-  return ['-m', '5', '--resolve', `${host}:${port}:${address}`, `http://${host}:${port}/`];
+  return ['-m', '20', '--resolve', `${host}:${port}:${address}`, `http://${host}:${port}/`];
 }
 
 /** Outcome of a request to `web.service.consul`, by whichever instance; `200 mtls web2`. */
@@ -183,7 +183,7 @@ describe('a stand-in for Consul beside Kubernetes documents and files', { skip }
     const { world, web, web2, kube } = shared.get();
     const { control } = world;
     const traffic = await kube.netns.start('traffic', [
-      ...['curl', '-sS', '--rate', '50/s', '-m', '5', '-o', '/dev/null', '-w', '%{stderr}%{http_code}\\n'],
+      ...['curl', '-sS', '--rate', '50/s', '-m', '20', '-o', '/dev/null', '-w', '%{stderr}%{http_code}\\n'],
       ...['--resolve', `web.service.consul:8080:${web.netns.address}`, 'http://web.service.consul:8080/?[1-100000]'],
     ]);
     // The last line may be incomplete.

@@ -133,10 +133,10 @@ type Family = (typeof FAMILIES)[number];
 const addressOf = ({ netns }: Workload, family: Family) => (family === 'ipv4' ? netns.address : `[${netns.address6}]`);
 const vipOf = (number: number, family: Family) => (family === 'ipv4' ? `10.97.0.${number}` : `[fd00:97::${number}]`);
 
-const outcome = (from: Workload, to: Workload, url: string) => httpOutcome(from, to, ['-m', '5', url]);
+const outcome = (from: Workload, to: Workload, url: string) => httpOutcome(from, to, ['-m', '20', url]);
 
 async function echoOf(from: Workload, url: string): Promise<EchoReply> {
-  return JSON.parse(await from.netns.run('curl', '-sS', '--fail', '-m', '5', url)) as EchoReply;
+  return JSON.parse(await from.netns.run('curl', '-sS', '--fail', '-m', '20', url)) as EchoReply;
 }
 
 for (const family of FAMILIES) {
@@ -182,7 +182,7 @@ for (const family of FAMILIES) {
       const { outside, web } = machines();
       for (const path of ['15021/healthz/ready', '15020/stats/prometheus', '15090/stats/prometheus']) {
         const url = `http://${addressOf(web, family)}:${path}`;
-        await outside.netns.run('curl', '-sS', '--fail', '-o', '/dev/null', '-m', '5', url);
+        await outside.netns.run('curl', '-sS', '--fail', '-o', '/dev/null', '-m', '20', url);
       }
     });
   });

@@ -137,7 +137,7 @@ test('AUTO_PASSTHROUGH: a sidecar reaches a service of another network with its 
   skip,
 }, async () => {
   const { world, client, server, hidden } = shared.get();
-  const call = (to: Workload) => httpOutcome(client, to, ['-m', '5', `http://${to.serviceAddress}/`]);
+  const call = (to: Workload) => httpOutcome(client, to, ['-m', '20', `http://${to.serviceAddress}/`]);
   // Without the gateway the service is unreachable.
   assert.notEqual(await call(server), '200 mtls');
   await world.config.apply(
@@ -174,7 +174,7 @@ test('AUTO_PASSTHROUGH: only names of services that it covers, and only mutual T
 
 test('the gateway of a network may be a host name or a Service', { skip }, async () => {
   const { world, client, server, edge, setNetworks } = shared.get();
-  const call = () => httpOutcome(client, server, ['-m', '5', `http://${server.serviceAddress}/`]);
+  const call = () => httpOutcome(client, server, ['-m', '20', `http://${server.serviceAddress}/`]);
   const isReached = () => eventually(async () => assert.equal(await call(), '200 mtls'), { timeoutMs: 30_000 });
   const isLeftOut = () => eventually(async () => assert.match(await call(), /^503/), { timeoutMs: 30_000 });
   const service = (ingress: readonly Document[]): Document => ({

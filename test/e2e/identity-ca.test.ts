@@ -186,9 +186,9 @@ test('debug pages over xDS are for callers with a credential, of the root namesp
 test('a stream ends when its credential expires', async (t) => {
   const world = await startWorld(t);
   const plain = client(t, world.port, channel(world));
-  const byToken = stream(plain, {}, await world.token('shop', 'web', { lifetimeSeconds: 3 }));
+  const byToken = stream(plain, {}, await world.token('shop', 'web', { lifetimeSeconds: 8 }));
   const keys = ecKey('P-256');
-  const chain = await certificate(plain, keys, await world.token('shop', 'web'), MESH, 3);
+  const chain = await certificate(plain, keys, await world.token('shop', 'web'), MESH, 8);
   const known = client(t, world.port, channel(world, { chain: chain.join(''), keys }));
   const byCertificate = stream(known);
   for (const { first, ended } of [byToken, byCertificate]) {

@@ -24,7 +24,7 @@ import { lazy, suiteOwner } from './support/suite.ts';
 const skip = (await netnsUnavailable()) ?? false;
 
 /** Shorter than the outage of a test, longer than everything else between two rotations. */
-const AGENT = { SECRET_TTL: '16s', SECRET_ROTATION_CHECK_INTERVAL: '1s', TERMINATION_DRAIN_DURATION_SECONDS: '4' };
+const AGENT = { SECRET_TTL: '16s', SECRET_ROTATION_CHECK_INTERVAL: '1s', TERMINATION_DRAIN_DURATION_SECONDS: '10' };
 /**
  * Envoys and agents wait up to 30 s between two attempts to reach a ctl-discovery that was away: an Envoy whose agent
  * needs a new certificate first waits for both.
@@ -111,7 +111,7 @@ test('certificates of other trust domains and roots are refused, unless the mesh
   const stranger = await signedBy(t, await foreignRoot(t), 'URI:spiffe://cluster.local/ns/foo/sa/by-hand');
   const outcome = async ({ certificate, key }: { certificate: string; key: string }): Promise<string> => {
     const url = `https://${one.netns.address}:8080/`;
-    const text = await httpOutcome(plain, one, ['-k', '-m', '5', '--cert', certificate, '--key', key, url]);
+    const text = await httpOutcome(plain, one, ['-k', '-m', '20', '--cert', certificate, '--key', key, url]);
     // The TLS version determines whether curl sees the refusal in the handshake or after it.
     return text.startsWith('000/') ? 'refused' : text.replace(/^(200 strange header) .*URI=/, 'URI=');
   };
@@ -140,7 +140,7 @@ test('a proxy that ends under load drains: no request fails', { skip }, async ()
   await world.config.apply('pair', ...pair(one, two));
   await eventually(async () => {
     const seen = new Set<string>();
-    for (let i = 0; i < 6; i++) seen.add(await httpOutcome(client, one, ['-m', '5', `http://${PAIR_ADDRESS}/`]));
+    for (let i = 0; i < 6; i++) seen.add(await httpOutcome(client, one, ['-m', '20', `http://${PAIR_ADDRESS}/`]));
     assert.deepEqual([...seen].sort(), ['200 by two.foo', '200 mtls']);
   }, PATIENCE);
   const load = await startLoad(client, two, { address: PAIR_ADDRESS });

@@ -190,7 +190,7 @@ describe('the policy component', { skip }, () => {
   const told = async (from: Workload, to: string): Promise<unknown> => {
     const forged = ['x-peer: admin', `x-forwarded-client-cert: URI=spiffe://${TRUST_DOMAIN}/ns/foo/sa/admin`];
     const headers = forged.flatMap((each) => ['-H', each]);
-    const body = await from.netns.run('curl', '-sS', '-m', '5', ...headers, `http://${to}/`);
+    const body = await from.netns.run('curl', '-sS', '-m', '20', ...headers, `http://${to}/`);
     return (JSON.parse(body) as EchoReply).headers['x-peer'];
   };
 

@@ -156,7 +156,7 @@ for (const [index, { name, documents, elsewhere }] of ATTACKS.entries()) {
     await world.config.apply('attack', ...documents(), marker(host));
     for (const each of [client, own]) {
       await eventually(async () => {
-        const args = ['-m', '5', '--connect-to', `${host}:80:${web.serviceAddress}:80`, `http://${host}/`];
+        const args = ['-m', '20', '--connect-to', `${host}:80:${web.serviceAddress}:80`, `http://${host}/`];
         assert.equal(await httpOutcome(each, thief, args), '200 plain');
       });
     }

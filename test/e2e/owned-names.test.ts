@@ -95,7 +95,7 @@ const ATTACKS: readonly { readonly name: string; readonly documents: () => reado
 async function outcomes(): Promise<Record<string, string>> {
   const { web, client } = shared.get();
   const named = (host: string) =>
-    httpOutcome(client, web, ['-m', '5', '--connect-to', `${host}:80:${web.serviceAddress}:80`, `http://${host}/`]);
+    httpOutcome(client, web, ['-m', '20', '--connect-to', `${host}:80:${web.serviceAddress}:80`, `http://${host}/`]);
   return {
     [HOST]: await named(HOST),
     'web.shop': await named('web.shop'),
@@ -114,7 +114,7 @@ for (const [index, { name, documents }] of ATTACKS.entries()) {
     await world.config.apply('attack', ...documents(), entry('marker', [marker]));
     await eventually(async () => {
       const url = `http://${marker}/`;
-      const args = ['-m', '5', '--connect-to', `${marker}:80:${web.serviceAddress}:80`, url];
+      const args = ['-m', '20', '--connect-to', `${marker}:80:${web.serviceAddress}:80`, url];
       assert.equal(await httpOutcome(client, evil, args), '200 mtls');
     });
     assert.deepEqual(await outcomes(), RIGHT);

@@ -127,7 +127,7 @@ describe('peer authentication', { skip }, () => {
     ] as const;
     for (const [version, port] of versions) {
       const url = `http://${to.netns.address}:${port}/`;
-      assert.equal(await httpOutcome(from, to, ['-m', '5', version, '-H', forged, url]), '200 plain', version);
+      assert.equal(await httpOutcome(from, to, ['-m', '20', version, '-H', forged, url]), '200 plain', version);
     }
   });
 
@@ -148,7 +148,7 @@ describe('peer authentication', { skip }, () => {
       // Several calls, because the endpoints take turns.
       for (const to of [proxied, bare]) {
         for (let i = 0; i < 6; i++) {
-          const outcome = await httpOutcome(from, to, ['-m', '5', `http://${MIXED_ADDRESS}/`]);
+          const outcome = await httpOutcome(from, to, ['-m', '20', `http://${MIXED_ADDRESS}/`]);
           // The expectation depends on the endpoint that answered.
           if (!outcome.startsWith('200 by ')) outcomes.add(`${to.id}: ${outcome}`);
         }

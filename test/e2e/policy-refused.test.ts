@@ -82,7 +82,7 @@ async function outcomes(): Promise<Record<string, string>> {
   const call = (from: Workload, path: string, token?: string) => {
     const address = from.proxied ? `${web.serviceAddress}:80` : `${web.netns.address}:8080`;
     const header = token === undefined ? [] : ['-H', `Authorization: Bearer ${token}`];
-    return httpOutcome(from, web, ['-m', '5', ...header, `http://${address}${path}`]);
+    return httpOutcome(from, web, ['-m', '20', ...header, `http://${address}${path}`]);
   };
   return {
     open: await call(api, '/'),

@@ -78,8 +78,10 @@ test('webhooks are answered under the certificate of the mesh, and counted', asy
     ['cfg_validation_http_error{status="400"}', 1],
   ] as const)
     assert.equal(await discovery.metric(sample), value, sample);
-  assert.match(discovery.output(), /info\tvalidation\trefused VirtualService shop\/web: /);
-  assert.match(discovery.output(), /error\tdefault\trefused Pod shop\b/);
+  await eventually(() => {
+    assert.match(discovery.output(), /info\tvalidation\trefused VirtualService shop\/web: /);
+    assert.match(discovery.output(), /error\tdefault\trefused Pod shop\b/);
+  });
 });
 
 test('without --httpsAddr the webhooks are not served, and a taken address ends the start', async (t) => {

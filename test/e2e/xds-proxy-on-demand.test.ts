@@ -12,7 +12,7 @@ import { suiteOwner } from './support/suite.ts';
 
 const PORT = 7493;
 const PORTS = [{ name: 'http', port: PORT }];
-const WAIT = { timeoutMs: 15_000 };
+const WAIT = { timeoutMs: 30_000 };
 const owner = suiteOwner();
 const address = planMesh();
 
@@ -58,7 +58,8 @@ async function setUp() {
 test('unknown hosts fail soon while the control plane is away, and work when it answers', async () => {
   const { mesh, agent, send, isServed, isUnavailable } = await setUp();
   await isServed('used');
-  assert.equal((await send('narrow', '/here')).status, 200);
+  // On a crowded machine the first answer may come after the time limit.
+  await eventually(async () => assert.equal((await send('narrow', '/here')).status, 200), WAIT);
 
   process.kill(mesh.discovery().pid, 'SIGSTOP');
   await isUnavailable('slow');
@@ -71,7 +72,9 @@ test('unknown hosts fail soon while the control plane is away, and work when it 
   await isServed('used');
   // Envoy asks again for a host that it has, because no route matches.
   assert.deepEqual((await send('narrow', '/elsewhere')).status, 404);
-  assert.match(agent.output(), /warn.*has not answered within 300 ms: HTTP 503 .*first=\d+\/first/);
+  await eventually(() =>
+    assert.match(agent.output(), /warn.*has not answered within 300 ms: HTTP 503 .*first=\d+\/first/),
+  );
 
   const envoy = [...agent.output().matchAll(/Envoy has started\t.*?\bpid=(\d+)/g)].at(-1)?.[1];
   process.kill(Number(envoy), 'SIGKILL');

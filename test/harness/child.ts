@@ -8,7 +8,7 @@ import type { Owner } from './owner.ts';
 const OUTPUT_LIMIT = 256 * 1024;
 
 /** How long a process may take to end after SIGTERM before it is killed, in milliseconds. */
-const STOP_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 60_000;
 
 /** Children that still run. A process that exits without running its owners' hooks ends them on its way out. */
 const running = new Set<ChildProcess>();
@@ -42,6 +42,7 @@ export interface Child {
   output(): string;
   /** Throws `GiveUp` with its output when the process has ended. For use while waiting for it to become ready. */
   assertRunning(): void;
+  /** Settles when its process has ended and what it wrote has been read. */
   readonly exited: Promise<Exit>;
   /** Settles when all of its output has been read: its process and those that inherited its output have ended. */
   readonly closed: Promise<void>;
@@ -73,9 +74,15 @@ export async function startChild(owner: Owner, options: ChildOptions): Promise<C
   let exit: Exit | undefined;
   const exited = new Promise<Exit>((resolve) => {
     spawned.once('exit', (code, signal) => {
-      exit = { code, signal };
       running.delete(spawned);
-      resolve(exit);
+      // What it wrote last is still in its pipes, which are read in the next turn of the event loop. Their end is not
+      // waited for: a process that it started may hold them.
+      setImmediate(() =>
+        setImmediate(() => {
+          exit = { code, signal };
+          resolve(exit);
+        }),
+      );
     });
   });
   const closed = new Promise<void>((resolve) => spawned.once('close', () => resolve()));

@@ -44,8 +44,9 @@ async function startAudited(owner: Owner) {
   const cluster: Kubernetes = await startKubernetes(owner, { apiServerFlags, definitions: true });
   const requests = async () =>
     (await readFile(log, 'utf8'))
-      .trimEnd()
       .split('\n')
+      // What follows the last line feed may be incomplete.
+      .slice(0, -1)
       .map((line) => JSON.parse(line) as AuditEvent)
       .filter(({ userAgent }) => userAgent === 'ctl-discovery');
   return { cluster, requests };

@@ -75,8 +75,8 @@ export interface NodeClaim {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** Opens a stream, for 20 seconds at most; `first` is `served`, or the status that the stream ended with. */
-export function stream(from: Client, claim: NodeClaim = {}, token?: string, seconds = 20) {
+/** Opens a stream, for a minute at most; `first` is `served`, or the status that the stream ended with. */
+export function stream(from: Client, claim: NodeClaim = {}, token?: string, seconds = 60) {
   const { namespace = 'shop', pod = 'web', address = '10.0.0.1', metadata = {} } = claim;
   const opened = from.makeBidiStreamRequest(ADS, asIs, asIs, bearer(token), { deadline: Date.now() + seconds * 1000 });
   const first = Promise.withResolvers<string>();
@@ -94,7 +94,7 @@ export function stream(from: Client, claim: NodeClaim = {}, token?: string, seco
 
 /** Asks for a debug page over xDS, as Istio's command line does; rejects with the status of the stream. */
 export function debugPage(from: Client, typeUrl: string, name: string, token?: string): Promise<DebugResponse> {
-  const opened = from.makeBidiStreamRequest(ADS, asIs, asIs, bearer(token), { deadline: Date.now() + 20_000 });
+  const opened = from.makeBidiStreamRequest(ADS, asIs, asIs, bearer(token), { deadline: Date.now() + 60_000 });
   const node = encodeNode('sidecar~0.0.0.0~tool.mesh-system~mesh-system.svc.cluster.local');
   opened.write(encodeSotwRequest({ typeUrl, node, names: name === '' ? [] : [name] }));
   return new Promise((resolve, reject) => {
