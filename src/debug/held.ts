@@ -75,7 +75,7 @@ const WHOLE: Readonly<Record<Whole, string>> = {
   protocol: 'its Envoy is older than 1.40',
   'state-of-the-world': 'it uses the State of the World variant of xDS',
   filter: 'its Envoy lacks the on_demand filter',
-  limit: 'it asked for more than 1,024 hosts',
+  limit: 'it asked for more than 1,024 hosts, or for too large ones',
   before: 'it had everything before the setting changed, and keeps it until it reconnects',
 };
 

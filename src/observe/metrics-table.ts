@@ -114,7 +114,8 @@ export const METRICS = {
   },
   ctl_xds_on_demand_over_limit: {
     type: 'LastValue',
-    meaning: 'Connected proxies that get everything because they asked for more than 1,024 names.',
+    meaning:
+      'Connected proxies that get everything because they asked for more than 1,024 names, or for too large ones.',
   },
   ctl_xds_on_demand_hosts: { type: 'LastValue', meaning: 'Virtual hosts that connected proxies on demand hold.' },
   ctl_xds_push_errors_total: {

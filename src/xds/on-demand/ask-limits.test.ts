@@ -1,11 +1,15 @@
 /** How much a proxy may ask for, and what counts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { byXdsType, type XdsType } from '../../core/xds-types.ts';
-import { emptyBundle, type Parts } from '../../push/index.ts';
+import { byXdsType, XDS, type XdsType } from '../../core/xds-types.ts';
+import { type EncodedResource, emptyBundle, type Parts } from '../../push/index.ts';
+import { inline, Mesh, meshResource, service, sidecar } from '../../push/testing/mesh.ts';
+import { demandedParts, neededFor } from '../server/demand/demanded-parts.ts';
 import { EMPTY_REQUEST, newDemand, newShared } from '../testing/demand.ts';
 import { MAX_ASKED } from './asked-names.ts';
+import { concernedNames } from './concerned-names.ts';
 import type { Demand } from './demand.ts';
+import { leadsTo } from './leads-to.ts';
 import { answerName } from './own-names.ts';
 import type { SharedDemand } from './shared-demand.ts';
 
@@ -67,3 +71,69 @@ for (const type of ['vhds', 'cds'] as const)
     for (let round = 0; round < 10; round++) ask(round * 20_000);
     assert.throws(() => ask(200_000), /a stream may name at most 200000 resources of a type/);
   });
+
+/** A proxy of a mesh in which a virtual host with this many routes is for hosts below `example`. */
+async function withRoutes(routes: number, above = Number.POSITIVE_INFINITY) {
+  const options = { concerned: concernedNames, leadsTo, laterClusters: { above }, canaryAbove: 0 };
+  const services = ['a', 'b'].map((name) => service('shop', name));
+  const mesh = new Mesh(inline, [...services, wildcard(routes)], options);
+  const node = { ...sidecar('10.1.0.1', 'shop'), discoversVirtualHosts: true };
+  let parts = (): void => {};
+  const { session } = mesh.connect({ ...node, options: { configuration: 'on-demand' } }, () => {
+    parts();
+    return Promise.resolve('nothing');
+  });
+  await session.ready;
+  const shared = newShared();
+  const demand = newDemand(shared);
+  demand.begin(() => parts());
+  let has: Parts = CONTENT;
+  parts = () => {
+    has = demandedParts(session, demand);
+  };
+  parts();
+  const ask = async (...names: readonly string[]): Promise<void> => {
+    const asking = { ...request(shared, names), typeUrl: XDS.vhds.url };
+    await neededFor(session, demand, asking);
+    demand.receive('vhds', asking, ASKING);
+    parts();
+  };
+  const hosts = () => has.vhds.flatMap((bundle) => bundle.resources());
+  return { mesh, session, demand, ask, hosts };
+}
+
+function wildcard(routes: number) {
+  const http = Array.from({ length: routes }, (_, at) => ({
+    match: [{ uri: { prefix: `/${at}` } }],
+    route: [{ destination: { host: 'a' } }],
+  }));
+  return meshResource('VirtualService', 'shop', 'any', { hosts: ['*.example'], http });
+}
+
+const bytesOf = (hosts: readonly EncodedResource[]): number =>
+  hosts.reduce((sum, { fragment }) => sum + fragment.length, 0);
+const hasWildcard = (hosts: readonly EncodedResource[]): boolean =>
+  hosts.some(({ name }) => name.startsWith('80/*.example'));
+
+for (const above of [1, Number.POSITIVE_INFINITY])
+  test(`a proxy does not get a large virtual host for each of many names; all: ${above > 1}`, async () => {
+    const { session, demand, ask, hosts } = await withRoutes(1000, above);
+    await ask('80/one.example', '80/two.example');
+    const bytes = bytesOf(hosts()) / 2;
+    assert.ok(bytes > 100_000 && !demand.isOverLimit && !hasWildcard(hosts()));
+    await ask(...numbered('80/', 1000).map((name) => `${name}.example`));
+    assert.ok(demand.isOverLimit && hasWildcard(hosts()));
+    assert.ok(bytesOf(hosts()) < 2 * bytes);
+    assert.equal(session.laterHosts, undefined);
+    session.close();
+  });
+
+test('where virtual hosts become too large, a proxy keeps what it has until all are generated', async () => {
+  const { mesh, session, demand, ask, hosts } = await withRoutes(10, 1);
+  await ask(...numbered('80/', 100).map((name) => `${name}.example`));
+  mesh.change([wildcard(1000)]);
+  await mesh.settled();
+  assert.ok(demand.isOverLimit && hasWildcard(hosts()));
+  assert.ok(bytesOf(hosts()) < 1_000_000);
+  session.close();
+});

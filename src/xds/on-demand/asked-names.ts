@@ -46,10 +46,11 @@ export class AskedNames {
 
   /** Whether more names than that are asked for with those of a request. */
   wouldExceed(type: string, subscribe: NameSet): boolean {
-    return this.size + this.#newIn(type, subscribe).length > MAX_ASKED;
+    return this.size + this.newIn(type, subscribe).length > MAX_ASKED;
   }
 
-  #newIn(type: string, { names }: NameSet): readonly string[] {
+  /** The names in a request that were not asked for before. */
+  newIn(type: string, { names }: NameSet): readonly string[] {
     if (type === 'vhds') return hostsIn(names).filter((name) => !this.#hosts.has(name));
     return type === 'cds' ? clustersIn(names).filter((name) => !this.#clusters.has(name)) : [];
   }
@@ -60,7 +61,7 @@ export class AskedNames {
    * @returns those that are new
    */
   add(type: 'vhds' | 'cds', subscribe: NameSet): readonly string[] {
-    const added = this.#newIn(type, subscribe);
+    const added = this.newIn(type, subscribe);
     const before = type === 'vhds' ? this.#hosts : this.#clusters;
     limitNames(before.size + added.length);
     const after = this.#names.change(before, this.#names.of(added), NO_NAMES);

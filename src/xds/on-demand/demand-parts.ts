@@ -51,6 +51,11 @@ export class DemandParts {
     return this.#hosts;
   }
 
+  /** Bytes of virtual hosts that were made for names. */
+  get madeBytes(): number {
+    return this.#derived.hosts?.madeBytes ?? 0;
+  }
+
   /** The names of which a change concerns the proxy; undefined: all changes do. */
   get held(): readonly NameSet[] | undefined {
     return this.#held;
@@ -62,11 +67,14 @@ export class DemandParts {
     this.#held = undefined;
   }
 
-  of(content: Parts, { hosts, asked: names, given, kept, askedClusters, concerning, later }: Demanded): Parts {
+  /** Undefined if the virtual hosts that it has asked for would be too large. */
+  of(content: Parts, demanded: Demanded): Parts | undefined {
+    const { hosts, asked: names, given, kept, askedClusters, concerning, later } = demanded;
     const shared = this.#shared;
     const before = this.#derived;
     const asked = shared.names.change(shared.readyNames(content.rds), names, NO_NAMES);
     const derived = hosts && shared.hosts(hosts, { asked, given }, before.hosts);
+    if (hosts !== undefined && derived === undefined) return undefined;
     const vhds = content.vhds.map((bundle) => (bundle === hosts && derived ? derived.bundle : bundle));
     // Whatever a proxy has from the start leads to its clusters; a change of it takes effect with its clusters.
     const fixed = shared.clustersOf([...content.lds, ...content.rds, ...content.ecds]);

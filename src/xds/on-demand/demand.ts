@@ -80,6 +80,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   #lastAsked: { readonly of: number; readonly asked: NameSet; readonly hosts: NameSet } | undefined;
   /** It was sent everything, of which nothing is taken away. */
   #isWhole = false;
+  /** What it has asked for is too large. */
+  #isTooLarge = false;
   /** Number of virtual hosts of its mesh. */
   #size = 0;
   #last: Last | undefined;
@@ -171,7 +173,8 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
    * What the proxy should have of its content; the same object while nothing changes.
    * @param mode undefined: everything
    */
-  parts(content: Parts, mode: OnDemand | undefined, { named = [], laterClusters, laterHosts }: Given = {}): Parts {
+  parts(content: Parts, mode: OnDemand | undefined, also: Given = {}): Parts {
+    const { named = [], laterClusters, laterHosts } = also;
     if (mode === undefined || this.isOverLimit) this.#becomeWhole();
     const { hosts: asked, clusters: askedClusters } = this.#asked;
     if (this.#isWhole && asked.size === 0) return content;
@@ -194,8 +197,21 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       ? this.#everything(content, hosts)
       : ((isSameDemand ? this.#parts.withEndpoints(content, last) : undefined) ??
         this.#parts.of(content, this.#demanded(hosts, given, laterClusters)));
+    if (parts === undefined) return this.#tooLarge(content, mode, also);
     this.#last = { content: new ContentIds(content), hosts: hosts?.id, ...demand, parts };
     return parts;
+  }
+
+  /** It gets everything as soon as everything is generated, and until then what it had. */
+  #tooLarge(content: Parts, mode: OnDemand | undefined, also: Given): Parts {
+    const { laterClusters, laterHosts } = also;
+    const waits = [laterClusters?.need(undefined), laterHosts?.need(undefined, this)].filter((each) => each);
+    if (waits.length > 0 && this.#last !== undefined) {
+      Promise.all(waits).then(this.#wake, () => {});
+      return this.#last.parts;
+    }
+    this.#isTooLarge = true;
+    return this.parts(content, mode, also);
   }
 
   /** The virtual hosts that it gets without asking, without those whose clusters are to be generated yet. */
@@ -225,7 +241,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     content: Parts,
     named: readonly string[],
   ): Iterable<string> | undefined {
-    if (this.#isWhole || this.#asked.wouldExceed(type, subscribe)) return undefined;
+    if (this.#isWhole || this.#wouldExceed(type, subscribe, content)) return undefined;
     if (type !== 'vhds') return [];
     const had = hostsIn(initialVersions.keys());
     if (had.length > MAX_ASKED) return undefined;
@@ -244,10 +260,18 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   ): Iterable<string> | undefined {
     const had = type === 'vhds' ? hostsIn(initialVersions.keys()).length : initialVersions.size;
     // It gets everything, or had much of it: one wait for all takes less memory than thousands of names for each proxy.
-    if (this.#isWhole || had > MAX_ASKED || this.#asked.wouldExceed(type, subscribe)) return undefined;
+    if (this.#isWhole || had > MAX_ASKED || this.#wouldExceed(type, subscribe, content)) return undefined;
     // It has clusters, of which it has not said yet which: none of these may be taken away.
     if (had > 0 && type !== 'cds' && !this.#hasReportedClusters) return undefined;
     return this.#shared.clustersFor(type, { asked: subscribe, had: initialVersions.keys() }, content);
+  }
+
+  /** Whether it gets everything when it asks for these names. */
+  #wouldExceed(type: XdsType, subscribe: NameSet, content: Parts): boolean {
+    if (this.#asked.wouldExceed(type, subscribe)) return true;
+    const hosts = type === 'vhds' ? outboundOf(content.vhds) : undefined;
+    const added = this.#asked.newIn(type, subscribe);
+    return hosts !== undefined && this.#shared.wouldBeTooLarge(hosts, this.#parts.madeBytes, added);
   }
 
   #becomeWhole(): void {
@@ -321,7 +345,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   }
 
   get isOverLimit(): boolean {
-    return this.#asked.isOverLimit;
+    return this.#isTooLarge || this.#asked.isOverLimit;
   }
 
   /** @param given names of virtual hosts and clusters */
@@ -378,7 +402,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     const of = (other: Parts): Parts =>
       this.#isWhole
         ? other
-        : new DemandParts(this.#shared).of(other, this.#demanded(outboundOf(other.vhds), this.#given));
+        : (new DemandParts(this.#shared).of(other, this.#demanded(outboundOf(other.vhds), this.#given)) ?? other);
     return new Held({ shared: this.#shared, wants: this.#wants(content), full: content, held: parts, of });
   }
 }

@@ -28,10 +28,14 @@ import { ClusterParts, onDemand } from './cluster-parts.ts';
 import { isUnconcerned } from './concerned-names.ts';
 import { ANY, type FoundHost, HostTable, isKnown, splitName } from './host-table.ts';
 import { LearnedHosts } from './learned-hosts.ts';
+import { MadeResources } from './made-resources.ts';
 import { madeName, readyName } from './own-names.ts';
 
-/** Most resources of one kind that are made for names and kept: proxies ask for the same names. */
-const MAX_MADE = 20_000;
+/**
+ * Most bytes of virtual hosts that are made for the names of one proxy: a virtual host with wildcards may be as large
+ * as its VirtualService, and is made for each name. A thousand for hosts that the mesh does not know have 0.5 MB.
+ */
+const MAX_MADE_BYTES = 2 * 1024 * 1024;
 
 /** The virtual hosts that a proxy gets. */
 export interface WantedHosts {
@@ -49,6 +53,8 @@ export interface HostPart {
   readonly bundle: Bundle;
   /** The clusters that they lead to. */
   readonly clusters: NameSet;
+  /** Bytes of those that were made for names. */
+  readonly madeBytes: number;
 }
 
 /** The names in a request of a type. */
@@ -67,8 +73,11 @@ export interface AskedHosts {
   readonly hosts: NameSet;
 }
 
-/** Resources that were made for names. */
-type Made = Map<string, EncodedResource>;
+/** A name that a proxy has asked for, and the virtual host for it. */
+interface FoundName {
+  readonly name: string;
+  readonly found: FoundHost | undefined;
+}
 
 export class SharedDemand {
   readonly names: NameSets;
@@ -78,17 +87,17 @@ export class SharedDemand {
   readonly #clusterNames: ClusterNames;
   readonly #absent: AbsentClusters;
   readonly #table: HostTable;
-  readonly #hosts: WeakPairMemo<Bundle, NameSet, WeakMemo<NameSet, HostPart>>;
-  readonly #newOfGiven: () => WeakMemo<NameSet, HostPart>;
+  readonly #hosts: WeakPairMemo<Bundle, NameSet, WeakMemo<NameSet, HostPart | undefined>>;
+  readonly #newOfGiven: () => WeakMemo<NameSet, HostPart | undefined>;
   readonly #ready: WeakMemo<NameSet, NameSet>;
   readonly #lookups: WeakPairMemo<NameSet, readonly string[], NameSet>;
   readonly #named: WeakPairMemo<Bundle, NameSet, NameSet>;
   readonly #askedHosts: WeakPairMemo<Bundle, NameSet, AskedHosts>;
   readonly #everything: WeakPairMemo<Bundle, NameSet, Bundle>;
   readonly #routes: WeakMemo<Bundle, NameSet>;
-  readonly #answers: Made = new Map();
-  /** By the virtual host that they were made from. */
-  readonly #restricted: WeakMemo<EncodedResource, Made>;
+  readonly #answers = new MadeResources();
+  /** Virtual hosts for one name. */
+  readonly #restricted = new MadeResources();
 
   constructor(names: NameSets, memos: Memos, clock: Clock) {
     this.names = names;
@@ -105,7 +114,6 @@ export class SharedDemand {
     this.#askedHosts = memos.pairs('hosts of names that were asked for');
     this.#everything = memos.pairs('all hosts, with answers');
     this.#routes = memos.weak('route configurations with discovery');
-    this.#restricted = memos.weak('virtual hosts made for names');
   }
 
   /** Names of the route configurations that use discovery. */
@@ -142,25 +150,26 @@ export class SharedDemand {
   }
 
   /**
-   * The virtual hosts that a proxy gets, and the answers to what it has asked for.
+   * The virtual hosts that a proxy gets, and the answers to what it has asked for. Undefined if they would be too large.
    * @param previous what it had
    */
-  hosts(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart {
+  hosts(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart | undefined {
     const { asked, given } = wanted;
     const made = this.#hosts.get(full, asked, this.#newOfGiven);
     return made.get(given, () => this.#grownHosts(full, wanted, previous) ?? this.#hostPart(full, wanted, previous));
   }
 
-  #hostPart(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart {
-    this.#table.read(full);
+  #hostPart(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart | undefined {
+    const asked = this.#found(full, wanted.asked.names);
+    const madeBytes = madeBytesOf(asked);
+    if (madeBytes > MAX_MADE_BYTES) return undefined;
     const key = onDemand(full);
     const before = previous?.bundle.viewKey === key ? previous.bundle : emptyBundle('vhds', key);
     const resources = new Map<string, EncodedResource | undefined>();
     for (const { name } of before.resources()) resources.set(name, undefined);
-    for (const resource of this.#hostsFor(full, wanted.asked.names, wanted.given.names))
-      resources.set(resource.name, resource);
+    for (const resource of this.#hostsFor(full, asked, wanted.given.names)) resources.set(resource.name, resource);
     const bundle = nextBundle(before, resources);
-    return { of: full.ref, wanted, bundle, clusters: this.clustersOf([bundle]) };
+    return { of: full.ref, wanted, bundle, clusters: this.clustersOf([bundle]), madeBytes };
   }
 
   /** The same from fewer hosts: a proxy asks for one after the other, and may have a thousand. */
@@ -170,22 +179,39 @@ export class SharedDemand {
     const asked = addedNames(wanted.asked, previous.wanted.asked);
     const given = addedNames(wanted.given, previous.wanted.given);
     if (asked === undefined || given === undefined) return undefined;
-    const resources = this.#hostsFor(full, asked, given);
+    const found = this.#found(full, asked);
+    const madeBytes = previous.madeBytes + madeBytesOf(found);
+    if (madeBytes > MAX_MADE_BYTES) return undefined;
+    const resources = this.#hostsFor(full, found, given);
     const bundle = nextBundle(
       previous.bundle,
       resources.map((each) => [each.name, each] as const),
     );
     const clusters = this.names.of(resources.flatMap((each) => [...this.clustersIn(each)]));
-    return { of: full.ref, wanted, bundle, clusters: this.names.change(previous.clusters, clusters, NO_NAMES) };
+    const all = this.names.change(previous.clusters, clusters, NO_NAMES);
+    return { of: full.ref, wanted, bundle, clusters: all, madeBytes };
   }
 
-  #hostsFor(full: Bundle, asked: Iterable<string>, given: Iterable<string>): readonly EncodedResource[] {
+  /** Whether what is made for the names of a proxy would be too large. @param madeBytes of what it has */
+  wouldBeTooLarge(full: Bundle, madeBytes: number, names: Iterable<string>): boolean {
+    return madeBytes + madeBytesOf(this.#found(full, names)) > MAX_MADE_BYTES;
+  }
+
+  #found(full: Bundle, names: Iterable<string>): readonly FoundName[] {
+    return Array.from(names, (name) => {
+      const { host } = splitName(name);
+      // A host with a wildcard would make a virtual host for all others.
+      return { name, found: host === '' || host.includes(ANY) ? undefined : this.#table.find(full, name) };
+    });
+  }
+
+  #hostsFor(full: Bundle, asked: Iterable<FoundName>, given: Iterable<string>): readonly EncodedResource[] {
     const hosts: EncodedResource[] = [];
     for (const name of given) {
       const host = full.get(name);
       if (host !== undefined && !this.#table.hasWildcards(host)) hosts.push(host);
     }
-    for (const name of asked) hosts.push(...this.#answersFor(name, full));
+    for (const each of asked) hosts.push(...this.#answersFor(each));
     return hosts;
   }
 
@@ -194,28 +220,27 @@ export class SharedDemand {
    * has the host already, or rejects it. A virtual host with wildcards is never sent itself: Envoy would use it for
    * hosts that have another virtual host, and not ask for that.
    */
-  #answersFor(name: string, full: Bundle): readonly EncodedResource[] {
-    const { host } = splitName(name);
-    const answer = made(this.#answers, name, () => answeredName(name));
-    // A host with a wildcard would make a virtual host for all others.
-    const found = host === '' || host.includes(ANY) ? undefined : this.#table.find(full, name);
+  #answersFor({ name, found }: FoundName): readonly EncodedResource[] {
+    const answer = this.#answerTo(name);
     if (found === undefined) return [answer];
-    return [found.hasWildcards ? this.#restrictedTo(host, name, found) : found.host, answer];
+    return [found.hasWildcards ? this.#restrictedTo(name, found) : found.host, answer];
   }
 
-  #restrictedTo(domain: string, asked: string, { host }: FoundHost): EncodedResource {
+  #answerTo(name: string): EncodedResource {
+    return this.#answers.get(name, () => answeredName(name));
+  }
+
+  #restrictedTo(asked: string, { host }: FoundHost): EncodedResource {
     const name = madeName(asked);
-    return made(
-      this.#restricted.get(host, () => new Map()),
-      name,
-      () => restrictedHost(host, { name, domain }),
-    );
+    const { host: domain } = splitName(asked);
+    // The version is a hash of the content.
+    return this.#restricted.get(`${host.version} ${name}`, () => restrictedHost(host, { name, domain }));
   }
 
   /** All virtual hosts, and answers to the names that a proxy has asked for: made for each change of any of the hosts. */
   everything(full: Bundle, asked: NameSet): Bundle {
     return this.#everything.get(full, asked, () => {
-      const answers = Array.from(asked.names, (name) => made(this.#answers, name, () => answeredName(name)));
+      const answers = Array.from(asked.names, (name) => this.#answerTo(name));
       return bundleAfter(
         emptyBundle('vhds', onDemand(full)),
         full,
@@ -316,13 +341,6 @@ export function outboundOf(bundles: readonly Bundle[]): Bundle | undefined {
   );
 }
 
-/** The resource that was made for a name, now or before. */
-function made(known: Made, name: string, make: () => EncodedResource): EncodedResource {
-  const before = known.get(name);
-  if (before !== undefined) return before;
-  const resource = make();
-  known.set(name, resource);
-  const [oldest] = known.keys();
-  if (known.size > MAX_MADE && oldest !== undefined) known.delete(oldest);
-  return resource;
+function madeBytesOf(names: readonly FoundName[]): number {
+  return names.reduce((sum, { found }) => sum + (found?.hasWildcards === true ? found.host.fragment.length : 0), 0);
 }
