@@ -175,6 +175,36 @@ test('a change of what a proxy does not use leaves its resources as they are', a
   session.close();
 });
 
+test('a long host gets the virtual host of its longest suffix', async () => {
+  const routed = (name: string, host: string) =>
+    meshResource('VirtualService', NAMESPACE, name, {
+      hosts: [host],
+      http: [{ route: [{ destination: { host: 'a' } }], headers: { response: { set: { suffix: host } } } }],
+    });
+  const suffixes = ['*.example', '*-db.example', '*.long.db.example'];
+  const mesh = new Mesh(inline, [service(NAMESPACE, 'a'), ...suffixes.map((host, at) => routed(`suffix-${at}`, host))]);
+  const session = await connected(mesh);
+  const shared = newShared();
+  const demand = newDemand(shared);
+  const long = 'x'.repeat(4000);
+  const asked = ['.example', '-db.example', '.long.db.example', 'long.db.example', 'example'];
+  ask(
+    shared,
+    demand,
+    asked.map((end) => `${ROUTES}/${long}${end}`),
+  );
+  const made = decoded(demand.parts(session.content(), 'on-demand').vhds).flatMap(({ host }) => host ?? []);
+  const found = new Map(
+    made.map(({ domains = [], routes = [] }) => [
+      domains[0]?.slice(long.length),
+      routes[0]?.responseHeadersToAdd?.[0]?.header?.value,
+    ]),
+  );
+  const expected = ['*.example', '*-db.example', '*.long.db.example', '*.example', undefined];
+  assert.deepEqual(found, new Map(asked.map((end, at) => [end, expected[at]])));
+  session.close();
+});
+
 test('a host with a wildcard gets no virtual host', async () => {
   const mesh = new Mesh(inline, [service(NAMESPACE, 'a')]);
   const session = await connected(mesh);

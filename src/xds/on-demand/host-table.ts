@@ -54,6 +54,11 @@ export function isKnown(found: FoundHost | undefined): found is FoundHost {
 export class HostTable {
   /** By the key of a domain. */
   readonly #candidates = new Map<string, Candidate>();
+  /**
+   * Lengths of the domains with wildcards, the longest first: a proxy may ask for a host of thousands of characters,
+   * each of which may be the first of a suffix.
+   */
+  #suffixLengths: readonly number[] = [];
   readonly #entered = new WeakSet<EncodedResource>();
   readonly #freed = new FinalizationRegistry<Entered>((entered) => this.#remove(entered));
   /** Bundles whose virtual hosts are here. */
@@ -84,8 +89,9 @@ export class HostTable {
     const exact = this.#withDomain(bundle, routes, host);
     if (exact !== undefined) return exact;
     // Also a part of a label: `*-db.example.com`.
-    for (let start = 1; start < host.length; start++) {
-      const found = this.#withDomain(bundle, routes, `${ANY}${host.slice(start)}`);
+    for (const length of this.#suffixLengths) {
+      const start = host.length - length;
+      const found = start > 0 ? this.#withDomain(bundle, routes, `${ANY}${host.slice(start)}`) : undefined;
       if (found !== undefined) return found;
     }
     return this.#withDomain(bundle, routes, ANY);
@@ -113,13 +119,23 @@ export class HostTable {
       this.#entered.add(host);
       const { name } = host;
       const { routes } = splitName(name);
-      const keys = [...new Set(domainsOf(host).map((domain) => keyOf(routes, domain)))];
+      const domains = domainsOf(host);
+      this.#addSuffixes(domains);
+      const keys = [...new Set(domains.map((domain) => keyOf(routes, domain)))];
       this.#freed.register(host, { name, keys });
       for (const key of keys) this.#add(key, name);
     }
     this.#newest.set(bundle.viewKey, new WeakRef(bundle));
     this.#collected.register(bundle, bundle.viewKey);
     return true;
+  }
+
+  #addSuffixes(domains: readonly string[]): void {
+    const suffixes = domains.filter((domain) => domain.startsWith(ANY) && domain !== ANY);
+    const added = suffixes
+      .map((domain) => domain.length - ANY.length)
+      .filter((length) => !this.#suffixLengths.includes(length));
+    if (added.length > 0) this.#suffixLengths = [...new Set([...this.#suffixLengths, ...added])].sort((a, b) => b - a);
   }
 
   #add(key: string, name: string): void {
