@@ -35,7 +35,7 @@ import { madeName, readyName } from './own-names.ts';
  * Most bytes of virtual hosts that are made for the names of one proxy: a virtual host with wildcards may be as large
  * as its VirtualService, and is made for each name. A thousand for hosts that the mesh does not know have 0.5 MB.
  */
-const MAX_MADE_BYTES = 2 * 1024 * 1024;
+const MAX_MADE_BYTES = 4 * 1024 * 1024;
 
 /** The virtual hosts that a proxy gets. */
 export interface WantedHosts {
@@ -150,7 +150,7 @@ export class SharedDemand {
   }
 
   /**
-   * The virtual hosts that a proxy gets, and the answers to what it has asked for. Undefined if they would be too large.
+   * The virtual hosts that a proxy gets, and the answers to what it has asked for. Undefined if these are too large.
    * @param previous what it had
    */
   hosts(full: Bundle, wanted: WantedHosts, previous: HostPart | undefined): HostPart | undefined {
