@@ -35,13 +35,13 @@ type NameState = 'wanted' | 'decisive' | 'spare' | 'failed';
 export interface HostSelection {
   /** What is looked up; undefined: all virtual hosts. */
   readonly names: readonly string[] | undefined;
-  /** Names that were not looked up before. */
+  /** The names for which these are looked up. */
+  readonly of: readonly string[];
+  /** Those of them that were not looked up before. */
   readonly wanted: ReadonlySet<string>;
   /** The route configurations of which virtual hosts are generated for the first time. */
   readonly units: 'all' | ReadonlySet<Unit>;
-  /** Those whose virtual hosts are generated. */
-  readonly of: 'all' | ReadonlySet<Unit>;
-  /** Those of them of which all names are looked up. */
+  /** Those of which all names are looked up. */
   readonly whole: ReadonlySet<Unit>;
   /** See `HostsOnAsk.#drops`. */
   readonly drops: number;
@@ -70,9 +70,10 @@ function lookedUpFor(name: string): string | undefined {
   return host.length <= MAX_HOST ? name : `${routes}/${host.slice(-MAX_HOST)}`;
 }
 
-function isOf(units: 'all' | ReadonlySet<Unit>, name: string): boolean {
-  return units === 'all' || units.has(routesOf(name));
-}
+type Units = 'all' | ReadonlySet<Unit>;
+
+const isUnitOf = (units: Units, unit: Unit): boolean => units === 'all' || units.has(unit);
+const isOf = (units: Units, name: string): boolean => isUnitOf(units, routesOf(name));
 
 export class HostsOnAsk implements LaterHosts {
   readonly #onWanted: () => void;
@@ -80,8 +81,15 @@ export class HostsOnAsk implements LaterHosts {
   /** Whether virtual hosts of the view are generated for names. */
   #isOn = false;
   readonly #names = new Map<string, NameState>();
-  /** The names of that state. */
-  readonly #wanted = new Set<string>();
+  /** The names by their states: most are spare, and are looked at when the mesh changes. */
+  readonly #of: Readonly<Record<NameState, Set<string>>> = {
+    wanted: new Set(),
+    decisive: new Set(),
+    spare: new Set(),
+    failed: new Set(),
+  };
+  /** A proxy has left since names were dropped. */
+  #mayDrop = false;
   readonly #needed = new NeededNames();
   /** Route configurations of which steps look up decisive and wanted names only. */
   readonly #known = new Set<Unit>();
@@ -109,7 +117,7 @@ export class HostsOnAsk implements LaterHosts {
   }
 
   get areWanted(): boolean {
-    return this.#areAllWanted || this.#wanted.size > 0;
+    return this.#areAllWanted || this.#of.wanted.size > 0;
   }
 
   get total(): number {
@@ -148,16 +156,27 @@ export class HostsOnAsk implements LaterHosts {
       this.#wantAll();
       return undefined;
     }
-    for (const name of missing) {
-      this.#names.set(name, 'wanted');
-      this.#wanted.add(name);
-    }
+    for (const name of missing) this.#set(name, 'wanted');
     this.#onWanted();
     return missing;
   }
 
+  #set(name: string, state: NameState): void {
+    this.#delete(name);
+    this.#names.set(name, state);
+    this.#of[state].add(name);
+  }
+
+  #delete(name: string): void {
+    const state = this.#names.get(name);
+    if (state === undefined) return;
+    this.#names.delete(name);
+    this.#of[state].delete(name);
+  }
+
   #hasRoomFor(missing: ReadonlySet<string>): boolean {
-    const isMet = (): boolean => this.#names.size + missing.size - this.#wanted.intersection(missing).size <= MAX_NAMES;
+    const isMet = (): boolean =>
+      this.#names.size + missing.size - this.#of.wanted.intersection(missing).size <= MAX_NAMES;
     if (isMet()) return true;
     this.#dropNames();
     return isMet();
@@ -178,12 +197,13 @@ export class HostsOnAsk implements LaterHosts {
 
   /** A proxy holds these, whatever it needed. @param names undefined: everything */
   held(by: object, names: readonly Names[] | undefined): void {
+    if (names === undefined) this.#mayDrop = true;
     this.#needed.held(by, names);
   }
 
   /** A proxy has left the view. */
   left(by: object): void {
-    this.#needed.held(by, undefined);
+    this.held(by, undefined);
   }
 
   /** Those who wait go on: they have moved to another view, where they may have to wait, or have gone. */
@@ -193,36 +213,40 @@ export class HostsOnAsk implements LaterHosts {
 
   /** The route configurations with virtual hosts that are wanted. */
   get units(): 'all' | ReadonlySet<Unit> {
-    return this.#areAllWanted ? 'all' : new Set(Array.from(this.#wanted, routesOf));
+    return this.#areAllWanted ? 'all' : new Set(Array.from(this.#of.wanted, routesOf));
   }
 
   /** What a job with virtual hosts generates. */
   selection({ of, isStep }: TakenHosts): HostSelection {
     const { units } = this;
-    const wanted = new Set(this.#wanted);
-    if (!this.#isOn || this.#areAllWanted) return { names: undefined, wanted, units, of, whole: new Set(), drops: 0 };
-    this.#dropNames();
-    const whole = new Set<Unit>();
-    const names = new Set<string>();
-    for (const [name, state] of this.#names) {
-      if (!isOf(of, name)) continue;
-      const unit = routesOf(name);
-      if (isStep && state === 'spare' && this.#known.has(unit)) continue;
-      if (!isStep || !this.#known.has(unit)) whole.add(unit);
-      if (state === 'failed') continue;
-      const lookedUp = lookedUpFor(name);
-      if (lookedUp !== undefined) names.add(lookedUp);
-    }
-    return { names: [...names].sort(), wanted, units, of, whole, drops: this.#drops };
+    const wanted = new Set(this.#of.wanted);
+    if (!this.#isOn || this.#areAllWanted)
+      return { names: undefined, of: [], wanted, units, whole: new Set(), drops: 0 };
+    if (this.#mayDrop) this.#dropNames();
+    const isWhole = (unit: Unit): boolean => !isStep || !this.#known.has(unit);
+    const chosen = [...this.#of.decisive, ...this.#of.wanted].filter((name) => isOf(of, name));
+    const whole = new Set(
+      [...chosen, ...this.#of.failed].map(routesOf).filter((unit) => isUnitOf(of, unit) && isWhole(unit)),
+    );
+    if (of === 'all' || [...of].some(isWhole))
+      for (const name of this.#of.spare) {
+        const unit = routesOf(name);
+        if (!isUnitOf(of, unit) || !isWhole(unit)) continue;
+        whole.add(unit);
+        chosen.push(name);
+      }
+    const names = new Set(chosen.flatMap((name) => lookedUpFor(name) ?? []));
+    return { names: [...names].sort(), of: chosen, wanted, units, whole, drops: this.#drops };
   }
 
   /** Drops names whose last proxy has gone. */
   #dropNames(): void {
+    this.#mayDrop = false;
     const needed = this.#needed.all();
     const before = this.#names.size;
     for (const [name, state] of this.#names) {
       if (state === 'wanted' || needed.has(name) || this.#isHeld(name)) continue;
-      this.#names.delete(name);
+      this.#delete(name);
       if (state !== 'decisive') continue;
       this.#known.delete(routesOf(name));
       this.#drops++;
@@ -274,40 +298,25 @@ export class HostsOnAsk implements LaterHosts {
   }
 
   /** Notes what was found for names. @param broken route configurations that could not be generated */
-  #note(
-    { names = [], wanted, of, whole, drops }: HostSelection,
-    { units }: JobAnswer,
-    broken: ReadonlyMap<Unit, string>,
-  ): void {
-    const lookedUp = new Set(names);
+  #note({ of, wanted, whole, drops }: HostSelection, { units }: JobAnswer, broken: ReadonlyMap<Unit, string>): void {
     const parts = new Map(units.flatMap(({ type, unit, part }) => (type === 'vhds' && part ? [[unit, part]] : [])));
-    const decisive = new Set(lookedUp);
-    for (const name of names) {
+    const spare = new Set([...parts].flatMap(([unit, part]) => part.spare.map((host) => `${unit}/${host}`)));
+    for (const name of of) {
+      const unit = routesOf(name);
+      // It was dropped in the meantime.
+      if (!this.#names.has(name)) continue;
       // Without a part there is no such route configuration.
-      if (!parts.has(routesOf(name))) decisive.delete(name);
-    }
-    for (const [unit, { spare }] of parts) for (const host of spare) decisive.delete(`${unit}/${host}`);
-    for (const name of this.#names.keys()) {
-      const found = lookedUpFor(name);
-      if (!isOf(of, name) || found === undefined || !lookedUp.has(found)) continue;
-      if (!broken.has(routesOf(name))) this.#names.set(name, decisive.has(found) ? 'decisive' : 'spare');
+      if (!broken.has(unit))
+        this.#set(name, parts.has(unit) && !spare.has(lookedUpFor(name) ?? '') ? 'decisive' : 'spare');
       // The route configuration keeps its last good version, without the virtual host for this name.
-      else if (wanted.has(name)) this.#names.set(name, 'failed');
-      else continue;
-      this.#wanted.delete(name);
+      else if (wanted.has(name)) this.#set(name, 'failed');
     }
     for (const unit of whole) if (!broken.has(unit) && drops === this.#drops) this.#known.add(unit);
-    this.#tryFailed((name) => whole.has(routesOf(name)) && !broken.has(routesOf(name)) && !wanted.has(name));
-    if (this.#names.values().reduce((count, state) => count + (state === 'decisive' ? 1 : 0), 0) > MAX_HOSTS)
-      this.#wantAll();
-  }
-
-  #tryFailed(isTried: (name: string) => boolean): void {
-    for (const [name, state] of this.#names) {
-      if (state !== 'failed' || !isTried(name)) continue;
-      this.#names.set(name, 'wanted');
-      this.#wanted.add(name);
+    for (const name of [...this.#of.failed]) {
+      const unit = routesOf(name);
+      if (whole.has(unit) && !broken.has(unit) && !wanted.has(name)) this.#set(name, 'wanted');
     }
+    if (this.#of.decisive.size > MAX_HOSTS) this.#wantAll();
   }
 
   /**
@@ -322,7 +331,7 @@ export class HostsOnAsk implements LaterHosts {
   #forget(): void {
     this.#areAllWanted = false;
     this.#names.clear();
-    this.#wanted.clear();
+    for (const names of Object.values(this.#of)) names.clear();
     this.#known.clear();
     this.#needed.clear();
   }
