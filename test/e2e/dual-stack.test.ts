@@ -205,7 +205,7 @@ test('listeners of a machine of both families are logged and dumped with both ad
 });
 
 describe('validation while the proxy runs', { skip }, () => {
-  const FLAGS = ['-b', '*', '-i', '*', '--skip-rule-apply', '--run-validation', '--probe-timeout', '300ms'];
+  const FLAGS = ['-b', '*', '-i', '*', '--skip-rule-apply', '--run-validation', '--probe-timeout', '3s'];
 
   test('proves that the proxy takes connections in each family', async () => {
     for (const { netns } of [machines().web, machines().transparent]) {

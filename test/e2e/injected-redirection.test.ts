@@ -55,7 +55,7 @@ const as = (user: number, group: number) => ['setpriv', `--reuid=${user}`, `--re
 /** Runs the validation as the kubelet does; gives the exit code and what it printed. */
 async function validate(namespace: Namespace, { args, securityContext }: InitContainer) {
   const { runAsUser, runAsGroup } = securityContext;
-  const command = [process.execPath, programFile('ctl-agent'), ...args, '--probe-timeout', '500ms'];
+  const command = [process.execPath, programFile('ctl-agent'), ...args, '--probe-timeout', '3s'];
   try {
     return { code: 0, text: await namespace.run(...as(runAsUser, runAsGroup), ...command) };
   } catch (error) {

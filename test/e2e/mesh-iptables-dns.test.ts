@@ -172,7 +172,7 @@ for (const variant of ['nft', 'legacy']) {
     test('validation proves that queries arrive, and fails with one line when they do not', async () => {
       const { run, server } = world();
       // A free port: the command itself answers there.
-      const flags = ['--skip-rule-apply', '--run-validation', '--probe-timeout', '400ms'];
+      const flags = ['--skip-rule-apply', '--run-validation', '--probe-timeout', '3s'];
       const text = await run({ ...AGENT, DNS_ADDR: ':15054' }, ...FLAGS, '--run-validation');
       assert.match(text, /DNS: queries go from 127\.0\.0\.53 port 53 to port 15054/);
       assert.match(text, new RegExp(`DNS: queries go from ${server.address6} port 53 to port 15054`));

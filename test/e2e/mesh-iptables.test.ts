@@ -237,7 +237,7 @@ describe('on a host', { skip }, () => {
     assert.match(text, /outbound ipv4: connections go from 127\.1\.2\.3 port 15002 to port 15001/);
     assert.match(text, /warn\t.*--mesh-service-exclude-cidr applies only .* 10\.1\.0\.0\/16 is not excluded/);
     await runCtlAgent(namespace, 'mesh-clean-iptables');
-    const flags = ['--skip-rule-apply', '--run-validation', '--probe-timeout', '300ms'];
+    const flags = ['--skip-rule-apply', '--run-validation', '--probe-timeout', '3s'];
     const { code, stderr } = await failureOf(runCtlAgent(namespace, 'mesh-iptables', ...flags));
     assert.equal(code, 126);
     assert.match(

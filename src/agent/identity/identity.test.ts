@@ -10,13 +10,13 @@ import { closeLogging, configureLogging } from '../../logging/index.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { secretsOf } from './certificates.ts';
 import { certificateSet, type TestRoot, testRoot } from './testing/certificates.ts';
-import { eventually, metric, site } from './testing/site.ts';
+import { eventually, metric, SHORT_LIFE_MS, site } from './testing/site.ts';
 
 const URI = 'spiffe://cluster.local/ns/default/sa/web';
 
 test('the token is read for each request, and the certificate is sent as soon as there is one', async (context) => {
   const { ca, start, writeToken } = await site(context);
-  ca.lifeMs = 1_500;
+  ca.lifeMs = SHORT_LIFE_MS;
   const first = await writeToken(3600);
   const identity = await start({ secretLifetimeSeconds: 90 });
   await eventually(() => assert.equal(ca.calls.length, 2));
@@ -78,7 +78,7 @@ test('a virtual machine uses the provisioned certificate, then its own, also aft
   const provisioned = join(folder, 'provisioned');
   const output = join(folder, 'out');
   const given = await provision(provisioned, ca.root);
-  ca.lifeMs = 1_500;
+  ca.lifeMs = SHORT_LIFE_MS;
   const settings = { provCert: provisioned, outputCerts: output, caRootsFile: join(folder, 'none') };
   const identity = await start(settings);
   await eventually(() => assert.ok(ca.calls.length >= 4));
@@ -157,7 +157,7 @@ test('without a trust bundle a certificate is used, and earlier roots stay trust
   const { ca, start, writeToken } = await site(context);
   await writeToken(100);
   ca.bundle = [ca.root.pem];
-  ca.lifeMs = 1_500;
+  ca.lifeMs = SHORT_LIFE_MS;
   const first = ca.root.pem;
   const identity = await start();
   await eventually(() => assert.equal(identity.secrets.current()?.roots, first));

@@ -15,7 +15,7 @@ import { SECRET_TYPE } from './sds-protocol.ts';
 import { testRoot } from './testing/certificates.ts';
 import { logLines } from './testing/log-lines.ts';
 import { delta } from './testing/peer.ts';
-import { eventually, metric, site } from './testing/site.ts';
+import { eventually, metric, SHORT_LIFE_MS, site } from './testing/site.ts';
 import { TEST_SERVER_NAME } from './testing/test-ca.ts';
 import { derOf, startTestWorkloadApi, svidOf } from './testing/test-workload-api.ts';
 import { createWorkloadApiSource } from './workload-api.ts';
@@ -39,7 +39,7 @@ for (const caProvider of ['GoogleCA', 'MeshCA'])
   test(`${caProvider}: an authority in a cloud signs by the token alone, even when it renews`, async (context) => {
     const { ca, start, writeToken } = await site(context);
     const token = await writeToken(3600);
-    ca.lifeMs = 1_500;
+    ca.lifeMs = SHORT_LIFE_MS;
     const clusterUrl = 'https://container.googleapis.com/v1/projects/p/locations/here-1/clusters/c';
     const settings = { caProvider, caAddress: `127.0.0.1:${ca.port}`, secretLifetimeSeconds: 90 };
     const identity = await start(settings, { clusterUrl, trustDomainSet: true });
