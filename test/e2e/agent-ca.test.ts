@@ -66,7 +66,7 @@ for (const [what, settings] of [
         // From here on only the certificate proves the workload's identity.
         void rm(token, { force: true });
       });
-      await eventually(() => assert.ok(seen.length >= 3), { timeoutMs: 20_000, what: 'two renewals' });
+      await eventually(() => assert.ok(seen.length >= 3), { timeoutMs: 30_000, what: 'two renewals' });
       const metrics = new Map(identity.metrics().map(({ name, value }) => [name, value]));
       assert.equal(metrics.get('num_failed_outgoing_requests'), 0);
       assert.equal(new Set(seen.map(({ certificate }) => certificate.key)).size, seen.length);

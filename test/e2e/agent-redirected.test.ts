@@ -77,10 +77,10 @@ describe('redirected', { skip }, () => {
     agent.signal('SIGTERM');
     const connect = () => world.control.run('curl', '-sS', '--max-time', '2', `http://${one.netns.address}:8080/`);
     // curl's 7 is "connection refused". Until then a caller without a certificate gets as far as the handshake.
-    await eventually(() => assert.rejects(connect(), { code: 7 }), { timeoutMs: 20_000 });
+    await eventually(() => assert.rejects(connect(), { code: 7 }), { timeoutMs: 30_000 });
     assert.ok((await agent.envoyPid()) !== undefined);
     const { ticks } = load.report();
-    await load.until('exchanges over the held connection', (now) => now.ticks >= ticks + 2, 10_000);
+    await load.until('exchanges over the held connection', (now) => now.ticks >= ticks + 2, 30_000);
     assert.ok((await agent.envoyPid()) !== undefined);
     await load.stop();
     // This test does not need the rest of the drain.
@@ -101,7 +101,7 @@ describe('redirected', { skip }, () => {
     const words =
       'certificates are issued for trust domain cluster\\.local, but the workload is set to \\\\?"other\\.example';
     for (const output of [() => agent?.output() ?? '', world.discoveryOutput])
-      await eventually(() => assert.match(output(), new RegExp(words)), { timeoutMs: 20_000 });
+      await eventually(() => assert.match(output(), new RegExp(words)), { timeoutMs: 30_000 });
     assert.equal(await agent?.readiness(), 503);
     await agent?.stop();
   });

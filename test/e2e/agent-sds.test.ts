@@ -218,7 +218,7 @@ for (const mode of ['sotw', 'delta'] as const) {
           fresh.destroy();
           assert.ok(serials.size >= 4, `${serials.size} certificates seen`);
         },
-        { timeoutMs: 20_000, what: 'three rotations' },
+        { timeoutMs: 30_000, what: 'three rotations' },
       );
       rest.resolve('b'.repeat(1000));
       assert.equal(await inFlight, 200);

@@ -35,7 +35,7 @@ test('an Envoy whose connection reaches its maximum age reconnects by resuming i
       const stats = await agent.admin('/stats?filter=xds-grpc.ssl.(session_reused|handshake|fail)');
       assert.match(stats, /session_reused: [1-9]/);
     },
-    { timeoutMs: 20 * SECOND },
+    { timeoutMs: 30 * SECOND },
   );
   await eventually(async () => assert.match(await agent.admin('/stats?filter=connected_state'), /connected_state: 1/));
 });
@@ -48,7 +48,7 @@ test('a control plane with another name in its certificate is refused', async (t
       const stats = await agent.admin('/stats?filter=xds-grpc.ssl.fail_verify_san');
       assert.match(stats, /fail_verify_san: [1-9]/);
     },
-    { timeoutMs: 20 * SECOND },
+    { timeoutMs: 30 * SECOND },
   );
   assert.equal(await agent.readiness(), 503);
 });

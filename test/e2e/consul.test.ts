@@ -204,7 +204,7 @@ describe('a stand-in for Consul beside Kubernetes documents and files', { skip }
     const faults: ServerFault[] = ['error 500', 'half', 'huge', 'redirect'];
     for (const fault of faults) {
       await command(control, { do: 'fail', fault });
-      await eventually(async () => assert.equal(await health(), false, fault), { timeoutMs: 20_000 });
+      await eventually(async () => assert.equal(await health(), false, fault), { timeoutMs: 30_000 });
       await more(10);
     }
     assert.ok((await stale()) > 0);
@@ -212,13 +212,13 @@ describe('a stand-in for Consul beside Kubernetes documents and files', { skip }
     await heals();
     await command(control, { do: 'fail', fault: 'empty' });
     const held = /Consul no longer has 1 services, .* they stay in force for 15 minutes/;
-    await eventually(() => assert.match(world.discoveryOutput(), held), { timeoutMs: 20_000 });
+    await eventually(() => assert.match(world.discoveryOutput(), held), { timeoutMs: 30_000 });
     await more(20);
     await command(control, { do: 'fail' });
     await command(control, { do: 'slow', ms: 300 });
     await more(20);
     await standIn?.kill();
-    await eventually(async () => assert.equal(await health(), false), { timeoutMs: 20_000 });
+    await eventually(async () => assert.equal(await health(), false), { timeoutMs: 30_000 });
     await more(20);
     // Without its data, its index starts again.
     await startStandIn(control, 1);

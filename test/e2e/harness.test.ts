@@ -37,7 +37,7 @@ function staticCluster(name: string, address: string, port: number): JsonValue {
   return {
     name,
     type: 'STATIC',
-    connect_timeout: '1s',
+    connect_timeout: '10s',
     load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: [endpoint] }] },
   };
 }
@@ -178,7 +178,7 @@ test('in network namespaces, redirected connections arrive at their original des
     namespace: client,
     uid: proxyUid,
     staticResources: {
-      clusters: [{ name: 'original', type: 'ORIGINAL_DST', lb_policy: 'CLUSTER_PROVIDED', connect_timeout: '1s' }],
+      clusters: [{ name: 'original', type: 'ORIGINAL_DST', lb_policy: 'CLUSTER_PROVIDED', connect_timeout: '10s' }],
       listeners: [outbound],
     },
   });

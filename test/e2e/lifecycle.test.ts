@@ -65,7 +65,7 @@ async function waitConnected(): Promise<void> {
         if (watched < 4) throw new Error(`${id} has asked for ${watched} types`);
       }
     },
-    { timeoutMs: 20_000 },
+    { timeoutMs: 30_000 },
   );
 }
 

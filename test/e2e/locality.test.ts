@@ -110,7 +110,7 @@ async function startDiscoveryIn(namespace: Namespace, folder: string): Promise<v
       child.assertRunning();
       return namespace.run('curl', '-sS', '--fail', '--max-time', '2', 'http://127.0.0.1:8080/ready');
     },
-    { timeoutMs: 20_000, intervalMs: 100 },
+    { timeoutMs: 30_000, intervalMs: 100 },
   );
 }
 

@@ -49,7 +49,7 @@ for (const stuck of [0, 1])
       await edit();
       await followedBy(other);
     }
-    await eventually(async () => assert.deepEqual((await syncStatus(discovery())).length, 1), { timeoutMs: 20_000 });
+    await eventually(async () => assert.deepEqual((await syncStatus(discovery())).length, 1), { timeoutMs: 30_000 });
     await edit();
     await followedBy(other);
     process.kill(victim.pid, 'SIGCONT');

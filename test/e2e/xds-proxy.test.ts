@@ -119,7 +119,7 @@ async function marked(mode: Mode, mark: string, at = target(mode)): Promise<void
       const { by, reply } = await call(at);
       assert.deepEqual([by, reply?.headers['x-mark']], ['a', mark]);
     },
-    { timeoutMs: 15_000 },
+    { timeoutMs: 30_000 },
   );
 }
 

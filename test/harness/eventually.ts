@@ -7,7 +7,7 @@ import { printReports } from './diagnostics.ts';
 export interface EventuallyOptions {
   /**
    * How long to wait without progress, in milliseconds of a machine with a core for every task. On a crowded machine
-   * the wait is longer. The default of 10 s is far more than anything here needs.
+   * the wait is longer. The default of 30 s is far more than anything here needs.
    */
   readonly timeoutMs?: number;
   /**
@@ -72,7 +72,7 @@ export async function eventually<T>(
   options: EventuallyOptions = {},
   { now, sleep, crowding }: WaitingMachine = machine,
 ): Promise<T> {
-  const { timeoutMs = 10_000, intervalMs, what } = options;
+  const { timeoutMs = 30_000, intervalMs, what } = options;
   const started = now();
   const pause = (attemptMs: number) =>
     Math.min(Math.max(SHORTEST_PAUSE_MS, attemptMs * PAUSE_ATTEMPTS, (last - started) * PAUSE_SHARE), LONGEST_PAUSE_MS);

@@ -162,7 +162,7 @@ test('objects in protobuf mean the same as in JSON', { skip }, async (t) => {
   connection.observe({ lost: assert.fail, reached: assert.fail });
   t.after(() => connection.close());
   const list = async (type: ResourceType, accept: string) => {
-    const response = await connection.open({ method: 'GET', path: pathOf(type), accept, timeoutMs: 10_000 });
+    const response = await connection.open({ method: 'GET', path: pathOf(type), accept, timeoutMs: 30_000 });
     const body = await readBody(response, 10_000_000);
     const page = new ObjectReader(type).list(body, response.headers['content-type'] ?? '');
     assert.ok(page.objects.every(({ error }) => error === undefined));

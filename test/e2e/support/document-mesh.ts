@@ -81,7 +81,7 @@ export const backend = async (path = '/', host = gateway.host): Promise<string> 
   return by ?? String(status);
 };
 
-export const come = (check: () => Promise<void> | void) => eventually(check, { timeoutMs: 10_000 });
+export const come = (check: () => Promise<void> | void) => eventually(check, { timeoutMs: 30_000 });
 
 /** The mesh, with all of its control planes and backends started. */
 export async function startDocumentMesh(owner: Owner): Promise<DocumentMesh> {

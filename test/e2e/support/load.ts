@@ -58,6 +58,6 @@ export async function startLoad(from: Workload, to: Workload, options: LoadOptio
     },
     stop: async () => void (await child.stop()),
   };
-  await load.until('load', ({ answered, ticks }) => answered > 10 && ticks > 0, 20_000);
+  await load.until('load', ({ answered, ticks }) => answered > 10 && ticks > 0, 30_000);
   return load;
 }

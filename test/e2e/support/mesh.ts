@@ -249,6 +249,6 @@ export async function waitSynced(
         }
       }
     },
-    { timeoutMs: 20_000 },
+    { timeoutMs: 30_000 },
   );
 }

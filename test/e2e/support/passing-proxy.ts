@@ -36,7 +36,7 @@ function passingCluster(name: string, source: string | undefined): JsonValue {
     name: `${name}-cluster`,
     type: 'ORIGINAL_DST',
     lb_policy: 'CLUSTER_PROVIDED',
-    connect_timeout: '1s',
+    connect_timeout: '10s',
     ...bind,
   };
 }
