@@ -28,6 +28,10 @@ export class Multimap<K, V extends object> {
     return this.#entries.has(key);
   }
 
+  keys(): Iterable<K> {
+    return this.#entries.keys();
+  }
+
   get(key: K): Iterable<V> {
     const known = this.#entries.get(key);
     if (known instanceof ShortList) return known.values;

@@ -58,3 +58,4 @@ export type {
   WithheldOfView,
   WithheldResource,
 } from './types.ts';
+export { isHeldIn } from './views/index.ts';

@@ -60,8 +60,8 @@ export interface Names {
 }
 
 /**
- * The names of what proxies hold (see {@link ProxySession.hold}) that a change of a bundle concerns; undefined: it
- * concerns all proxies of the view.
+ * The names of what proxies hold (see {@link ProxySession.hold}) that a change of a bundle concerns, and patterns of
+ * such names (`views/name-patterns.ts`); undefined: it concerns all proxies of the view.
  */
 export type ConcernedNames = (type: XdsType, before: Bundle, now: Bundle) => readonly string[] | undefined;
 

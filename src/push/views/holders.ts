@@ -4,6 +4,7 @@
  */
 import { Multimap } from '../../core/multimap.ts';
 import type { Names } from '../types.ts';
+import { patternOf } from './name-patterns.ts';
 
 export class Holders<S extends object> {
   /** The sets that contain a name. */
@@ -54,14 +55,22 @@ export class Holders<S extends object> {
   }
 
   /**
-   * Those that hold any of these names, or everything.
+   * Those that hold any of these names (see `name-patterns.ts`), or everything.
    * @param isCommit also those that wait for commits
    */
   of(changed: Iterable<string>, isCommit: boolean): ReadonlySet<S> {
     const found = new Set(this.#others);
     if (isCommit) for (const session of this.#waiting) found.add(session);
     const sets = new Set<Names>();
-    for (const name of changed) for (const names of this.#sets.get(name)) sets.add(names);
+    const patterns: ((name: string) => boolean)[] = [];
+    for (const name of changed) {
+      for (const names of this.#sets.get(name)) sets.add(names);
+      const isMatch = patternOf(name);
+      if (isMatch !== undefined) patterns.push(isMatch);
+    }
+    if (patterns.length > 0)
+      for (const name of this.#sets.keys())
+        if (patterns.some((isMatch) => isMatch(name))) for (const names of this.#sets.get(name)) sets.add(names);
     for (const names of sets) for (const session of this.#sessions.get(names)) found.add(session);
     return found;
   }

@@ -1,15 +1,15 @@
 /** Which changes of a view concern which proxies on demand, by the names that these hold. */
 import { WeakPairMemo } from '../../core/memo.ts';
 import type { XdsType } from '../../core/xds-types.ts';
-import type { Bundle, EncodedResource } from '../../push/index.ts';
+import { type Bundle, type EncodedResource, isHeldIn } from '../../push/index.ts';
 import type { NameSet } from '../protocol/index.ts';
 import { domainsOf } from './aliased-resource.ts';
 import { isUnaskable } from './cluster-names.ts';
 import { ANY, splitName } from './host-table.ts';
 
 /**
- * The names by which proxies hold what changed, or wait for it: see {@link Demand.held}. Undefined: the change concerns
- * all proxies of the view.
+ * The names by which proxies hold what changed, or wait for it, and patterns of such names: see {@link Demand.held}.
+ * Undefined: the change concerns all proxies of the view.
  */
 export function concernedNames(type: XdsType, before: Bundle, now: Bundle): readonly string[] | undefined {
   if (type !== 'cds' && type !== 'eds' && type !== 'vhds') return undefined;
@@ -19,8 +19,10 @@ export function concernedNames(type: XdsType, before: Bundle, now: Bundle): read
   const resources = [...names.map((name) => before.get(name)), ...changed].filter((each) => each !== undefined);
   if (type === 'cds') return resources.some(isUnaskable) ? undefined : names;
   const domains = resources.flatMap(namesOfDomains);
-  // Any host may have it, and have lost it to the other.
-  return domains.some((domain) => domain.includes(ANY)) ? undefined : [...names, ...domains];
+  // One with a wildcard is a pattern of names. Wildcards elsewhere are not looked for.
+  return domains.some((domain) => domain.lastIndexOf(ANY) > domain.lastIndexOf('/') + 1)
+    ? undefined
+    : [...names, ...domains];
 }
 
 /** The names that a proxy may ask for to get a virtual host. */
@@ -43,5 +45,5 @@ export function isUnconcerned(earlier: WeakRef<Bundle>, now: Bundle, held: reado
   const { changed, removed } = now.diffFrom(before);
   if (changed.length + removed.length > MAX_DIFFERENCES) return false;
   const names = CONCERNED.get(before, now, () => concernedNames(now.type, before, now));
-  return names !== undefined && !names.some((name) => held.some((each) => each.has(name)));
+  return names !== undefined && !names.some((name) => isHeldIn(held, name));
 }

@@ -8,7 +8,7 @@ import { Memos } from '../../core/memo.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import * as fc from '../../core/testing/properties.ts';
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import type { Parts } from '../../push/index.ts';
+import { isHeldIn, type Parts } from '../../push/index.ts';
 import { type DeltaRequest, NameSets } from '../protocol/index.ts';
 import { EMPTY_REQUEST, newShared } from '../testing/demand.ts';
 import {
@@ -125,7 +125,8 @@ class Sidecar {
 
   /** Whether it has one of these names, or waits for it. */
   holds(names: readonly string[]): boolean {
-    return this.#demand.held?.some((held) => names.some((name) => held.has(name))) !== false;
+    const { held } = this.#demand;
+    return held === undefined || names.some((name) => isHeldIn(held, name));
   }
 
   /** What it would hold if nothing had been remembered. */
