@@ -72,6 +72,25 @@ test('a map with other values has the same keys in the same order, and what is e
   );
 });
 
+test('a filtered map has the entries whose values fit, and is the map itself where all do', () => {
+  const several = fc.array(fc.tuple(key, fc.nat(3)), { maxLength: 200 });
+  fc.assert(
+    fc.property(several, changes, fc.nat(4), fc.boolean(), (entries, step, odd, isSorted) => {
+      const map = PMap.from<number>(entries);
+      if (isSorted) map.sorted();
+      const filtered = map.filtered((value) => value !== odd);
+      const expected = new Map([...new Map(entries)].filter(([, value]) => value !== odd));
+      assert.deepEqual(new Map(filtered.entries()), expected);
+      assert.equal(filtered.size, expected.size);
+      if (expected.size === map.size) assert.equal(filtered, map);
+      assert.deepEqual(filtered.with(step).sorted(), PMap.from<number>(expected).with(step).sorted());
+      assert.deepEqual(filtered.sorted(), [...expected].sort(byKey));
+      assert.deepEqual(map.sorted(), [...new Map(entries)].sort(byKey));
+    }),
+    { numRuns: 200 },
+  );
+});
+
 test('the changed keys of two maps are those with other values, whatever their sizes', () => {
   const some = fc.array(fc.tuple(key, fc.nat(3)), { maxLength: 80 });
   fc.assert(

@@ -59,7 +59,7 @@ export class PMap<V> {
   readonly #buckets: readonly (ReadonlyMap<string, V> | undefined)[];
   #sorted: readonly (readonly [string, V])[] | undefined;
   #earlier: EarlierOrder<V> | undefined;
-  /** A map with the same keys, until this one is sorted. */
+  /** A map with the same keys and maybe others, until this one is sorted. */
   #mappedFrom: PMap<V> | undefined;
 
   private constructor(buckets: readonly (ReadonlyMap<string, V> | undefined)[], size: number) {
@@ -158,6 +158,18 @@ export class PMap<V> {
     return next;
   }
 
+  /** The map of the entries whose values fit; `this` where all do. Shares the buckets of which all values fit. */
+  filtered(fits: (value: V) => boolean): PMap<V> {
+    const buckets = this.#buckets.map((bucket) => bucket && filteredBucket(bucket, fits));
+    if (buckets.every((bucket, index) => bucket === this.#buckets[index])) return this;
+    const next = new PMap(
+      buckets,
+      buckets.reduce((sum, bucket) => sum + (bucket?.size ?? 0), 0),
+    );
+    next.#mappedFrom = this;
+    return next;
+  }
+
   /** Entries in code-unit order of their keys; sorted once per map. */
   sorted(): readonly (readonly [string, V])[] {
     this.#sorted ??= this.#inOrder();
@@ -170,7 +182,10 @@ export class PMap<V> {
     if (this.#earlier !== undefined) return this.#reordered(this.#earlier);
     const from = this.#mappedFrom?.sorted();
     if (from === undefined) return [...this.entries()].sort(byKey);
-    return from.map(([key, value]) => [key, this.get(key) ?? value] as const);
+    return from.flatMap(([key]) => {
+      const value = this.get(key);
+      return value === undefined ? [] : [[key, value] as const];
+    });
   }
 
   #reordered({ sorted, changed }: EarlierOrder<V>): readonly (readonly [string, V])[] {
@@ -220,6 +235,16 @@ function mappedBucket<V>(bucket: Bucket<V>, make: (value: V) => V): Bucket<V> {
     if (made === value) continue;
     copy ??= new Map(bucket);
     copy.set(key, made);
+  }
+  return copy ?? bucket;
+}
+
+function filteredBucket<V>(bucket: Bucket<V>, fits: (value: V) => boolean): Bucket<V> {
+  let copy: Map<string, V> | undefined;
+  for (const [key, value] of bucket) {
+    if (fits(value)) continue;
+    copy ??= new Map(bucket);
+    copy.delete(key);
   }
   return copy ?? bucket;
 }

@@ -22,6 +22,7 @@ export function* indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, S
   const hostsByNamespace = new GroupEdits();
   const hostsExportedTo = new GroupEdits();
   const wildcardHosts = new GroupEdits();
+  const sharedHosts = new GroupEdits();
   for (const [key, { before, after }] of changes) {
     const service = after ?? before;
     if (service === undefined) continue;
@@ -53,6 +54,7 @@ export function* indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, S
     byHost.push([hostname, list.length === 0 ? undefined : list]);
     publicHosts.push([hostname, list.find(({ exportTo }) => isPublic(exportTo))]);
     hostsExportedTo.move(hostname, namedNamespaces(state.servicesByHost.get(hostname)), namedNamespaces(list));
+    sharedHosts.move(hostname, groupIfShared(state.servicesByHost.get(hostname)), groupIfShared(list));
     if (isWildcardHost(hostname)) wildcardHosts.move(hostname, [''], list.length === 0 ? [] : ['']);
     yield;
   }
@@ -66,6 +68,7 @@ export function* indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, S
     ...claimed,
     servicesByHost: state.servicesByHost.with(byHost),
     publicServices: state.publicServices.with(publicHosts),
+    sharedHosts: sharedHosts.apply(state.sharedHosts),
     hostsByNamespace: hostsByNamespace.apply(state.hostsByNamespace),
     hostsExportedTo: hostsExportedTo.apply(state.hostsExportedTo),
     wildcardHosts: wildcardHosts.apply(state.wildcardHosts),
@@ -79,6 +82,10 @@ export function withHostConflicts(state: MeshState): MeshState {
     return [`host:${hostname}`, lost.length === 0 ? undefined : lost] as const;
   });
   return { ...state, nameConflicts: state.nameConflicts.with(conflicts) };
+}
+
+function groupIfShared(services: readonly Service[] | undefined): readonly string[] {
+  return services === undefined || services.length < 2 ? [] : [''];
 }
 
 function namedNamespaces(services: readonly Service[] | undefined): string[] {

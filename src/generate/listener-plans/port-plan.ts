@@ -38,7 +38,7 @@ import type {
   TcpTarget,
 } from './plan-types.ts';
 import { ownerOfRange } from './range-owner.ts';
-import { byPrecedence, servedAs } from './served-services.ts';
+import { byPrecedence, httpEntries, httpTraits, ownHttpEntries, servedAs } from './served-services.ts';
 
 export function makePlan(memos: Memos, listeners: readonly Egress[], input: PlanInput): OutboundPlan {
   const builders = new Map<number, PortBuilder>();
@@ -110,19 +110,19 @@ class PortBuilder {
     // The first listener at an address has it; repetitions in a Sidecar are ignored.
     if (this.#reservedFor(binding.bind) !== undefined || this.#drafts.has(binding.key)) return;
     const kind = protocolKind(port.protocol, this.#input.sniff);
-    const services = egress.services.all().map(([, service]) => service);
     const draft = this.#draft(egress, binding, `${port.name || port.protocol} of the Sidecar`);
     if (port.proxy === true) {
       this.#setProxied(draft, egress);
       return;
     }
     if (kind !== 'tcp') {
-      const entries = services.flatMap((service) => servedAs(service, this.#port, true) ?? []);
+      const entries = ownHttpEntries(this.#memos, egress.services, this.#port, this.#input.sniff);
       this.#setHttp(draft, this.#ownRouteName(draft), entries, undefined);
-      for (const { service } of entries) if (service.headless) this.#httpPods.add(service.namespace);
+      for (const namespace of httpTraits(this.#memos, entries).headless) this.#httpPods.add(namespace);
     }
     if (kind === 'http') return;
-    for (const service of services.toSorted(byPrecedence)) {
+    const services = egress.services.all().map(([, service]) => service);
+    for (const service of services.sort(byPrecedence)) {
       const served = servedAs(service, this.#port, false);
       if (!this.#acceptsConnections(service, port.protocol)) continue;
       const target = { service, port: served?.port.port, protocol: port.protocol, range: undefined, shared: true };
@@ -139,7 +139,7 @@ class PortBuilder {
   #setProxied(draft: Draft, { services }: Egress): void {
     const byPort = new Map<number, readonly ServicePortEntry[]>();
     for (const [port, entries] of services.byPort()) {
-      const http = this.#httpEntries(entries);
+      const http = httpEntries(this.#memos, entries, this.#input.sniff);
       if (http.length > 0) byPort.set(port, http);
     }
     const name = this.#ownRouteName(draft);
@@ -228,7 +228,12 @@ class PortBuilder {
     if (kind !== 'tcp' && !binding.shared) {
       this.#setHttp(draft, serviceRouteName(hostname, this.#port), [entry], hostname);
     } else if (kind !== 'tcp' && draft.http === undefined) {
-      this.#setHttp(draft, outboundRouteName(this.#port), this.#httpEntries(entries), undefined);
+      this.#setHttp(
+        draft,
+        outboundRouteName(this.#port),
+        httpEntries(this.#memos, entries, this.#input.sniff),
+        undefined,
+      );
     }
     if (kind === 'http') return;
     const { service, port } = entry;
@@ -279,10 +284,6 @@ class PortBuilder {
     return false;
   }
 
-  #httpEntries(entries: readonly ServicePortEntry[]): ServicePortEntry[] {
-    return entries.filter(({ port }) => protocolKind(port.protocol, this.#input.sniff) !== 'tcp');
-  }
-
   #draft(egress: Egress, { bind, extraBind, key }: Binding, first: string): Draft {
     const known = this.#drafts.get(key);
     if (known !== undefined) return known;
@@ -310,12 +311,8 @@ class PortBuilder {
    * keeps its routes, so that their existence only depends on that service.
    */
   #setHttp(draft: Draft, routeName: string, entries: readonly ServicePortEntry[], host: string | undefined): void {
-    const dynamicPort = entries.find(({ service }) => service.resolution === 'dynamic')?.port.port;
-    draft.http ??= {
-      routeName,
-      grpcWeb: entries.some(({ port }) => port.protocol === 'GRPC-Web'),
-      ...(dynamicPort !== undefined && { dynamicPort }),
-    };
+    const { grpcWeb, dynamicPort } = httpTraits(this.#memos, entries);
+    draft.http ??= { routeName, grpcWeb, ...(dynamicPort !== undefined && { dynamicPort }) };
     draft.routes.push({ name: routeName, port: draft.port, egress: draft.egress, entries, host });
   }
 

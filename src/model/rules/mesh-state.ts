@@ -42,6 +42,8 @@ export interface MeshState {
   readonly servicesByHost: PMap<readonly Service[]>;
   /** Host name → the first of its services that is visible everywhere. */
   readonly publicServices: PMap<Service>;
+  /** Host names with several services in force, all under the key `''`. */
+  readonly sharedHosts: Groups;
   /** Namespace → host names that it defines. */
   readonly hostsByNamespace: Groups;
   /** Namespace → host names that other namespaces export to it by name. */
@@ -87,6 +89,7 @@ export function emptyMesh(settings: ModelSettings, mesh: MeshConfig, networks: M
     claimants: PMap.empty(),
     servicesByHost: PMap.empty(),
     publicServices: PMap.empty(),
+    sharedHosts: groups,
     hostsByNamespace: groups,
     hostsExportedTo: groups,
     wildcardHosts: groups,

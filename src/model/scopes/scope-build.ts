@@ -2,6 +2,7 @@
  * Builds scopes, and has the functions that building and updating share: the service of a host name for a listener, and
  * the services that a scope needs because they are destinations of a virtual service or of unknown traffic.
  */
+import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import { membersOf } from '../common/groups.ts';
 import { hostsOverlap } from '../common/hosts.ts';
@@ -10,6 +11,7 @@ import type { MeshState } from '../rules/mesh-state.ts';
 import { ruleFinder } from '../rules/rule-finder.ts';
 import { destinationHosts, meshVirtualServices } from '../rules/virtual-services.ts';
 import type { EgressListener, ResolvedVirtualService, Scope, Service } from '../types/types.ts';
+import { hasPort, publicServicesAt } from './public-services.ts';
 import {
   importsHost,
   type ListenerPlan,
@@ -73,19 +75,24 @@ export function listenerService(
     state,
     namespace,
     hostname,
-    (service) =>
-      (number === 0 || service.ports.some(({ port }) => port === number)) &&
-      importsHost(plan, service.namespace, hostname),
+    (service) => hasPort(service, number) && importsHost(plan, service.namespace, hostname),
   );
 }
 
 /**
- * All services that a namespace sees: the shared map of public services with the differences for this namespace, or the
- * shared map itself when there are none.
+ * All services that a namespace sees at the port of a listener: the shared map of public services with the differences
+ * for this namespace, or the shared map itself when there are none.
  */
-export function visibleServices(state: MeshState, namespace: string): PMap<Service> {
-  const differing = [...membersOf(state.hostsByNamespace, namespace), ...membersOf(state.hostsExportedTo, namespace)];
-  return state.publicServices.with(differing.map((host) => [host, choose(state, namespace, host, () => true)]));
+function visibleServices(state: MeshState, namespace: string, plan: ListenerPlan): PMap<Service> {
+  const differing = [
+    ...membersOf(state.hostsByNamespace, namespace),
+    ...membersOf(state.hostsExportedTo, namespace),
+    // Another of these may have the port.
+    ...(plan.servicePort === 0 ? [] : membersOf(state.sharedHosts, '')),
+  ];
+  return publicServicesAt(state.memos, state.publicServices, plan.servicePort).with(
+    differing.map((host) => [host, listenerService(state, namespace, plan, host)]),
+  );
 }
 
 /** A superset of the host names that a listener imports, mostly in order. */
@@ -138,7 +145,7 @@ function importedBy(state: MeshState, { namespace, listeners }: ScopePlan): (pla
   const visible = meshVirtualServices(state.virtualServices, namespace);
   const groups = new Map<string, { byPort: ReturnType<typeof candidatesByPort> } & Pick<Imported, 'virtualServices'>>();
   return (plan) => {
-    if (plan.everything) return { services: visibleServices(state, namespace), virtualServices: visible };
+    if (plan.everything) return { services: visibleServices(state, namespace, plan), virtualServices: visible };
     let group = groups.get(plan.importsKey);
     if (group === undefined) {
       const virtualServices = visible.filter((each) => importsVirtualService(plan, each));
@@ -162,13 +169,20 @@ export function importsVirtualService(plan: ListenerPlan, { namespace, hosts }: 
 /**
  * The destination hosts of the listeners' virtual services and the egress proxy; empty if a listener has all services.
  */
-export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]): readonly string[] {
-  if (plan.listeners.some(({ everything }) => everything)) return [];
-  const hosts = new Set<string>(plan.egressProxy === undefined ? [] : [plan.egressProxy.host]);
-  for (const { virtualServices } of egress) {
-    for (const virtualService of virtualServices) for (const host of destinationHosts(virtualService)) hosts.add(host);
-  }
-  return [...hosts].sort();
+export function routedHosts(memos: Memos, plan: ScopePlan, egress: readonly EgressListener[]): readonly string[] {
+  if (plan.listeners.some(({ everything, servicePort }) => everything && servicePort === 0)) return [];
+  const lists = [...new Set(egress.map(({ virtualServices }) => destinationsOf(memos, virtualServices)))];
+  const [only = [], ...others] = lists;
+  if (others.length === 0 && plan.egressProxy === undefined) return only;
+  const proxy = plan.egressProxy === undefined ? [] : [plan.egressProxy.host];
+  return [...new Set([...lists.flat(), ...proxy])].sort();
+}
+
+/** The hosts that virtual services send traffic to, sorted. Most scopes have the same list of these. */
+function destinationsOf(memos: Memos, virtualServices: EgressListener['virtualServices']): readonly string[] {
+  return memos
+    .weak<EgressListener['virtualServices'], readonly string[]>('destinations of virtual services')
+    .get(virtualServices, () => [...new Set(virtualServices.flatMap((each) => [...destinationHosts(each)]))].sort());
 }
 
 /** The service of `hostname` for the scope: from the first listener that has it, else the destination of a route. */
@@ -200,12 +214,18 @@ function unionServices(
     for (const [host, service] of services.entries())
       if (!added.has(host) && !first.services.has(host)) added.set(host, service);
   }
-  for (const host of routed) {
-    const service =
-      added.has(host) || first.services.has(host) ? undefined : choose(state, namespace, host, () => true);
+  for (const host of hostsBeside(state.memos, first.services, routed)) {
+    const service = added.has(host) ? undefined : choose(state, namespace, host, () => true);
     if (service !== undefined) added.set(host, service);
   }
   return first.services.with(added);
+}
+
+/** Those that are not among the services. Most scopes have the same services and routes. */
+function hostsBeside(memos: Memos, services: PMap<Service>, hosts: readonly string[]): readonly string[] {
+  return memos
+    .pairs<PMap<Service>, readonly string[], readonly string[]>('destinations without the port')
+    .get(services, hosts, () => hosts.filter((host) => !services.has(host)));
 }
 
 export function buildScope(state: MeshState, plan: ScopePlan): BuiltScope {
@@ -214,14 +234,14 @@ export function buildScope(state: MeshState, plan: ScopePlan): BuiltScope {
     const { port, bind, captureMode } = listener;
     return { port, bind, captureMode, ...imported(listener) };
   });
-  const routed = routedHosts(plan, egress);
+  const routed = routedHosts(state.memos, plan, egress);
   const services = unionServices(state, plan.namespace, egress, routed);
   return assembleScope(state, plan, { egress, services, routed, watches: watchesOf(plan, routed) });
 }
 
 export function watchesOf(plan: ScopePlan, routed: readonly string[]): readonly string[] {
   const watches = planWatches(plan);
-  for (const host of routed) watches.add(`*/${host}`);
+  if (!watches.has('*/*')) for (const host of routed) watches.add(`*/${host}`);
   return [...watches].sort();
 }
 

@@ -22,7 +22,7 @@ export interface ListenerPlan {
   readonly servicePort: number;
   readonly bind: string;
   readonly captureMode: EgressListener['captureMode'];
-  /** Imports everything that the namespace sees, at every port. */
+  /** Imports everything that the namespace sees and that has the port. */
   readonly everything: boolean;
   /** Namespace or `*` → the imported host patterns. */
   readonly imports: ReadonlyMap<string, Patterns>;
@@ -153,7 +153,7 @@ function planListener({ port, bind, captureMode, hosts }: WrittenListener, names
     servicePort,
     bind: bind ?? '',
     captureMode: captureMode ?? 'DEFAULT',
-    everything: servicePort === 0 && excluded.size === 0 && (imported.get('*')?.has('*') ?? false),
+    everything: excluded.size === 0 && (imported.get('*')?.has('*') ?? false),
     imports: patternsOf(imported),
     excluded: patternsOf(excluded),
     importsKey: hosts.join(' '),

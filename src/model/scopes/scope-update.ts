@@ -19,6 +19,7 @@ import type {
   Service,
   ServiceKey,
 } from '../types/types.ts';
+import { changedServicesAt, publicServicesAt } from './public-services.ts';
 import {
   assembleScope,
   type BuiltScope,
@@ -223,7 +224,7 @@ function updateScope(
     const same = services === listener.services && list === listener.virtualServices;
     return same ? listener : { ...listener, services, virtualServices: list };
   });
-  const routed = virtualServices.size === 0 ? built.routed : routedHosts(plan, egress);
+  const routed = virtualServices.size === 0 ? built.routed : routedHosts(state.memos, plan, egress);
   const services = nextUnion(built, egress, routed, state, new Set([...touched.hosts, ...hosts]), hosts);
   const watches = routed === built.routed ? built.watches : watchesOf(plan, routed);
   const after = assembleScope(state, plan, { egress, services, routed, watches });
@@ -246,17 +247,30 @@ function nextServices(
 ): EgressListener['services'] {
   if (touched.size === 0) return listener.services;
   const edits: [string, Service | undefined][] = [];
-  let shares = plan.everything && listener.services === sharedBefore;
+  const shared = plan.everything ? sharedServices(listener, plan, state, touched, sharedBefore) : undefined;
+  let shares = shared !== undefined;
   for (const host of touched) {
     const service = listenerService(state, namespace, plan, host);
-    if (service !== state.publicServices.get(host)) shares = false;
+    if (service !== shared?.get(host)) shares = false;
     if (service === listener.services.get(host)) continue;
     edits.push([host, service]);
     changed.add(host);
   }
   if (edits.length === 0) return listener.services;
   // Namespaces that only see public services keep sharing one map.
-  return shares ? state.publicServices : listener.services.with(edits);
+  return shared !== undefined && shares ? shared : listener.services.with(edits);
+}
+
+/** The next version of the map of public services that a listener has; undefined if it has its own. */
+function sharedServices(
+  { services }: EgressListener,
+  { servicePort }: ListenerPlan,
+  { memos, publicServices }: MeshState,
+  touched: ReadonlySet<string>,
+  before: EgressListener['services'],
+): EgressListener['services'] | undefined {
+  if (services !== publicServicesAt(memos, before, servicePort)) return undefined;
+  return changedServicesAt(memos, { before, after: publicServices, hosts: touched }, servicePort);
 }
 
 /** A listener's new virtual services; adds the ones that differ to `changed`. */
@@ -309,13 +323,14 @@ function nextUnion(
   const candidates = new Set(touched);
   if (routed !== built.routed) for (const host of [...built.routed, ...routed]) candidates.add(host);
   const edits: [string, Service | undefined][] = [];
+  const [only] = egress.length === 1 ? egress : [];
+  let shares = routed.length === 0 || scope.services === scope.egress[0]?.services;
   for (const host of candidates) {
     const service = scopeService(state, plan.namespace, egress, routedSet, host);
+    if (service !== only?.services.get(host)) shares = false;
     if (service === scope.services.get(host)) continue;
     edits.push([host, service]);
     changed.add(host);
   }
-  const [only, ...others] = egress;
-  if (only !== undefined && others.length === 0 && routed.length === 0) return only.services;
-  return scope.services.with(edits);
+  return only !== undefined && shares ? only.services : scope.services.with(edits);
 }
