@@ -1,6 +1,7 @@
 /** The state of the world variant, message by message. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
+import type { XdsType } from '../../core/xds-types.ts';
 import { encodeResponse } from '../server/encode-response.ts';
 import { Content, parseSotw } from '../testing/content.ts';
 import { filled, rejectTwice, SotwPeer } from '../testing/machine.ts';
@@ -103,6 +104,78 @@ describe('SotW', () => {
     peer.ack();
     peer.ask('eds', { names: ['eds-api', 'eds-web'], nonce: peer.last[0]?.message.nonce ?? '' });
     assert.deepEqual(peer.push(), ['eds eds-web']);
+  });
+
+  /** The texts of the resources in the last response of the type. */
+  const texts = (peer: SotwPeer, type: XdsType): readonly (readonly [string, string])[] => {
+    const { message } = peer.last.find((each) => each.type === type) ?? assert.fail(`no ${type}`);
+    const { resources } = parseSotw(Buffer.concat(encodeResponse(message)).subarray(5));
+    return resources.map(({ name, text }) => [name, text] as const);
+  };
+
+  it('answers endpoints of a cluster that has gone meanwhile: Envoy acknowledges no clusters before', () => {
+    content.set('cds', 'api', '1', ['eds-api']);
+    content.set('eds', 'eds-api', '1');
+    const peer = new SotwPeer(content);
+    peer.ask('cds');
+    assert.deepEqual(peer.push(), ['cds api in-web web']);
+    const [clusters] = peer.last;
+    content.set('cds', 'api', undefined);
+    content.set('eds', 'eds-api', undefined);
+    peer.ask('eds', { names: ['eds-api', 'eds-web'] });
+    assert.deepEqual(peer.push(), ['eds eds-api eds-web']);
+    assert.deepEqual(texts(peer, 'eds'), [
+      ['eds-web', '1'],
+      ['eds-api', ''],
+    ]);
+    peer.ack();
+    assert.deepEqual(peer.push(), []);
+    peer.ask('cds', { nonce: clusters?.message.nonce ?? '' });
+    assert.deepEqual(peer.push(), ['cds in-web web']);
+    peer.ask('eds', { names: ['eds-web'] });
+    peer.ack();
+    assert.ok(peer.machine.complete(content.parts));
+  });
+
+  it('answers endpoints of a cluster that was added and has gone meanwhile', () => {
+    const peer = new SotwPeer(content);
+    peer.ask('cds');
+    peer.ask('eds', { names: ['eds-web'] });
+    peer.push();
+    peer.ack();
+    const nonce = peer.last.find(({ type }) => type === 'eds')?.message.nonce ?? '';
+    content.set('cds', 'api', '1', ['eds-api']);
+    content.set('eds', 'eds-api', '1');
+    assert.deepEqual(peer.push(), ['cds api in-web web']);
+    content.set('cds', 'api', undefined);
+    content.set('eds', 'eds-api', undefined);
+    peer.ask('eds', { names: ['eds-api', 'eds-web'], nonce });
+    assert.deepEqual(peer.push(), ['eds eds-api']);
+    assert.deepEqual(texts(peer, 'eds'), [['eds-api', '']]);
+    // Those that come back are sent.
+    peer.ack();
+    content.set('eds', 'eds-api', '2');
+    assert.deepEqual(peer.push(), ['eds eds-api']);
+    assert.deepEqual(texts(peer, 'eds'), [['eds-api', '2']]);
+  });
+
+  it('sends the last endpoints of a changed cluster that has gone before they were sent', () => {
+    const peer = new SotwPeer(content);
+    peer.ask('cds');
+    peer.ask('eds', { names: ['eds-web'] });
+    peer.push();
+    peer.ack();
+    // Unanswered endpoints delay those that the changed cluster waits for.
+    content.set('eds', 'eds-web', '2');
+    assert.deepEqual(peer.push(), ['eds eds-web']);
+    const [endpoints] = peer.last;
+    content.set('cds', 'web', '2', ['eds-web']);
+    assert.deepEqual(peer.push(), ['cds in-web web']);
+    content.set('cds', 'web', undefined);
+    content.set('eds', 'eds-web', undefined);
+    peer.ask('eds', { nonce: endpoints?.message.nonce ?? '' });
+    assert.deepEqual(peer.push(), ['eds eds-web']);
+    assert.deepEqual(texts(peer, 'eds'), [['eds-web', '2']]);
   });
 
   it('ignores a request with a stale nonce', () => {

@@ -23,6 +23,7 @@ import type { SotwRequest } from './requests.ts';
 import { chunked } from './selection.ts';
 import type { SharedResults } from './shared-results.ts';
 import type { Subscription } from './subscription.ts';
+import { absentEndpoints, lastEndpoints } from './unanswered/absent-endpoints.ts';
 import type { EncodedPlan, ResponseContext, Variant } from './variant.ts';
 
 /**
@@ -91,6 +92,8 @@ export class SotwProtocol implements Variant<SotwRequest> {
     const interest = this.#interestOf(subscription, request.names);
     subscription.subscribe(interest);
     const current: ClientState = { bases: parts, overlay: NO_EXCEPTIONS };
+    // A proxy that connects again may use endpoints that do not exist any more, until it has other clusters.
+    subscription.reportsMissing = subscription.type === 'eds' && request.versionInfo === '';
     if (request.versionInfo !== '' && request.versionInfo === this.shared.versions.of(current, interest, EMPTY_STATE))
       subscription.resume(current);
     else subscription.responseRequired = interest.wildcard || interest.names.size > 0;
@@ -102,15 +105,17 @@ export class SotwProtocol implements Variant<SotwRequest> {
   }
 
   removesAny(subscription: Subscription, plan: Plan): boolean {
+    if (!XDS[subscription.type].fullSet) return absentEndpoints(subscription, plan).length > 0;
     // A name without a resource needs no removal.
-    return XDS[subscription.type].fullSet && plan.removed.some((name) => subscription.known(name) !== undefined);
+    return plan.removed.some((name) => subscription.known(name) !== undefined);
   }
 
   encode(subscription: Subscription, interest: Interest, plan: Plan, context: ResponseContext): EncodedPlan {
     const { fullSet, url } = XDS[subscription.type];
     const next = fullSet ? withKnownBytes(plan.next) : plan.next;
     const version = this.shared.versions.of(next, interest, subscription.state);
-    const body = fullSet ? fullBody(next, interest) : bodyOf(plan, 'sotw');
+    const absent = absentEndpoints(subscription, plan).map((name) => lastEndpoints(subscription, name));
+    const body = fullSet ? fullBody(next, interest) : [...bodyOf(plan, 'sotw'), ...chunked(absent, 'sotw')];
     // A response that is not a full set cannot remove resources.
     const same = next === plan.next && (fullSet || plan.removed.length === 0);
     return {
