@@ -239,7 +239,7 @@ test('the first of two files with one resource is used; the second is a problem 
   await follows(second);
 });
 
-test('wrong command lines end with one line and exit code 1', { timeout: 300_000 }, async (t) => {
+test('wrong command lines end with one line and exit code 1', { timeout: 600_000 }, async (t) => {
   const rows: readonly {
     readonly flags: readonly string[];
     readonly env?: Record<string, string>;

@@ -117,7 +117,7 @@ test('of a document that two sources have, that of the first source is in force 
 
 test('while servers are killed, send half messages and come back, no request fails and the policy stays', {
   skip,
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const { reader, hub, source } = shared.get();
   await come(async () => assert.equal(await backend(), 'blue'));
@@ -279,7 +279,7 @@ test('changes of a source that never pauses are collected, and the last one take
 
 test('ctl-discovery is not ready before each source has answered, and names it', {
   skip,
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const { reader, source } = shared.get();
   await source.end.child.kill();

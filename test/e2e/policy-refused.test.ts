@@ -135,7 +135,7 @@ const HANDLER = { 'handler/foo/no: spec': 'last_good' };
 
 test('DENY, STRICT, token rules and rules of the policy component with a mistake stay in force over a restart, or are the strictest', {
   skip,
-  timeout: 180_000,
+  timeout: 600_000,
 }, async () => {
   const { world, tokens } = shared.get();
   await world.config.apply('policies', ...policies(tokens.jwks, false));

@@ -82,7 +82,7 @@ describe('a Gateway with a certificate in a Secret, with the charts as installed
     const path = [dirname(process.env.KUBECTL_PATH ?? ''), process.env.PATH].join(':');
     const env = { ...process.env, PATH: path, HOME: folder, KUBECONFIG: kubeconfig };
     try {
-      return (await promisify(execFile)('sh', ['-ec', script], { env, timeout: 150_000 })).stdout;
+      return (await promisify(execFile)('sh', ['-ec', script], { env, timeout: 600_000 })).stdout;
     } catch (error) {
       throw new Error(`${String(error)}\n${output()}`);
     }

@@ -77,7 +77,7 @@ async function startCluster(t: TestContext, registry: string, applications: Read
   };
   const run = async (script: string) => {
     try {
-      return (await promisify(execFile)('sh', ['-ec', script], { cwd: ROOT, env, timeout: 120_000 })).stdout;
+      return (await promisify(execFile)('sh', ['-ec', script], { cwd: ROOT, env, timeout: 600_000 })).stdout;
     } catch (error) {
       throw new Error(`${String(error)}\n${await readFile(log, 'utf8').catch(() => 'no log')}`);
     }

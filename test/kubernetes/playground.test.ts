@@ -77,7 +77,7 @@ test('the playground serves the samples to kubectl and leaves nothing behind', {
   // The commands of the document, with the line that it says to copy.
   const exports = /^ {2}(export KUBECONFIG=.* GATEWAY=.*)$/m.exec(printed)?.[1] ?? assert.fail(printed);
   const script = `${exports}\n${example('docs/contributing.md', 'the playground')}`;
-  const { stdout } = await promisify(execFile)('sh', ['-ec', script], { cwd: ROOT, timeout: 60_000 });
+  const { stdout } = await promisify(execFile)('sh', ['-ec', script], { cwd: ROOT, timeout: 300_000 });
   assert.match(stdout, /virtualservice\S*front configured[\s\S]*hello-v2 scaled/);
   const any = { port: gateway, path: '/hello' };
   await eventually(

@@ -32,6 +32,7 @@ import {
   type TokenOptions,
 } from '../harness/kubernetes/index.ts';
 
+const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews';
 const skip = kubernetesUnavailable() ?? false;
 const [WEB, OTHER] = ['10.244.9.11', '10.244.9.12'] as const;
 
@@ -72,6 +73,16 @@ describe('callers with tokens of service accounts', { skip }, () => {
     cluster.serviceAccountToken({ namespace, name: 'web', audiences: ['mesh-ca'], ...changes });
   const opened = (bearer: string, claim: NodeClaim = {}) =>
     stream(caller(), { namespace, pod: 'web-1', address: WEB, ...claim }, bearer).first;
+
+  /** Waits until the API server has noticed that the account or Pod of a token was deleted, which takes a moment. */
+  const revoked = (bearer: string) =>
+    eventually(async () => {
+      const spec = { token: bearer, audiences: ['mesh-ca'] };
+      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec };
+      const answer = await cluster.api.request({ method: 'POST', path: TOKEN_REVIEWS, body });
+      const { status } = answer.json() as { status: { authenticated?: boolean } };
+      assert.equal(status.authenticated ?? false, false);
+    });
 
   /** Waits until the log of ctl-discovery has a line. */
   const logged = (line: RegExp) => eventually(() => assert.match(discovery.output(), line), { timeoutMs: 30_000 });
@@ -136,16 +147,24 @@ describe('callers with tokens of service accounts', { skip }, () => {
       const name = 'brief-0';
       const [made] = await cluster.api.apply([running(name, namespace, `10.244.9.2${round}`, 'web')]);
       const boundTo = made ?? assert.fail('no Pod');
-      const [first, second] = [await token({ boundTo }), await token({ boundTo, expirationSeconds: 4000 })];
+      const [first, second, third] = await Promise.all(
+        [3600, 4000, 5000].map((expirationSeconds) => token({ boundTo, expirationSeconds })),
+      );
+      assert.ok(first && second && third);
       assert.equal(await opened(first, { pod: name, address: `10.244.9.2${round}` }), 'served');
       await cluster.api.delete(boundTo);
+      await revoked(third);
       assert.match(await opened(second, { pod: name }), /^UNAUTHENTICATED: token: the API server does not accept it/);
     }
   });
 
   test('tokens for others, of deleted accounts and of other clusters are refused', async () => {
-    const leaving = await token({ name: 'leaving' });
+    const [leaving, left] = [
+      await token({ name: 'leaving' }),
+      await token({ name: 'leaving', expirationSeconds: 4000 }),
+    ];
     await cluster.api.delete({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'leaving', namespace } });
+    await revoked(left);
     const elsewhere = await new SignJWT()
       .setProtectedHeader({ alg: 'ES256', kid: 'one' })
       .setIssuer(TOKEN_ISSUER)

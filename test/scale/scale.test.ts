@@ -100,7 +100,7 @@ function assertOneResource(namespace: number, index: number): void {
   }
 }
 
-test('all proxies become synced, and each has what its namespace sees', { timeout: 280_000 }, async () => {
+test('all proxies become synced, and each has what its namespace sees', { timeout: 600_000 }, async () => {
   const { proxies } = scale();
   await eventually(() => {
     for (const { proxy } of proxies) assert.ok(proxy.complete(), `${proxy.options.id} ${proxy.ended ?? 'waits'}`);
@@ -197,7 +197,7 @@ test('an edit that no proxy sees sends, generates and queues nothing', async () 
 });
 
 test('after a restart, proxies that reconnect with their configuration are sent nothing', {
-  timeout: 280_000,
+  timeout: 600_000,
 }, async () => {
   const { config, discovery, proxies } = scale();
   assert.deepEqual(await discovery.stop(), { code: 0, signal: null });
