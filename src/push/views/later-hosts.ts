@@ -292,8 +292,8 @@ export class HostsOnAsk implements LaterHosts {
       const isOfUnit = (name: string): boolean => routesOf(name) === unit && wanted.has(name);
       this.#waiting.reject(error, (waiting) => (waiting === undefined ? names === undefined : some(waiting, isOfUnit)));
     }
-    this.#waiting.resolve((waiting) =>
-      waiting === undefined ? !this.#isOn : !some(waiting, (name) => this.#lacks(name)),
+    this.#waiting.resolve(
+      (waiting) => !this.#isOn || (waiting !== undefined && !some(waiting, (name) => this.#lacks(name))),
     );
   }
 

@@ -80,6 +80,18 @@ test('all virtual hosts are generated for a proxy that needs them', async () => 
   assert.equal(hosts().length, HOSTS.length + 1);
 });
 
+test('a proxy that waits for a virtual host does not wait longer where all are generated meanwhile', async () => {
+  const { mesh, session, hosts } = await connected();
+  const { laterHosts } = session;
+  let isThere = false;
+  const waits = laterHosts?.need(['80/s3'], session);
+  void waits?.then(() => (isThere = true));
+  assert.ok(waits !== undefined && laterHosts?.need(undefined, session) !== undefined);
+  await mesh.settled();
+  assert.equal(hosts().length, HOSTS.length + 1);
+  assert.ok(isThere);
+});
+
 const numbered = (count: number, suffix = '') => Array.from({ length: count }, (_, at) => `80/unknown-${at}${suffix}`);
 
 test('names without a service count for as long as their proxy is there, and get the services created later', async () => {

@@ -13,6 +13,7 @@ import type { LaterOptions } from '../../../push/views/index.ts';
 import { type AnyResource, keyOf } from '../../../resources/kinds/types.ts';
 import { defaultMeshConfig } from '../../../resources/mesh-config.ts';
 import { concernedNames, leadsTo } from '../../on-demand/index.ts';
+import { FILTERS, type Filter, PATCHES } from '../../testing/filter-patches.ts';
 import { type Resources, SimulatedProxy, SimulatedServer } from '../../testing/simulated-proxy.ts';
 
 const NAMESPACE = 'shop';
@@ -42,33 +43,6 @@ const RESOURCES = [
     return service(NAMESPACE, name, { clusterIP: addressOf(name), ports });
   }),
 ];
-
-const FILTERS = ['none', 'header', 'other header', 'one host', 'timeout', 'misfit', 'cluster'] as const;
-type Filter = (typeof FILTERS)[number];
-
-const context = 'SIDECAR_OUTBOUND';
-const withoutHeader = (name: string) => ({
-  applyTo: 'VIRTUAL_HOST',
-  match: { context },
-  patch: { operation: 'MERGE', value: { response_headers_to_remove: [name] } },
-});
-/** Virtual hosts are generated for all services while one of these is there, but for that of clusters. */
-const PATCHES: Readonly<Record<Filter, object | undefined>> = {
-  none: undefined,
-  header: withoutHeader('x-one'),
-  'other header': withoutHeader('x-other'),
-  'one host': {
-    ...withoutHeader('x-one'),
-    match: { context, routeConfiguration: { vhost: { name: `s0.${DNS}:80` } } },
-  },
-  timeout: {
-    applyTo: 'HTTP_ROUTE',
-    match: { context },
-    patch: { operation: 'MERGE', value: { route: { timeout: '7s' } } },
-  },
-  misfit: { ...withoutHeader('x-one'), patch: { operation: 'MERGE', value: { routes: [{ match: { prefix: '/' } }] } } },
-  cluster: { applyTo: 'CLUSTER', match: { context }, patch: { operation: 'MERGE', value: { connect_timeout: '3s' } } },
-};
 
 const proxy = fc.nat({ max: PROXIES - 1 });
 /** One that does not exist at first among them. */
@@ -317,6 +291,16 @@ const LED = [
 ];
 
 const FOUND: [Setup, Step[]][] = [
+  [
+    // A proxy asks while it moves to another view, and all leave that again.
+    { mode: 'on-demand', above: 0, canaryAbove: 0, delay: 0 },
+    [
+      { kind: 'filter', filter: 'other header', isForOne: true },
+      { kind: 'turns', count: 5 },
+      { kind: 'ask', proxy: 1, host: 's0', isShort: false },
+      { kind: 'filter', filter: 'none', isForOne: false },
+    ],
+  ],
   [
     { mode: 'on-demand', above: 0, canaryAbove: 0, delay: 0 },
     [
