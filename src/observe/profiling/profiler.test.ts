@@ -43,7 +43,10 @@ before(async () => {
   server = createServer((request, response) => {
     if (profiler.handles(request)) void profiler.answer(request, response);
     else response.writeHead(404).end('other');
-  }).listen(0, '127.0.0.1');
+  });
+  // A connection that is closed because it is idle may just be used again.
+  server.keepAliveTimeout = 0;
+  server.listen(0, '127.0.0.1');
   await Promise.all([once(server, 'listening'), once(worker, 'online')]);
   const address = server.address();
   base = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;

@@ -33,7 +33,7 @@ spec: { templates: [tags], config: ${descriptorOf(ROOT, 'tags')}, sessionBased: 
 ---
 kind: handler
 metadata: { name: outside }
-spec: { adapter: tagger, params: { prefix: "t-" }, connection: { address: "${address}", timeout: 1s } }
+spec: { adapter: tagger, params: { prefix: "t-" }, connection: { address: "${address}", timeout: 5s } }
 ---
 kind: instance
 metadata: { name: entry }

@@ -7,7 +7,7 @@ import { Client, credentials, type ServiceError } from '@grpc/grpc-js';
 import { GRPC_METHODS } from './protocol-backend.ts';
 
 /** How long a test waits for an answer. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 const CHUNK = 64 * 1024;
 
 export interface Sending {
