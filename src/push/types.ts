@@ -159,8 +159,9 @@ export interface LaterClusters {
    * The same; resolves when they are generated, or do not exist any more. Rejects when the job fails: the next attempt
    * may be minutes away. Undefined if nothing is to be generated.
    * @param clusters names; undefined: all
+   * @param by the session that needs them, and does not wait any more when it has left the view
    */
-  need(clusters: Iterable<string> | undefined): Promise<void> | undefined;
+  need(clusters: Iterable<string> | undefined, by?: object): Promise<void> | undefined;
 }
 
 /**

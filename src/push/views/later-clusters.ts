@@ -138,11 +138,16 @@ export class LaterUnits implements LaterClusters {
     return hosts.intersection(this.#units);
   }
 
-  need(clusters: Iterable<string> | undefined): Promise<void> | undefined {
+  need(clusters: Iterable<string> | undefined, by?: object): Promise<void> | undefined {
     const units = clusters && this.#unitsOf(clusters);
     if ((units ?? this.#units).size === 0) return undefined;
     this.wantUnits(units);
-    return this.#failed === undefined ? this.#waiting.add(units) : rejected(this.#failed.error);
+    return this.#failed === undefined ? this.#waiting.add(units, by) : rejected(this.#failed.error);
+  }
+
+  /** A proxy has left the view. */
+  left(by: object): void {
+    this.#waiting.left(by);
   }
 
   /** Those who wait go on: they have moved to another view, where they may have to wait, or have gone. */

@@ -192,7 +192,7 @@ export class HostsOnAsk implements LaterHosts {
     if (names === undefined) this.#wantAll();
     const missing = names && this.#want(this.#needed.add(by, names), true);
     if (missing?.size === 0) return undefined;
-    return this.#failed === undefined ? this.#waiting.add(missing) : rejected(this.#failed.error);
+    return this.#failed === undefined ? this.#waiting.add(missing, by) : rejected(this.#failed.error);
   }
 
   /** A proxy holds these, whatever it needed. @param names undefined: everything */
@@ -204,6 +204,7 @@ export class HostsOnAsk implements LaterHosts {
   /** A proxy has left the view. */
   left(by: object): void {
     this.held(by, undefined);
+    this.#waiting.left(by);
   }
 
   /** Those who wait go on: they have moved to another view, where they may have to wait, or have gone. */

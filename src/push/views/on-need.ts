@@ -73,6 +73,7 @@ export class OnNeed {
   /** A session has left the view. @param isLast nothing is generated for nobody */
   left(session: object, isLast: boolean): void {
     this.hosts.left(session);
+    this.clusters.left(session);
     if (!isLast) return;
     this.clusters.release();
     this.hosts.release();

@@ -43,7 +43,7 @@ function neededOnDemand<Request>(
   // In the same job: the proxy does not wait for another one. One that needs all virtual hosts needs all clusters.
   if (hosts !== undefined && names !== undefined && type === 'vhds')
     laterClusters?.want(likelyClusters(demand.askedIn(request), session.node.dnsDomain));
-  return hosts ?? laterClusters?.need(demand.clustersFor(type, request, session.content()));
+  return hosts ?? laterClusters?.need(demand.clustersFor(type, request, session.content()), session);
 }
 
 export function askingOf(
