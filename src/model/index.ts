@@ -16,6 +16,7 @@ export { MeshModel, Model, type ModelChange } from './model.ts';
 export { modeOfPort } from './policies/peer-authentication.ts';
 export { selectedRule } from './rules/destination-rules.ts';
 export { gatewayName } from './rules/route-names.ts';
+export { findAlike } from './rules/rule-finder.ts';
 export { destinationHosts } from './rules/virtual-services.ts';
 export { defaultScopeId, type NamedHosts, namedHosts } from './scopes/scope-plan.ts';
 export { decidesForAll, mayClaimForOthers, ownCallersOnly } from './services/ownership.ts';

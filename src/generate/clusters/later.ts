@@ -2,10 +2,11 @@
  * The hosts whose clusters need not be there when proxies on demand start: Envoy asks for them, directly or by a
  * virtual host. Not those whose clusters need more than endpoints before Envoy uses them.
  */
+import type { Memos } from '../../core/memo.ts';
 import type { MergedDestinationRule } from '../../model/index.ts';
 import type { MeshConfig, TrafficPolicy } from '../../resources/index.ts';
 import { scopeOfView } from '../common/index.ts';
-import { type MeshReader, type ScopeReader, unrecorded } from '../reads/index.ts';
+import { isStream, type MeshReader, type ScopeReader, unrecorded } from '../reads/index.ts';
 import type { Unit } from '../types.ts';
 import type { View } from '../views.ts';
 
@@ -18,6 +19,14 @@ interface KnownLater {
   readonly providers: Providers;
   readonly hosts: ReadonlySet<Unit>;
 }
+
+/** The same, with the scope. */
+type LatestLater = KnownLater & Pick<ScopeReader, 'services' | 'rules'>;
+
+/** Scopes with other services or rules that are remembered. */
+const MAX_LATEST = 4;
+/** With more than one changed service per this many, all are examined again. */
+const SERVICES_PER_CHANGE = 32;
 
 /**
  * None for views that others use, or whose clusters EnvoyFilters change.
@@ -40,9 +49,39 @@ function allOf({ memos }: MeshReader, scope: ScopeReader, providers: Providers):
   const known = memos
     .pairs<ScopeReader['services'], ScopeReader['rules'], { last?: KnownLater }>('clusters that may be generated later')
     .get(services, rules, () => ({}));
-  if (known.last?.providers !== providers)
-    known.last = { providers, hosts: laterHosts(scope, services.hosts(), providers) };
+  if (known.last?.providers !== providers) known.last = { providers, hosts: latestHosts(memos, scope, providers) };
   return known.last.hosts;
+}
+
+/** Found by the hosts of a scope before, mostly: one that differs by a few services. */
+function latestHosts(memos: Memos, scope: ScopeReader, providers: Providers): ReadonlySet<Unit> {
+  const latest = memos.weak<Memos, LatestLater[]>('latest clusters that may be generated later').get(memos, () => []);
+  const at = latest.findIndex(
+    (each) =>
+      each.providers === providers &&
+      scope.rules.areLike(memos, each.rules) &&
+      Math.abs(scope.services.size - each.services.size) * SERVICES_PER_CHANGE <= scope.services.size,
+  );
+  const [before] = at < 0 ? [] : latest.splice(at, 1);
+  const hosts = before === undefined ? undefined : changedHosts(before, scope, providers);
+  const found = hosts ?? laterHosts(scope, scope.services.hosts(), providers);
+  latest.push({ services: scope.services, rules: scope.rules, providers, hosts: found });
+  if (latest.length > MAX_LATEST) latest.shift();
+  return found;
+}
+
+/** Those of before with the changes since; undefined if these are many. */
+function changedHosts(before: LatestLater, scope: ScopeReader, providers: Providers): ReadonlySet<Unit> | undefined {
+  const changed = scope.services.changedSince(before.services);
+  if (changed.length * SERVICES_PER_CHANGE > scope.services.size) return undefined;
+  const served = changed.filter((host) => scope.services.get(host)?.ports.some(isStream));
+  const later = laterHosts(scope, served, providers);
+  const next = new Set(before.hosts);
+  for (const host of changed) {
+    if (later.has(host)) next.add(host);
+    else next.delete(host);
+  }
+  return next;
 }
 
 function laterHosts({ services, rules }: ScopeReader, hosts: Iterable<Unit>, providers: Providers): ReadonlySet<Unit> {

@@ -43,12 +43,23 @@ export function ownHttpEntries(memos: Memos, services: Services, port: number, s
   const known = memos.weak<Services, Map<number, Entries>>('HTTP services of own ports').get(services, () => new Map());
   let entries = known.get(port);
   if (entries === undefined) {
-    const own = services.all().flatMap(([, service]) => servedAs(service, port, true) ?? []);
     const ofPort = httpEntries(memos, services.onPort(port), sniff);
-    entries = isSame(own, ofPort) ? ofPort : own;
+    entries = isOfAll(ofPort, services) ? ofPort : ownEntries(services, port, ofPort);
     known.set(port, entries);
   }
   return entries;
+}
+
+/** Whether each service has one of these. */
+function isOfAll(entries: Entries, services: Services): boolean {
+  const all = services.all();
+  return entries.length === all.length && entries.every(({ service }, index) => service === all[index]?.[1]);
+}
+
+/** @param ofPort in place of an equal list */
+function ownEntries(services: Services, port: number, ofPort: Entries): Entries {
+  const own = services.all().flatMap(([, service]) => servedAs(service, port, true) ?? []);
+  return isSame(own, ofPort) ? ofPort : own;
 }
 
 function isSame(some: Entries, others: Entries): boolean {

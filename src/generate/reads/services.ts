@@ -2,6 +2,7 @@
 import type { Memos } from '../../core/memo.ts';
 import type { PMap } from '../../core/pmap.ts';
 import {
+  findAlike,
   hostMatches,
   type MergedDestinationRule,
   type Scope,
@@ -37,6 +38,16 @@ export class Services {
   getAt(at: number | undefined, host: string): Service | undefined {
     note(at !== undefined && this.isOnPort(host, at, isStream) ? fact.port(at) : fact.host(host));
     return this.#services.get(host);
+  }
+
+  /** Number of services, for caches only: it is no fact. */
+  get size(): number {
+    return this.#services.size;
+  }
+
+  /** Hosts with another service than before, or with one now or then only. For caches only: they are no facts. */
+  changedSince(before: Services): readonly string[] {
+    return this.#services.changedKeys(before.#services);
   }
 
   /** Hosts of services with a port that is not UDP, sorted. */
@@ -108,6 +119,11 @@ export class Rules {
     const rules = known.get(key) ?? new Rules(find, labels);
     known.set(key, rules);
     return rules;
+  }
+
+  /** Whether these have the same rule for the same service. For caches only: it is no fact. */
+  areLike(memos: Memos, others: Rules): boolean {
+    return this.#labels === others.#labels && findAlike(memos, this.#finder, others.#finder);
   }
 
   #find(host: string): MergedDestinationRule | undefined {

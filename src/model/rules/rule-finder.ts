@@ -37,10 +37,24 @@ export function ruleFinder(sources: Sources, namespace: string, services: PMap<S
   const { rootNamespace } = settings;
   const from = seesAsAnybody(memos, rules, namespace, services) ? ANYBODY : namespace;
   const { found, finders } = viewOf(memos, rules, `${from} ${rootNamespace}`);
-  return finders.get(services, () => (hostname) => {
-    const service = services.get(hostname);
-    return service && found.get(service, () => findDestinationRule(memos, rules, rootNamespace, from, service));
+  return finders.get(services, () => {
+    const finder: Finder = (hostname) => {
+      const service = services.get(hostname);
+      return service && found.get(service, () => findDestinationRule(memos, rules, rootNamespace, from, service));
+    };
+    rulesFoundBy(memos).get(finder, () => found);
+    return finder;
   });
+}
+
+function rulesFoundBy(memos: Memos): WeakMemo<Finder, RuleView['found'] | undefined> {
+  return memos.weak('rules found by finders');
+}
+
+/** Whether two finders have the same rules for the same service. May return false although they have. */
+export function findAlike(memos: Memos, one: Finder, other: Finder): boolean {
+  const found = rulesFoundBy(memos).get(one, () => undefined);
+  return found !== undefined && found === rulesFoundBy(memos).get(other, () => undefined);
 }
 
 /** @param viewer `namespace root` */
