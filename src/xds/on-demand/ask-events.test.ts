@@ -17,7 +17,7 @@ test('asks, unknown names, learned hosts and misses are told once for each proxy
   const { session } = mesh.connect({ ...node, options: { configuration: 'learned' } as const });
   await session.ready;
   const shared = newShared();
-  const connect = () => {
+  const connect = (had: readonly string[] = []) => {
     const told: Record<string, number> = {};
     const onEvent = ({ names = 0, unknown = 0, learned = 0, missed = 0 }: AskEvent): void => {
       for (const [key, count] of Object.entries({ names, unknown, learned, missed }))
@@ -27,10 +27,13 @@ test('asks, unknown names, learned hosts and misses are told once for each proxy
     const ask = (...hosts: readonly string[]): void => {
       const subscribe = shared.names.of(hosts.map((host) => `80/${host}`));
       const asking = { mode: 'learned', workload: 'pod.shop', at: 1, since: 1 } as const;
-      demand.receive('vhds', { ...EMPTY_REQUEST, subscribe }, asking);
+      const initialVersions = new Map((hosts.length === 0 ? had : []).map((name) => [name, 'v']));
+      demand.receive('vhds', { ...EMPTY_REQUEST, subscribe, initialVersions }, asking);
       demand.parts(session.content(), 'learned');
       demand.parts(session.content(), 'learned');
     };
+    // As when it requests clusters, before it says which virtual hosts it had.
+    demand.parts(session.content(), 'learned');
     ask();
     return { told, ask, demand };
   };
@@ -43,6 +46,8 @@ test('asks, unknown names, learned hosts and misses are told once for each proxy
   second.ask('a.shop', 'b');
   assert.deepEqual(second.told, { names: 2, unknown: 0, learned: 1, missed: 1 });
   assert.equal(second.demand.hosts, 2);
+  const again = connect(['80/a.shop.svc.cluster.local:80']);
+  assert.deepEqual(again.told, { names: 0, unknown: 0, learned: 1, missed: 0 });
   session.close();
 });
 

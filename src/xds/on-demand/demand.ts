@@ -24,6 +24,7 @@ import { ContentIds } from './content-ids.ts';
 import { type Demanded, DemandParts } from './demand-parts.ts';
 import { countsOf, Held, type Wants } from './held.ts';
 import type { HeldContent } from './held-content.ts';
+import { LearnedCount } from './learned-count.ts';
 import type { LearningProxy } from './learned-hosts.ts';
 import { answerName } from './own-names.ts';
 import { outboundOf, type SharedDemand } from './shared-demand.ts';
@@ -61,6 +62,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /** Virtual hosts and clusters that it had before this stream. */
   #reported = NO_NAMES;
   #reportedClusters = NO_NAMES;
+  readonly #learned: LearnedCount;
   /** It has reported the clusters that it had, of which none may be outbound. */
   #hasReportedClusters = false;
   readonly #log = new AskLog(MAX_ASKED);
@@ -94,6 +96,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   constructor(shared: SharedDemand, onEvent: (event: AskEvent) => void) {
     this.#shared = shared;
     this.#asked = new AskedNames(shared.names);
+    this.#learned = new LearnedCount(shared.names);
     this.#parts = new DemandParts(shared);
     this.#onEvent = onEvent;
   }
@@ -161,6 +164,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
     if (added.length > 0) this.#onEvent({ names: added.length });
     if (initialVersions.size === 0) this.answers.asked('vhds', asked.length, since);
     const reported = hostsIn(initialVersions.keys());
+    this.#learned.isDue = true;
     if (reported.length > 0) {
       this.#reported = names.change(this.#reported, names.of(reported), NO_NAMES);
       this.#give(names.of(reported));
@@ -204,8 +208,7 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
 
   /** It gets everything as soon as everything is generated, and until then what it had. */
   #tooLarge(content: Parts, mode: OnDemand | undefined, also: Given): Parts {
-    const { laterClusters, laterHosts } = also;
-    const waits = [laterClusters?.need(undefined), laterHosts?.need(undefined, this)].filter((each) => each);
+    const waits = [also.laterClusters?.need(undefined), also.laterHosts?.need(undefined, this)].filter((each) => each);
     if (waits.length > 0 && this.#last !== undefined) {
       Promise.all(waits).then(this.#wake, () => {});
       return this.#last.parts;
@@ -287,14 +290,12 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
   /** Tells others what it has asked for, and takes what these have asked for. */
   #learn(hosts: Bundle, listeners: readonly Bundle[]): void {
     const { askers, learned, names } = this.#shared;
-    const size = this.#size;
-    const scope = scopeOfKey(hosts.viewKey);
+    const [size, scope] = [this.#size, scopeOfKey(hosts.viewKey)];
     if (this.#following?.scope !== scope) {
       this.end();
       this.#following = { scope, leave: learned.follow(scope, this) };
     }
-    const asked = this.#asked;
-    const last = this.#last;
+    const [asked, last] = [this.#asked, this.#last];
     const isSame = last?.asked === asked.hosts && last.kept === this.#kept && last.hosts === hosts.id;
     if (asked.size > 0 && !isSame) {
       const askable = this.#shared.askableOf(listeners);
@@ -304,7 +305,9 @@ export class Demand implements StreamDemand<DeltaRequest>, LearningProxy {
       learned.learn(scope, this.#used.names, size);
     }
     const others = names.outside(names.outside(learned.of(scope, size), this.#used), this.#given);
-    if (others.size > 0) this.#onEvent({ learned: others.size });
+    this.#learned.add(others);
+    const count = this.#learned.take(names.change(this.#reported, this.#reportedClusters, NO_NAMES));
+    if (count > 0) this.#onEvent({ learned: count });
     this.#give(learned.of(scope, size));
   }
 
