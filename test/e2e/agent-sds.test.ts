@@ -199,7 +199,8 @@ for (const mode of ['sotw', 'delta'] as const) {
     test('after a rotation new connections have the new certificate, and no connection or request fails', async () => {
       const ca = await startTestCa();
       scope.after(() => ca.close());
-      ca.lifeMs = 4_000;
+      // Renewed after the half of it.
+      ca.lifeMs = 8_000;
       const { identity, envoy, port } = await startSite(scope, mode, ca);
       const first = await open(port, ca.root);
       assert.equal(await get(first), 200);
