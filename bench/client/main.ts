@@ -1,6 +1,10 @@
 /** The process of simulated proxies: the bench starts it and sends it commands over IPC. It ends with the bench. */
+import { flushCompileCache } from 'node:module';
 import { Fleet } from './fleet.ts';
 import type { Question, Reply } from './messages.ts';
+
+// The bench kills this process, which ends it without writing what it compiled for the next one.
+flushCompileCache();
 
 const fleet = new Fleet();
 
