@@ -87,15 +87,34 @@ test('--once proves every check and leaves nothing running', async (context) => 
   assert.deepEqual(await demo.running(), []);
 });
 
-test('the live view starts, and a signal ends everything', async (context) => {
+test('the live view', async (context) => {
   const demo = startDemo(context, '--freePorts');
   await waitForView(demo);
-  assert.match(demo.stdout(), /curl http:\/\/127\.0\.0\.1:\d+\/hello/);
-  assert.match(demo.stdout(), /gateway\.demo +SotW +synced/);
-  assert.match(demo.stdout(), /problems +none/);
-  demo.process.kill('SIGINT');
-  assert.equal(await demo.exit, 0, demo.stderr());
-  assert.deepEqual(await demo.running(), []);
+  let removed: string | undefined;
+
+  await context.test('shows the proxies, and a request that a user can send', () => {
+    assert.match(demo.stdout(), /curl http:\/\/127\.0\.0\.1:\d+\/hello/);
+    assert.match(demo.stdout(), /gateway\.demo +SotW +synced/);
+    assert.match(demo.stdout(), /problems +none/);
+  });
+
+  await context.test('shows workloads in network namespaces', { skip: noNamespaces }, async () => {
+    const hint = /ip netns exec (\S+) curl (http:\/\/stock\.demo:\d+\/)/;
+    const [, name = '', url = ''] = hint.exec(demo.stdout()) ?? [];
+    assert.match(await namespaces(), new RegExp(`^${name}( |$)`, 'm'));
+    const { stdout } = await promisify(execFile)('ip', ['netns', 'exec', name, 'curl', '-sS', url]);
+    assert.match(stdout, /URI=spiffe:\/\/cluster\.local\/ns\/demo\/sa\/orders"/);
+    removed = name;
+  });
+
+  await context.test('a signal ends everything, and removes the namespaces', async () => {
+    demo.process.kill('SIGINT');
+    assert.equal(await demo.exit, 0, demo.stderr());
+    assert.deepEqual(await demo.running(), []);
+    if (removed === undefined) return;
+    assert.doesNotMatch(await namespaces(), new RegExp(removed.replace(/orders$/, '')));
+    await assert.rejects(readdir(`/etc/netns/${removed}`), { code: 'ENOENT' });
+  });
 });
 
 test('a signal while it starts leaves nothing running', async (context) => {
@@ -104,23 +123,6 @@ test('a signal while it starts leaves nothing running', async (context) => {
   demo.process.kill('SIGTERM');
   assert.equal(await demo.exit, 0, demo.stderr());
   assert.deepEqual(await demo.running(), []);
-});
-
-test('the view shows workloads in network namespaces, which are removed with it', {
-  skip: noNamespaces,
-}, async (context) => {
-  const demo = startDemo(context, '--freePorts');
-  await waitForView(demo);
-  const hint = /ip netns exec (\S+) curl (http:\/\/stock\.demo:\d+\/)/;
-  const [, name = '', url = ''] = hint.exec(demo.stdout()) ?? [];
-  assert.match(await namespaces(), new RegExp(`^${name}( |$)`, 'm'));
-  const { stdout } = await promisify(execFile)('ip', ['netns', 'exec', name, 'curl', '-sS', url]);
-  assert.match(stdout, /URI=spiffe:\/\/cluster\.local\/ns\/demo\/sa\/orders"/);
-  demo.process.kill('SIGTERM');
-  assert.equal(await demo.exit, 0, demo.stderr());
-  assert.deepEqual(await demo.running(), []);
-  assert.doesNotMatch(await namespaces(), new RegExp(name.replace(/orders$/, '')));
-  await assert.rejects(readdir(`/etc/netns/${name}`), { code: 'ENOENT' });
 });
 
 test('a process that dies ends the demo, with one line that names it', async (context) => {
