@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
-import { test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../core/clock.ts';
 import type { ScriptedApiServer, SeenRequest } from '../kubernetes/testing/scripted-api-server.ts';
@@ -12,6 +12,7 @@ import {
   accepted,
   attached,
   cleanup,
+  closeAll,
   gateway,
   hasStatus,
   NS,
@@ -21,6 +22,8 @@ import {
   startServer,
   until,
 } from './testing/running-controller.ts';
+
+afterEach(closeAll);
 
 const programmedOf = (server: ScriptedApiServer, name: string) => {
   const { conditions = [] } = (server.find(GATEWAYS, name, NS)?.status ?? {}) as {

@@ -1,12 +1,13 @@
 /** The controller beside that of another revision, and what it reads beside documents: its settings, definitions. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import type { ScriptedApiServer } from '../kubernetes/testing/scripted-api-server.ts';
 import type { DesiredStatus } from './index.ts';
 import { API, CONTROLLER, define, GATEWAYS, ROUTES, SERVICES } from './testing/gateway-server.ts';
 import {
   accepted,
   attached,
+  closeAll,
   gateway,
   hasStatus,
   NS,
@@ -15,6 +16,8 @@ import {
   startServer,
   until,
 } from './testing/running-controller.ts';
+
+afterEach(closeAll);
 
 /** Rounds in which leaders may still write what they have not seen. */
 const MAX_ROUNDS = 10;

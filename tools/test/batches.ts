@@ -10,18 +10,24 @@ import { pathToFileURL } from 'node:url';
 const BATCH_FILES = 40;
 
 /**
- * Files that run alone: hooks of a file would apply to the other files of a process; others would meet what a file
- * changes in the process or leaves behind, such as sockets, threads, programs and timers.
+ * Files that run alone: others would meet what a file changes in the process or leaves behind, such as sockets,
+ * threads, programs and timers.
  */
 const ALONE = new RegExp(
   [
-    String.raw`^(?:before|after|beforeEach|afterEach)\(`,
     String.raw`\bmock\.|\bprocess\.|\bglobalThis\b|\bsetTimeout\b|[Pp]iscina`,
     "node:(?:net|https?|http2|tls|dgram|dns|worker_threads|child_process)'",
     '/harness/|grpc-js',
   ].join('|'),
   'm',
 );
+
+/** Imports that load nothing. */
+const TYPE_IMPORTS = /^import type .*$/gm;
+
+function runsAlone(file: string): boolean {
+  return ALONE.test(readFileSync(file, 'utf8').replaceAll(TYPE_IMPORTS, ''));
+}
 
 export interface Batches {
   /** What the test runner starts, each in a process of its own: test files, and modules that load several. */
@@ -30,17 +36,23 @@ export interface Batches {
   readonly batchOf: ReadonlyMap<string, string>;
 }
 
-/** A module that loads test files. One that cannot be loaded is a failed test, and the others run. */
+/**
+ * A module that loads test files, each in a suite: hooks of a file are those of its suite. One after the other, because
+ * a file that is loaded for another suite meanwhile would get that one's hooks. A file that cannot be loaded is a
+ * failed test, and the others run.
+ */
 function batchText(files: readonly string[]): string {
   const urls = files.map((file) => pathToFileURL(file).href);
-  return `import { test } from 'node:test';
-for (const url of ${JSON.stringify(urls, undefined, 2)}) {
+  return `import { suite, test } from 'node:test';
+const load = async (url) => {
   try {
     await import(url);
   } catch (error) {
     test('load ' + url, () => { throw error; });
   }
-}
+};
+for (const url of ${JSON.stringify(urls, undefined, 2)})
+  await new Promise((resolve) => suite(url, () => load(url).finally(resolve)));
 `;
 }
 
@@ -52,7 +64,7 @@ for (const url of ${JSON.stringify(urls, undefined, 2)}) {
 export function batchFiles(files: readonly string[], folder: string): Batches {
   const alone: string[] = [];
   const together: string[] = [];
-  for (const file of files) (ALONE.test(readFileSync(file, 'utf8')) ? alone : together).push(file);
+  for (const file of files) (runsAlone(file) ? alone : together).push(file);
   const batchOf = new Map<string, string>();
   for (let start = 0; start < together.length; start += BATCH_FILES) {
     const batch = together.slice(start, start + BATCH_FILES);

@@ -93,17 +93,45 @@ const shared = (number: number) => `
   test('is not alone', () => { if (state.files < ${number}) throw new Error(state.files + ' files'); });
 `;
 
-test('small files share a process, except those that change it or have hooks', async (t) => {
+/** As a file of this number in a process, with hooks that apply only to it. */
+const sharedWithHooks = (number: number) => `
+  import { after, before, beforeEach } from 'node:test';
+  ${shared(number)}
+  let [begun, each] = [0, 0];
+  before(() => {
+    if (state.hooks) throw new Error('the hooks of another file have not ended');
+    state.hooks = true;
+    begun++;
+  });
+  beforeEach(() => { each++; });
+  after(() => { state.hooks = false; if (begun !== 1 || each !== 1) throw new Error(begun + ' and ' + each); });
+`;
+
+test('small files share a process and keep their hooks, except those that change it', async (t) => {
   const folder = await emptyFolder(t);
   await writeFile(join(folder, 'state.mjs'), 'export default {};');
   const files = {
     'shared-1.test.ts': shared(1),
     'alone-1.test.ts': alone(''),
-    'alone-2.test.ts': alone("import { before } from 'node:test';\nbefore(() => {});"),
-    'shared-2.test.ts': shared(2),
+    'hooks-1.test.ts': sharedWithHooks(2),
+    'hooks-2.test.ts': sharedWithHooks(3),
+    'alone-2.test.ts': alone("import { createServer } from 'node:net';"),
+    'shared-2.test.ts': `import type { Server } from 'node:net';\n${shared(4)}`,
   };
   const outcome = await outcomeOf(folder, files, { together: true });
-  assert.deepEqual(outcome, { passed: 4, failed: 0, skipped: 0, failures: [] });
+  assert.deepEqual(outcome, { passed: 6, failed: 0, skipped: 0, failures: [] });
+});
+
+test('a hook that fails is one failure of those that share its process', async (t) => {
+  const files = {
+    'first.test.ts': `import { after, test } from 'node:test';
+      after(() => { throw new Error('on purpose'); });
+      test('first', () => {});`,
+    'last.test.ts': `import { test } from 'node:test'; test('last', () => {});`,
+  };
+  const outcome = (await outcomeOf(await emptyFolder(t), files, { together: true })) as Outcome;
+  assert.deepEqual([outcome.passed, outcome.failed], [2, 1]);
+  assert.match(outcome.failures.join('\n'), /first\.test\.ts/);
 });
 
 test('a file that cannot be loaded is one failure of those that share its process', async (t) => {

@@ -53,6 +53,11 @@ function errorText(error: unknown): string {
   return inspect(cause, { depth: 6, maxStringLength: 20_000 }).replaceAll('\n', '\n    ');
 }
 
+/** Whether a suite failed only because tests in it did. */
+function isOfSubtests(error: unknown): boolean {
+  return error instanceof Error && 'failureType' in error && error.failureType === 'subtestsFailed';
+}
+
 export async function runTests(options: TestRun): Promise<Outcome> {
   if (!options.together) return runFiles(options, options.files, new Map());
   const scratch = await mkdtemp(join(tmpdir(), 'meshd-batches-'));
@@ -76,6 +81,7 @@ async function runFiles(
   const durations = new Map<string, number>();
   const cpu = new Map<string, number>();
   const outcome = { passed: 0, failed: 0, skipped: 0 };
+  let failedSuites = 0;
   const where = (file: string | undefined) => (file === undefined ? '' : relative(folder, file));
   const print = (line: string) => void process.stdout.write(`${line}\n`);
 
@@ -95,13 +101,23 @@ async function runFiles(
   const addDuration = (file: string | undefined, ms: number) => {
     if (file !== undefined) durations.set(where(file), (durations.get(where(file)) ?? 0) + ms);
   };
+  // A module that loads several files has a suite for each.
+  const modules = new Set(batchOf.values());
+  const outermost = (file: string | undefined) => (file !== undefined && batchOf.has(file) ? 1 : 0);
   events.on('test:pass', ({ name, file, nesting, details, skip }) => {
-    if (nesting === 0) addDuration(file, details.duration_ms);
-    if (!verbose || nesting > 0) return;
+    if (file !== undefined && modules.has(file)) return;
+    if (nesting === outermost(file)) addDuration(file, details.duration_ms);
+    if (!verbose || nesting > outermost(file)) return;
     const note = skip === undefined ? `${Math.round(details.duration_ms)} ms` : `skipped: ${skip}`;
     print(`  ok  ${where(file)}: ${name} (${note})`);
   });
   events.on('test:fail', ({ name, file, details }) => {
+    // Failed tests of a suite are reported by themselves. A suite that fails without one has a hook that failed, which
+    // the test runner does not count: suites are no tests.
+    if (file !== undefined && modules.has(file) && details.type === 'suite') {
+      if (isOfSubtests(details.error)) return;
+      failedSuites++;
+    }
     // The name of a failure of a whole file is its path.
     const failure = name === file ? where(file) : `${where(file)}: ${name}`;
     failures.push(failure);
@@ -112,7 +128,7 @@ async function runFiles(
     // There is one summary for each process, and one without a file for all of them.
     if (file !== undefined) return;
     outcome.passed = counts.passed;
-    outcome.failed = counts.tests - counts.passed - counts.skipped - counts.todo;
+    outcome.failed = counts.tests - counts.passed - counts.skipped - counts.todo + failedSuites;
     outcome.skipped = counts.skipped + counts.todo;
   });
   // The test runner starts with the first read.

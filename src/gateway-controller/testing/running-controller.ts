@@ -1,6 +1,4 @@
-/** The controller of the Gateway API with a scripted API server, both closed after each test. */
-
-import { afterEach } from 'node:test';
+/** The controller of the Gateway API with a scripted API server, both closed by `closeAll` after each test. */
 import type { Clock } from '../../core/clock.ts';
 import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
@@ -14,11 +12,13 @@ export const NS = 'edge';
 /** Time passes this many times as fast. */
 export const SPEED = 100;
 
-/** Called after each test, the last first. */
+/** Called by `closeAll`, the last first. */
 export const cleanup: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
+
+/** For `afterEach` of each file: a hook of this module would be one of the first file of a process only. */
+export async function closeAll(): Promise<void> {
   for (const close of cleanup.splice(0).reverse()) await close();
-});
+}
 
 export const until = (what: string, holds: () => boolean): Promise<void> => waitUntil(holds, { what: () => what });
 

@@ -1,11 +1,12 @@
 /** The failure policy of validation in a scripted API server: when it becomes Fail, and by which check. */
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import type { Listed } from '../../kubernetes/testing/scripted-api-server.ts';
 import { SELF_CHECK_NAME } from './self-check.ts';
 import {
   answerCheck,
   CHECKS,
+  closeAll,
   cluster,
   FAILING,
   NAMES,
@@ -14,6 +15,8 @@ import {
   VALIDATING,
   webhook,
 } from './testing/scripted-cluster.ts';
+
+afterEach(closeAll);
 
 describe('the failure policy of validation', () => {
   test('becomes Fail only when the API server reaches the webhook', async () => {

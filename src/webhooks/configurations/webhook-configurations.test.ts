@@ -1,7 +1,9 @@
 /** The webhook configurations in a scripted API server: what is written, repaired, and left alone. */
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { cluster, MUTATING, NAMES, VALIDATING, webhook } from './testing/scripted-cluster.ts';
+import { afterEach, describe, test } from 'node:test';
+import { closeAll, cluster, MUTATING, NAMES, VALIDATING, webhook } from './testing/scripted-cluster.ts';
+
+afterEach(closeAll);
 
 describe('the webhook configurations', () => {
   test('get the CA bundle in the webhooks that lead to the control plane, and in no others', async () => {

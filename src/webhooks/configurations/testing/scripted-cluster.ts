@@ -1,7 +1,6 @@
 /** A scripted API server with webhook configurations, and replicas that keep them current. */
 import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
-import { afterEach } from 'node:test';
 import { waitUntil } from '../../../core/testing/wait-until.ts';
 import { Connection, KubernetesClient } from '../../../kubernetes/index.ts';
 import { fastClock } from '../../../kubernetes/testing/fast-clock.ts';
@@ -17,9 +16,10 @@ export const NAMES = { injection: 'mesh-sidecar-injector', validation: 'meshd-me
 
 const cleanup: (() => Promise<void> | void)[] = [];
 
-afterEach(async () => {
+/** For `afterEach` of each file: a hook of this module would be one of the first file of a process only. */
+export async function closeAll(): Promise<void> {
   for (const close of cleanup.splice(0).reverse()) await close();
-});
+}
 
 interface Webhook {
   readonly name: string;
