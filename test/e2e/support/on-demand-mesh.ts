@@ -112,7 +112,7 @@ const egress = [
   { number: LATE_TCP_PORT, protocol: 'TCP', hosts: [`./late-tcp.${SUFFIX}`] },
   { number: ABSENT_PORT, protocol: 'TCP', hosts: [`./to-absent.${SUFFIX}`] },
   // Imported, so that a route can lead there.
-  { number: 7492, protocol: 'TCP', hosts: [`./tcp-c.${SUFFIX}`, `./absent.${SUFFIX}`] },
+  { number: 7492, protocol: 'TCP', hosts: ['tcp-c', 'absent', 'led-tcp'].map((name) => `./${name}.${SUFFIX}`) },
   { number: TLS_PORT, protocol: 'TLS', hosts: ['./tls-a.example', './tls-b.example'] },
 ];
 
