@@ -179,7 +179,7 @@ const CORES = availableParallelism();
  */
 const WAITING_FILES = CORES + 1;
 /** Tests of whole programs wait for half of their time. */
-const PROGRAM_FILES = CORES + 2;
+const PROGRAM_FILES = CORES + 3;
 
 /**
  * Limit for a test and for a whole file, ms: then it hangs. On a crowded machine files take several times as long as
