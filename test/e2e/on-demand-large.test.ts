@@ -149,16 +149,16 @@ test('first requests in each protocol reach services of which there are no clust
   assert.ok(generated.has(clusterOf('known')) && !generated.has(clusterOf('idle-0')));
 });
 
-test('first connections over TCP, to weighted destinations and over TLS reach services without clusters', async (t) => {
+test('first connections over TCP, to weighted destinations and over TLS reach services without clusters', async () => {
   const { client } = shared.get();
-  // Nobody calls it. On a crowded machine Envoy may take more than a second to acknowledge its clusters.
-  if ((await generatedClusters()).has(clusterOf('late-tcp', LATE_TCP_PORT)))
-    return t.skip('Envoy was slow, and has the clusters of all TCP listeners');
-  await assertUnused(
-    clusterOf('tcp-a', TCP_PORT),
-    ...['b', 'c'].map((name) => clusterOf(`tcp-${name}`, WEIGHTED_PORT)),
-    ...['tls-a', 'tls-b'].map((name) => `outbound|${TLS_PORT}||${name}.example`),
-  );
+  // Nobody calls `late-tcp`. It has a cluster only where Envoy took more than a second to acknowledge its clusters, and
+  // was sent those of all TCP listeners: the others have theirs, too, and connections are to succeed all the same.
+  if (!(await generatedClusters()).has(clusterOf('late-tcp', LATE_TCP_PORT)))
+    await assertUnused(
+      clusterOf('tcp-a', TCP_PORT),
+      ...['b', 'c'].map((name) => clusterOf(`tcp-${name}`, WEIGHTED_PORT)),
+      ...['tls-a', 'tls-b'].map((name) => `outbound|${TLS_PORT}||${name}.example`),
+    );
   assert.equal(await greeting(client.address, TCP_PORT), 'v1');
   const names = await Promise.all(Array.from({ length: 40 }, () => greeting(client.address, WEIGHTED_PORT)));
   assert.deepEqual([...new Set(names)].sort(), ['v1', 'v2']);
